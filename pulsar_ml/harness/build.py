@@ -1,0 +1,114 @@
+"""Builds one extension module from a ``.pyx`` file, outside any package build.
+
+Benchmarks, mutants, tests and users who try out a structure of their own need a compiled module
+now, from one file, in a directory of their choice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.machinery
+import importlib.util
+import io
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+DIRECTIVES = {
+    "language_level": "3",
+    "cdivision": True,
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+}
+
+
+def build_extension(
+    source: Path,
+    *,
+    into: Path,
+    name: str | None = None,
+    include: Sequence[Path] = (),
+    macros: Mapping[str, str] | None = None,
+    flags: Sequence[str] = (),
+    language: str = "c",
+) -> Path:
+    """Compile ``source`` and return the path of the extension module.
+
+    ``into`` receives the result, in a folder named by a hash of the source, the flags and the macros, so
+    that a second call with equal input compiles nothing. Files that the source includes or
+    ``cimport``s are not part of the hash: give a fresh ``into`` when they changed. ``include`` lists
+    folders to search before the one that holds the installed ``pulsar_ml``. Raises RuntimeError
+    with the compiler's output when the build fails. Needs Cython and setuptools.
+    """
+    from Cython.Build import cythonize
+    from setuptools import Distribution, Extension
+
+    source = Path(source).resolve()
+    name = name or source.stem
+    key = hashlib.sha256(source.read_bytes())
+    key.update(repr((name, sorted((macros or {}).items()), list(flags), language, sys.version)).encode())
+    home = Path(into).resolve() / f"{name.rpartition('.')[2]}-{key.hexdigest()[:12]}"
+    target = home / (name.rpartition(".")[2] + importlib.machinery.EXTENSION_SUFFIXES[0])
+    if target.exists():
+        return target
+    paths = [str(Path(path).resolve()) for path in include]
+    paths.append(str(Path(__file__).resolve().parents[2]))
+    extension = Extension(
+        name.rpartition(".")[2],
+        [str(source)],
+        include_dirs=paths,
+        define_macros=list((macros or {}).items()),
+        extra_compile_args=["-O3", "-fno-strict-aliasing", *flags],
+        extra_link_args=[flag for flag in flags if flag.startswith("-fsanitize")],
+        language=language,
+    )
+    log = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(log), contextlib.redirect_stdout(log):
+            modules = cythonize(
+                [extension],
+                include_path=paths,
+                build_dir=str(home / "c"),
+                compiler_directives=DIRECTIVES,
+                quiet=True,
+            )
+            command = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
+            command.build_lib = str(home / "staging")
+            command.build_temp = str(home / "objects")
+            command.ensure_finalized()
+            command.run()
+    except (Exception, SystemExit) as error:
+        raise RuntimeError(f"building {source} failed: {error}\n{log.getvalue()}") from error
+    built = next((home / "staging").rglob("*" + importlib.machinery.EXTENSION_SUFFIXES[0]))
+    # The rename makes the module visible whole: two processes may build the same one.
+    os.replace(built, target)
+    return target
+
+
+def load_extension(path: Path, name: str | None = None) -> ModuleType:
+    """Import the extension module at ``path`` under ``name`` (default: its file's stem).
+
+    The last part of the name must be the one it was built with. Loading a path twice gives the
+    same module. Raises ImportError when there is no such file.
+    """
+    path = Path(path).resolve()
+    if not path.exists():
+        raise ImportError(f"no extension module at {path}")
+    stem = path.name.partition(".")[0]
+    name = name or f"pulsar_ml_loaded_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}.{stem}"
+    if name in sys.modules:
+        return sys.modules[name]
+    loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

@@ -1,0 +1,143 @@
+# The pooled cell between the map, the removal queue and an entry: a stamped lock around
+# (key, value, owner), which readers copy without taking the lock.
+#
+# Origin       RangeCacheEntryWrapper (Pulsar 4.1, PIP-430). Keys are values here, so "the same key
+#              instance" becomes "equal position and the same owning cache".
+# Threads      wrapper_read: any thread, on any wrapper it found, however stale. Everything else: inside
+#              the wrapper's write section. wrapper_recycle: the queue's consumer after polling it, or
+#              the creator of a wrapper that was never queued.
+# Invariants   EW-1 (I9) key, value and owner that a read used came from one write section.
+#              EW-2 (I28) an empty wrapper has no key, no value, no owner and size 0.
+#              EW-3 (I32) wrapper_clear succeeds once an incarnation.
+#              EW-4 (I29) the lock word is never reset.
+#              EW-5 (I30) requeue count 0 and not accessed when an incarnation starts, but for the late
+#              mark of a stale reader.
+# Ordering     See stamped_lock.pxd. Key, value and owner are relaxed cells because they are read under an
+#              optimistic stamp. `accessed` orders nothing.
+# Reclamation  Type-stable: wrappers go back to their pool and stay mapped.
+# Not promised `accessed` may be set by a read whose retain then fails, and may land on a later
+#              incarnation: a spurious "recently used".
+
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_give, pool_init
+from pulsar_ml.structures.position cimport Position, position
+from pulsar_ml.structures.stamped_lock cimport (
+    stamped_lock_read, stamped_optimistic, stamped_unlock_read, stamped_validate,
+)
+from pulsar_ml.structures.status cimport Status
+from pulsar_ml.sync.atomics cimport (
+    i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32, pml_u64, pml_u8, u32_load_relaxed,
+    u32_store_relaxed, u8_load_relaxed, u8_store_relaxed,
+)
+
+
+cdef enum:
+    NO_LEDGER = -1          # the ledger id of an empty wrapper's key
+
+
+cdef struct EntryWrapper:   # 48 bytes
+    pml_u64 lock
+    pml_i64 ledger_id
+    pml_i64 entry_id
+    pml_i64 timestamp       # nanoseconds; next free wrapper while pooled
+    pml_u32 value           # handle of the entry; one of its references belongs to the wrapper
+    pml_u32 owner           # handle of the range cache
+    uint32_t size           # bytes counted for this incarnation
+    uint16_t requeue_count
+    pml_u8 accessed         # outside the lock
+    uint8_t spare
+
+
+cdef inline Status wrapper_pool_init(Pool* pool, uint32_t chunk_bits, uint32_t limit) noexcept nogil:
+    return pool_init(pool, sizeof(EntryWrapper), <size_t>&(<EntryWrapper*>NULL).timestamp,
+                     chunk_bits, limit)
+
+
+cdef inline EntryWrapper* wrapper_at(const Pool* pool, uint32_t handle) noexcept nogil:
+    return <EntryWrapper*>pool_at(pool, handle)
+
+
+# Inside the write section of a wrapper just taken from the pool.
+cdef inline void wrapper_fill(
+    EntryWrapper* wrapper, Position key, uint32_t value, uint32_t owner, uint32_t size, int64_t now
+) noexcept nogil:
+    i64_store_relaxed(&wrapper.ledger_id, key.ledger_id)
+    i64_store_relaxed(&wrapper.entry_id, key.entry_id)
+    u32_store_relaxed(&wrapper.value, value)
+    u32_store_relaxed(&wrapper.owner, owner)
+    i64_store_relaxed(&wrapper.timestamp, now)
+    wrapper.size = size
+    wrapper.requeue_count = 0
+    u8_store_relaxed(&wrapper.accessed, 0)
+
+
+# Inside the write section.
+cdef inline void wrapper_empty(EntryWrapper* wrapper) noexcept nogil:
+    i64_store_relaxed(&wrapper.ledger_id, NO_LEDGER)
+    i64_store_relaxed(&wrapper.entry_id, NO_LEDGER)
+    u32_store_relaxed(&wrapper.value, 0)
+    u32_store_relaxed(&wrapper.owner, 0)
+    i64_store_relaxed(&wrapper.timestamp, 0)
+    wrapper.size = 0
+    wrapper.requeue_count = 0
+
+
+# Inside the write section: whether this incarnation holds `key` for `owner`.
+cdef inline bint wrapper_holds(const EntryWrapper* wrapper, Position key, uint32_t owner) noexcept nogil:
+    return (i64_load_relaxed(&wrapper.entry_id) == key.entry_id
+            and i64_load_relaxed(&wrapper.ledger_id) == key.ledger_id
+            and u32_load_relaxed(&wrapper.owner) == owner)
+
+
+# Inside the write section: the key, whose ledger is NO_LEDGER in an empty wrapper.
+cdef inline Position wrapper_key(const EntryWrapper* wrapper) noexcept nogil:
+    return position(i64_load_relaxed(&wrapper.ledger_id), i64_load_relaxed(&wrapper.entry_id))
+
+
+# Inside the write section, markRemoved: empties the wrapper if it holds `value` under `key` for
+# `owner` and answers the size counted for it; otherwise -1, and nothing changed.
+cdef inline int64_t wrapper_clear(
+    EntryWrapper* wrapper, Position key, uint32_t value, uint32_t owner
+) noexcept nogil:
+    cdef int64_t size
+    if not wrapper_holds(wrapper, key, owner) or u32_load_relaxed(&wrapper.value) != value:
+        return -1
+    size = wrapper.size
+    wrapper_empty(wrapper)
+    return size
+
+
+# getValue: the entry under `key` of `owner` as one write section left it, or 0. Takes no lock
+# unless a write section is running.
+cdef inline uint32_t wrapper_read(EntryWrapper* wrapper, Position key, uint32_t owner) noexcept nogil:
+    cdef uint64_t stamp = stamped_optimistic(&wrapper.lock)
+    cdef int64_t ledger_id = i64_load_relaxed(&wrapper.ledger_id)
+    cdef int64_t entry_id = i64_load_relaxed(&wrapper.entry_id)
+    cdef uint32_t value = u32_load_relaxed(&wrapper.value)
+    cdef uint32_t holder = u32_load_relaxed(&wrapper.owner)
+    if not stamped_validate(&wrapper.lock, stamp):
+        stamped_lock_read(&wrapper.lock)
+        ledger_id = i64_load_relaxed(&wrapper.ledger_id)
+        entry_id = i64_load_relaxed(&wrapper.entry_id)
+        value = u32_load_relaxed(&wrapper.value)
+        holder = u32_load_relaxed(&wrapper.owner)
+        stamped_unlock_read(&wrapper.lock)
+    if entry_id != key.entry_id or ledger_id != key.ledger_id or holder != owner:
+        return 0
+    # Only when it changes something: the line is shared by all readers.
+    if not u8_load_relaxed(&wrapper.accessed):
+        u8_store_relaxed(&wrapper.accessed, 1)
+    return value
+
+
+# Inside the consumer's write section, the requeue mark (I59).
+cdef inline void wrapper_mark_requeued(EntryWrapper* wrapper, int64_t now) noexcept nogil:
+    i64_store_relaxed(&wrapper.timestamp, now)
+    u8_store_relaxed(&wrapper.accessed, 0)
+    wrapper.requeue_count += 1
+
+
+cdef inline void wrapper_recycle(Pool* pool, uint32_t handle) noexcept nogil:
+    # The fields were emptied inside a write section before; the pool's release publishes them.
+    pool_give(pool, handle)

@@ -1,0 +1,138 @@
+# The two kinds of node of the position map: pages of 64 wrapper slots, and branches of 64 pages.
+#
+# Origin       The 64-slot pages of Pulsar's main line (5.0), which are sealed when they become empty.
+# Threads      Any thread; labels are read under a reservation.
+# Invariants   MP-1 (I39) the count is the number of occupied plus reserved slots; at zero it becomes
+#              SEALED, takes nothing more, and the node is unlinked.
+#              MP-2 the label (map, ledger, first id) is stable while a reservation is held.
+# Ordering     node_start (release) -> node_reserve (acquire): the label of an incarnation. Each node_leave
+#              (acquire and release) -> the one that seals: all slots were emptied before.
+# Reclamation  Pooled and type-stable: a stale handle may name a node that serves another range by now.
+# Not promised A reservation says nothing about the label: compare it afterwards.
+
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_destroy, pool_init
+from pulsar_ml.structures.status cimport PML_OK, Status
+from pulsar_ml.sync.atomics cimport (
+    i32_cas_weak_acq_rel, i32_cas_weak_acquire, i32_load_acquire, i32_load_relaxed, i32_store_release,
+    i64_load_relaxed, i64_store_relaxed, pml_i32, pml_i64, pml_ptr, pml_u32, pml_u64, ptr_load_relaxed,
+    ptr_store_relaxed, u32_load_relaxed, u32_store_relaxed,
+)
+
+
+cdef enum:
+    SLOT_BITS = 6
+    SLOTS = 64
+    BLOCK_BITS = 12         # ids of a branch: 64 pages of 64
+    SEALED = -1
+
+
+cdef inline int64_t map_block(int64_t entry_id) noexcept nogil:
+    return entry_id >> BLOCK_BITS
+
+
+cdef inline int64_t map_page_slot(int64_t entry_id) noexcept nogil:
+    return (entry_id >> SLOT_BITS) & (SLOTS - 1)
+
+
+cdef inline int64_t map_entry_slot(int64_t entry_id) noexcept nogil:
+    return entry_id & (SLOTS - 1)
+
+
+# What a page and a branch have in common. The label says which ids it serves.
+cdef struct MapNode:
+    pml_i32 count           # occupied + reserved slots, or SEALED
+    pml_ptr owner           # label: the map
+    pml_i64 ledger_id       # label
+    pml_i64 first_id        # label: the first entry id it serves
+    pml_i64 link            # next free node while pooled
+    pml_u32 parent          # the branch of a page, 1 for a branch in a directory; 0: not linked
+
+
+cdef struct MapPage:
+    MapNode node
+    pml_u32[64] slots       # wrapper handles, 0 when free
+
+
+cdef struct MapBranch:
+    MapNode node
+    pml_u64[64] pages       # tag << 32 | page handle; the tag changes with every change
+
+
+cdef struct MapMemory:
+    Pool pages
+    Pool branches
+
+
+cdef inline Status map_memory_init(MapMemory* memory, uint32_t chunk_bits, uint32_t limit) noexcept nogil:
+    cdef uint32_t bits = chunk_bits - SLOT_BITS if chunk_bits > SLOT_BITS else 0
+    cdef Status status = pool_init(&memory.pages, sizeof(MapPage), <size_t>&(<MapNode*>NULL).link,
+                                   bits, limit)
+    if status == PML_OK:
+        status = pool_init(&memory.branches, sizeof(MapBranch), <size_t>&(<MapNode*>NULL).link,
+                           bits, limit)
+    return status
+
+
+cdef inline void map_memory_destroy(MapMemory* memory) noexcept nogil:
+    pool_destroy(&memory.pages)
+    pool_destroy(&memory.branches)
+
+
+cdef inline MapPage* page_at(const MapMemory* memory, uint32_t handle) noexcept nogil:
+    return <MapPage*>pool_at(&memory.pages, handle)
+
+
+cdef inline MapBranch* branch_at(const MapMemory* memory, uint32_t handle) noexcept nogil:
+    return <MapBranch*>pool_at(&memory.branches, handle)
+
+
+# Labels a node taken from its pool, not linked yet; its count holds one reservation, the caller's.
+cdef inline void node_start(
+    MapNode* node, const void* owner, int64_t ledger_id, int64_t first_id
+) noexcept nogil:
+    ptr_store_relaxed(&node.owner, <void*>owner)
+    i64_store_relaxed(&node.ledger_id, ledger_id)
+    i64_store_relaxed(&node.first_id, first_id)
+    u32_store_relaxed(&node.parent, 0)
+    # Pairs with the acquire in node_reserve: a stale handle may reserve from here on.
+    i32_store_release(&node.count, 1)
+
+
+# One more slot of the node is spoken for; False when it is sealed.
+cdef inline bint node_reserve(MapNode* node) noexcept nogil:
+    cdef int32_t seen = i32_load_relaxed(&node.count)
+    # The exchange fails when another thread reserved or gave back.
+    while seen != SEALED:
+        # Pairs with the release of node_start: the label of the incarnation.
+        if i32_cas_weak_acquire(&node.count, &seen, seen + 1):
+            return True
+    return False
+
+
+cdef inline bint node_serves(
+    const MapNode* node, const void* owner, int64_t ledger_id, int64_t first_id
+) noexcept nogil:
+    return (i64_load_relaxed(&node.first_id) == first_id
+            and i64_load_relaxed(&node.ledger_id) == ledger_id
+            and ptr_load_relaxed(&node.owner) == owner)
+
+
+# Gives one reservation back; True when it was the last and the node is sealed now. `parent` is what
+# the node hung in then: it is set while the creator's reservation is held, so it is final once the
+# count shows the caller's alone.
+cdef inline bint node_leave(MapNode* node, uint32_t* parent) noexcept nogil:
+    cdef int32_t seen, after
+    # The exchange fails when another thread reserved or left.
+    while True:
+        seen = i32_load_acquire(&node.count)
+        parent[0] = u32_load_relaxed(&node.parent)
+        after = SEALED if seen == 1 else seen - 1
+        if i32_cas_weak_acq_rel(&node.count, &seen, after):
+            return after == SEALED
+
+
+cdef inline bint node_is_sealed(const MapNode* node) noexcept nogil:
+    # Pairs with the exchange in node_leave that sealed it.
+    return i32_load_acquire(&node.count) == SEALED

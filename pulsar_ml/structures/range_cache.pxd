@@ -1,0 +1,279 @@
+# The cached entries of one managed ledger, by position: reads that take no lock beside inserts,
+# invalidation and eviction.
+#
+# Origin       RangeCache (Pulsar 4.1) over pages as on its main line. Mended here: a value that somebody
+#              released too often no longer leaves its bytes in the counters (L09); a failed insert
+#              leaves nothing behind.
+# Threads      put, get, exists, ranges, removal, size: any thread. delete: alone, after everything was
+#              removed and after a pass through the removal queue's monitor.
+# Invariants   RC-1 (I1-I5) a read answers the entry of that position with one reference for the caller, or
+#              nothing and changes no count; a range is ascending, without duplicates, inside its bounds.
+#              RC-2 (I31) at most one live wrapper a position.
+#              RC-3 (I40, I44, I45) size >= 0; each incarnation is added once and taken off once, by the
+#              size stored at insertion.
+#              RC-4 (I13, I58 of the queue) a wrapper is linked in the map before it is queued, both inside
+#              one write section.
+#              RC-5 (I101) no monitor and no second wrapper lock is taken inside a write section.
+# Ordering     See entry_wrapper.pxd, position_map.pxd, refcount.pxd. `size` orders nothing.
+# Reclamation  Removal takes the wrapper out of the map and empties it; the removal queue's consumer
+#              recycles it. Cached entries give back the wrapper's reference.
+# Not promised A range is not a snapshot: entries put or removed meanwhile may or may not be in it.
+#              A hit does not mean that the entry is still cached when the caller looks at it.
+
+from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memset
+
+from pulsar_ml.structures.entry cimport (
+    EntryPool, entry_matches, entry_pool_destroy, entry_pool_init, entry_references, entry_release,
+    entry_retain,
+)
+from pulsar_ml.structures.entry_wrapper cimport (
+    EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
+    wrapper_pool_init, wrapper_read, wrapper_recycle,
+)
+from pulsar_ml.structures.map_pages cimport MapMemory, map_memory_destroy, map_memory_init
+from pulsar_ml.structures.mpsc_queue cimport MpscQueue, mpsc_offer
+from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_destroy, pool_give, pool_init, pool_take
+from pulsar_ml.structures.position cimport Position, position
+from pulsar_ml.structures.position_map cimport (
+    MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_next, map_put_if_absent,
+    map_remove,
+)
+from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
+from pulsar_ml.structures.status cimport (
+    PML_DEALLOCATED, PML_EXISTS, PML_MISMATCH, PML_NO_MEMORY, PML_OK, Status,
+)
+from pulsar_ml.sync.atomics cimport (
+    i64_fetch_add_relaxed, i64_fetch_sub_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64,
+    u32_load_relaxed,
+)
+
+
+# The type-stable memory that the range caches of one manager share. It grows with use and goes as a
+# whole; handles of one memory mean nothing in another.
+cdef struct CacheMemory:
+    EntryPool entries
+    Pool wrappers
+    MapMemory map
+    Pool caches
+
+
+cdef struct RangeCache:
+    PositionMap map
+    CacheMemory* memory
+    MpscQueue* queue        # of the removal queue that all caches of a manager share
+    uint32_t number         # this cache's handle in the memory
+    pml_i64 size            # bytes
+    pml_i64 link            # next free cache while pooled
+
+
+# What a removal took out.
+cdef struct Removed:
+    int64_t entries
+    int64_t bytes
+
+
+# Memory and life ---------------------------------------------------------------------------------
+
+# chunk_bits: objects of a chunk as a power of two; limit: most objects of a kind. On failure
+# everything is given back.
+cdef inline Status cache_memory_init(CacheMemory* memory, uint32_t chunk_bits, uint32_t limit) noexcept nogil:
+    cdef Status status
+    memset(memory, 0, sizeof(CacheMemory))
+    status = entry_pool_init(&memory.entries, chunk_bits, limit)
+    if status == PML_OK:
+        status = wrapper_pool_init(&memory.wrappers, chunk_bits, limit)
+    if status == PML_OK:
+        status = map_memory_init(&memory.map, chunk_bits, limit)
+    if status == PML_OK:
+        status = pool_init(&memory.caches, sizeof(RangeCache), <size_t>&(<RangeCache*>NULL).link, 4, limit)
+    if status != PML_OK:
+        cache_memory_destroy(memory)
+    return status
+
+
+# When no cache, no queue and no entry of the memory is left.
+cdef inline void cache_memory_destroy(CacheMemory* memory) noexcept nogil:
+    entry_pool_destroy(&memory.entries)
+    pool_destroy(&memory.wrappers)
+    map_memory_destroy(&memory.map)
+    pool_destroy(&memory.caches)
+
+
+cdef inline RangeCache* range_cache_at(const CacheMemory* memory, uint32_t number) noexcept nogil:
+    return <RangeCache*>pool_at(&memory.caches, number)
+
+
+# An empty cache, or NULL when memory ran out.
+cdef inline RangeCache* range_cache_new(CacheMemory* memory, MpscQueue* queue) noexcept nogil:
+    cdef uint32_t number = pool_take(&memory.caches)
+    cdef RangeCache* cache
+    if not number:
+        return NULL
+    cache = range_cache_at(memory, number)
+    cache.memory = memory
+    cache.queue = queue
+    cache.number = number
+    i64_store_relaxed(&cache.size, 0)
+    if map_init(&cache.map, &memory.map) != PML_OK:
+        pool_give(&memory.caches, number)
+        return NULL
+    return cache
+
+
+# Nobody else inside; after range_cache_clear and a pass through the removal queue's monitor, which
+# waits for a consumer that still holds a wrapper of this cache.
+cdef inline void range_cache_delete(RangeCache* cache) noexcept nogil:
+    map_destroy(&cache.map)
+    pool_give(&cache.memory.caches, cache.number)
+
+
+cdef inline int64_t range_cache_size(const RangeCache* cache) noexcept nogil:
+    return i64_load_relaxed(&cache.size)
+
+
+# Insertion ---------------------------------------------------------------------------------------
+
+# Caches the entry under its position; `length` bytes are counted for it until it is removed.
+# PML_OK: the caller's reference belongs to the cache now. Otherwise the caller keeps it and nothing
+# changed: PML_EXISTS (taken), PML_MISMATCH (the entry's own position differs), PML_DEALLOCATED,
+# PML_NO_MEMORY.
+cdef inline Status range_cache_put(
+    RangeCache* cache, Position key, uint32_t entry, uint32_t length, int64_t now
+) noexcept nogil:
+    cdef CacheMemory* memory = cache.memory
+    cdef Status status
+    # Own reference: once the entry is visible, an evictor may take the cache's at any time.
+    if not entry_retain(&memory.entries, entry):
+        return PML_DEALLOCATED
+    if entry_matches(&memory.entries, entry, key):
+        status = range_cache_link(cache, key, entry, length, now)
+    else:
+        status = PML_MISMATCH
+    entry_release(&memory.entries, entry, 1)
+    return status
+
+
+cdef inline Status range_cache_link(
+    RangeCache* cache, Position key, uint32_t entry, uint32_t length, int64_t now
+) noexcept nogil:
+    cdef CacheMemory* memory = cache.memory
+    cdef uint32_t handle = pool_take(&memory.wrappers)
+    cdef EntryWrapper* wrapper
+    cdef Status status
+    if not handle:
+        return PML_NO_MEMORY
+    wrapper = wrapper_at(&memory.wrappers, handle)
+    # One write section around filling and linking: who finds the wrapper in the map waits until it
+    # is queued and counted, so size is never taken off before it was added.
+    stamped_lock_write(&wrapper.lock)
+    wrapper_fill(wrapper, key, entry, cache.number, length, now)
+    # The map first: a wrapper that lost its position must not be in the queue (H13).
+    status = map_put_if_absent(&cache.map, key, handle)
+    if status == PML_OK:
+        status = mpsc_offer(cache.queue, handle)
+        if status == PML_OK:
+            i64_fetch_add_relaxed(&cache.size, length)
+        else:
+            map_remove(&cache.map, key, handle)
+    if status != PML_OK:
+        wrapper_empty(wrapper)
+    stamped_unlock_write(&wrapper.lock)
+    if status != PML_OK:
+        wrapper_recycle(&memory.wrappers, handle)
+    return status
+
+
+# Reads -------------------------------------------------------------------------------------------
+
+# The entry a wrapper holds under the key, with a reference for the caller, or 0. A miss leaves every
+# count as it was.
+cdef inline uint32_t range_cache_retain(
+    const RangeCache* cache, uint32_t handle, Position key
+) noexcept nogil:
+    cdef CacheMemory* memory = cache.memory
+    cdef uint32_t entry = wrapper_read(wrapper_at(&memory.wrappers, handle), key, cache.number)
+    if not entry or not entry_retain(&memory.entries, entry):
+        return 0
+    # The handle may name a later incarnation by now: only a reference makes its fields readable.
+    # A count of one is ours alone: the cache's reference is gone.
+    if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
+        return entry
+    entry_release(&memory.entries, entry, 1)
+    return 0
+
+
+cdef inline uint32_t range_cache_get(const RangeCache* cache, Position key) noexcept nogil:
+    cdef uint32_t handle = map_find(&cache.map, key)
+    return range_cache_retain(cache, handle, key) if handle else 0
+
+
+cdef inline bint range_cache_exists(const RangeCache* cache, Position key) noexcept nogil:
+    return map_find(&cache.map, key) != 0
+
+
+# Starts a read of [first, last].
+cdef inline MapCursor range_cache_cursor(Position first, Position last) noexcept nogil:
+    return map_cursor(first, last)
+
+
+# The next cached entry of the range, with a reference for the caller, or 0 at the end.
+cdef inline uint32_t range_cache_next(const RangeCache* cache, MapCursor* cursor) noexcept nogil:
+    cdef Position found
+    cdef uint32_t handle, entry
+    while True:
+        handle = map_next(&cache.map, cursor, &found)
+        if not handle:
+            return 0
+        entry = range_cache_retain(cache, handle, found)
+        if entry:
+            return entry
+
+
+# Removal -----------------------------------------------------------------------------------------
+
+# remove-entry, inside the wrapper's write section, the wrapper holding a value under `key`: takes it
+# out of the map, empties it and gives the cache's reference back. The caller takes removed.bytes
+# off the cache's size.
+cdef inline void range_cache_unlink(
+    RangeCache* cache, Position key, uint32_t handle, EntryWrapper* wrapper, Removed* removed
+) noexcept nogil:
+    cdef CacheMemory* memory = cache.memory
+    cdef uint32_t entry = u32_load_relaxed(&wrapper.value)
+    cdef bint retained
+    # Always first, so that clear makes progress whatever the value is like (H07).
+    map_remove(&cache.map, key, handle)
+    retained = entry_retain(&memory.entries, entry)
+    removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)
+    removed.entries += 1
+    if not retained:
+        return
+    # Without our own, at least the cache's reference is left, unless somebody released too often.
+    if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
+        entry_release(&memory.entries, entry, 2)
+    else:
+        entry_release(&memory.entries, entry, 1)
+
+
+# Removes up to most_entries of [first, last] and takes them off the size; the cursor goes on from
+# where this ended.
+cdef inline Removed range_cache_remove(
+    RangeCache* cache, MapCursor* cursor, int64_t most_entries
+) noexcept nogil:
+    cdef Removed removed
+    cdef Position key
+    cdef uint32_t handle
+    cdef EntryWrapper* wrapper
+    removed.entries = 0
+    removed.bytes = 0
+    while removed.entries < most_entries:
+        handle = map_next(&cache.map, cursor, &key)
+        if not handle:
+            break
+        wrapper = wrapper_at(&cache.memory.wrappers, handle)
+        stamped_lock_write(&wrapper.lock)
+        if wrapper_holds(wrapper, key, cache.number):
+            range_cache_unlink(cache, key, handle, wrapper, &removed)
+        stamped_unlock_write(&wrapper.lock)
+    i64_fetch_sub_relaxed(&cache.size, removed.bytes)
+    return removed

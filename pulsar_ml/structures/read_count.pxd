@@ -1,0 +1,66 @@
+# How many reads of an entry are still expected: one atomic count that copies of the entry share.
+#
+# Origin       EntryReadCountHandlerImpl (Pulsar 4.1, PIP-430). The original leaves the object to the
+#              collector; here entries that share it count their references.
+# Threads      Any thread that holds a reference, directly or through an entry.
+# Invariants   EX-1 (I67) the value changes by +1 for an entry queued for replay and by -1 for a
+#              counting copy that is deallocated, and by nothing else. It may go below zero.
+#              EX-2 (I70) the handler outlives every entry that shares it.
+# Ordering     The value orders nothing: relaxed. References: see refcount.pxd.
+# Reclamation  Back to its pool with the last reference.
+# Not promised That a value read is still true: eviction decides on a snapshot.
+
+from libc.stdint cimport int32_t, uint32_t
+
+from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_give, pool_init, pool_take
+from pulsar_ml.structures.refcount cimport (
+    RELEASED_LAST, refcount_publish, refcount_release, refcount_retain,
+)
+from pulsar_ml.structures.status cimport Status
+from pulsar_ml.sync.atomics cimport (
+    i32_fetch_add_relaxed, i32_fetch_sub_relaxed, i32_load_relaxed, i32_store_relaxed, pml_i32, pml_i64,
+)
+
+
+cdef struct ReadCount:
+    pml_i32 expected
+    pml_i32 references
+    pml_i64 link            # next free handler while pooled
+
+
+cdef inline Status read_count_pool_init(Pool* pool, uint32_t chunk_bits, uint32_t limit) noexcept nogil:
+    return pool_init(pool, sizeof(ReadCount), <size_t>&(<ReadCount*>NULL).link, chunk_bits, limit)
+
+
+cdef inline ReadCount* read_count_at(const Pool* pool, uint32_t handle) noexcept nogil:
+    return <ReadCount*>pool_at(pool, handle)
+
+
+# A handler with one reference, or 0 when memory ran out.
+cdef inline uint32_t read_count_new(Pool* pool, int32_t expected) noexcept nogil:
+    cdef uint32_t handle = pool_take(pool)
+    if handle:
+        i32_store_relaxed(&read_count_at(pool, handle).expected, expected)
+        refcount_publish(&read_count_at(pool, handle).references)
+    return handle
+
+
+cdef inline bint read_count_retain(Pool* pool, uint32_t handle) noexcept nogil:
+    return refcount_retain(&read_count_at(pool, handle).references)
+
+
+cdef inline void read_count_release(Pool* pool, uint32_t handle) noexcept nogil:
+    if refcount_release(&read_count_at(pool, handle).references, 1) == RELEASED_LAST:
+        pool_give(pool, handle)
+
+
+cdef inline void read_count_increment(Pool* pool, uint32_t handle) noexcept nogil:
+    i32_fetch_add_relaxed(&read_count_at(pool, handle).expected, 1)
+
+
+cdef inline void read_count_mark_read(Pool* pool, uint32_t handle) noexcept nogil:
+    i32_fetch_sub_relaxed(&read_count_at(pool, handle).expected, 1)
+
+
+cdef inline int32_t read_count_value(const Pool* pool, uint32_t handle) noexcept nogil:
+    return i32_load_relaxed(&read_count_at(pool, handle).expected)

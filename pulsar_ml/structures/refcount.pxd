@@ -1,0 +1,59 @@
+# A strict reference count: zero is final until the owner publishes the object again.
+#
+# Origin       AbstractCASReferenceCounted (Pulsar 4.1, after #2995). The original throws; here a
+#              status says that the object is gone.
+# Threads      retain, release, value: any thread. publish: the only holder of an unpublished object.
+# Invariants   RC-1 (I12) the count never leaves zero except by publish.
+#              RC-2 (I13) the count is never negative; a release below zero changes nothing.
+#              RC-3 (I14) exactly one release of an incarnation answers RELEASED_LAST.
+# Ordering     publish (release) and every retain or release (read-modify-writes that continue its
+#              release sequence) -> the acquire of retain: a holder sees the fields written before
+#              publish. Each release -> the acquire fence of the last one: all uses by all holders
+#              happen before the object is torn down.
+# Reclamation  None here. The count may be read on an object that is in its pool: the memory must be
+#              type-stable.
+# Not promised The value read by refcount_value may be stale when it is returned.
+
+from libc.stdint cimport INT32_MAX, int32_t
+
+from pulsar_ml.sync.atomics cimport (
+    fence_acquire, i32_cas_weak_acquire, i32_cas_weak_release, i32_load_relaxed, i32_store_release,
+    pml_i32,
+)
+
+
+cdef enum ReleaseResult:
+    RELEASED = 0            # other references remain
+    RELEASED_LAST = 1       # the caller tears the object down
+    RELEASED_TOO_OFTEN = 2  # there were fewer references than that; nothing changed
+
+
+cdef inline void refcount_publish(pml_i32* count) noexcept nogil:
+    # Pairs with the acquire in refcount_retain. The last write of a new incarnation.
+    i32_store_release(count, 1)
+
+
+cdef inline bint refcount_retain(pml_i32* count) noexcept nogil:
+    cdef int32_t seen = i32_load_relaxed(count)
+    # Another thread changed the count when the exchange fails; it ends when one exchange wins or
+    # the count is seen at zero.
+    while 0 < seen < INT32_MAX:
+        if i32_cas_weak_acquire(count, &seen, seen + 1):
+            return True
+    return False
+
+
+cdef inline ReleaseResult refcount_release(pml_i32* count, int32_t references) noexcept nogil:
+    cdef int32_t seen = i32_load_relaxed(count)
+    while seen >= references:
+        # Pairs with the acquire fence below, in the thread that releases last.
+        if i32_cas_weak_release(count, &seen, seen - references):
+            if seen > references:
+                return RELEASED
+            fence_acquire()
+            return RELEASED_LAST
+    return RELEASED_TOO_OFTEN
+
+
+cdef inline int32_t refcount_value(const pml_i32* count) noexcept nogil:
+    return i32_load_relaxed(count)

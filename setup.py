@@ -1,0 +1,112 @@
+"""Extensions of pulsar_ml and their build variants. Metadata lives in pyproject.toml.
+
+Environment:
+    PULSAR_ML_SANITIZE  thread, address or undefined: instrument every extension. Use one
+                        ``--build-base`` per variant: changed flags alone rebuild nothing.
+    PULSAR_ML_STRICT    1: warnings of the C compiler and Cython's performance hints are errors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import sys
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+ROOT = Path(__file__).resolve().parent
+SANITIZE = os.environ.get("PULSAR_ML_SANITIZE", "")
+STRICT = os.environ.get("PULSAR_ML_STRICT", "") == "1"
+
+SANITIZER_FLAGS = {
+    "": [],
+    # GCC warns that its own runtime does not model fences; the structures keep every field that is
+    # read beside a fence atomic, so nothing depends on them there.
+    "thread": ["-fsanitize=thread", "-g", "-Wno-error=tsan", "-Wno-tsan"],
+    "address": ["-fsanitize=address", "-g", "-fno-omit-frame-pointer"],
+    "undefined": ["-fsanitize=undefined", "-g", "-fno-sanitize-recover=undefined"],
+}
+
+DIRECTIVES = {
+    "language_level": "3",
+    "cdivision": True,
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+    "auto_pickle": False,
+    "autotestdict": False,
+    "binding": True,
+    "embedsignature": False,
+}
+
+
+def build_id() -> str:
+    """Twelve hexadecimal digits that change with any native source or with the variant."""
+    digest = hashlib.sha256(SANITIZE.encode())
+    for path in sorted((ROOT / "pulsar_ml").rglob("*")):
+        if path.suffix in {".h", ".pxd", ".pyx"}:
+            digest.update(path.relative_to(ROOT).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def extension(name: str, **options: object) -> Extension:
+    flags = ["-O3", "-std=gnu11", "-Wall", "-Wextra", "-fno-strict-aliasing"]
+    flags += SANITIZER_FLAGS[SANITIZE]
+    if STRICT:
+        flags.append("-Werror")
+    link = [flag for flag in SANITIZER_FLAGS[SANITIZE] if flag.startswith("-fsanitize")]
+    return Extension(
+        name,
+        [name.replace(".", "/") + ".pyx"],
+        include_dirs=["."],
+        extra_compile_args=flags,
+        extra_link_args=link,
+        **options,
+    )
+
+
+def extensions() -> list[Extension]:
+    found = [
+        extension("pulsar_ml._core"),
+        extension("pulsar_ml.harness.subject"),
+        extension("pulsar_ml.harness.threads", libraries=["pthread"]),
+        extension(
+            "pulsar_ml.operations._native",
+            define_macros=[("PML_FAULTS", "1"), ("PML_BUILD_ID", f'"{build_id()}"')],
+        ),
+    ]
+    return [module for module in found if (ROOT / module.sources[0]).exists()]
+
+
+class Tee(io.StringIO):
+    """Keeps what passes through to the real standard error."""
+
+    def write(self, text: str) -> int:
+        sys.__stderr__.write(text)
+        return super().write(text)
+
+
+def cythonized() -> list[Extension]:
+    if SANITIZE not in SANITIZER_FLAGS:
+        raise SystemExit(
+            f"PULSAR_ML_SANITIZE={SANITIZE!r} is not known; use one of: thread, address, undefined"
+        )
+    with contextlib.redirect_stderr(Tee()) as messages:
+        modules = cythonize(
+            extensions(),
+            compiler_directives=DIRECTIVES,
+            include_path=["."],
+            force=STRICT,
+            emit_linenums=bool(SANITIZE),
+        )
+    if STRICT and "performance hint" in messages.getvalue():
+        raise SystemExit("a performance hint of Cython is an error in a strict build; see above")
+    return modules
+
+
+setup(ext_modules=cythonized() if "clean" not in sys.argv else [])
