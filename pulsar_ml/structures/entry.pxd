@@ -47,21 +47,28 @@ cdef struct Payload:
     uint32_t length
 
 
+# What an entry with an on-deallocate callback has beyond the others.
 cdef struct Callback:
     DeallocateCallback function
     void* context
     int64_t argument
     pml_i64 link            # next free callback while pooled
+    uint32_t read_count     # the entry's, moved here
 
 
-cdef struct Entry:
+cdef enum:
+    # `extra` of an entry: a handle and two marks.
+    EXTRA_HANDLE = 0x3FFFFFFF
+    EXTRA_IS_CALLBACK = 0x40000000  # the handle names a Callback, otherwise a read count (0: none)
+    EXTRA_COUNTS_READ = 0x80000000  # deallocation marks a read (decreaseReadCountOnRelease)
+
+
+cdef struct Entry:          # 32 bytes
     int64_t ledger_id
     int64_t entry_id
     pml_i64 payload         # address of the Payload; next free entry while pooled
     pml_i32 references
-    uint32_t read_count     # handle of the shared count, 0 when no read is expected
-    uint32_t callback       # handle of the on-deallocate callback, 0 when there is none
-    uint32_t counts_read    # 1: deallocation marks a read (decreaseReadCountOnRelease)
+    uint32_t extra
 
 
 cdef struct EntryPool:
@@ -70,6 +77,7 @@ cdef struct EntryPool:
     Pool callbacks
 
 
+# limit: most entries, at most EXTRA_HANDLE.
 cdef inline Status entry_pool_init(EntryPool* pool, uint32_t chunk_bits, uint32_t limit) noexcept nogil:
     cdef Status status = pool_init(&pool.entries, sizeof(Entry), <size_t>&(<Entry*>NULL).payload,
                                    chunk_bits, limit)
@@ -131,9 +139,7 @@ cdef inline uint32_t entry_new(
     entry.ledger_id = at.ledger_id
     entry.entry_id = at.entry_id
     i64_store_relaxed(&entry.payload, <int64_t>payload)
-    entry.read_count = read_count
-    entry.callback = 0
-    entry.counts_read = counts_read
+    entry.extra = read_count | (EXTRA_COUNTS_READ if counts_read else 0)
     # Last: from here a stale handle can retain this incarnation.
     refcount_publish(&entry.references)
     return handle
@@ -143,16 +149,17 @@ cdef inline uint32_t entry_new(
 # holds a reference to the original. A dispatch copy counts its read when it is released.
 cdef inline uint32_t entry_copy(EntryPool* pool, uint32_t handle, bint counts_read) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
+    cdef uint32_t read_count = entry_read_count(pool, handle)
     cdef uint32_t copy
     refcount_retain(&entry_payload(entry).references)
-    if entry.read_count:
-        read_count_retain(&pool.read_counts, entry.read_count)
+    if read_count:
+        read_count_retain(&pool.read_counts, read_count)
     copy = entry_new(pool, position(entry.ledger_id, entry.entry_id), entry_payload(entry),
-                     entry.read_count, counts_read)
+                     read_count, counts_read)
     if not copy:
         payload_release(entry_payload(entry))
-        if entry.read_count:
-            read_count_release(&pool.read_counts, entry.read_count)
+        if read_count:
+            read_count_release(&pool.read_counts, read_count)
     return copy
 
 
@@ -161,6 +168,7 @@ cdef inline uint32_t entry_copy(EntryPool* pool, uint32_t handle, bint counts_re
 cdef inline Status entry_on_deallocate(
     EntryPool* pool, uint32_t handle, DeallocateCallback function, void* context, int64_t argument
 ) noexcept nogil:
+    cdef Entry* entry = entry_at(pool, handle)
     cdef uint32_t callback = pool_take(&pool.callbacks)
     cdef Callback* made
     if not callback:
@@ -169,7 +177,8 @@ cdef inline Status entry_on_deallocate(
     made.function = function
     made.context = context
     made.argument = argument
-    entry_at(pool, handle).callback = callback
+    made.read_count = entry.extra & EXTRA_HANDLE
+    entry.extra = callback | EXTRA_IS_CALLBACK | (entry.extra & EXTRA_COUNTS_READ)
     return PML_OK
 
 
@@ -201,20 +210,17 @@ cdef inline ReleaseResult entry_release(
 
 cdef inline void entry_deallocate(EntryPool* pool, uint32_t handle) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
-    cdef uint32_t callback = entry.callback
-    if entry.read_count:
-        if entry.counts_read:
-            read_count_mark_read(&pool.read_counts, entry.read_count)
-    if callback:
-        entry_run_callback(pool, callback)
+    cdef uint32_t read_count = entry_read_count(pool, handle)
+    if read_count and entry.extra & EXTRA_COUNTS_READ:
+        read_count_mark_read(&pool.read_counts, read_count)
+    if entry.extra & EXTRA_IS_CALLBACK:
+        entry_run_callback(pool, entry.extra & EXTRA_HANDLE)
     payload_release(entry_payload(entry))
-    if entry.read_count:
-        read_count_release(&pool.read_counts, entry.read_count)
+    if read_count:
+        read_count_release(&pool.read_counts, read_count)
     entry.ledger_id = -1
     entry.entry_id = -1
-    entry.read_count = 0
-    entry.callback = 0
-    entry.counts_read = 1
+    entry.extra = 0
     pool_give(&pool.entries, handle)
 
 
@@ -238,6 +244,14 @@ cdef inline bint entry_matches(const EntryPool* pool, uint32_t handle, Position 
     return entry.entry_id == at.entry_id and entry.ledger_id == at.ledger_id
 
 
+# The handle of the shared read count, 0 when no read was expected.
+cdef inline uint32_t entry_read_count(const EntryPool* pool, uint32_t handle) noexcept nogil:
+    cdef uint32_t extra = entry_at(pool, handle).extra
+    if extra & EXTRA_IS_CALLBACK:
+        return (<Callback*>pool_at(&pool.callbacks, extra & EXTRA_HANDLE)).read_count
+    return extra & EXTRA_HANDLE
+
+
 cdef inline bint entry_has_expected_reads(const EntryPool* pool, uint32_t handle) noexcept nogil:
-    cdef uint32_t read_count = entry_at(pool, handle).read_count
+    cdef uint32_t read_count = entry_read_count(pool, handle)
     return read_count != 0 and read_count_value(&pool.read_counts, read_count) >= 1

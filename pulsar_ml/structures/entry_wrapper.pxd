@@ -18,7 +18,7 @@
 # Not promised `accessed` may be set by a read whose retain then fails, and may land on a later
 #              incarnation: a spurious "recently used".
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport UINT16_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_give, pool_init
 from pulsar_ml.structures.position cimport Position, position
@@ -44,7 +44,7 @@ cdef struct EntryWrapper:   # 48 bytes
     pml_u32 value           # handle of the entry; one of its references belongs to the wrapper
     pml_u32 owner           # handle of the range cache
     uint32_t size           # bytes counted for this incarnation
-    uint16_t requeue_count
+    uint16_t requeue_count  # stays at its largest value
     pml_u8 accessed         # outside the lock
     uint8_t spare
 
@@ -135,7 +135,8 @@ cdef inline uint32_t wrapper_read(EntryWrapper* wrapper, Position key, uint32_t 
 cdef inline void wrapper_mark_requeued(EntryWrapper* wrapper, int64_t now) noexcept nogil:
     i64_store_relaxed(&wrapper.timestamp, now)
     u8_store_relaxed(&wrapper.accessed, 0)
-    wrapper.requeue_count += 1
+    if wrapper.requeue_count < UINT16_MAX:
+        wrapper.requeue_count += 1
 
 
 cdef inline void wrapper_recycle(Pool* pool, uint32_t handle) noexcept nogil:
