@@ -1,0 +1,1 @@
+"""Speed and memory of pulsar_ml: ``python -m benchmarks``."""

@@ -1,0 +1,88 @@
+"""``python -m benchmarks``: one table, medians of repeats, the machine on top."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import psutil
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from benchmarks.measure import Figure, figure
+
+STRUCTURES = (
+    "refcount", "stamped_lock", "object_pool", "mpsc_queue", "read_count", "entry", "entry_wrapper",
+    "position_map", "range_cache", "removal_queue",
+)
+
+
+def machine() -> str:
+    """One line that says on what the figures were measured."""
+    model = platform.processor() or platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else ():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    load = psutil.getloadavg()[0]
+    return (f"{model}, {psutil.cpu_count()} cores, {psutil.virtual_memory().total >> 30} GiB, "
+            f"{platform.system()} {platform.release()}, Python {platform.python_version()}, load {load:.1f}")
+
+
+def table(figures: Sequence[Figure]) -> Table:
+    made = Table(title="medians, with the lowest and highest of the repeats")
+    for column in ("benchmark", "unit", "median", "lowest", "highest", "target", ""):
+        made.add_column(column, justify="left" if column in {"benchmark", "unit", ""} else "right")
+    for row in figures:
+        benchmark = row.benchmark
+        bound = "" if benchmark.target is None else ("≥ " if benchmark.at_least else "≤ ") + f"{benchmark.target:g}"
+        made.add_row(
+            benchmark.name, benchmark.unit, f"{row.median:.1f}", f"{row.low:.1f}", f"{row.high:.1f}", bound,
+            {None: "", True: "met", False: "missed"}[row.met],
+        )
+    return made
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("structures", nargs=-1, type=click.Choice(STRUCTURES))
+@click.option("--repeats", default=5, show_default=True, type=click.IntRange(1), help="Runs of each benchmark.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def main(structures: tuple[str, ...], repeats: int, as_json: bool) -> None:
+    """Measure speed and memory of STRUCTURES (default: all).
+
+    Figures depend on what else the machine does: compare rows of one run, and look at the spread.
+
+    \b
+    python -m benchmarks
+    python -m benchmarks range_cache removal_queue --repeats 9
+    """
+    chosen = [
+        benchmark
+        for name in structures or STRUCTURES
+        for benchmark in importlib.import_module(f"benchmarks.{name}").BENCHMARKS
+    ]
+    console = Console(width=None if Console().is_terminal else 140)
+    progress = Console(stderr=True)
+    figures = [
+        figure(benchmark, repeats)
+        for benchmark in track(chosen, "measuring", console=progress, transient=True)
+    ]
+    if as_json:
+        rows = [
+            {"name": row.benchmark.name, "unit": row.benchmark.unit, "median": row.median, "lowest": row.low,
+             "highest": row.high, "target": row.benchmark.target, "met": row.met}
+            for row in figures
+        ]
+        click.echo(json.dumps({"machine": machine(), "repeats": repeats, "figures": rows}, indent=2))
+        return
+    console.print(machine())
+    console.print(table(figures))
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks")

@@ -1,0 +1,439 @@
+"""The measured loops: native, without the GIL, each returning nanoseconds.
+
+A loop touches only public functions of the structures, so that it costs what a caller pays.
+"""
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from pulsar_ml.structures.entry cimport (
+    Entry, EntryPool, Payload, entry_copy, entry_new, entry_pool_destroy, entry_pool_init,
+    entry_release, payload_bytes, payload_new, read_count_maybe_new,
+)
+from pulsar_ml.structures.entry_wrapper cimport (
+    EntryWrapper, wrapper_fill, wrapper_read,
+)
+from pulsar_ml.structures.map_pages cimport (
+    MapBranch, MapMemory, MapPage, map_memory_destroy, map_memory_init,
+)
+from pulsar_ml.structures.mpsc_queue cimport (
+    MpscQueue, mpsc_destroy, mpsc_init, mpsc_offer, mpsc_peek, mpsc_poll,
+)
+from pulsar_ml.structures.object_pool cimport (
+    Pool, pool_destroy, pool_give, pool_init, pool_take,
+)
+from pulsar_ml.structures.position cimport Position, position
+from pulsar_ml.structures.position_map cimport (
+    MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_next, map_put_if_absent,
+    map_remove,
+)
+from pulsar_ml.structures.range_cache cimport (
+    CacheMemory, RangeCache, cache_memory_destroy, cache_memory_init, range_cache_cursor,
+    range_cache_delete, range_cache_get, range_cache_new, range_cache_next, range_cache_put,
+    range_cache_remove,
+)
+from pulsar_ml.structures.read_count cimport (
+    read_count_increment, read_count_mark_read, read_count_new, read_count_pool_init,
+)
+from pulsar_ml.structures.refcount cimport refcount_publish, refcount_release, refcount_retain
+from pulsar_ml.structures.removal_queue cimport (
+    RemovalPass, RemovalQueue, removal_queue_destroy, removal_queue_init,
+    removal_run, size_pass, time_pass,
+)
+from pulsar_ml.structures.stamped_lock cimport (
+    stamped_lock_write, stamped_optimistic, stamped_unlock_write, stamped_validate,
+)
+from pulsar_ml.structures.status cimport PML_OK
+from pulsar_ml.sync.atomics cimport (
+    i32_fetch_add_release, i32_load_acquire, i32_store_release, pml_i32, pml_i64,
+    pml_u64,
+)
+from pulsar_ml.sync.clock cimport monotonic_ns
+from pulsar_ml.sync.wait cimport spin
+
+cdef enum:
+    CHUNK_BITS = 12
+    MOST = 1 << 28
+    LEDGER = 7
+
+
+cdef inline uint64_t next_random(uint64_t* state) noexcept nogil:
+    # xorshift64 (Marsaglia, 2003)
+    cdef uint64_t x = state[0]
+    x ^= x << 13
+    x ^= x >> 7
+    x ^= x << 17
+    state[0] = x
+    return x
+
+
+# The start of a measurement on several threads.
+cdef class Gate:
+    cdef pml_i32 waiting
+    cdef int32_t threads
+
+    def __init__(self, int threads):
+        self.threads = threads
+
+    cdef void enter(self) noexcept nogil:
+        cdef uint32_t turn = 0
+        i32_fetch_add_release(&self.waiting, 1)
+        while i32_load_acquire(&self.waiting) < self.threads:
+            turn = spin(turn)
+
+
+cdef class World:
+    """One manager's memory, removal queue and range cache, driven natively."""
+
+    cdef CacheMemory memory
+    cdef RemovalQueue queue
+    cdef RangeCache* cache
+    cdef pml_i32 stop
+
+    def __init__(self, int32_t max_requeue_count=5):
+        if (cache_memory_init(&self.memory, CHUNK_BITS, MOST) != PML_OK
+                or removal_queue_init(&self.queue, &self.memory, CHUNK_BITS, max_requeue_count,
+                                      False) != PML_OK):
+            raise MemoryError
+        self.cache = range_cache_new(&self.memory, &self.queue.queue)
+
+    def __dealloc__(self):
+        cdef RemovalPass run = time_pass(INT64_MAX, 0)
+        with nogil:
+            self.remove_all()
+            removal_run(&self.queue, &run, INT64_MAX)
+            range_cache_delete(self.cache)
+            removal_queue_destroy(&self.queue)
+            cache_memory_destroy(&self.memory)
+
+    cdef int64_t remove_all(self) noexcept nogil:
+        cdef MapCursor cursor = range_cache_cursor(position(0, 0), position(INT64_MAX, INT64_MAX))
+        cdef int64_t start = monotonic_ns()
+        range_cache_remove(self.cache, &cursor, INT64_MAX)
+        return monotonic_ns() - start
+
+    cdef bint put_one(
+        self, int64_t ledger, int64_t entry_id, uint32_t length, int64_t now, int32_t expected
+    ) noexcept nogil:
+        cdef Payload* payload = payload_new(length)
+        cdef uint32_t entry
+        cdef uint32_t read_count
+        memset(payload_bytes(payload), 1, length)
+        read_count_maybe_new(&self.memory.entries, expected, &read_count)
+        entry = entry_new(&self.memory.entries, position(ledger, entry_id), payload, read_count, False)
+        if range_cache_put(self.cache, position(ledger, entry_id), entry, length, now) == PML_OK:
+            return True
+        entry_release(&self.memory.entries, entry, 1)
+        return False
+
+    def put(self, int64_t count, uint32_t length, int32_t expected=0) -> int:
+        """Insert ids 0..count-1, payload allocated and filled."""
+        cdef int64_t start, i
+        with nogil:
+            start = monotonic_ns()
+            for i in range(count):
+                self.put_one(LEDGER, i, length, i, expected)
+            start = monotonic_ns() - start
+        return start
+
+    def get(self, int64_t count, int64_t span, int64_t at, bint shuffled, Gate gate) -> int:
+        """Point reads of ids below span, in order from `at` or at random, each released."""
+        cdef int64_t start, i
+        cdef uint64_t state = 88172645463325252 + <uint64_t>at
+        cdef uint32_t entry
+        with nogil:
+            gate.enter()
+            start = monotonic_ns()
+            for i in range(count):
+                if shuffled:
+                    at = <int64_t>(next_random(&state) % <uint64_t>span)
+                elif at + 1 < span:
+                    at += 1
+                else:
+                    at = 0
+                entry = range_cache_get(self.cache, position(LEDGER, at))
+                if entry:
+                    entry_release(&self.memory.entries, entry, 1)
+            start = monotonic_ns() - start
+        return start
+
+    def miss(self, int64_t count) -> int:
+        """Point reads of another ledger."""
+        cdef int64_t start, i
+        with nogil:
+            start = monotonic_ns()
+            for i in range(count):
+                range_cache_get(self.cache, position(LEDGER + 1, i))
+            start = monotonic_ns() - start
+        return start
+
+    def dispatch(self, int64_t count, int64_t span) -> int:
+        """A hit, a dispatch copy of it, and both released."""
+        cdef int64_t start, i
+        cdef uint32_t entry, copy
+        with nogil:
+            start = monotonic_ns()
+            for i in range(count):
+                entry = range_cache_get(self.cache, position(LEDGER, i % span))
+                copy = entry_copy(&self.memory.entries, entry, True)
+                entry_release(&self.memory.entries, entry, 1)
+                entry_release(&self.memory.entries, copy, 1)
+            start = monotonic_ns() - start
+        return start
+
+    def get_range(self, int64_t count, int64_t width) -> int:
+        """Range reads of `width` ids over 0..count-1, each entry released."""
+        cdef int64_t start, first
+        cdef uint32_t[256] held
+        cdef int n
+        cdef MapCursor cursor
+        with nogil:
+            start = monotonic_ns()
+            first = 0
+            while first < count:
+                cursor = range_cache_cursor(position(LEDGER, first), position(LEDGER, first + width - 1))
+                n = 0
+                while True:
+                    held[n] = range_cache_next(self.cache, &cursor)
+                    if not held[n]:
+                        break
+                    n += 1
+                while n:
+                    n -= 1
+                    entry_release(&self.memory.entries, held[n], 1)
+                first += width
+            start = monotonic_ns() - start
+        return start
+
+    def remove_range(self) -> int:
+        cdef int64_t spent
+        cdef RemovalPass run = time_pass(INT64_MAX, 0)
+        with nogil:
+            spent = self.remove_all()
+            removal_run(&self.queue, &run, INT64_MAX)
+        return spent
+
+    def evict(self, bint by_time) -> int:
+        """One time pass or size pass over everything."""
+        cdef RemovalPass run = time_pass(INT64_MAX, 0) if by_time else size_pass(INT64_MAX, 0)
+        cdef int64_t start
+        with nogil:
+            start = monotonic_ns()
+            removal_run(&self.queue, &run, INT64_MAX)
+            start = monotonic_ns() - start
+        return start
+
+    def churn(self, Gate gate, uint32_t length) -> int:
+        """Insert in another ledger and evict in passes of 4,096 until end() is called.
+
+        Entries with expected reads stay: each pass requeues them. Returns the number inserted.
+        """
+        cdef int64_t i = 0
+        cdef RemovalPass run
+        with nogil:
+            gate.enter()
+            while not i32_load_acquire(&self.stop):
+                self.put_one(LEDGER + 2, i, length, 0, 0)
+                i += 1
+                if i % 4096 == 0:
+                    run = size_pass(4096 * <int64_t>length, 0)
+                    removal_run(&self.queue, &run, INT64_MAX)
+        return i
+
+    def end(self) -> None:
+        i32_store_release(&self.stop, 1)
+
+
+def sizes() -> dict:
+    """Bytes of the native objects that a cached entry needs a share of."""
+    return {"entry": sizeof(Entry), "wrapper": sizeof(EntryWrapper), "page": sizeof(MapPage),
+            "branch": sizeof(MapBranch), "queue slot": sizeof(uint32_t), "payload header": sizeof(Payload)}
+
+
+# Single structures -------------------------------------------------------------------------------
+
+def refcount(int64_t count) -> int:
+    """retain and release."""
+    cdef pml_i32 references
+    cdef int64_t start, i
+    with nogil:
+        refcount_publish(&references)
+        start = monotonic_ns()
+        for i in range(count):
+            refcount_retain(&references)
+            refcount_release(&references, 1)
+        start = monotonic_ns() - start
+    return start
+
+
+def stamped_lock_write_section(int64_t count) -> int:
+    cdef pml_u64 lock
+    cdef int64_t start, i
+    memset(&lock, 0, sizeof(lock))
+    with nogil:
+        start = monotonic_ns()
+        for i in range(count):
+            stamped_lock_write(&lock)
+            stamped_unlock_write(&lock)
+        start = monotonic_ns() - start
+    return start
+
+
+def stamped_lock_optimistic(int64_t count) -> int:
+    cdef pml_u64 lock
+    cdef int64_t start, i, valid = 0
+    memset(&lock, 0, sizeof(lock))
+    with nogil:
+        start = monotonic_ns()
+        for i in range(count):
+            valid += stamped_validate(&lock, stamped_optimistic(&lock))
+        start = monotonic_ns() - start
+    if valid != count:
+        raise AssertionError("an undisturbed optimistic read did not validate")
+    return start
+
+
+cdef struct Pooled:
+    pml_i64 link
+    int64_t[3] fields
+
+
+def object_pool(int64_t count) -> int:
+    """take and give."""
+    cdef Pool pool
+    cdef int64_t start, i
+    pool_init(&pool, sizeof(Pooled), 0, CHUNK_BITS, MOST)
+    with nogil:
+        start = monotonic_ns()
+        for i in range(count):
+            pool_give(&pool, pool_take(&pool))
+        start = monotonic_ns() - start
+        pool_destroy(&pool)
+    return start
+
+
+def mpsc_queue(int64_t count) -> int:
+    """offer, peek and poll, 64 handles deep."""
+    cdef MpscQueue queue
+    cdef int64_t start, i, batch
+    mpsc_init(&queue, CHUNK_BITS)
+    with nogil:
+        start = monotonic_ns()
+        for batch in range(count // 64):
+            for i in range(64):
+                mpsc_offer(&queue, 1)
+            for i in range(64):
+                if mpsc_peek(&queue):
+                    mpsc_poll(&queue)
+        start = monotonic_ns() - start
+        mpsc_destroy(&queue)
+    return start
+
+
+def read_count(int64_t count) -> int:
+    """one more and one less expected read."""
+    cdef Pool pool
+    cdef uint32_t handle
+    cdef int64_t start, i
+    read_count_pool_init(&pool, CHUNK_BITS, MOST)
+    with nogil:
+        handle = read_count_new(&pool, 1)
+        start = monotonic_ns()
+        for i in range(count):
+            read_count_increment(&pool, handle)
+            read_count_mark_read(&pool, handle)
+        start = monotonic_ns() - start
+        pool_destroy(&pool)
+    return start
+
+
+def entry(int64_t count) -> int:
+    """a copy made and released."""
+    cdef EntryPool pool
+    cdef uint32_t handle, copy
+    cdef int64_t start, i
+    memset(&pool, 0, sizeof(pool))
+    entry_pool_init(&pool, CHUNK_BITS, MOST)
+    with nogil:
+        handle = entry_new(&pool, position(1, 2), payload_new(100), 0, True)
+        start = monotonic_ns()
+        for i in range(count):
+            copy = entry_copy(&pool, handle, True)
+            entry_release(&pool, copy, 1)
+        start = monotonic_ns() - start
+        entry_release(&pool, handle, 1)
+        entry_pool_destroy(&pool)
+    return start
+
+
+def entry_wrapper(int64_t count) -> int:
+    """an optimistic read."""
+    cdef EntryWrapper wrapper
+    cdef int64_t start, i, hits = 0
+    memset(&wrapper, 0, sizeof(wrapper))
+    with nogil:
+        wrapper_fill(&wrapper, position(1, 2), 3, 4, 5, 6)
+        start = monotonic_ns()
+        for i in range(count):
+            hits += wrapper_read(&wrapper, position(1, 2), 4) == 3
+        start = monotonic_ns() - start
+    if hits != count:
+        raise AssertionError("an undisturbed read missed")
+    return start
+
+
+cdef class Map:
+    """A position map filled with ids 0..count-1."""
+
+    cdef MapMemory memory
+    cdef PositionMap map
+    cdef int64_t count
+
+    def __init__(self, int64_t count):
+        map_memory_init(&self.memory, CHUNK_BITS, MOST)
+        map_init(&self.map, &self.memory)
+        self.count = count
+
+    def __dealloc__(self):
+        map_destroy(&self.map)
+        map_memory_destroy(&self.memory)
+
+    def put(self) -> int:
+        cdef int64_t start, i
+        with nogil:
+            start = monotonic_ns()
+            for i in range(self.count):
+                map_put_if_absent(&self.map, position(LEDGER, i), <uint32_t>i + 1)
+            start = monotonic_ns() - start
+        return start
+
+    def find(self) -> int:
+        cdef int64_t start, i, found = 0
+        with nogil:
+            start = monotonic_ns()
+            for i in range(self.count):
+                found += map_find(&self.map, position(LEDGER, i)) != 0
+            start = monotonic_ns() - start
+        if found != self.count:
+            raise AssertionError(f"{found} of {self.count} positions found")
+        return start
+
+    def walk(self) -> int:
+        cdef int64_t start
+        cdef Position found
+        cdef MapCursor cursor = map_cursor(position(0, 0), position(INT64_MAX, 0))
+        with nogil:
+            start = monotonic_ns()
+            while map_next(&self.map, &cursor, &found):
+                pass
+            start = monotonic_ns() - start
+        return start
+
+    def remove(self) -> int:
+        cdef int64_t start, i
+        with nogil:
+            start = monotonic_ns()
+            for i in range(self.count):
+                map_remove(&self.map, position(LEDGER, i), <uint32_t>i + 1)
+            start = monotonic_ns() - start
+        return start

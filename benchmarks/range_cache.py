@@ -1,0 +1,111 @@
+"""Cost of the range cache: reads, inserts, invalidation, readers on several threads, memory."""
+
+from __future__ import annotations
+
+import os
+
+import psutil
+
+from benchmarks.measure import Benchmark, in_threads, loops
+
+COUNT = 100_000          # entries in the cache
+TAIL = 1_000             # the newest entries, which tailing readers ask for
+PAYLOAD = 100            # bytes of an entry
+READS = 1_000_000
+
+
+def filled(count: int = COUNT):
+    world = loops().World()
+    world.put(count, PAYLOAD)
+    return world
+
+
+def hit(span: int, shuffled: bool) -> float:
+    return filled(span).get(READS, span, 0, shuffled, loops().Gate(1)) / READS
+
+
+def readers(threads: int, *, span: int = COUNT, shuffled: bool = False, evictor: bool = False) -> float:
+    """Point reads per microsecond of all readers together.
+
+    Readers in order stand at different places, like cursors; shuffled ones meet on the same entries, whose
+    reference counts then travel between the cores.
+    """
+    # Read by everybody and never evicted: an evictor beside the readers requeues these.
+    world = loops().World(max_requeue_count=65535)
+    world.put(span, PAYLOAD, 1)
+    gate = loops().Gate(threads + evictor)
+    spent: list[int] = []
+
+    def read(number: int) -> int:
+        spent.append(world.get(READS, span, number * span // threads, shuffled, gate))
+        if len(spent) == threads:
+            world.end()
+        return spent[-1]
+
+    work = [lambda number=number: read(number) for number in range(threads)]
+    if evictor:
+        work.append(lambda: world.churn(gate, PAYLOAD))
+    in_threads(work)
+    return threads * READS / max(spent) * 1000
+
+
+def scaling(**workload: object) -> float:
+    """Throughput of two readers over that of one, measured side by side."""
+    return readers(2, **workload) / readers(1, **workload)
+
+
+def duplicate() -> float:
+    world = filled()
+    return world.put(COUNT, PAYLOAD) / COUNT
+
+
+def put_and_evict() -> float:
+    """An insert and the eviction of the same entry later; memory warm, as in a broker that runs."""
+    world = filled()
+    world.evict(True)
+    return (world.put(COUNT, PAYLOAD) + world.evict(True)) / COUNT
+
+
+def native_bytes() -> float:
+    """Native bytes of a cached entry beyond its payload: header, wrapper, share of page and branch, queue slot."""
+    sizes = loops().sizes()
+    return (sizes["entry"] + sizes["wrapper"] + sizes["payload header"] + sizes["queue slot"]
+            + sizes["page"] / 64 + sizes["branch"] / 4096)
+
+
+def resident_bytes() -> float:
+    """Growth of the resident memory an entry, less the payload as the allocator rounds it."""
+    count = 500_000
+    process = psutil.Process(os.getpid())
+    world = loops().World()
+    before = process.memory_info().rss
+    world.put(count, PAYLOAD)
+    grown = process.memory_info().rss - before
+    # glibc: 8 bytes of its own for each block, sizes in steps of 16.
+    block = (PAYLOAD + loops().sizes()["payload header"] + 8 + 15) // 16 * 16
+    return grown / count - block + loops().sizes()["payload header"]
+
+
+BENCHMARKS = (
+    Benchmark("range_cache: hit and release, tail of 1,000", lambda: hit(TAIL, False), target=60),
+    Benchmark("range_cache: hit and release, random in 1,000", lambda: hit(TAIL, True), target=60),
+    Benchmark("range_cache: hit and release, random in 100,000", lambda: hit(COUNT, True)),
+    Benchmark("range_cache: hit, dispatch copy, both released", lambda: filled(TAIL).dispatch(READS, TAIL) / READS),
+    Benchmark("range_cache: miss", lambda: filled().miss(READS) / READS),
+    Benchmark("range_cache: put, cold memory", lambda: loops().World().put(COUNT, PAYLOAD) / COUNT),
+    Benchmark("range_cache: put with later eviction", put_and_evict, target=250),
+    Benchmark("range_cache: put of a duplicate", duplicate),
+    Benchmark("range_cache: range read of 100, an entry", lambda: filled().get_range(COUNT, 100) / COUNT, target=25),
+    Benchmark("range_cache: remove range, an entry", lambda: filled().remove_range() / COUNT),
+    Benchmark("range_cache: 1 reader", lambda: readers(1), unit="reads/us"),
+    Benchmark("range_cache: 2 readers", lambda: readers(2), unit="reads/us"),
+    Benchmark("range_cache: 4 readers", lambda: readers(4), unit="reads/us"),
+    Benchmark("range_cache: two readers over one", scaling, unit="x", target=1.8, at_least=True),
+    Benchmark("range_cache: two over one, random in 100,000", lambda: scaling(shuffled=True), unit="x"),
+    Benchmark("range_cache: two over one, same 1,000 entries", lambda: scaling(span=TAIL, shuffled=True), unit="x"),
+    Benchmark("range_cache: 1 reader beside an evictor", lambda: readers(1, span=TAIL, evictor=True), unit="reads/us"),
+    Benchmark("range_cache: 2 readers beside an evictor", lambda: readers(2, span=TAIL, evictor=True), unit="reads/us"),
+    Benchmark("range_cache: 4 readers beside an evictor", lambda: readers(4, span=TAIL, evictor=True), unit="reads/us"),
+    Benchmark("range_cache: native bytes beyond the payload", native_bytes, unit="bytes", target=100),
+    Benchmark("range_cache: resident bytes beyond payload and allocator", resident_bytes, unit="bytes", target=100),
+)

@@ -1,0 +1,70 @@
+"""Runs ``python -m stress`` on a build with a sanitizer: ``sanitized.py thread run range_cache ...``.
+
+Each sanitizer has its own build tree under build/; its runtime is loaded before Python's own memory is set up.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RUNTIME = {"thread": "libtsan.so", "address": "libasan.so", "undefined": "libubsan.so"}
+OPTIONS = {
+    # Reports end the run with exit code 66, so that no report passes for a clean run.
+    "thread": {"TSAN_OPTIONS": "halt_on_error=1 exitcode=66 second_deadlock_stack=1"},
+    # Python keeps memory until the process ends; leaks of the core are found by the suites' own balances.
+    "address": {"ASAN_OPTIONS": "detect_leaks=0 exitcode=66"},
+    "undefined": {"UBSAN_OPTIONS": "print_stacktrace=1 halt_on_error=1 exitcode=66"},
+}
+
+
+def build(sanitizer: str) -> Path:
+    """Build the sanitized package and return the folder to import it from."""
+    base = ROOT / "build" / sanitizer
+    base.mkdir(parents=True, exist_ok=True)
+    log = base / "build.log"
+    command = [sys.executable, "setup.py", "-q", "build", "--build-base", str(base)]
+    with log.open("w") as output:
+        done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PULSAR_ML_SANITIZE": sanitizer},
+                              stdout=output, stderr=subprocess.STDOUT)
+    if done.returncode:
+        sys.stderr.write(log.read_text())
+        raise SystemExit(f"the {sanitizer} build failed; its output is above and in {log}")
+    return next(base.glob("lib*"))
+
+
+def runtime(sanitizer: str) -> str:
+    """The path of the sanitizer's runtime library, as the C compiler names it."""
+    compiler = os.environ.get("CC") or (sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None:
+        compiler = "cc"
+    name = RUNTIME[sanitizer]
+    path = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+    if not Path(path).is_absolute():
+        raise SystemExit(f"{compiler} has no {name}: install the sanitizer runtimes of your compiler "
+                         "(Debian/Ubuntu: they come with gcc; Fedora: dnf install libtsan libasan libubsan)")
+    return str(Path(path).resolve())
+
+
+def main() -> None:
+    if len(sys.argv) < 2 or sys.argv[1] not in RUNTIME:
+        raise SystemExit(f"usage: sanitized.py {'|'.join(RUNTIME)} ARGUMENTS OF python -m stress")
+    sanitizer, arguments = sys.argv[1], sys.argv[2:]
+    library = build(sanitizer)
+    # The sanitized package stands before the checkout's own; -P keeps the checkout's root out, and the
+    # root comes last for the stress application.
+    environment = {**os.environ, **OPTIONS[sanitizer], "LD_PRELOAD": runtime(sanitizer),
+                   "PYTHONPATH": os.pathsep.join((str(library), str(ROOT)))}
+    # Address space layout randomisation can collide with the thread sanitizer's shadow memory.
+    prefix = ["setarch", "-R"] if sanitizer == "thread" and shutil.which("setarch") else []
+    command = [*prefix, sys.executable, "-P", "-m", "stress", *arguments]
+    raise SystemExit(subprocess.run(command, cwd=library, env=environment).returncode)
+
+
+if __name__ == "__main__":
+    main()
