@@ -1,0 +1,119 @@
+"""Builds one native module that holds every mutant, one of them active at a time.
+
+The native sources are copied; each mutant's ``old`` text, which must occur exactly once in its file, becomes
+``if pml_mutant == k: new else: old``. The product's sources contain no switch, and the module is never
+packaged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from pulsar_ml.harness.build import build_extension
+from stress.mutants.catalogue import CATALOGUE, Mutant
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIED = ("*.pxd", "*.h", "operations/_native.pyx")
+
+HEADER = """\
+#ifndef PML_MUTANTS
+#define PML_MUTANTS "{ids}"
+static int pml_mutant = -1;
+#define pml_select_mutant(number) (pml_mutant = (number))
+#endif
+"""
+
+DECLARATION = """\
+cdef extern from "pulsar_ml/sync/mutants.h" nogil:
+    int pml_mutant
+"""
+
+CIMPORT = "from pulsar_ml.sync.mutants cimport pml_mutant\n"
+
+
+class AnchorError(ValueError):
+    """A mutant's old text does not occur exactly once in its file."""
+
+
+def indented(text: str, spaces: int) -> str:
+    return textwrap.indent(textwrap.dedent(text).strip("\n"), " " * spaces)
+
+
+def with_switch(source: str, numbered: Sequence[tuple[int, Mutant]]) -> str:
+    """``source`` with one anchor replaced by a choice among the mutants that share it."""
+    first = numbered[0][1]
+    old = textwrap.dedent(first.old).strip("\n")
+    pattern = re.compile(
+        "^" + "\n".join(rf"(?P<i{n}> *){re.escape(line)}" if line else "" for n, line in enumerate(old.split("\n")))
+        + "$", re.MULTILINE)
+    # Lines may be indented further in the file, all by the same amount.
+    found = [match for match in pattern.finditer(source) if len(set(match.groupdict().values())) == 1]
+    if len(found) != 1:
+        raise AnchorError(f"mutant {first.id}: its old text occurs {len(found)} times in {first.file}, not once:\n{old}")
+    match = found[0]
+    depth = len(match["i0"])
+    choice = []
+    for number, mutant in numbered:
+        choice.append(" " * depth + ("if" if not choice else "elif") + f" pml_mutant == {number}:")
+        choice.append(indented(mutant.new, depth + 4))
+    choice += [" " * depth + "else:", indented(old, depth + 4)]
+    return source[: match.start()] + "\n".join(choice) + source[match.end():]
+
+
+def mutated(source: str, numbered: Iterable[tuple[int, Mutant]]) -> str:
+    """``source`` with all mutants of its file behind switches, and the switch declared."""
+    ordered = sorted(numbered, key=lambda pair: (pair[1].old, pair[0]))
+    for _, group in groupby(ordered, key=lambda pair: pair[1].old):
+        source = with_switch(source, list(group))
+    cut = re.search(r"^(from|cimport|cdef)\b", source, re.MULTILINE)
+    if cut is None:
+        raise AnchorError("a file without a declaration cannot be mutated")
+    return source[: cut.start()] + CIMPORT + source[cut.start():]
+
+
+def build(into: Path = ROOT / "build" / "mutants", catalogue: Sequence[Mutant] = CATALOGUE) -> Path:
+    """Copy, mutate and compile; the path of the module. Builds only when something changed.
+
+    Raises AnchorError, and RuntimeError with the compiler's output.
+    """
+    package = ROOT / "pulsar_ml"
+    sources = sorted({path for pattern in COPIED for path in package.rglob(pattern)})
+    digest = hashlib.sha256(repr(catalogue).encode() + Path(__file__).read_bytes())
+    for path in sources:
+        digest.update(path.read_bytes())
+    identity = digest.hexdigest()[:12]
+    tree = into / identity / "src"
+    made = into / identity / "module"
+    if not made.exists():
+        shutil.rmtree(tree, ignore_errors=True)
+        by_file = {file: [] for file in (mutant.file for mutant in catalogue)}
+        for number, mutant in enumerate(catalogue):
+            by_file[mutant.file].append((number, mutant))
+        for path in sources:
+            relative = path.relative_to(package).as_posix()
+            target = tree / "pulsar_ml" / relative
+            target.parent.mkdir(parents=True, exist_ok=True)
+            text = path.read_text()
+            target.write_text(mutated(text, by_file.pop(relative)) if relative in by_file else text)
+        if by_file:
+            raise AnchorError(f"no such source file: {', '.join(by_file)}")
+        sync = tree / "pulsar_ml" / "sync"
+        (sync / "mutants.h").write_text(HEADER.format(ids=" ".join(mutant.id for mutant in catalogue)))
+        (sync / "mutants.pxd").write_text(DECLARATION)
+    return build_extension(
+        tree / "pulsar_ml" / "operations" / "_native.pyx",
+        into=made,
+        include=[tree],
+        macros={
+            "PML_FAULTS": "1",
+            "PML_BUILD_ID": f'"mutants-{identity}"',
+            "PML_MUTANTS_HEADER": '"pulsar_ml/sync/mutants.h"',
+        },
+        flags=["-O2"],
+    )
