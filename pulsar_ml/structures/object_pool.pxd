@@ -58,7 +58,8 @@ cdef inline void pool_destroy(Pool* pool) noexcept nogil:
     cdef size_t i
     if pool.chunks is NULL:
         return
-    for i in range(<size_t>(pool.limit >> pool.chunk_bits) + 1):
+    # Chunks are made in order; the one of the next new handle may be there already.
+    for i in range(<size_t>(u32_load_relaxed(&pool.used) >> pool.chunk_bits) + 1):
         release(ptr_load_relaxed(&pool.chunks[i]))
     release(pool.chunks)
     pool.chunks = NULL
@@ -131,11 +132,16 @@ cdef inline void pool_give_chain(Pool* pool, uint32_t first, uint32_t last) noex
             return
 
 
-# Objects in use, by walking the free list. Quiescence only.
+# Objects in use, by walking the free list: exact at quiescence, otherwise any number.
 cdef inline int64_t pool_in_use(const Pool* pool) noexcept nogil:
-    cdef int64_t in_use = <int64_t>u32_load_relaxed(&pool.used) - 1
+    cdef uint32_t used = u32_load_relaxed(&pool.used)
+    cdef int64_t in_use = <int64_t>used - 1
     cdef uint32_t handle = <uint32_t>u64_load_acquire(&pool.head)
-    while handle:
+    # An object that was taken meanwhile has something else in its link: the walk stays among the
+    # objects that exist and takes at most as many steps as there are.
+    while 0 < handle < used and in_use > 0:
+        if ptr_load_acquire(&pool.chunks[handle >> pool.chunk_bits]) is NULL:
+            break
         in_use -= 1
         handle = <uint32_t>i64_load_relaxed(pool_link(pool, handle))
     return in_use

@@ -2,7 +2,7 @@
 # invalidation and eviction.
 #
 # Origin       RangeCache (Pulsar 4.1) over pages as on its main line. Mended here: a value that somebody
-#              released too often no longer leaves its bytes in the counters (L09); a failed insert
+#              released too often no longer leaves its bytes in the counters; a failed insert
 #              leaves nothing behind.
 # Threads      put, get, exists, ranges, removal, size: any thread. delete: alone, after everything was
 #              removed and after a pass through the removal queue's monitor.
@@ -11,7 +11,7 @@
 #              RC-2 (I31) at most one live wrapper a position.
 #              RC-3 (I40, I44, I45) size >= 0; each incarnation is added once and taken off once, by the
 #              size stored at insertion.
-#              RC-4 (I13, I58 of the queue) a wrapper is linked in the map before it is queued, both inside
+#              RC-4 (I21, I22) a wrapper is linked in the map before it is queued, both inside
 #              one write section.
 #              RC-5 (I101) no monitor and no second wrapper lock is taken inside a write section.
 # Ordering     See entry_wrapper.pxd, position_map.pxd, refcount.pxd. `size` orders nothing.
@@ -168,7 +168,7 @@ cdef inline Status range_cache_link(
     # is queued and counted, so size is never taken off before it was added.
     stamped_lock_write(&wrapper.lock)
     wrapper_fill(wrapper, key, entry, cache.number, length, now)
-    # The map first: a wrapper that lost its position must not be in the queue (H13).
+    # The map first: a wrapper that lost its position must not be in the queue (#24363).
     status = map_put_if_absent(&cache.map, key, handle)
     if status == PML_OK:
         status = mpsc_offer(cache.queue, handle)
@@ -241,7 +241,7 @@ cdef inline void range_cache_unlink(
     cdef CacheMemory* memory = cache.memory
     cdef uint32_t entry = u32_load_relaxed(&wrapper.value)
     cdef bint retained
-    # Always first, so that clear makes progress whatever the value is like (H07).
+    # Always first, so that clear makes progress whatever the value is like (#22814).
     map_remove(&cache.map, key, handle)
     retained = entry_retain(&memory.entries, entry)
     removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)

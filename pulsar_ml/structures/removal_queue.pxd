@@ -127,7 +127,7 @@ cdef inline Verdict removal_judge(
 ) noexcept nogil:
     cdef uint64_t age
     if run.by_time:
-        # The difference, not the values, is compared: clocks may be negative or wrap (L12).
+        # The difference, not the values, is compared: clocks may be negative or wrap.
         age = <uint64_t>run.threshold - <uint64_t>i64_load_relaxed(&wrapper.timestamp)
         if <int64_t>age <= 0:
             return STOP

@@ -12,7 +12,7 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from pulsar_ml.harness.build import build_extension
@@ -45,36 +45,54 @@ def indented(text: str, spaces: int) -> str:
     return textwrap.indent(textwrap.dedent(text).strip("\n"), " " * spaces)
 
 
-def with_switch(source: str, numbered: Sequence[tuple[int, Mutant]]) -> str:
-    """``source`` with one anchor replaced by a choice among the mutants that share it."""
-    first = numbered[0][1]
-    old = textwrap.dedent(first.old).strip("\n")
-    pattern = re.compile(
-        "^" + "\n".join(rf"(?P<i{n}> *){re.escape(line)}" if line else "" for n, line in enumerate(old.split("\n")))
-        + "$", re.MULTILINE)
+def find_anchor(source: str, mutant: Mutant) -> re.Match[str]:
+    """Where the mutant's old text stands; AnchorError unless that is one place."""
+    lines = textwrap.dedent(mutant.old).strip("\n").split("\n")
+    pattern = "\n".join(rf"(?P<i{n}> *){re.escape(line)}" if line else "" for n, line in enumerate(lines))
     # Lines may be indented further in the file, all by the same amount.
-    found = [match for match in pattern.finditer(source) if len(set(match.groupdict().values())) == 1]
+    found = [
+        match
+        for match in re.finditer(f"^{pattern}$", source, re.MULTILINE)
+        if len(set(match.groupdict().values())) == 1
+    ]
     if len(found) != 1:
-        raise AnchorError(f"mutant {first.id}: its old text occurs {len(found)} times in {first.file}, not once:\n{old}")
-    match = found[0]
-    depth = len(match["i0"])
+        text = "\n".join(lines)
+        raise AnchorError(f"mutant {mutant.id}: its old text occurs {len(found)} times in {mutant.file}, not once:\n{text}")
+    return found[0]
+
+
+def with_switch(source: str, anchor: re.Match[str], numbered: Sequence[tuple[int, Mutant]]) -> str:
+    """``source`` with one anchor replaced by a choice among the mutants that share it."""
+    depth = len(anchor["i0"])
     choice = []
     for number, mutant in numbered:
-        choice.append(" " * depth + ("if" if not choice else "elif") + f" pml_mutant == {number}:")
+        choice.append(" " * depth + ("elif" if choice else "if") + f" pml_mutant == {number}:")
         choice.append(indented(mutant.new, depth + 4))
-    choice += [" " * depth + "else:", indented(old, depth + 4)]
-    return source[: match.start()] + "\n".join(choice) + source[match.end():]
+    choice += [" " * depth + "else:", indented(numbered[0][1].old, depth + 4)]
+    helpers = "".join(textwrap.dedent(mutant.helper).strip("\n") + "\n\n\n" for _, mutant in numbered if mutant.helper)
+    function = source.rindex("\ncdef ", 0, anchor.start()) + 1
+    changed = source[function : anchor.start()] + "\n".join(choice) + source[anchor.end():]
+    return source[:function] + helpers + changed
 
 
 def mutated(source: str, numbered: Iterable[tuple[int, Mutant]]) -> str:
-    """``source`` with all mutants of its file behind switches, and the switch declared."""
+    """``source`` with all mutants of its file behind switches, and the switch declared.
+
+    Raises AnchorError for an old text that occurs not once, or that overlaps another mutant's.
+    """
+    numbered = list(numbered)
     ordered = sorted(numbered, key=lambda pair: (pair[1].old, pair[0]))
-    for _, group in groupby(ordered, key=lambda pair: pair[1].old):
-        source = with_switch(source, list(group))
+    groups = [list(group) for _, group in groupby(ordered, key=lambda pair: pair[1].old)]
+    anchors = sorted(((find_anchor(source, group[0][1]), group) for group in groups), key=lambda pair: -pair[0].start())
+    for (later, group), (earlier, _) in pairwise(anchors):
+        if earlier.end() > later.start():
+            raise AnchorError(f"mutant {group[0][1].id}: its old text overlaps another mutant's in {group[0][1].file}")
+    # From the end, so that the anchors before stay where they are.
+    for anchor, group in anchors:
+        source = with_switch(source, anchor, group)
     cut = re.search(r"^(from|cimport|cdef)\b", source, re.MULTILINE)
-    if cut is None:
-        raise AnchorError("a file without a declaration cannot be mutated")
-    return source[: cut.start()] + CIMPORT + source[cut.start():]
+    declarations = CIMPORT + "".join(mutant.cimports + "\n" for _, mutant in numbered if mutant.cimports)
+    return source[: cut.start()] + declarations + source[cut.start():]
 
 
 def build(into: Path = ROOT / "build" / "mutants", catalogue: Sequence[Mutant] = CATALOGUE) -> Path:

@@ -1,0 +1,257 @@
+"""The catalogue of mutants: for each bug its origin, the text it replaces and what must catch it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One wrong change of the native core.
+
+    Attributes:
+        id: short name, also on the command line.
+        title: the mistake in a few words.
+        origin: the issue or pull request of Apache Pulsar where it was seen, or "port" for a mistake that a
+            port may make.
+        file: path below ``pulsar_ml/``.
+        old: lines that occur exactly once in the file; they may be indented further there.
+        new: lines in their place.
+        suite: the suite that must report it.
+        breaks: invariants it breaks, for the reader.
+        helper: functions to put before the function that is changed.
+        cimports: declarations that the new text needs.
+    """
+
+    id: str
+    title: str
+    origin: str
+    file: str
+    old: str
+    new: str
+    suite: str
+    breaks: str
+    helper: str = ""
+    cimports: str = ""
+
+
+REFCOUNT = "structures/refcount.pxd"
+RANGE_CACHE = "structures/range_cache.pxd"
+REMOVAL_QUEUE = "structures/removal_queue.pxd"
+
+LINK = """
+status = map_put_if_absent(&cache.map, key, handle)
+"""
+
+REMOVE_ONE = """
+wrapper = wrapper_at(&cache.memory.wrappers, handle)
+stamped_lock_write(&wrapper.lock)
+if wrapper_holds(wrapper, key, cache.number):
+    range_cache_unlink(cache, key, handle, wrapper, &removed)
+stamped_unlock_write(&wrapper.lock)
+"""
+
+CATALOGUE: tuple[Mutant, ...] = (
+    Mutant(
+        id="H01",
+        title="retain adds first and looks afterwards",
+        origin="#2993, fixed by #2995",
+        file=REFCOUNT,
+        old="""
+while 0 < seen < INT32_MAX:
+    if i32_cas_weak_acquire(count, &seen, seen + 1):
+        return True
+return False
+""",
+        new="""
+if i32_fetch_add_relaxed(count, 1) > 0:
+    return True
+i32_fetch_sub_relaxed(count, 1)
+return False
+""",
+        suite="refcount",
+        breaks="I12, I18",
+        cimports="from pulsar_ml.sync.atomics cimport i32_fetch_add_relaxed, i32_fetch_sub_relaxed",
+    ),
+    Mutant(
+        id="H02",
+        title="two removers give back the reference of one entry",
+        origin="#10433, fixed by #22789",
+        file=RANGE_CACHE,
+        old=REMOVE_ONE,
+        new="""
+remove_whatever_is_there(cache, key, handle, wrapper_at(&cache.memory.wrappers, handle), &removed)
+""",
+        helper="""
+cdef inline void remove_whatever_is_there(
+    RangeCache* cache, Position key, uint32_t handle, EntryWrapper* wrapper, Removed* removed
+) noexcept nogil:
+    cdef uint32_t entry = u32_load_relaxed(&wrapper.value)
+    cdef int64_t size
+    if not entry:
+        return
+    stamped_lock_write(&wrapper.lock)
+    map_remove(&cache.map, key, handle)
+    size = wrapper_clear(wrapper, key, entry, cache.number)
+    entry_release(&cache.memory.entries, entry, 1)
+    if size >= 0:
+        removed.bytes += size
+        removed.entries += 1
+    stamped_unlock_write(&wrapper.lock)
+""",
+        suite="range_cache",
+        breaks="I16, I32, I14",
+    ),
+    Mutant(
+        id="H03",
+        title="put counts and reports success before it knows who won the position",
+        origin="#21301, fixed by #21302",
+        file=RANGE_CACHE,
+        old=LINK,
+        new="""
+status = map_put_if_absent(&cache.map, key, handle)
+if status == PML_EXISTS:
+    i64_fetch_add_relaxed(&cache.size, length)
+    wrapper_empty(wrapper)
+    stamped_unlock_write(&wrapper.lock)
+    wrapper_recycle(&memory.wrappers, handle)
+    return PML_OK
+""",
+        suite="range_cache",
+        breaks="I35, I17, I46",
+    ),
+    Mutant(
+        id="H10",
+        title="removal retains twice and releases once",
+        origin="introduced by #23903, fixed by #23955",
+        file=RANGE_CACHE,
+        old="retained = entry_retain(&memory.entries, entry)",
+        new="""
+retained = entry_retain(&memory.entries, entry)
+entry_retain(&memory.entries, entry)
+""",
+        suite="range_cache",
+        breaks="I16, I17",
+    ),
+    Mutant(
+        id="H13",
+        title="the wrapper is queued before the map is asked",
+        origin="#24363 before it was merged",
+        file=RANGE_CACHE,
+        old=LINK,
+        new="""
+mpsc_offer(cache.queue, handle)
+status = map_put_if_absent(&cache.map, key, handle)
+if status == PML_OK:
+    i64_fetch_add_relaxed(&cache.size, length)
+    stamped_unlock_write(&wrapper.lock)
+    return PML_OK
+""",
+        suite="removal_queue",
+        breaks="I22, I23, I24, I26",
+    ),
+    Mutant(
+        id="M13",
+        title="release loads, subtracts and stores",
+        origin="port",
+        file=REFCOUNT,
+        old="""
+if i32_cas_weak_release(count, &seen, seen - references):
+    if seen > references:
+        return RELEASED
+    fence_acquire()
+    return RELEASED_LAST
+""",
+        new="""
+i32_store_relaxed(count, seen - references)
+return RELEASED if seen > references else RELEASED_LAST
+""",
+        suite="refcount",
+        breaks="I13, I14",
+        cimports="from pulsar_ml.sync.atomics cimport i32_store_relaxed",
+    ),
+    Mutant(
+        id="M17",
+        title="the remover recycles the wrapper instead of the queue's consumer",
+        origin="port",
+        file=RANGE_CACHE,
+        old=REMOVE_ONE,
+        new="""
+wrapper = wrapper_at(&cache.memory.wrappers, handle)
+stamped_lock_write(&wrapper.lock)
+if wrapper_holds(wrapper, key, cache.number):
+    range_cache_unlink(cache, key, handle, wrapper, &removed)
+    stamped_unlock_write(&wrapper.lock)
+    wrapper_recycle(&cache.memory.wrappers, handle)
+else:
+    stamped_unlock_write(&wrapper.lock)
+""",
+        suite="removal_queue",
+        breaks="I25, I22",
+    ),
+    Mutant(
+        id="M20",
+        title="a wrapper found empty is polled and never recycled",
+        origin="port",
+        file=REMOVAL_QUEUE,
+        old="""
+run.missing += verdict == MISSING
+wrapper_recycle(&queue.memory.wrappers, handle)
+""",
+        new="""
+run.missing += verdict == MISSING
+if verdict != MISSING:
+    wrapper_recycle(&queue.memory.wrappers, handle)
+""",
+        suite="removal_queue",
+        breaks="I23",
+    ),
+    Mutant(
+        id="M21",
+        title="a wrapper found empty counts as a removal",
+        origin="port",
+        file=REMOVAL_QUEUE,
+        old="""
+verdict = MISSING
+""",
+        new="""
+verdict = MISSING
+run.removed.entries += 1
+""",
+        suite="removal_queue",
+        breaks="I60, I47",
+    ),
+    Mutant(
+        id="M35",
+        title="the size is taken off twice",
+        origin="port",
+        file=REMOVAL_QUEUE,
+        old="i64_fetch_sub_relaxed(&cache.size, removed.bytes - before)",
+        new="i64_fetch_sub_relaxed(&cache.size, 2 * (removed.bytes - before))",
+        suite="removal_queue",
+        breaks="I40, I45",
+    ),
+    Mutant(
+        id="M37",
+        title="the size is added by load and store",
+        origin="port",
+        file=RANGE_CACHE,
+        old="i64_fetch_add_relaxed(&cache.size, length)",
+        new="i64_store_relaxed(&cache.size, i64_load_relaxed(&cache.size) + length)",
+        suite="range_cache",
+        breaks="I41, I45",
+    ),
+    Mutant(
+        id="M54",
+        title="a read is marked by load and store",
+        origin="port",
+        file="structures/read_count.pxd",
+        old="i32_fetch_sub_relaxed(&read_count_at(pool, handle).expected, 1)",
+        new="""
+i32_store_relaxed(&read_count_at(pool, handle).expected,
+                  i32_load_relaxed(&read_count_at(pool, handle).expected) - 1)
+""",
+        suite="read_count",
+        breaks="I67",
+    ),
+)
