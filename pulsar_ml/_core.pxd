@@ -13,7 +13,7 @@ cdef class NativeMemory:
 
 
 cdef class Entry:
-    cdef readonly NativeMemory owner
+    cdef NativeMemory owner
     cdef uint32_t handle            # 0 once the reference was given back
     cdef Py_ssize_t exports         # views that are open
     cdef bint released
@@ -21,7 +21,7 @@ cdef class Entry:
 
 
 cdef class RangeCache:
-    cdef readonly NativeMemory owner
+    cdef NativeMemory owner
     cdef readonly str name
     cdef NativeCache* native
     cdef bint is_closed
@@ -31,7 +31,7 @@ cdef class RangeCache:
 
 
 cdef class EntryCacheManager:
-    cdef readonly NativeMemory owner
+    cdef NativeMemory owner
     cdef dict caches
     cdef bint is_closed
     cdef int check_open(self) except -1

@@ -5,6 +5,7 @@ from __future__ import annotations
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo, PyBuffer_Release, PyBUF_SIMPLE, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.number cimport PyNumber_Index
 from libc.stdint cimport INT32_MAX, INT64_MAX, UINT16_MAX, int32_t, int64_t, uint32_t
 from libc.string cimport memcpy
 
@@ -46,7 +47,7 @@ cdef enum:
 cdef NativePosition to_position(object given, str role) except *:
     try:
         ledger_id, entry_id = given
-        return position(ledger_id, entry_id)
+        return position(PyNumber_Index(ledger_id), PyNumber_Index(entry_id))
     except (TypeError, ValueError):
         raise InvalidPositionError(
             f"{role} must be a Position or a (ledger_id, entry_id) pair, not {given!r}") from None
@@ -74,12 +75,13 @@ cdef int64_t to_time(object given, str role) except? -1:
     if given is None:
         return monotonic_ns()
     try:
-        return given
+        return PyNumber_Index(given)
     except OverflowError:
         raise InvalidSizeError(f"{role}={given!r} does not fit 64-bit nanoseconds") from None
 
 
 cdef int32_t to_count(object given, str role, int32_t most) except -1:
+    given = PyNumber_Index(given)
     if not 0 <= given <= most:
         raise InvalidSizeError(f"{role}={given!r} is outside 0..{most}")
     return given
@@ -217,7 +219,7 @@ cdef class Entry:
             self.release()
 
     def __repr__(self) -> str:
-        if self.released:
+        if self.released or not self.handle:
             return "<Entry released>"
         return f"<Entry {self.position} {len(self)} bytes>"
 
@@ -291,7 +293,8 @@ cdef class Entry:
 
 
 cdef int check_usable(Entry entry) except -1:
-    if entry.released:
+    # Without a handle it is one that only __new__ made.
+    if entry.released or not entry.handle:
         raise ReleasedError("this entry was released; get it from the cache again")
     return 0
 
@@ -320,18 +323,19 @@ cdef class RangeCache:
             range_cache_delete(self.native)
 
     cdef int check_open(self) except -1:
-        if self.is_closed:
+        # Without a native cache it is one that only __new__ made.
+        if self.is_closed or self.native is NULL:
             raise ClosedError(f"the range cache {self.name!r} is closed")
         return 0
 
     @property
     def closed(self) -> bool:
-        return self.is_closed
+        return self.is_closed or self.native is NULL
 
     @property
     def size(self) -> int:
         """Bytes counted for the cached entries; exact when nobody is changing the cache."""
-        return range_cache_size(self.native)
+        return 0 if self.native is NULL else range_cache_size(self.native)
 
     def put(self, at, value, *, expected_reads=0, timestamp_ns=None) -> bool:
         """Cache an entry; False when the position is taken, and then nothing changed.
@@ -462,25 +466,31 @@ cdef class RangeCache:
             PyErr_CheckSignals()
 
     def close(self) -> Removed:
-        """Refuse further use and invalidate everything. Entries that are held stay valid."""
-        if self.is_closed:
-            return Removed(0, 0)
+        """Refuse further use and invalidate everything. Entries that are held stay valid.
+
+        Closing again finishes what an interrupt cut short.
+        """
         self.is_closed = True
+        if self.native is NULL:
+            return Removed(0, 0)
         return self.remove(position(0, 0), position(INT64_MAX, INT64_MAX))
 
     def __repr__(self) -> str:
-        state = "closed" if self.is_closed else f"{self.size} bytes"
+        state = "closed" if self.closed else f"{self.size} bytes"
         return f"<RangeCache {self.name!r} {state}>"
 
 
 @cython.final
 @cython.internal
+@cython.no_gc
 cdef class RangeIterator:
-    # Fetches entries in groups without the GIL; gives back what was not handed out.
+    # Fetches entries in groups without the GIL; gives back what was not handed out. Not tracked by the
+    # collector, which would take the cache away before the last handles go back; it is in no cycle.
     cdef RangeCache cache
     cdef MapCursor cursor
     cdef uint32_t[GATHER] handles
     cdef int next_handle, end_handle
+    cdef bint fetching, ended
 
     def __cinit__(self, RangeCache cache, int64_t first_ledger, int64_t first_entry,
                   int64_t last_ledger, int64_t last_entry):
@@ -498,8 +508,13 @@ cdef class RangeIterator:
 
     def __next__(self):
         cdef uint32_t handle
+        if self.fetching:
+            raise UsageError("this range iterator is fetching for another thread; use one for each thread")
         if self.next_handle == self.end_handle:
+            if self.ended:
+                raise StopIteration
             self.next_handle = self.end_handle = 0
+            self.fetching = True
             with nogil:
                 while self.end_handle < GATHER:
                     handle = range_cache_next(self.cache.native, &self.cursor)
@@ -507,6 +522,8 @@ cdef class RangeIterator:
                         break
                     self.handles[self.end_handle] = handle
                     self.end_handle += 1
+            self.fetching = False
+            self.ended = self.end_handle < GATHER
             if self.end_handle == 0:
                 raise StopIteration
         handle = self.handles[self.next_handle]
@@ -594,7 +611,8 @@ cdef class EntryCacheManager:
     def evict_entries_before(self, timestamp_ns, *, now_ns=None) -> Evicted:
         """A time pass: evict entries with a timestamp before ``timestamp_ns``, oldest first.
 
-        It ends at the first entry that is not older. Entries to keep get the timestamp ``now_ns``
+        It ends at the first entry that is not older. Times count modulo 2**64: those compared are less than
+        2**63 apart. Entries to keep get the timestamp ``now_ns``
         (default: the monotonic clock) and go to the tail. Ctrl-C ends it early. Raises ClosedError.
         """
         self.check_open()
@@ -609,6 +627,7 @@ cdef class EntryCacheManager:
         Raises InvalidSizeError, ClosedError.
         """
         self.check_open()
+        size_to_free = PyNumber_Index(size_to_free)
         if not 0 < size_to_free <= INT64_MAX:
             raise InvalidSizeError(f"size_to_free={size_to_free!r} must be above 0 and fit 64 bits")
         cdef RemovalPass run = size_pass(size_to_free, to_time(now_ns, "now_ns"))
@@ -623,7 +642,10 @@ cdef class EntryCacheManager:
         return Evicted(run.removed.entries, run.removed.bytes, run.requeued, run.missing)
 
     def objects_in_use(self) -> dict[str, int]:
-        """Native objects by kind that are not in their pool; exact when nobody is inside."""
+        """Native objects by kind that are not in their pool; exact when nobody is inside.
+
+        While others are inside, the numbers mean nothing.
+        """
         cdef CacheMemory* memory = self.owner.memory
         return {
             "entries": pool_in_use(&memory.entries.entries),
@@ -635,9 +657,10 @@ cdef class EntryCacheManager:
         }
 
     def close(self) -> None:
-        """Close every cache and refuse further use. Entries that are held stay valid."""
-        if self.is_closed:
-            return
+        """Close every cache and refuse further use. Entries that are held stay valid.
+
+        Closing again finishes what an interrupt cut short.
+        """
         self.is_closed = True
         for cache in self.caches.values():
             cache.close()

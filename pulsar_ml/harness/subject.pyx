@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+cimport cython
 from libc.string cimport memset
 
 
@@ -98,6 +99,8 @@ cdef class Subject:
         return f"<Subject {self.name!r}: {len(self.operations)} operations>"
 
 
+# __dealloc__ needs the subject, which the cycle collector would take away before it.
+@cython.no_gc_clear
 cdef class Instance:
     """One instance of a subject, called from one thread at a time through this object."""
 

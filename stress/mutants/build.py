@@ -57,7 +57,9 @@ def find_anchor(source: str, mutant: Mutant) -> re.Match[str]:
     ]
     if len(found) != 1:
         text = "\n".join(lines)
-        raise AnchorError(f"mutant {mutant.id}: its old text occurs {len(found)} times in {mutant.file}, not once:\n{text}")
+        raise AnchorError(
+            f"mutant {mutant.id}: its old text occurs {len(found)} times in {mutant.file}, not once:\n{text}"
+        )
     return found[0]
 
 
@@ -69,9 +71,11 @@ def with_switch(source: str, anchor: re.Match[str], numbered: Sequence[tuple[int
         choice.append(" " * depth + ("elif" if choice else "if") + f" pml_mutant == {number}:")
         choice.append(indented(mutant.new, depth + 4))
     choice += [" " * depth + "else:", indented(numbered[0][1].old, depth + 4)]
-    helpers = "".join(textwrap.dedent(mutant.helper).strip("\n") + "\n\n\n" for _, mutant in numbered if mutant.helper)
+    helpers = "".join(
+        textwrap.dedent(mutant.helper).strip("\n") + "\n\n\n" for _, mutant in numbered if mutant.helper
+    )
     function = source.rindex("\ncdef ", 0, anchor.start()) + 1
-    changed = source[function : anchor.start()] + "\n".join(choice) + source[anchor.end():]
+    changed = source[function : anchor.start()] + "\n".join(choice) + source[anchor.end() :]
     return source[:function] + helpers + changed
 
 
@@ -83,16 +87,20 @@ def mutated(source: str, numbered: Iterable[tuple[int, Mutant]]) -> str:
     numbered = list(numbered)
     ordered = sorted(numbered, key=lambda pair: (pair[1].old, pair[0]))
     groups = [list(group) for _, group in groupby(ordered, key=lambda pair: pair[1].old)]
-    anchors = sorted(((find_anchor(source, group[0][1]), group) for group in groups), key=lambda pair: -pair[0].start())
+    anchors = sorted(
+        ((find_anchor(source, group[0][1]), group) for group in groups), key=lambda pair: -pair[0].start()
+    )
     for (later, group), (earlier, _) in pairwise(anchors):
         if earlier.end() > later.start():
-            raise AnchorError(f"mutant {group[0][1].id}: its old text overlaps another mutant's in {group[0][1].file}")
+            raise AnchorError(
+                f"mutant {group[0][1].id}: its old text overlaps another mutant's in {group[0][1].file}"
+            )
     # From the end, so that the anchors before stay where they are.
     for anchor, group in anchors:
         source = with_switch(source, anchor, group)
     cut = re.search(r"^(from|cimport|cdef)\b", source, re.MULTILINE)
     declarations = CIMPORT + "".join(mutant.cimports + "\n" for _, mutant in numbered if mutant.cimports)
-    return source[: cut.start()] + declarations + source[cut.start():]
+    return source[: cut.start()] + declarations + source[cut.start() :]
 
 
 def build(into: Path = ROOT / "build" / "mutants", catalogue: Sequence[Mutant] = CATALOGUE) -> Path:

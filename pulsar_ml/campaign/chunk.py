@@ -1,0 +1,89 @@
+"""Runs the trials of one chunk and gives their rows: the same function behind every runner."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from pulsar_ml.campaign.plan import Chunk
+from pulsar_ml.campaign.schema import ROW
+from pulsar_ml.campaign.signature import signature
+from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.trial import TrialOptions, TrialResult, run_trial
+from pulsar_ml.errors import PulsarMlError
+
+Trial = Callable[[Suite, int, TrialOptions], TrialResult]
+
+
+class BuildMismatchError(PulsarMlError, RuntimeError):
+    """A trial ran on another native build than the campaign is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all chunks of a campaign share. ``build_id`` is the build that every trial must run."""
+
+    run_id: str
+    build_id: str
+    options: TrialOptions
+
+
+def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, object]:
+    """One row of the schema ``ROW``."""
+    return {
+        "run_id": job.run_id,
+        "chunk_id": chunk.chunk_id,
+        "suite": result.suite,
+        "seed": result.seed,
+        "build_id": result.build_id,
+        "threads": result.threads,
+        "operations": result.operations,
+        "overlaps": result.overlaps,
+        "duration_us": result.duration_ns // 1000,
+        "verdict": result.verdict,
+        "host": host,
+        "finished_at": datetime.now(UTC),
+        "violations": [
+            {
+                "invariant": found.invariant,
+                "signature": signature(result.suite, found.invariant, found.message),
+                "message": found.message,
+                "phase": found.phase,
+                "replay": replace(
+                    result.replay, invariant=found.invariant, message=found.message
+                ).to_json(),
+            }
+            for found in result.violations
+        ],
+    }
+
+
+def run_chunk(
+    suite: Suite,
+    chunk: Chunk,
+    job: Job,
+    *,
+    trial: Trial = run_trial,
+    stopped: Callable[[], bool] = lambda: False,
+) -> pa.RecordBatch | None:
+    """The rows of all trials of a chunk, or None when ``stopped`` said so between two of them.
+
+    Raises ``BuildMismatchError`` when a trial ran on another build than ``job.build_id``.
+    """
+    host = socket.gethostname()
+    rows = []
+    for seed in range(chunk.seed_lo, chunk.seed_hi):
+        if stopped():
+            return None
+        result = trial(suite, seed, job.options)
+        if result.build_id != job.build_id:
+            raise BuildMismatchError(
+                f"{host} runs build {result.build_id} of {job.options.module}, but this campaign is about "
+                f"build {job.build_id}; install the same wheel everywhere"
+            )
+        rows.append(row(job, chunk, result, host))
+    return pa.RecordBatch.from_pylist(rows, schema=ROW)

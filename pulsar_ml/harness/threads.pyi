@@ -1,0 +1,6 @@
+from pulsar_ml.harness.program import Program
+from pulsar_ml.harness.result import RunResult as RunResult
+from pulsar_ml.harness.result import ThreadViolation as ThreadViolation
+from pulsar_ml.harness.subject import Instance
+
+def run(instance: Instance, program: Program, *, patience_ns: int = 120_000_000_000) -> RunResult: ...

@@ -1,0 +1,170 @@
+# What must hold in a cache world when nobody is inside: in full, then once more when everything is out.
+#
+# A check gives back what threads hold, looks at every linked wrapper and at the sums, clears the
+# caches, lets the removal queue drop the empty wrappers and expects every pool to be empty.
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t
+
+from pulsar_ml.harness.subject cimport PmlResult, PmlViolation
+from pulsar_ml.operations.cache_world cimport (
+    FIRST_TIME, KEPT, PLACES, CacheWorld, world_counted, world_equal, world_free, world_give_back,
+    world_in_use, world_key, world_release_kept, world_tick, world_verify, world_violate,
+)
+from pulsar_ml.operations.cache_operations cimport range_remove_all
+from pulsar_ml.structures.entry cimport Payload, entry_references
+from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds
+from pulsar_ml.structures.mpsc_queue cimport mpsc_size
+from pulsar_ml.structures.position cimport Position, position
+from pulsar_ml.structures.position_map cimport MapCursor, map_cursor, map_is_empty, map_next
+from pulsar_ml.structures.range_cache cimport range_cache_size
+from pulsar_ml.structures.removal_queue cimport RemovalPass, removal_run, time_pass
+from pulsar_ml.structures.stamped_lock cimport STAMPED_READERS, STAMPED_WRITER
+from pulsar_ml.sync.atomics cimport (
+    i32_load_relaxed, i64_load_relaxed, u32_load_relaxed, u64_load_relaxed,
+)
+
+
+# Gives back what threads hold, checks what is linked, then clears everything and checks that nothing
+# is left. The world is empty afterwards and can be used again.
+cdef inline void world_check(void* instance, PmlViolation* violation) noexcept nogil:
+    cdef CacheWorld* world = <CacheWorld*>instance
+    cdef int32_t thread, i
+    if u32_load_relaxed(&world.broken):
+        return
+    for thread in range(world.n_threads):
+        for i in range(PLACES):
+            world_give_back(world, &world.threads[thread].held[i], violation)
+    for i in range(world.n_caches):
+        if not violation.found:
+            world_check_linked(world, i, violation)
+    if violation.found or not world_check_totals(world, violation):
+        return
+    world_empty(world, violation)
+    if not violation.found:
+        world_check_empty(world, violation)
+
+
+# I15, I27, I31, I41, I102: every wrapper in the map, and the size.
+cdef inline void world_check_linked(CacheWorld* world, int32_t cache, PmlViolation* violation) noexcept nogil:
+    cdef MapCursor cursor = map_cursor(position(-1, -1), position(INT64_MAX, INT64_MAX))
+    cdef EntryWrapper* wrapper
+    cdef Position found
+    cdef uint32_t handle
+    cdef int64_t key, bytes = 0, previous = -1
+    while True:
+        handle = map_next(&world.caches[cache].map, &cursor, &found)
+        if not handle:
+            break
+        key = world_key(world, found)
+        if key <= previous:
+            world_violate(world, violation, b"I31", b"the map holds key %lld after key %lld", key, previous, 0)
+            return
+        previous = key
+        wrapper = wrapper_at(&world.memory.wrappers, handle)
+        if u64_load_relaxed(&wrapper.lock) & (STAMPED_WRITER | STAMPED_READERS):
+            world_violate(world, violation, b"I102", b"the wrapper of key %lld is still locked", key, 0, 0)
+            return
+        if not wrapper_holds(wrapper, found, world.caches[cache].number) or not u32_load_relaxed(&wrapper.value):
+            world_violate(world, violation, b"I27", b"the wrapper linked under key %lld of cache %lld does "
+                          b"not hold it", key, cache, 0)
+            return
+        if not world_verify(world, cache, key, u32_load_relaxed(&wrapper.value), violation):
+            return
+        if not world_equal(world, violation, b"I15", b"references of a cached entry that nobody else holds",
+                           entry_references(&world.memory.entries, u32_load_relaxed(&wrapper.value)), 1):
+            return
+        if not world_equal(world, violation, b"I44", b"bytes counted for a cached entry", wrapper.size,
+                           world_counted(world, key)):
+            return
+        bytes += wrapper.size
+    world_equal(world, violation, b"I41", b"the size of a cache whose wrappers' sizes were added up",
+                range_cache_size(world.caches[cache]), bytes)
+
+
+# I46, I47 before anything is cleared: what was put and not removed is linked.
+cdef inline bint world_check_totals(CacheWorld* world, PmlViolation* violation) noexcept nogil:
+    cdef int64_t entries = 0, bytes = 0, linked = 0, size = 0
+    cdef int32_t cache, thread
+    cdef MapCursor cursor
+    cdef Position found
+    for thread in range(world.n_threads):
+        entries -= world.threads[thread].passed_entries
+        bytes -= world.threads[thread].passed_bytes
+        for cache in range(world.n_caches):
+            entries += world.threads[thread].put_entries[cache] - world.threads[thread].removed_entries[cache]
+            bytes += world.threads[thread].put_bytes[cache] - world.threads[thread].removed_bytes[cache]
+    for cache in range(world.n_caches):
+        size += range_cache_size(world.caches[cache])
+        cursor = map_cursor(position(-1, -1), position(INT64_MAX, INT64_MAX))
+        while map_next(&world.caches[cache].map, &cursor, &found):
+            linked += 1
+    return (world_equal(world, violation, b"I47", b"entries put less those removed, against those linked",
+                        entries, linked)
+            and world_equal(world, violation, b"I46", b"bytes put less those removed, against the sizes",
+                            bytes, size))
+
+
+# Clears the caches, lets the queue drop its empty wrappers and gives the kept payloads back.
+cdef inline void world_empty(CacheWorld* world, PmlViolation* violation) noexcept nogil:
+    cdef PmlResult ignored = PmlResult(0, [0, 0, 0, 0])
+    cdef RemovalPass run = time_pass(FIRST_TIME, world_tick(world))
+    cdef int64_t offered = 0, dropped = 0
+    cdef int64_t queued = <int64_t>mpsc_size(&world.queue.queue)
+    cdef int32_t cache, thread, i
+    cdef Payload* payload
+    for cache in range(world.n_caches):
+        range_remove_all(world, 0, cache, &ignored, violation)
+        world_equal(world, violation, b"I43", b"the size of a cleared cache",
+                    range_cache_size(world.caches[cache]), 0)
+        world_equal(world, violation, b"I27", b"whether a cleared map is empty",
+                    map_is_empty(&world.caches[cache].map), 1)
+    for thread in range(world.n_threads):
+        dropped += world.threads[thread].missing + world.threads[thread].passed_entries
+        for cache in range(world.n_caches):
+            offered += world.threads[thread].put_entries[cache]
+    if not world_equal(world, violation, b"I23", b"wrappers offered less those dropped, against the queue",
+                       offered - dropped, queued):
+        return
+    removal_run(&world.queue, &run, queued + 1)
+    world.threads[0].missing += run.missing
+    world_equal(world, violation, b"I43", b"entries that a pass removed from cleared caches",
+                run.removed.entries, 0)
+    world_equal(world, violation, b"I60", b"empty wrappers dropped from the queue", run.missing, queued)
+    world_equal(world, violation, b"I23", b"wrappers left in the queue", <int64_t>mpsc_size(&world.queue.queue),
+                0)
+    for thread in range(world.n_threads):
+        for i in range(KEPT):
+            payload = world.threads[thread].kept[i]
+            if payload is not NULL and not world_equal(
+                    world, violation, b"I16", b"references of a payload that only its keeper shares",
+                    i32_load_relaxed(&payload.references), 1):
+                return
+    world_release_kept(world)
+
+
+# I17, I20, I23, I39: nothing is in use any more.
+cdef inline void world_check_empty(CacheWorld* world, PmlViolation* violation) noexcept nogil:
+    cdef int64_t made = 0, made_sum = 0
+    cdef int32_t thread
+    for thread in range(world.n_threads):
+        made += world.threads[thread].made
+        made_sum += world.threads[thread].made_sum
+    world_equal(world, violation, b"I23", b"wrappers in use", world_in_use(&world.memory.wrappers), 0)
+    world_equal(world, violation, b"I17", b"entries in use", world_in_use(&world.memory.entries.entries), 0)
+    world_equal(world, violation, b"I20", b"deallocations", i64_load_relaxed(&world.deallocated), made)
+    world_equal(world, violation, b"I20", b"the sum of incarnations deallocated",
+                i64_load_relaxed(&world.deallocated_sum), made_sum)
+    world_equal(world, violation, b"I20", b"callbacks in use", world_in_use(&world.memory.entries.callbacks), 0)
+    world_equal(world, violation, b"I70", b"expected-read counts in use",
+                world_in_use(&world.memory.entries.read_counts), 0)
+    world_equal(world, violation, b"I39", b"pages in use", world_in_use(&world.memory.map.pages), 0)
+    world_equal(world, violation, b"I39", b"branches in use", world_in_use(&world.memory.map.branches), 0)
+    world_equal(world, violation, b"I24", b"caches in use", world_in_use(&world.memory.caches), world.n_caches)
+
+
+# The caches are emptied as a check does it; what that finds is not reported any more.
+cdef inline void world_destroy(void* instance) noexcept nogil:
+    cdef PmlViolation unreported
+    unreported.found = 0
+    world_check(instance, &unreported)
+    world_free(<CacheWorld*>instance)

@@ -1,0 +1,87 @@
+"""Entries whose copies share their bytes and their expected reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pulsar_ml.specs import Answer, answer, unknown
+from pulsar_ml.specs.hands import Hands
+
+DONE, NO_MEMORY, NOT_HELD, HANDS_FULL, LAST = range(5)
+
+
+@dataclass(eq=False, slots=True)
+class Reads:
+    """Expected reads, shared by an entry and its copies."""
+
+    expected: int
+
+
+@dataclass(eq=False, slots=True)
+class Entry:
+    reads: Reads | None
+    counts: bool
+
+
+class Model:
+    """References to entries. The last one that goes marks a read if the entry counts."""
+
+    def __init__(self, settings: Mapping[str, int], threads: int) -> None:
+        self.entries = settings["limit"] - 1
+        self.hands: Hands[Entry] = Hands(threads)
+        self.released = [False] * threads
+
+    def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
+        status, word = self.apply(operation, arguments, thread)
+        return answer(status, len(self.hands.threads[thread]), word)
+
+    def apply(self, operation: str, arguments: Sequence[int], thread: int) -> tuple[int, int]:
+        hands = self.hands
+        held = hands.threads[thread]
+        if operation == "new":
+            if hands.full(thread):
+                return HANDS_FULL, 0
+            return self.made(thread, Reads(arguments[1]) if arguments[1] else None, arguments[2])
+        if operation == "pass_on":
+            return DONE, hands.exchange(thread, arguments[0])
+        if operation == "retain_stale":
+            return (DONE if self.released[thread] else NOT_HELD), 0
+        if not held:
+            return NOT_HELD, 0
+        entry = hands.at(thread, arguments[0])
+        if operation in ("copy", "retain"):
+            if hands.full(thread):
+                return HANDS_FULL, 0
+            if operation == "copy":
+                return self.made(thread, entry.reads, arguments[1])
+            held.append(entry)
+        elif operation == "expected":
+            return DONE, entry.reads is not None and entry.reads.expected >= 1
+        elif operation == "release":
+            return self.gone(thread, hands.pick(thread, arguments[0])), 0
+        elif operation == "release_all":
+            hands.pick(thread, arguments[0])
+            for index in range(len(held) - 1, -1, -1):
+                if held[index] is entry:
+                    hands.pick(thread, index)
+            return self.gone(thread, entry), 0
+        elif operation not in ("read", "release_too_often"):
+            raise unknown("entry", operation)
+        return DONE, 0
+
+    def made(self, thread: int, reads: Reads | None, counts: int) -> tuple[int, int]:
+        """Puts a new entry into the thread's hands, if there is an object left for it."""
+        if len(set(self.hands.everywhere())) == self.entries:
+            return NO_MEMORY, 0
+        self.hands.threads[thread].append(Entry(reads, bool(counts)))
+        return DONE, 0
+
+    def gone(self, thread: int, entry: Entry) -> int:
+        """The status of a release that took away what the thread's hands no longer have."""
+        self.released[thread] = True
+        if entry in self.hands.everywhere():
+            return DONE
+        if entry.counts and entry.reads is not None:
+            entry.reads.expected -= 1
+        return LAST

@@ -1,0 +1,153 @@
+"""Raw wrappers, one call after the other: slots by key, a queue, and a pool that hands out what came last."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pulsar_ml.specs import Answer, answer, unknown
+
+DONE, TAKEN, NOTHING = 0, 1, 2
+
+STALE = 8
+
+Words = list[int]
+
+
+@dataclass(slots=True)
+class Wrapper:
+    """A wrapper of the pool; empty when its key is None."""
+
+    key: int | None = None
+    value: int = 0
+    requeues: int = 0
+    accessed: bool = False
+
+
+@dataclass(slots=True)
+class Thread:
+    incarnations: int = 0
+    stale: list[tuple[Wrapper, int]] = field(default_factory=list)
+
+    def remember(self, wrapper: Wrapper, key: int) -> None:
+        self.stale.append((wrapper, key))
+
+    def recall(self, place: int) -> tuple[Wrapper, int] | None:
+        """What the ring of remembered wrappers holds at a place: the latest that went there."""
+        indices = range(place % STALE, len(self.stale), STALE)
+        return self.stale[indices[-1]] if indices else None
+
+
+class Model:
+    """The operations of the subject ``entry_wrapper``."""
+
+    operations = frozenset("fill read read_stale clear churn drain".split())
+
+    def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
+        self.n_keys = settings["keys"]
+        self.slots: dict[int, Wrapper] = {}
+        self.queue: deque[Wrapper] = deque()
+        self.free: list[Wrapper] = []
+        self.threads = [Thread() for _ in range(threads)]
+
+    def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
+        """Apply one call of ``thread`` and return the status and the four words of its result."""
+        if operation not in self.operations:
+            raise unknown("entry_wrapper", operation)
+        words = [0, 0, 0, 0]
+        status = getattr(self, operation)(words, thread, *arguments)
+        return answer(status, *words)
+
+    def next_value(self, thread: int, key: int) -> int:
+        self.threads[thread].incarnations += 1
+        incarnation = self.threads[thread].incarnations * len(self.threads) + thread
+        return ((incarnation & 0x7FFFFFF) << 4 | key) + 1
+
+    def take(self) -> Wrapper:
+        return self.free.pop() if self.free else Wrapper()
+
+    def start(self, wrapper: Wrapper, key: int, value: int) -> None:
+        wrapper.key, wrapper.value, wrapper.requeues, wrapper.accessed = key, value, 0, False
+
+    def empty(self, wrapper: Wrapper) -> None:
+        wrapper.key, wrapper.value, wrapper.requeues = None, 0, 0
+
+    def fill(self, words: Words, thread: int, key: int) -> int:
+        key %= self.n_keys
+        value = self.next_value(thread, key)
+        wrapper = self.take()
+        self.start(wrapper, key, value)
+        if key in self.slots:
+            self.empty(wrapper)
+            self.free.append(wrapper)
+            return TAKEN
+        self.slots[key] = wrapper
+        self.queue.append(wrapper)
+        self.threads[thread].remember(wrapper, key)
+        words[0] = value
+        return DONE
+
+    def look(self, wrapper: Wrapper, key: int) -> int:
+        if wrapper.key != key:
+            return 0
+        wrapper.accessed = True
+        return wrapper.value
+
+    def read(self, words: Words, thread: int, key: int) -> int:
+        key %= self.n_keys
+        if key not in self.slots:
+            return NOTHING
+        self.threads[thread].remember(self.slots[key], key)
+        words[0] = self.look(self.slots[key], key)
+        return DONE
+
+    def read_stale(self, words: Words, thread: int, place: int, key: int, repeats: int) -> int:
+        recalled = self.threads[thread].recall(place)
+        if recalled is None:
+            return NOTHING
+        wrapper, own = recalled
+        # A remainder with the sign of the dividend: below zero stands for the remembered key.
+        asked = int(math.fmod(key, self.n_keys))
+        words[0] = self.look(wrapper, own if asked < 0 else asked)
+        return DONE
+
+    def clear(self, words: Words, thread: int, key: int) -> int:
+        wrapper = self.slots.pop(key % self.n_keys, None)
+        if wrapper is None:
+            return NOTHING
+        words[:3] = [wrapper.value % 1009 + 1, wrapper.requeues, int(wrapper.accessed)]
+        self.empty(wrapper)
+        return DONE
+
+    def churn(self, words: Words, thread: int, key: int, turns: int) -> int:
+        key %= self.n_keys
+        for _ in range(turns):
+            key = (key + 1) % self.n_keys
+            wrapper = self.take()
+            self.start(wrapper, key, self.next_value(thread, key))
+            self.empty(wrapper)
+            self.free.append(wrapper)
+        return DONE
+
+    def drain(self, words: Words, thread: int, steps: int) -> int:
+        for _ in range(steps):
+            if not self.queue:
+                break
+            wrapper = self.queue.popleft()
+            if wrapper.key is None:
+                self.free.append(wrapper)
+                words[0] += 1
+            else:
+                wrapper.accessed = False
+                wrapper.requeues += 1
+                self.queue.append(wrapper)
+                words[1] += 1
+        return DONE
+
+    def check(self) -> None:
+        """Every key is cleared and the queue drained."""
+        for key in sorted(self.slots):
+            self.clear([0, 0, 0, 0], 0, key)
+        self.drain([0, 0, 0, 0], 0, len(self.queue))

@@ -1,0 +1,59 @@
+"""Counts of expected reads, shared by whoever holds a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pulsar_ml.specs import Answer, answer, unknown
+from pulsar_ml.specs.hands import Hands
+
+DONE, EXHAUSTED, NOT_HELD, HANDS_FULL = range(4)
+
+
+@dataclass(eq=False, slots=True)
+class Count:
+    expected: int
+
+
+class Model:
+    """References to counts; a count lives as long as one of them."""
+
+    def __init__(self, settings: Mapping[str, int], threads: int) -> None:
+        self.counts = settings["limit"] - 1
+        self.hands: Hands[Count] = Hands(threads)
+
+    def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
+        status, word = self.apply(operation, arguments, thread)
+        return answer(status, len(self.hands.threads[thread]), word)
+
+    def apply(self, operation: str, arguments: Sequence[int], thread: int) -> tuple[int, int]:
+        hands = self.hands
+        held = hands.threads[thread]
+        if operation == "new":
+            if hands.full(thread):
+                return HANDS_FULL, 0
+            if len(set(hands.everywhere())) == self.counts:
+                return EXHAUSTED, 0
+            held.append(Count(arguments[0]))
+            return DONE, 0
+        if operation == "pass_on":
+            return DONE, hands.exchange(thread, arguments[0])
+        if not held:
+            return NOT_HELD, 0
+        count = hands.at(thread, arguments[0])
+        if operation == "retain":
+            if hands.full(thread):
+                return HANDS_FULL, 0
+            held.append(count)
+        elif operation == "increment":
+            count.expected += 1
+        elif operation == "mark_read":
+            count.expected -= 1
+        elif operation == "value":
+            return DONE, count.expected
+        elif operation == "release":
+            hands.pick(thread, arguments[0])
+        else:
+            raise unknown("read_count", operation)
+        return DONE, 0

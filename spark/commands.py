@@ -1,0 +1,56 @@
+"""Command lines of ``python -m stress`` for what a sweep found, as they work where it was started."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from pulsar_ml.campaign import report
+from pulsar_ml.campaign.merge import Group
+from pulsar_ml.campaign.plan import Chunk
+from pulsar_ml.campaign.store import RunStore
+from pulsar_ml.campaign.trial import PRODUCT, TrialOptions
+
+ROOT = Path(__file__).resolve().parent.parent
+REGISTRY = "stress.registry"  # the project's own suites
+
+
+def replay_command(store: RunStore, registry: str) -> Callable[[Group], str]:
+    """The command line that replays a group's record, of its smallest seed."""
+    stress = stress_command(registry)
+
+    def command(group: Group) -> str:
+        record = store.record_path(group.signature)
+        path = report.short_path(record) if Path.cwd() == ROOT else os.path.abspath(record)
+        return stress(f"replay {shlex.quote(path)}")
+
+    return command
+
+
+def stress_command(registry: str) -> Callable[[str], str]:
+    """Completes a command of ``python -m stress`` so that it works in the current directory.
+
+    The suites are not installed, so elsewhere than in the checkout it has to change there.
+    """
+    options = "" if registry == REGISTRY else f" --suites {registry}"
+    if Path.cwd() == ROOT:
+        return lambda command: f"{report.python_command()} -m stress{options} {command}"
+    python = shlex.quote(os.path.abspath(sys.executable))
+    return lambda command: f"(cd {shlex.quote(str(ROOT))} && {python} -m stress{options} {command})"
+
+
+def search_command(chunk: Chunk, options: TrialOptions, registry: str) -> str:
+    """The command line that runs the seeds of a chunk one by one, to find the one that crashes."""
+    given = {
+        "--threads": options.threads,
+        "--operations": options.operations,
+        "--module": None if options.module == PRODUCT else shlex.quote(options.module),
+        "--mutant": options.mutant and shlex.quote(options.mutant),
+    }
+    pairs = [f" {name} {value}" for name, value in given.items() if value is not None]
+    noise = "" if options.noise else " --no-noise"
+    command = f"run {chunk.suite} --seed {chunk.seed_lo} --programs {len(chunk)}{''.join(pairs)}{noise}"
+    return stress_command(registry)(command)

@@ -1,0 +1,205 @@
+"""Opens a Spark session for a sweep: settings as plain data, Java checked first, a quiet terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pulsar_ml.errors import PulsarMlError, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA_OLDEST = 17
+JAVA_ADVICE = (
+    "install openjdk-17-jre-headless (Debian, Ubuntu), java-17-openjdk-headless (Fedora) or openjdk@17 "
+    "(Homebrew on macOS), or set JAVA_HOME; --runner pool needs no Java"
+)
+
+
+class SessionError(PulsarMlError, RuntimeError):
+    """Spark cannot be started here, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMaster:
+    """A master whose executors are on this machine, with the cores that each offers."""
+
+    executors: int
+    cores: int
+
+
+def local_master(master: str) -> LocalMaster | None:
+    """What a master URL of this machine offers; None for a cluster."""
+    machine = os.cpu_count() or 1
+    if master == "local":
+        return LocalMaster(1, 1)
+    if found := re.fullmatch(r"local\[(\*|\d+)(?:,\d+)?\]", master):
+        return LocalMaster(1, machine if found[1] == "*" else max(1, int(found[1])))
+    if found := re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]", master):
+        return LocalMaster(int(found[1]), max(1, int(found[2])))
+    return None
+
+
+def task_cpus(master: str, threads: int) -> int:
+    """Cores that a task reserves: as many as a trial has threads, but never more than an executor has.
+
+    On this machine a trial may have more threads than there are cores, which is a good way to stress;
+    then it gets an executor to itself. What an executor of a cluster offers is not known before it
+    runs: there, the number of threads is taken and the user may say another.
+    """
+    local = local_master(master)
+    return threads if local is None else min(threads, local.cores)
+
+
+def settings(master: str, *, cpus: int, scratch: Path, site: Path | None) -> dict[str, str]:
+    """Spark's settings for a sweep. ``site`` goes to the import path of executors on this machine."""
+    chosen = {
+        "spark.app.name": "pulsar_ml sweep",
+        "spark.master": master,
+        "spark.task.cpus": str(cpus),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # A stage is one row per chunk and no shuffle: nothing for the adaptive planner to gain.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.local.dir": str(scratch / "local"),
+        # Arrow over a Unix socket: 16 ms a task instead of 56, most of it delayed acknowledgements.
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
+        # The stack of a crashed worker becomes part of the task's error.
+        "spark.python.worker.faulthandler.enabled": "true",
+        # A real-thread crash need not come back: a silent second attempt would hide what was found.
+        "spark.task.maxFailures": "1" if local_master(master) else "4",
+    }
+    if local_master(master):
+        quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+        chosen |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": "768m",
+            "spark.driver.extraJavaOptions": quick,
+            "spark.executor.extraJavaOptions": quick,
+        }
+        if site is not None:
+            chosen["spark.executorEnv.PYTHONPATH"] = str(site)
+    return chosen
+
+
+def java_problem(environ: Mapping[str, str] = os.environ) -> str | None:
+    """Why Spark will not find a Java that it can use, as one sentence with the package to install."""
+    home = environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin" if home else environ.get("PATH", ""))
+    if java is None:
+        place = f"in JAVA_HOME ({home})" if home else "on the PATH"
+        return f"Spark needs Java {JAVA_OLDEST} or newer and there is none {place}: {JAVA_ADVICE}"
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', told)
+    if found is None:
+        return f"{java} does not start ({told.strip()[:80]!r}): {JAVA_ADVICE}"
+    if int(found[1]) < JAVA_OLDEST:
+        return f"Spark needs Java {JAVA_OLDEST} or newer and {java} is Java {found[1]}: {JAVA_ADVICE}"
+    return None
+
+
+def check_environment() -> None:
+    """Raises ``SessionError`` when Java or a Python package that Spark needs is missing."""
+    if not under_spark_submit() and (problem := java_problem()):
+        raise SessionError(problem)
+    try:
+        import pandas  # noqa: F401  (Spark's Arrow functions refuse to work without it)
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise SessionError(
+            f"the Spark runner needs {error.name}: pip install 'pulsar_ml[spark]'; --runner pool does not"
+        ) from error
+
+
+def check_master(master: str) -> None:
+    """Raises ``UsageError`` for a master that no Spark knows, which Spark tells less clearly."""
+    if local_master(master) is None and not re.match(r"(spark|k8s)://|yarn$", master):
+        raise UsageError(
+            f"Spark does not know the master {master!r}; use local[N], local[*], local-cluster[N,CORES,MB], "
+            "spark://HOST:PORT, k8s://URL or yarn"
+        )
+
+
+def under_spark_submit(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether spark-submit started this process, and with it the JVM."""
+    return "PYSPARK_GATEWAY_PORT" in environ
+
+
+def open_session(
+    defaults: Mapping[str, str], given: Mapping[str, str], *, scratch: Path, log: Path
+) -> SparkSession:
+    """A new session. ``given`` wins over what spark-submit was told, and that over ``defaults``.
+
+    What the JVM prints goes to ``log``. Raises ``SessionError`` when Spark cannot start.
+    """
+    # Workers run this very interpreter; otherwise they take whatever python3 is on their PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    # Its default is a directory inside the installed package.
+    os.environ.setdefault("SPARK_WORKER_DIR", str(scratch / "work"))
+    if local_master(given.get("spark.master", defaults["spark.master"])):
+        # Also for machines that cannot resolve their own name; the settings alone do not cure that.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return _start(defaults, given, log)
+
+
+def _start(defaults: Mapping[str, str], given: Mapping[str, str], log: Path) -> SparkSession:
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf()
+    if under_spark_submit():
+        SparkContext._ensure_initialized()  # only then does a SparkConf see what spark-submit was told
+        conf = SparkConf()
+    for key, value in given.items():
+        conf.set(key, value)
+    for key, value in defaults.items():
+        conf.setIfMissing(key, value)
+    try:
+        if under_spark_submit():
+            context = SparkContext(conf=conf)
+        else:
+            with log.open("ab") as output:
+                # A session of its own keeps Ctrl-C of the terminal away from the JVM and its workers.
+                gateway = launch_gateway(
+                    conf, popen_kwargs={"stdout": output, "stderr": output, "start_new_session": True}
+                )
+            context = SparkContext(conf=conf, gateway=gateway)
+    except (Py4JError, PySparkException) as error:
+        early = "JAVA_GATEWAY_EXITED" in str(error)  # then only the JVM itself has said why
+        sentence = last_words(log) if early else java_message(error)
+        raise SessionError(f"Spark did not start: {sentence} (details in {log})") from error
+    context.setLogLevel("ERROR")
+    return SparkSession(context)
+
+
+def last_words(log: Path) -> str:
+    """Why a JVM ended, from what it printed: its exception, or else its last line."""
+    lines = [text for text in log.read_text(errors="replace").splitlines() if text.strip()]
+    thrown = [text.partition(": ")[2] for text in lines if text.startswith("Exception in thread")]
+    return (thrown or lines or ["the JVM ended without a word"])[-1]
+
+
+def java_message(error: BaseException) -> str:
+    """The sentence in an error that came over from Java, without class names and stack."""
+    for line in str(error).splitlines():
+        found = re.match(r"^(?:: )?(?:[\w.$]+(?:Exception|Error): )(.+)", line.strip())
+        if found:
+            return found[1]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

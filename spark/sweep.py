@@ -1,0 +1,178 @@
+"""Sweeps seeds over suites, spread by Spark or by processes of this machine: ``python -m spark.sweep``.
+
+It also starts as a file: ``spark-submit --master URL spark/sweep.py --seeds 100000``.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+
+if not __package__:
+    # Started as a file, Python looks for imports beside it: this package's own modules would be
+    # found as top-level ones and the suites not at all.
+    HERE = Path(__file__).resolve().parent
+    sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry or ".").resolve() != HERE)]
+
+import click  # noqa: E402
+from rich.console import Console  # noqa: E402
+
+from pulsar_ml.campaign import probe  # noqa: E402
+from pulsar_ml.campaign.chunk import Job  # noqa: E402
+from pulsar_ml.campaign.plan import Plan, pieces_of_seconds, pieces_of_size  # noqa: E402
+from pulsar_ml.campaign.suite import Suite  # noqa: E402
+from pulsar_ml.campaign.trial import PRODUCT, TrialOptions  # noqa: E402
+from pulsar_ml.errors import PulsarMlError, UsageError  # noqa: E402
+from spark.commands import REGISTRY  # noqa: E402
+from spark.interrupt import StopRequest  # noqa: E402
+from spark.run import FAILED, INTERRUPTED, USAGE, Place, Sweep  # noqa: E402
+from spark.session import check_environment, check_master  # noqa: E402
+
+TRIAL_SECONDS = 0.1  # assumed when the measured trial took its process down
+
+EPILOG = """\b
+Examples:
+  python -m spark.sweep                              all suites, on Spark inside this machine
+  python -m spark.sweep --suite range_cache --seeds 5000 --threads 8
+  python -m spark.sweep --runner pool                the same work without Java
+  python -m spark.sweep --master spark://host:7077   on a cluster where pulsar_ml is installed
+  python -m spark.sweep --first-seed 5000            the next seeds, after a sweep of 5000
+
+\b
+Exit codes: 0 clean, 1 violation, 2 usage error, 3 nothing exercised, 4 failed (no Java, a chunk
+crashed, ...), 130 interrupted. Whatever the code, the results directory holds what finished.
+"""
+
+
+@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--suite", "names", multiple=True, metavar="NAME", help="Suite, repeatable. Default: all.")
+@click.option("--seeds", default=1000, show_default=True, help="Seeds, and so trials, of each suite.")
+@click.option("--first-seed", default=0, show_default=True, help="The first of them.")
+@click.option("--threads", type=int, help="Real threads of a trial. Default: the suite's own number.")
+@click.option("--operations", type=int, help="Operations of each thread. Default: the suite's own number.")
+@click.option("--noise/--no-noise", default=True, help="Disturb the threads. Default: yes.")
+@click.option("--module", default=PRODUCT, metavar="PATH", help="Native module: a name or a .so file.")
+@click.option("--suites", "registry", default=REGISTRY, metavar="MODULE", help="Module with other SUITES.")
+@click.option("--mutant", metavar="ID", help="Mutant to select in that module.")
+@click.option("--runner", type=click.Choice(["spark", "pool", "inline"]), default="spark", show_default=True)
+@click.option("--master", metavar="URL", help="Any master that Spark takes. Default: local[*].")
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Setting for Spark, repeatable.")
+@click.option("--task-cpus", type=click.IntRange(1), help="Cores of a task. Default: a trial's threads.")
+@click.option("--workers", type=click.IntRange(1), help="Processes of the pool. Default: cores / threads.")
+@click.option("--out", type=click.Path(path_type=Path), help="New results directory. Default: runs/ID.")
+@click.option("--chunk-size", type=int, help="Seeds of a chunk. Default: from the measured time of a trial.")
+@click.option("--chunk-seconds", default=3.0, show_default=True, help="Time that a chunk should take.")
+@click.option("--wave-seconds", default=30.0, show_default=True, help="Time between two writes of results.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
+def main(
+    names: tuple[str, ...],
+    seeds: int,
+    first_seed: int,
+    threads: int | None,
+    operations: int | None,
+    noise: bool,
+    module: str,
+    registry: str,
+    mutant: str | None,
+    runner: str,
+    master: str | None,
+    conf: tuple[str, ...],
+    task_cpus: int | None,
+    workers: int | None,
+    out: Path | None,
+    chunk_size: int | None,
+    chunk_seconds: float,
+    wave_seconds: float,
+    as_json: bool,
+) -> None:
+    """Run seeded programs on real threads over the native core, many seeds side by side.
+
+    Each seed of each suite is one trial. Results are Parquet tables with a row per trial and a row
+    per violation; they are written wave by wave, so that Ctrl-C keeps what finished (a second
+    Ctrl-C does not wait).
+    """
+    console = Console(stderr=True)
+    try:
+        if runner == "spark":
+            check_environment()
+        if master:
+            check_master(master)
+        place = Place(runner, master, dict(setting(pair) for pair in conf), workers, task_cpus, registry)
+        suites = chosen_suites(registry, names)
+        module = os.path.abspath(module) if is_path(module) else module
+        options = TrialOptions(
+            threads=threads, operations=operations, noise=noise, module=module, mutant=mutant
+        )
+        build_id = probe.check(suites, options)
+        Plan(tuple(suite.name for suite in suites), first_seed, seeds, 1, options)  # refuses bad ranges
+        pieces = cut(suites, options, first_seed, seeds, chunk_size, chunk_seconds, console)
+        plan = Plan(tuple(suite.name for suite in suites), first_seed, seeds, pieces, options)
+        run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+        sweep = Sweep(plan, suites, Job(run_id, build_id, options), place)
+        with StopRequest() as stop:
+            code = sweep.run(out or Path("runs") / run_id, console, stop, wave_seconds, as_json=as_json)
+    except UsageError as error:
+        code = fail(f"Error: {error}", USAGE)
+    except (PulsarMlError, OSError) as error:
+        code = fail(f"Failed: {error}", FAILED)
+    except KeyboardInterrupt:
+        code = fail("Interrupted", INTERRUPTED)
+    sys.exit(code)
+
+
+def chosen_suites(registry: str, names: Sequence[str]) -> list[Suite]:
+    """The named suites in the order given, or all. Raises ``UsageError`` for what does not exist."""
+    try:
+        suites: dict[str, Suite] = import_module(registry).SUITES
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"--suites needs a module with SUITES, and {registry} is none: {error}") from error
+    if not suites:
+        raise UsageError(f"{registry} has no suite")
+    for name in names:
+        if name not in suites:
+            raise UsageError(f"there is no suite {name!r}; there are: {', '.join(sorted(suites))}")
+    return [suites[name] for name in dict.fromkeys(names or suites)]
+
+
+def cut(
+    suites: Sequence[Suite],
+    options: TrialOptions,
+    first_seed: int,
+    seeds: int,
+    chunk_size: int | None,
+    chunk_seconds: float,
+    console: Console,
+) -> int:
+    """Pieces of each suite's range: from ``--chunk-size``, or from the time that a trial takes here."""
+    if chunk_size is not None:
+        return pieces_of_size(seeds, chunk_size)
+    trial_seconds = probe.measure(suites, first_seed, options)
+    if trial_seconds is None:
+        console.print("the first trials took their process down; the sweep will show in which chunk")
+    spread = -(-4 * (os.cpu_count() or 1) // len(suites))  # so that even a short sweep feeds each core
+    return pieces_of_seconds(seeds, trial_seconds or TRIAL_SECONDS, chunk_seconds, spread)
+
+
+def setting(pair: str) -> tuple[str, str]:
+    key, equals, value = pair.partition("=")
+    if not equals or not key:
+        raise UsageError(f"--conf takes KEY=VALUE, not {pair!r}")
+    return key, value
+
+
+def is_path(module: str) -> bool:
+    return module.endswith(".so") or "/" in module
+
+
+def fail(text: str, code: int) -> int:
+    click.echo(text, err=True)
+    return code
+
+
+if __name__ == "__main__":
+    main()

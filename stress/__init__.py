@@ -1,0 +1,1 @@
+"""Stress suites: seeded random programs on real threads. ``python -m stress --help``."""

@@ -1,0 +1,21 @@
+"""Stress: counts of expected reads that threads pass on to each other."""
+
+from __future__ import annotations
+
+from pulsar_ml.campaign.suite import Suite
+
+SUITE = Suite(
+    name="read_count",
+    subject="read_count",
+    summary="Counts of expected reads, shared and passed on between threads.",
+    settings={"chunk_bits": (0, 2), "limit": (4, 48)},
+    threads=4,
+    operations=8000,
+    invariants={
+        "I12": "Whoever holds a reference can take another one.",
+        "I17": "At quiescence a count has as many references as threads hold.",
+        "I67": "At quiescence a count is its first value plus the increments minus the marks.",
+        "I70": "A count is not reused while anybody holds a reference to it.",
+        "OP-1": "At quiescence the counts in use are those that are held, and none after all were released.",
+    },
+)

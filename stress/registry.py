@@ -1,0 +1,35 @@
+"""All suites by name. Each structure has one small module in this package that defines ``SUITE``."""
+
+from __future__ import annotations
+
+import importlib
+
+from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.errors import UsageError
+
+# The modules of this package that define a suite, in the order in which they are listed and run.
+STRUCTURES: tuple[str, ...] = (
+    "entry_wrapper",
+    "range_cache",
+    "removal_queue",
+    "broker_cache",
+)
+
+
+def collect(structures: tuple[str, ...]) -> dict[str, Suite]:
+    suites = [importlib.import_module(f"stress.{structure}").SUITE for structure in structures]
+    return {suite.name: suite for suite in suites}
+
+
+def foreign(module: str) -> dict[str, Suite]:
+    """The ``SUITES`` of another importable module; UsageError when it has none."""
+    try:
+        found = importlib.import_module(module).SUITES
+    except (ImportError, AttributeError) as error:
+        raise UsageError(
+            f"no suites in module {module!r}: {error}; it should define SUITES: dict[str, Suite]"
+        ) from None
+    return dict(found)
+
+
+SUITES: dict[str, Suite] = collect(STRUCTURES)

@@ -1,0 +1,48 @@
+"""Trials made up for tests: their rows depend on the seed alone and need no native code."""
+
+from __future__ import annotations
+
+from pulsar_ml.campaign.chunk import Job
+from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.trial import TrialOptions, TrialResult, Violation
+
+BUILD_ID = "a-build"
+JOB = Job("a-run", BUILD_ID, TrialOptions())
+SUITE = Suite(name="made_up", subject="made_up", summary="Made up.")
+
+
+def made_up_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
+    """Seeds divisible by 5 break two invariants, of the others those divisible by 3 exercise nothing."""
+    violations: tuple[Violation, ...] = ()
+    if seed % 5 == 0:
+        violations = (
+            Violation("I1", f"the count is {seed}, expected {seed + 1}", "running"),
+            Violation("I2", f"entry 0x{seed:x} was freed twice", "quiescence"),
+        )
+    verdict = "violation" if violations else "nothing_exercised" if seed % 3 == 0 else "clean"
+    record = ReplayRecord(
+        suite=suite.name,
+        seed=seed,
+        threads=4,
+        operations=100,
+        noise=True,
+        settings={"size": 7},
+        build_id=BUILD_ID,
+        module=options.module,
+        invariant=violations[0].invariant if violations else None,
+        message=violations[0].message if violations else None,
+    )
+    return TrialResult(
+        suite=suite.name,
+        seed=seed,
+        build_id=BUILD_ID,
+        threads=4,
+        operations=400,
+        overlaps=seed,
+        pairs={},
+        duration_ns=1000 * (seed + 1),
+        verdict=verdict,
+        violations=violations,
+        replay=record,
+    )

@@ -1,0 +1,98 @@
+"""Replay records: there and back, and one clear sentence for what is not one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.errors import BadRecordError
+
+RECORD = ReplayRecord(
+    suite="entry",
+    seed=2**64 - 1,
+    threads=4,
+    operations=100,
+    noise=True,
+    settings={"capacity": 3},
+    build_id="0123456789ab",
+    module="pulsar_ml.operations._native",
+    mutant="H01",
+    invariant="I1",
+    message="the count is 2, expected 1",
+    program="0123456789abcdef",
+)
+
+
+@given(
+    seed=st.integers(0, 2**64 - 1),
+    settings=st.dictionaries(st.text(), st.integers(-(2**63), 2**63 - 1)),
+    message=st.none() | st.text(),
+)
+def test_json_brings_a_record_back(seed, settings, message):
+    record = ReplayRecord(
+        suite="entry",
+        seed=seed,
+        threads=1,
+        operations=1,
+        noise=False,
+        settings=settings,
+        build_id="",
+        module="m",
+        message=message,
+    )
+    assert ReplayRecord.from_json(record.to_json()) == record
+
+
+def test_equal_records_are_equal_texts_of_one_line():
+    text = RECORD.to_json()
+    assert ReplayRecord.from_json(text).to_json() == text
+    assert "\n" not in text
+
+
+def test_every_truncation_is_refused():
+    text = RECORD.to_json()
+    for length in range(len(text)):
+        with pytest.raises(BadRecordError, match="damaged or truncated"):
+            ReplayRecord.from_json(text[:length])
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '{"kind": "letter"}', "{}", "null"])
+def test_other_json_is_refused(text):
+    with pytest.raises(BadRecordError, match="not a replay record"):
+        ReplayRecord.from_json(text)
+
+
+@pytest.mark.parametrize("field", sorted(set(json.loads(RECORD.to_json())) - {"kind", "version"}))
+def test_a_missing_field_is_named(field):
+    content = json.loads(RECORD.to_json())
+    del content[field]
+    with pytest.raises(BadRecordError, match=f"{field} is missing"):
+        ReplayRecord.from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, "version 2, this program reads up to 1; use a newer"),
+        ({"version": "1"}, "version '1'; it should be"),
+        ({"version": None}, "version None"),
+        ({"seed": "7"}, "seed is '7'; it should be an integer"),
+        ({"seed": True}, "seed is True"),
+        ({"seed": -1}, "seed is -1; it should be between 0"),
+        ({"threads": 0}, "threads is 0; it should be at least 1"),
+        ({"operations": 0}, "operations is 0"),
+        ({"noise": 1}, "noise is 1; it should be true or false"),
+        ({"settings": {"a": "b"}}, "settings is .*; it should be an object of integers"),
+        ({"settings": []}, "settings"),
+        ({"suite": None}, "suite is None; it should be a text"),
+        ({"mutant": 3}, "mutant is 3; it should be a text or null"),
+        ({"colour": "red"}, "field 'colour' that version 1 does not have"),
+    ],
+)
+def test_damage_is_named(change, message):
+    with pytest.raises(BadRecordError, match=message):
+        ReplayRecord.from_json(json.dumps(json.loads(RECORD.to_json()) | change))

@@ -1,0 +1,174 @@
+"""The stubs say what the compiled modules do."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pulsar_ml
+from pulsar_ml import EntryCacheManager, RangeCache
+from pulsar_ml.harness.subject import Instance, Subject
+
+PACKAGE = Path(pulsar_ml.__file__).parent
+ALLOWLIST = Path(__file__).with_name("stubtest_allowlist.txt")
+COMPILED = ["pulsar_ml._core", "pulsar_ml.harness.subject", "pulsar_ml.harness.threads"]
+
+
+def stubtest(modules: list[str], *options: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = dict(os.environ)
+    if path is not None:
+        environment |= {"MYPYPATH": str(path), "PYTHONPATH": str(path)}
+    return subprocess.run(
+        [sys.executable, "-m", "mypy.stubtest", *options, *modules],
+        cwd=path or PACKAGE.parent, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def test_every_compiled_module_with_a_face_has_a_stub() -> None:
+    assert [name for name in COMPILED if not stub_of(name).exists()] == []
+
+
+def test_the_stubs_agree_with_the_compiled_modules() -> None:
+    done = stubtest(COMPILED, "--allowlist", str(ALLOWLIST))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_stubtest_sees_a_wrong_stub(tmp_path: Path) -> None:
+    (tmp_path / "thing.py").write_text("def known(a: int) -> int: return a\n")
+    (tmp_path / "thing.pyi").write_text("def known(b: int) -> int: ...\ndef unknown() -> None: ...\n")
+    done = stubtest(["thing"], path=tmp_path)
+    assert done.returncode == 1
+    assert "thing.unknown is not present at runtime" in done.stdout
+    assert 'stub parameter "b" differs from runtime parameter "a"' in done.stdout
+
+
+def test_every_line_of_the_allowlist_has_its_reason_above() -> None:
+    lines = ALLOWLIST.read_text().splitlines()
+    assert lines[0].startswith("# ")
+    assert all(line.strip() for line in lines)
+
+
+def test_the_stub_of_the_core_type_checks_real_use(tmp_path: Path) -> None:
+    """What the README does is accepted, and misuse is not."""
+    good = tmp_path / "good.py"
+    good.write_text(
+        "from pulsar_ml import EntryCacheManager, Position\n"
+        "with EntryCacheManager(max_requeue_count=3) as manager:\n"
+        "    cache = manager.range_cache('a')\n"
+        "    stored: bool = cache.put(Position(1, 2), b'x', expected_reads=1)\n"
+        "    entry = cache.get((1, 2))\n"
+        "    if entry is not None:\n"
+        "        with entry:\n"
+        "            view: memoryview = memoryview(entry)\n"
+        "            data: bytes = bytes(entry)\n"
+        "    freed: int = manager.evict_bytes(1).bytes\n"
+        "    for each in cache.iterate((0, 0), (9, 9)):\n"
+        "        each.release()\n"
+    )
+    bad = tmp_path / "bad.py"
+    bad.write_text(
+        "from pulsar_ml import Entry, EntryCacheManager\n"
+        "manager = EntryCacheManager(3)\n"
+        "manager.range_cache('a').get((1, 2)).release()\n"
+        "manager.entry((1, 2), 'text')\n"
+        "class Mine(Entry): ...\n"
+    )
+    for source, lines in ((good, []), (bad, [2, 3, 4, 5])):
+        done = subprocess.run(
+            [sys.executable, "-m", "mypy", "--strict", "--no-incremental", str(source)],
+            cwd=PACKAGE.parent, capture_output=True, text=True,
+        )  # fmt: skip
+        found = [line for line in done.stdout.splitlines() if line.startswith(str(source)) and "error:" in line]
+        assert [int(line.split(":")[1]) for line in found] == lines, done.stdout + done.stderr
+
+
+# Parameter names, which stubtest does not compare for constructors -------------------------------
+
+
+def stub_of(module: str) -> Path:
+    return PACKAGE.parent / (module.replace(".", "/") + ".pyi")
+
+
+def keywords(module: str, owner: str, function: str) -> set[str]:
+    """Names of the parameters that the stub lets a caller pass by keyword."""
+    tree = ast.parse(stub_of(module).read_text())
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == owner)
+    found = next(node for node in body if isinstance(node, ast.FunctionDef) and node.name == function)
+    names = {argument.arg for argument in [*found.args.args, *found.args.kwonlyargs]}
+    return names - {"self", "cls"}
+
+
+def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
+    arguments = {
+        ("EntryCacheManager", "__new__"): {"max_requeue_count": 3, "extend_ttl_of_recently_accessed": False},
+        ("EntryCacheManager", "configure"): {
+            "max_requeue_count": 3, "extend_ttl_of_recently_accessed": False},
+        ("EntryCacheManager", "entry"): {"at": (1, 1), "data": b"x", "expected_reads": 1},
+        ("EntryCacheManager", "range_cache"): {"name": "a"},
+        ("RangeCache", "put"): {"at": (1, 2), "value": b"x", "expected_reads": 1, "timestamp_ns": 5},
+        ("RangeCache", "get"): {"at": (1, 2)},
+        ("Entry", "copy"): {"counts_read": False},
+        ("RangeCache", "get_range"): {"first": (1, 1), "last": (1, 3)},
+        ("RangeCache", "iterate"): {"first": (1, 1), "last": (1, 3)},
+        ("RangeCache", "visit_range"): {"first": (1, 1), "last": (1, 3), "visitor": lambda entry: None},
+        ("RangeCache", "remove_range"): {"first": (1, 1), "last": (1, 3), "last_inclusive": False},
+        ("EntryCacheManager", "evict_entries_before"): {"timestamp_ns": 5, "now_ns": 6},
+        ("EntryCacheManager", "evict_bytes"): {"size_to_free": 5, "now_ns": 6},
+        ("EntryCacheManager", "remove_range_cache"): {"name": "a"},
+    }  # fmt: skip
+    manager = EntryCacheManager(**arguments["EntryCacheManager", "__new__"])
+    objects = {"EntryCacheManager": manager, "RangeCache": manager.range_cache("a")}
+    objects["Entry"] = manager.entry((9, 9), b"x")
+    for (owner, function), given in arguments.items():
+        assert keywords("pulsar_ml._core", owner, function) == set(given), (owner, function)
+        if function != "__new__":
+            getattr(objects[owner], function)(**given)
+    assert methods_with_keywords("pulsar_ml._core") == set(arguments)
+    manager.close()
+
+
+def methods_with_keywords(module: str) -> set[tuple[str, str]]:
+    tree = ast.parse(stub_of(module).read_text())
+    found = set()
+    for owner in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+        for function in (node for node in owner.body if isinstance(node, ast.FunctionDef)):
+            if keywords(module, owner.name, function.name) and "property" not in ast.dump(function):
+                found.add((owner.name, function.name))
+    return {pair for pair in found if pair[1] not in {"__buffer__", "__contains__"}}
+
+
+@pytest.mark.parametrize(
+    ("owner", "function", "names"),
+    [
+        (Subject, "create", {"threads", "settings"}),
+        (Subject, "operation", {"name"}),
+        (Instance, "__new__", {"subject", "threads", "settings"}),
+        (Instance, "call", {"name", "thread"}),
+    ],
+)
+def test_the_stub_of_the_subjects_names_the_parameters(owner: type, function: str, names: set[str]) -> None:
+    assert keywords("pulsar_ml.harness.subject", owner.__name__, function) == names
+
+
+def test_subjects_take_their_parameters_by_name(toys: object) -> None:
+    subject = next(iter(toys.SUBJECTS.values()))
+    for instance in (
+        subject.create(threads=1, settings={}),
+        Instance(subject=subject, threads=1, settings=None),
+    ):
+        operation = subject.operation(name=subject.operations[0].name)
+        instance.call(operation.name, *[argument.low for argument in operation.arguments], thread=0)
+        instance.check()
+
+
+def test_the_classes_say_which_parameter_is_wrong() -> None:
+    with pytest.raises(TypeError, match="nonsense"):
+        EntryCacheManager(nonsense=1)
+    with pytest.raises(TypeError, match="nonsense"):
+        EntryCacheManager().range_cache("a").put((1, 1), b"x", nonsense=1)
+    assert RangeCache.put.__doc__.startswith("Cache an entry")

@@ -1,0 +1,156 @@
+"""The command line without Spark: exit codes, refusals, and the commands that it prints."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pulsar_ml.campaign.merge import Group, Summary, SuiteTotals
+from pulsar_ml.campaign.plan import Chunk, Plan
+from pulsar_ml.campaign.runner import ChunkFailure
+from pulsar_ml.campaign.store import RunStore, read_trials
+from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.campaign.waves import Outcome, Progress
+from spark.commands import REGISTRY, ROOT, replay_command, search_command
+from spark.progress import clock, line
+from spark.run import exit_code, verdict
+from spark.sweep import main
+from tests.harness.build_toys import toys_path
+
+GROUP = Group("0123456789ab", "a", "I1", 3, 17, "the sum is 1", "running", "{}")
+
+
+def sweep(*options: str) -> Result:
+    common = ["--suites", "tests.spark.sweep_suites", "--module", str(toys_path()), "--runner", "inline"]
+    return CliRunner().invoke(main, [*common, *options])
+
+
+def test_violations_end_with_1_and_the_commands_to_replay_them(tmp_path: Path) -> None:
+    done = sweep("--suite", "tattler", "--seeds", "7", "--chunk-size", "3", "--out", str(tmp_path))
+    assert done.exit_code == 1, done.output
+    (record,) = (tmp_path / "records").iterdir()
+    assert f"-m stress --suites tests.spark.sweep_suites replay {record}" in done.stdout
+    assert "finished: " in done.stdout and "7 of 7 trials" in done.stdout
+    assert sorted(read_trials(tmp_path)["seed"].to_pylist()) == list(range(7))
+
+
+def test_a_clean_sweep_ends_with_0_and_its_summary_can_be_json(tmp_path: Path) -> None:
+    # One thread has nothing to overlap with, so its trials are clean on every machine.
+    options = ["--suite", "counter", "--seeds", "5", "--threads", "1", "--out", str(tmp_path), "--json"]
+    done = sweep(*options, "--chunk-size", "5")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["verdict"], told["trials"], told["exit_code"], told["signatures"]) == ("clean", 5, 0, [])
+    run = json.loads((tmp_path / "run.json").read_text())
+    assert (run["status"], run["plan"]["seeds"], run["summary"]["trials"]) == ("finished", 5, 5)
+
+
+def test_the_measured_time_of_a_trial_decides_the_chunks(tmp_path: Path) -> None:
+    done = sweep("--suite", "counter", "--seeds", "40", "--threads", "1", "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert read_trials(tmp_path).num_rows == 40
+
+
+def test_a_sweep_leaves_the_signal_handlers_as_they_were(tmp_path: Path) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    sweep("--suite", "counter", "--seeds", "1", "--chunk-size", "1", "--out", str(tmp_path))
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--suite", "nope"], "there is no suite 'nope'; there are: counter"),
+        (["--suites", "nowhere"], "nowhere is none"),
+        (["--module", "/nowhere.so"], "cannot load the native module /nowhere.so"),
+        (["--mutant", "H99"], "no mutant 'H99'"),
+        (["--threads", "65"], "threads is 65"),
+        (["--operations", "0"], "operations per thread is 0"),
+        (["--seeds", "0"], "at least 1 seed"),
+        (["--first-seed", "-1"], "2**63"),
+        (["--chunk-size", "0"], "at least 1 seed, not 0"),
+        (["--master", "nowhere"], "does not know the master 'nowhere'"),
+        (["--conf", "spark.ui.enabled"], "KEY=VALUE, not 'spark.ui.enabled'"),
+        (["--seeds", "many"], "'many' is not a valid integer"),
+    ],
+)
+def test_a_usage_error_ends_with_2_and_one_sentence(tmp_path: Path, options: list[str], told: str) -> None:
+    done = sweep("--suite", "counter", "--out", str(tmp_path / "out"), *options)
+    assert done.exit_code == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_results_are_never_written_over_others(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("mine")
+    done = sweep("--suite", "counter", "--chunk-size", "1", "--out", str(tmp_path))
+    assert done.exit_code == 2
+    assert "not empty" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def outcome(status: str, **counts: int) -> Outcome:
+    totals = SuiteTotals(**counts)
+    summary = Summary({"a": totals} if totals.trials else {}, {"x": GROUP} if totals.violation else {})
+    return Outcome(status, summary)
+
+
+@pytest.mark.parametrize(
+    ("ended", "code", "words"),
+    [
+        (outcome("finished", trials=3, clean=3), 0, "no violation in 3 of 3 trials"),
+        (outcome("finished", trials=3, clean=2, violation=1), 1, "3 violations with 1 signature in 3"),
+        (outcome("finished", trials=3, nothing_exercised=3), 3, "nothing exercised by a"),
+        (outcome("failed", trials=2, clean=2), 4, "failed: no violation in 2 of 3"),
+        (outcome("failed", trials=2, clean=1, violation=1), 4, "failed: 3 violations"),
+        (outcome("failed"), 4, "none of 3 trials"),
+        (outcome("interrupted", trials=1, clean=1), 130, "interrupted: no violation in 1 of 3"),
+    ],
+)
+def test_the_exit_code_and_the_last_line_say_how_it_ended(ended: Outcome, code: int, words: str) -> None:
+    assert exit_code(ended) == code
+    assert words in verdict(Plan(("a",), 0, 3, 1, TrialOptions()), ended)
+
+
+def test_commands_work_where_the_sweep_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = RunStore(tmp_path / "a run")
+    record = store.record_path(GROUP.signature)
+    monkeypatch.chdir(ROOT)
+    here = shlex.split(replay_command(store, REGISTRY)(GROUP))
+    assert here[1:] == ["-m", "stress", "replay", str(record)]
+    monkeypatch.chdir(tmp_path)
+    elsewhere = replay_command(RunStore(Path("another run")), "mine.suites")(GROUP)
+    assert elsewhere.startswith(f"(cd {ROOT} && ")
+    record = tmp_path / "another run" / "records" / "0123456789ab.json"
+    assert f"-m stress --suites mine.suites replay '{record}'" in elsewhere
+
+
+def test_the_search_for_a_crash_repeats_the_options_of_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    options = TrialOptions(threads=8, operations=None, noise=False, module="/m/x y.so", mutant="H01")
+    command = search_command(Chunk(0, "a", 40, 60), options, REGISTRY)
+    assert shlex.split(command)[2:] == (
+        ["stress", "run", "a", "--seed", "40", "--programs", "20", "--threads", "8"]
+        + ["--module", "/m/x y.so", "--mutant", "H01", "--no-noise"]
+    )
+    assert str(ChunkFailure(Chunk(0, "a", 40, 60), "it died")) == "chunk 0 (a, seeds 40 to 59): it died"
+
+
+def test_the_progress_line_has_rate_findings_and_time_left() -> None:
+    text = line(Progress(trials=1500, total=6000, violations=3, signatures=2, elapsed=10.0))
+    assert text == "1,500 of 6,000 trials (25%), 150/s, violations 3, signatures 2, left 0:30"
+    assert line(Progress(0, 6000, 0, 0, 1.0)).endswith("left ?")
+    assert [clock(seconds) for seconds in (0, 61, 3600, 360_000)] == ["0:00", "1:01", "1:00:00", "100:00:00"]
+
+
+def test_help_shows_examples_and_exit_codes() -> None:
+    done = CliRunner().invoke(main, ["--help"])
+    assert done.exit_code == 0
+    for words in ("python -m spark.sweep --runner pool", "130 interrupted", "--first-seed"):
+        assert words in done.output

@@ -1,0 +1,103 @@
+"""What a session is asked for, and what is said when it cannot be had; no JVM is started here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pulsar_ml.errors import UsageError
+from spark.session import (
+    LocalMaster,
+    check_master,
+    java_message,
+    java_problem,
+    local_master,
+    settings,
+    task_cpus,
+)
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [
+        ("local", LocalMaster(1, 1)),
+        ("local[3]", LocalMaster(1, 3)),
+        ("local[3,2]", LocalMaster(1, 3)),
+        ("local[*]", LocalMaster(1, os.cpu_count() or 1)),
+        ("local-cluster[2,1,1024]", LocalMaster(2, 1)),
+        ("local-cluster[2, 4, 1024]", LocalMaster(2, 4)),
+        ("spark://host:7077", None),
+        ("yarn", None),
+    ],
+)
+def test_the_cores_of_a_master_on_this_machine_are_known(master: str, expected: LocalMaster | None) -> None:
+    assert local_master(master) == expected
+    check_master(master)
+
+
+@pytest.mark.parametrize("master", ["", "locally", "local[x]", "http://host", "sc://host:15002"])
+def test_a_master_that_no_spark_knows_is_refused(master: str) -> None:
+    with pytest.raises(UsageError, match="does not know the master"):
+        check_master(master)
+
+
+@pytest.mark.parametrize(
+    ("master", "threads", "cpus"),
+    [
+        ("local[8]", 4, 4),
+        ("local[2]", 16, 2),
+        ("local-cluster[2,1,1024]", 4, 1),
+        ("spark://host:7077", 16, 16),
+    ],
+)
+def test_a_task_reserves_cores_for_its_threads_if_there_are_any(master: str, threads: int, cpus: int) -> None:
+    assert task_cpus(master, threads) == cpus
+
+
+def test_settings_keep_everything_that_spark_writes_in_the_scratch_directory() -> None:
+    scratch = Path("/scratch")
+    chosen = settings("local[2]", cpus=2, scratch=scratch, site=scratch / "site")
+    written = [key for key, value in chosen.items() if value.startswith("/scratch")]
+    assert sorted(written) == ["spark.executorEnv.PYTHONPATH", "spark.local.dir", "spark.sql.warehouse.dir"]
+    assert chosen["spark.task.cpus"] == "2"
+
+
+def test_executors_of_a_cluster_are_left_as_they_are() -> None:
+    chosen = settings("spark://host:7077", cpus=4, scratch=Path("/scratch"), site=Path("/site"))
+    assert not [key for key in chosen if key.startswith(("spark.executor", "spark.driver"))]
+    assert chosen["spark.task.maxFailures"] == "4"
+
+
+def fake_java(directory: Path, text: str) -> dict[str, str]:
+    java = directory / "java"
+    java.write_text(f"#!/bin/sh\necho '{text}' >&2\n")
+    java.chmod(0o755)
+    return {"PATH": str(directory)}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', None),
+        ('openjdk version "21" 2023-09-19', None),
+        ('openjdk version "11.0.2" 2019-01-15', "is Java 11"),
+        ('java version "1.8.0_402"', "is Java 8"),
+        ("cannot open shared object file", "does not start"),
+    ],
+)
+def test_a_java_that_is_too_old_or_broken_is_named(tmp_path: Path, text: str, problem: str | None) -> None:
+    told = java_problem(fake_java(tmp_path, text))
+    assert told is None if problem is None else (problem in (told or "") and "openjdk-17" in (told or ""))
+
+
+def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
+    assert str(tmp_path) in (java_problem({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]}) or "")
+
+
+def test_the_sentence_of_a_java_error_is_found_in_its_stack() -> None:
+    text = "An error occurred calling x.\n: org.apache.spark.SparkException: no room\n\tat a.b(C.scala:1)"
+    assert java_message(RuntimeError(text)) == "no room"
+    assert java_message(RuntimeError("only this")) == "only this"
+    assert java_message(RuntimeError()) == "RuntimeError"

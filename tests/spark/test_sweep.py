@@ -1,0 +1,174 @@
+"""Sweeps through Spark, each in a process of its own and in a foreign working directory.
+
+The executors of ``local-cluster`` see nothing but what was shipped to them and pulsar_ml itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.campaign.schema import VERDICTS
+from pulsar_ml.campaign.store import read_trials, read_violations
+from tests.harness.build_toys import toys_path
+from tests.spark.sweep_suites import TOYS
+
+ROOT = Path(__file__).resolve().parents[2]
+# Puts the checkout and the suites on the path of the driver only: an environment variable would
+# also reach the executors.
+DRIVER = (
+    f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests' / 'spark')!r}]\n"
+    "from spark.sweep import main\nmain()"
+)
+TIMEOUT = 240  # a sweep takes about 15 s; a machine under load takes longer
+
+
+def environment(**changes: str) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
+    kept.pop("PYTHONPATH", None)
+    return {**kept, TOYS: str(toys_path()), **changes}
+
+
+def sweep(
+    directory: Path, *options: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", DRIVER, "--suites", "sweep_suites", "--out", "out", *options],
+        cwd=directory,
+        env=env or environment(),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_sweep_over_executors_that_see_only_what_was_shipped(tmp_path: Path) -> None:
+    options = ["--suite", "counter", "--suite", "tattler", "--first-seed", "1000", "--seeds", "45"]
+    done = sweep(
+        tmp_path,
+        *options,
+        *("--master", "local-cluster[2,1,1024]", "--chunk-size", "10"),
+        *("--module", str(toys_path()), "--json"),
+    )
+    assert done.returncode == 1, done.stderr
+    told = json.loads(done.stdout)
+
+    trials = read_trials(tmp_path / "out").to_pylist()
+    seeds = range(1000, 1045)
+    assert Counter((row["suite"], row["seed"]) for row in trials) == Counter(
+        (suite, seed) for suite in ("counter", "tattler") for seed in seeds
+    )
+    assert {row["verdict"] for row in trials} <= set(VERDICTS)
+    assert {row["build_id"] for row in trials} == {told["build_id"]}
+    assert {row["run_id"] for row in trials} == {told["run_id"]}
+    assert {row["threads"] for row in trials} == {2}
+    assert {row["operations"] for row in trials if row["suite"] == "counter"} == {6000}
+    assert len({row["chunk_id"] for row in trials}) == 10
+    assert all(row["duration_us"] > 0 and row["host"] and row["finished_at"] for row in trials)
+
+    # The tattler reports its first violation in every trial, the counter is correct.
+    violations = read_violations(tmp_path / "out").to_pylist()
+    violating = {(row["suite"], row["seed"]) for row in trials if row["verdict"] == "violation"}
+    assert violating == {("tattler", seed) for seed in seeds}
+    assert {(row["suite"], row["seed"]) for row in violations} == violating
+    for row in violations:
+        record = ReplayRecord.from_json(row["replay"])
+        assert (record.suite, record.seed, record.invariant) == ("tattler", row["seed"], "T2")
+
+    (signature,) = told["signatures"]
+    assert (signature["smallest_seed"], signature["count"]) == (1000, len(violations))
+    assert told["trials"] == len(trials) and told["status"] == "finished"
+
+    replayed = subprocess.run(
+        signature["replay"],
+        shell=True,
+        env=environment(PYTHONPATH=str(ROOT / "tests" / "spark")),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    assert replayed.returncode == 1, replayed.stdout + replayed.stderr
+    assert "T2" in replayed.stdout
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_crash_costs_its_chunk_and_is_named(tmp_path: Path) -> None:
+    done = sweep(
+        tmp_path,
+        *("--suite", "counter", "--suite", "deadly", "--seeds", "4", "--chunk-size", "2"),
+        *("--master", "local[2]", "--module", "sweep_suites", "--wave-seconds", "0.001"),
+    )
+    assert done.returncode == 4, done.stderr
+    assert {row["suite"] for row in read_trials(tmp_path / "out").to_pylist()} == {"counter"}
+    assert sorted(read_trials(tmp_path / "out")["seed"].to_pylist()) == [0, 1, 2, 3]
+    for seeds in ("0 to 1", "2 to 3"):
+        assert f"(deadly, seeds {seeds}): its Python worker died (Segmentation fault)" in done.stdout
+    run = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert run["status"] == "failed"
+    assert [failure["chunk"]["suite"] for failure in run["failures"]] == ["deadly", "deadly"]
+
+
+@pytest.mark.xdist_group("spark")
+def test_ctrl_c_keeps_the_finished_waves(tmp_path: Path) -> None:
+    """Started as a file, as spark-submit would, with far more seeds than can be run."""
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "spark" / "sweep.py"), "--suites", "sweep_suites", "--out", "out"]
+        + ["--suite", "tattler", "--seeds", "100000000", "--chunk-size", "20", "--wave-seconds", "0.001"]
+        + ["--master", "local[2]", "--module", str(toys_path())],
+        cwd=tmp_path,
+        env=environment(PYTHONPATH=str(ROOT / "tests" / "spark")),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        # The first violation is told when its wave is on disk.
+        heard = []
+        for line in process.stderr:
+            heard.append(line)
+            if line.startswith("violation: tattler"):
+                break
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=TIMEOUT)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130, "".join(heard) + stderr
+    assert "interrupted: " in stdout and "Replay the smallest seed" in stdout
+    trials = read_trials(tmp_path / "out")
+    seeds = sorted(trials["seed"].to_pylist())
+    assert seeds == list(range(len(seeds))), "whole waves, from the beginning, each seed once"
+    assert len(seeds) >= 20 and len(seeds) % 20 == 0
+    run = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert run["status"] == "interrupted"
+    assert run["summary"]["trials"] == len(seeds)
+    assert sorted(path.suffix for path in (tmp_path / "out" / "records").iterdir()) == [".json"]
+
+
+def test_without_java_one_sentence_names_the_package(tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "env", "uname"):
+        (tools / name).symlink_to(shutil.which(name) or f"/bin/{name}")
+    env = environment(PATH=str(tools))
+    env.pop("JAVA_HOME", None)
+    done = sweep(tmp_path, "--module", str(toys_path()), "--suite", "counter", env=env)
+    assert done.returncode == 4
+    (sentence,) = done.stderr.splitlines()
+    assert sentence.startswith("Failed: Spark needs Java 17 or newer and there is none on the PATH")
+    for package in ("openjdk-17-jre-headless", "java-17-openjdk-headless", "openjdk@17"):
+        assert package in sentence
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,162 @@
+"""Drives any subject against its model on one real thread: every call is compared, then all is checked.
+
+Calls name one of several logical threads, so that what the subject keeps by thread is covered too.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+
+from hypothesis import HealthCheck, settings, strategies
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.trial import TrialOptions, TrialResult, run_trial
+from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.subject import Instance, Operation, Result, Subject
+from pulsar_ml.operations import _native
+from pulsar_ml.specs import Model
+
+THREADS = 3
+
+# Budgets of the tests of one structure.
+EXAMPLES = 60
+STEPS = 40
+SEEDS = range(12)
+CALLS = 1000  # per logical thread and seed
+TRIAL_SEEDS = range(6)
+
+Call = tuple[int, Operation, tuple[int, ...]]
+
+
+class Pair:
+    """An instance and its model, fed with the same calls."""
+
+    def __init__(self, structure: str, given: dict[str, int], threads: int = THREADS) -> None:
+        self.subject: Subject = _native.SUBJECTS[structure]
+        chosen = {setting.name: given.get(setting.name, setting.low) for setting in self.subject.settings}
+        self.instance: Instance = self.subject.create(threads=threads, settings=chosen)
+        self.model: Model = importlib.import_module(f"pulsar_ml.specs.{structure}").Model(chosen, threads)
+
+    def call(self, operation: str, *arguments: int, thread: int = 0) -> Result:
+        """Apply one call to both; AssertionError when the answers differ."""
+        seen = self.instance.call(operation, *arguments, thread=thread)
+        self.compare(seen, operation, arguments, thread)
+        return seen
+
+    def compare(self, seen: Result, operation: str, arguments: Sequence[int], thread: int) -> None:
+        expected = self.model.step(operation, arguments, thread=thread)
+        assert tuple(seen) == expected, f"{operation}{tuple(arguments)} of thread {thread}: {seen}, not {expected}"
+
+
+def machine(structure: str, *, also: Sequence[str] = ()) -> type[RuleBasedStateMachine]:
+    """A state machine over the operations that occur in programs, and those named in ``also``."""
+    subject = _native.SUBJECTS[structure]
+    ranges = {setting.name: strategies.integers(setting.low, setting.high) for setting in subject.settings}
+
+    class Machine(RuleBasedStateMachine):
+        pair: Pair | None = None
+
+        @initialize(given=strategies.fixed_dictionaries(ranges))
+        def create(self, given: dict[str, int]) -> None:
+            self.pair = Pair(structure, given)
+
+        def teardown(self) -> None:
+            if self.pair is not None:
+                self.pair.instance.check()
+
+    for operation in subject.operations:
+        if operation.weight or operation.name in also:
+            setattr(Machine, f"call_{operation.name}", operation_rule(operation))
+    Machine.__name__ = Machine.__qualname__ = f"{structure}_machine"
+    return Machine
+
+
+def operation_rule(operation: Operation) -> object:
+    """A rule that draws a thread and the operation's arguments, and calls it."""
+    drawn = {argument.name: strategies.integers(argument.low, argument.high) for argument in operation.arguments}
+
+    def call(self, calling_thread: int, **arguments: int) -> None:
+        self.pair.call(operation.name, *arguments.values(), thread=calling_thread)
+
+    call.__name__ = f"call_{operation.name}"
+    last = 0 if operation.role else THREADS - 1  # a role belongs to one thread
+    return rule(calling_thread=strategies.integers(0, last), **drawn)(call)
+
+
+def machine_test(structure: str, *, also: Sequence[str] = ()) -> type:
+    """The machine as a test case with the budget of these tests."""
+    case = machine(structure, also=also).TestCase
+    case.settings = settings(
+        max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    return case
+
+
+def calls_of(structure: str, seed: int, calls: int) -> tuple[dict[str, int], Iterator[Call]]:
+    """The settings and calls of a seeded program; one call of each thread in turn."""
+    subject = _native.SUBJECTS[structure]
+    program = generate(subject, seed, threads=THREADS, operations=calls)
+
+    def in_turn() -> Iterator[Call]:
+        for row in range(calls):
+            for thread, lane in enumerate(program.threads):
+                if row < len(lane):
+                    operation = subject.operations[int(lane[row]["code"])]
+                    arguments = tuple(int(value) for value in lane[row]["arguments"][: len(operation.arguments)])
+                    yield thread, operation, arguments
+
+    return dict(program.settings), in_turn()
+
+
+def compare_program(structure: str, seed: int, *, calls: int = CALLS) -> None:
+    """A longer program than Hypothesis would draw, compared call by call."""
+    given, program = calls_of(structure, seed, calls)
+    pair = Pair(structure, given)
+    for thread, operation, arguments in program:
+        pair.call(operation.name, *arguments, thread=thread)
+    pair.instance.check()
+
+
+def fail_each_allocation(structure: str, refused: int, *, seed: int = 1, calls: int = 60) -> int:
+    """Runs one program again and again, failing its first, second, ... native allocation.
+
+    A failed creation must raise MemoryError. A failed call must answer the status ``refused`` and
+    change nothing: called once more it answers what the model says. Returns how many failed.
+    """
+    failures = 0
+    try:
+        while run_failing(structure, refused, failures, seed, calls):
+            failures += 1
+    finally:
+        _native.fail_allocation_after(-1)
+    return failures
+
+
+def run_failing(structure: str, refused: int, failing: int, seed: int, calls: int) -> bool:
+    """One run with one failed allocation; False when there were not that many."""
+    given, program = calls_of(structure, seed, calls)
+    _native.fail_allocation_after(failing)
+    try:
+        pair = Pair(structure, given)
+    except MemoryError:
+        return True
+    failed = False
+    for thread, operation, arguments in program:
+        seen = pair.instance.call(operation.name, *arguments, thread=thread)
+        expected = pair.model.step(operation.name, arguments, thread=thread)
+        if tuple(seen) != expected and not failed:
+            assert seen.status == refused, f"{operation.name}{arguments}: {seen}, neither {expected} nor refused"
+            failed = True
+            seen = pair.instance.call(operation.name, *arguments, thread=thread)
+        assert tuple(seen) == expected, f"{operation.name}{arguments} of thread {thread}: {seen}, not {expected}"
+    pair.instance.check()
+    return failed
+
+
+def run_threads(suite: Suite, seed: int, *, threads: int = 0) -> TrialResult:
+    """The suite's program of a seed on real threads; 2 to 7 of them unless told."""
+    result = run_trial(suite, seed, TrialOptions(threads=threads or 2 + seed, operations=2000))
+    assert result.violations == (), result.replay.to_json()
+    return result
