@@ -9,6 +9,10 @@ from pulsar_ml.positions import Evicted, Position, Removed
 _At: TypeAlias = Position | tuple[int, int]
 
 @final
+class NativeMemory:
+    def __new__(cls, max_requeue_count: int, extend_recently_accessed: bool) -> Self: ...
+
+@final
 class Entry:
     # Always TypeError: entries come from EntryCacheManager.entry, RangeCache.get and the like.
     def __init__(self, *args: Never, **kwargs: Never) -> None: ...

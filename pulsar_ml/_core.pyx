@@ -98,11 +98,13 @@ cdef int check_status(Status status, NativePosition at) except -1:
     raise ReleasedError("the entry has no reference left")
 
 
+# Not internal: an extension that cimports a class below imports this one too.
 @cython.final
-@cython.internal
 cdef class NativeMemory:
-    # The native memory and removal queue of one manager. It lives as long as the manager, a cache or
-    # an entry of it.
+    """The native memory and removal queue of one manager; of use to extensions only.
+
+    It lives as long as the manager, a cache or an entry of it.
+    """
 
     def __cinit__(self, int32_t max_requeue_count, bint extend_recently_accessed):
         cdef Status status

@@ -9,6 +9,13 @@ from pulsar_ml.errors import UsageError
 
 # The modules of this package that define a suite, in the order in which they are listed and run.
 STRUCTURES: tuple[str, ...] = (
+    "refcount",
+    "stamped_lock",
+    "object_pool",
+    "mpsc_queue",
+    "read_count",
+    "entry",
+    "position_map",
     "entry_wrapper",
     "range_cache",
     "removal_queue",

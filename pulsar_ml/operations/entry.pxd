@@ -19,7 +19,9 @@ from pulsar_ml.structures.entry cimport (
 )
 from pulsar_ml.structures.object_pool cimport pool_in_use
 from pulsar_ml.structures.position cimport Position, position
-from pulsar_ml.structures.read_count cimport read_count_mark_read, read_count_release, read_count_value
+from pulsar_ml.structures.read_count cimport (
+    read_count_mark_read, read_count_release, read_count_retain, read_count_value,
+)
 from pulsar_ml.structures.refcount cimport RELEASED_LAST, RELEASED_TOO_OFTEN
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
@@ -60,6 +62,7 @@ cdef enum:
     EN_WRITE
     EN_MARK_READ_UNSEEN
     EN_CALLBACK_TWICE
+    EN_RETAIN_READ_COUNT
     EN_LOSE
 
 
@@ -300,6 +303,8 @@ cdef inline void entry_with(
     elif call.code == EN_CALLBACK_TWICE:
         entry_deallocated(run, <int64_t>held)
         entry_give(run, thread, hands_pick(hands, call.arguments[0]), 1, result, violation)
+    elif call.code == EN_RETAIN_READ_COUNT:
+        read_count_retain(&run.pool.read_counts, entry_read_count(&run.pool, handle))
     elif call.code == EN_LOSE:
         hands_pick(hands, call.arguments[0])
 
@@ -449,6 +454,8 @@ cdef inline void entry_subject(SubjectTable* table) noexcept nogil:
     operation = table_operation(table, EN_MARK_READ_UNSEEN, b"mark_read_unseen", 0, 0)
     operation_argument(operation, b"which", 0, HANDS - 1)
     operation = table_operation(table, EN_CALLBACK_TWICE, b"callback_twice", 0, 0)
+    operation_argument(operation, b"which", 0, HANDS - 1)
+    operation = table_operation(table, EN_RETAIN_READ_COUNT, b"retain_read_count", 0, 0)
     operation_argument(operation, b"which", 0, HANDS - 1)
     operation = table_operation(table, EN_LOSE, b"lose", 0, 0)
     operation_argument(operation, b"which", 0, HANDS - 1)

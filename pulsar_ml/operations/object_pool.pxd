@@ -44,6 +44,7 @@ cdef enum:
     OP_GIVE_AND_KEEP
     OP_GIVE_TWICE
     OP_LOSE
+    OP_RETYPE
 
 
 cdef struct PooledObject:
@@ -202,6 +203,8 @@ cdef inline void pool_apply(
         pool_give_many(run, thread, call.arguments[0], violation)
     elif call.code == OP_GIVE_AND_KEEP:
         pool_give(&run.pool, holder.handles[call.arguments[0] % holder.held])
+    elif call.code == OP_RETYPE:
+        u32_store_relaxed(&pooled(run, holder.handles[0]).handle, run.limit)
     elif call.code == OP_LOSE:
         pool_mark_given(run, thread, pool_pick(holder, call.arguments[0]), violation)
     else:
@@ -280,3 +283,4 @@ cdef inline void object_pool_subject(SubjectTable* table) noexcept nogil:
     operation_argument(operation, b"which", 0, 63)
     operation = table_operation(table, OP_LOSE, b"lose", 0, 0)
     operation_argument(operation, b"which", 0, 63)
+    operation = table_operation(table, OP_RETYPE, b"retype", 0, 0)

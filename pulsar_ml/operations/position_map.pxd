@@ -15,7 +15,7 @@ from pulsar_ml.structures.map_directory cimport directory_destroy
 from pulsar_ml.structures.map_pages cimport (
     BLOCK_BITS, SLOT_BITS, MapMemory, map_block, map_memory_destroy, map_memory_init,
 )
-from pulsar_ml.structures.object_pool cimport pool_in_use
+from pulsar_ml.structures.object_pool cimport pool_in_use, pool_take
 from pulsar_ml.structures.position cimport Position, position, position_equal, position_less
 from pulsar_ml.structures.position_map cimport (
     MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_is_empty, map_next,
@@ -56,9 +56,11 @@ cdef enum:
     PM_ITERATE_ALL
     # Wrong on purpose.
     PM_PUT_WITHOUT_WINNER
-    PM_PUT_UNRECORDED
-    PM_REMOVE_UNRECORDED
+    PM_PUT_OWN_UNRECORDED
+    PM_REMOVE_OWN_UNRECORDED
     PM_ITERATE_TWICE
+    PM_ITERATE_BEYOND
+    PM_LEAK_PAGE
 
 
 cdef struct MapHolder:
@@ -194,8 +196,6 @@ cdef inline void map_put_shared(
         result.status = PM_EXISTS_ALREADY
     elif status == PML_NO_MEMORY:
         result.status = PM_OUT_OF_MEMORY
-    elif call.code == PM_PUT_UNRECORDED:
-        pass
     elif not u32_cas_strong_acq_rel(&run.present[map * PM_SHARED + key], &seen, handle):
         violate(violation, b"I35", b"key %lld was put by handle %lld and again by %lld", key, seen, handle)
 
@@ -259,7 +259,7 @@ cdef inline void map_with_own(
     cdef uint32_t fresh = map_fresh(holder, map, thread, PM_OWN + place)
     cdef Position at = map_position_of(fresh)
     cdef Status status
-    if call.code == PM_PUT_OWN:
+    if call.code == PM_PUT_OWN or call.code == PM_PUT_OWN_UNRECORDED:
         status = map_put_if_absent(&run.maps[map], at, fresh)
         if status == PML_NO_MEMORY:
             result.status = PM_OUT_OF_MEMORY
@@ -268,7 +268,7 @@ cdef inline void map_with_own(
                     known[0], 0)
         elif status == PML_EXISTS:
             result.status = PM_EXISTS_ALREADY
-        else:
+        elif call.code == PM_PUT_OWN:
             known[0] = fresh
     elif known[0] == 0:
         result.status = PM_ABSENT
@@ -277,7 +277,7 @@ cdef inline void map_with_own(
         map_judge_own(run, known[0], map_find(&run.maps[map], at), map, at, violation)
     else:
         map_remove_checked(run, known[0], violation)
-        if call.code != PM_REMOVE_UNRECORDED:
+        if call.code != PM_REMOVE_OWN_UNRECORDED:
             known[0] = 0
             map_judge_own(run, 0, map_find(&run.maps[map], at), map, at, violation)
 
@@ -311,12 +311,11 @@ cdef inline void map_judge_step(
                     handle, at.entry_id, 0)
 
 
-# Walks over [first, last] once; own keys present in between must all be seen.
+# Walks with the cursor once, over [first, last]; own keys present in between must all be seen.
 cdef inline void map_walk(
-    MapRun* run, int32_t thread, int64_t map, Position first, Position last, MapSeen* seen,
-    PmlViolation* violation,
+    MapRun* run, int32_t thread, int64_t map, MapCursor cursor, Position first, Position last,
+    MapSeen* seen, PmlViolation* violation,
 ) noexcept nogil:
-    cdef MapCursor cursor = map_cursor(first, last)
     cdef Position at
     cdef uint32_t handle
     cdef int64_t steps = 0
@@ -347,18 +346,22 @@ cdef inline void map_iterate(
     cdef Position first = position(INT64_MIN, INT64_MIN)
     cdef Position last = position(INT64_MAX, INT64_MAX)
     cdef int64_t map = call.arguments[0]
+    cdef MapCursor cursor
     cdef MapSeen seen
-    if call.code == PM_ITERATE:
+    if call.code == PM_ITERATE or call.code == PM_ITERATE_BEYOND:
         map = call.arguments[2]
         first = map_position_of(map_handle(map, 0, call.arguments[0], 1))
         last = map_position_of(map_handle(map, 0, call.arguments[1], 1))
+    cursor = map_cursor(first, last)
+    if call.code == PM_ITERATE_BEYOND:
+        cursor = map_cursor(first, position(INT64_MAX, INT64_MAX))
     seen.last = position(INT64_MIN, INT64_MIN)
     seen.fitting = 0
     seen.own = 0
     seen.hash = 0
-    map_walk(run, thread, map, first, last, &seen, violation)
+    map_walk(run, thread, map, cursor, first, last, &seen, violation)
     if call.code == PM_ITERATE_TWICE:
-        map_walk(run, thread, map, first, last, &seen, violation)
+        map_walk(run, thread, map, cursor, first, last, &seen, violation)
     result.words[0] = seen.fitting
     result.words[1] = <int64_t>seen.hash
 
@@ -367,7 +370,7 @@ cdef inline void map_apply(
     void* instance, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef MapRun* run = <MapRun*>instance
-    if call.code == PM_PUT or call.code == PM_PUT_WITHOUT_WINNER or call.code == PM_PUT_UNRECORDED:
+    if call.code == PM_PUT or call.code == PM_PUT_WITHOUT_WINNER:
         map_put_shared(run, thread, call, result, violation)
     elif call.code == PM_REMOVE:
         map_remove_shared(run, call, result, violation)
@@ -375,8 +378,11 @@ cdef inline void map_apply(
         map_find_shared(run, thread, call, result)
     elif call.code == PM_REMOVE_FOREIGN:
         map_remove_foreign(run, thread, call, result, violation)
-    elif call.code == PM_ITERATE or call.code == PM_ITERATE_ALL or call.code == PM_ITERATE_TWICE:
+    elif (call.code == PM_ITERATE or call.code == PM_ITERATE_ALL or call.code == PM_ITERATE_TWICE
+            or call.code == PM_ITERATE_BEYOND):
         map_iterate(run, thread, call, result, violation)
+    elif call.code == PM_LEAK_PAGE:
+        pool_take(&run.memory.pages)
     else:
         map_with_own(run, thread, call, result, violation)
 
@@ -463,11 +469,16 @@ cdef inline void position_map_subject(SubjectTable* table) noexcept nogil:
     operation = table_operation(table, PM_PUT_WITHOUT_WINNER, b"put_without_winner", 0, 0)
     operation_argument(operation, b"key", 0, PM_SHARED - 1)
     operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_PUT_UNRECORDED, b"put_unrecorded", 0, 0)
-    operation_argument(operation, b"key", 0, PM_SHARED - 1)
+    operation = table_operation(table, PM_PUT_OWN_UNRECORDED, b"put_own_unrecorded", 0, 0)
+    operation_argument(operation, b"place", 0, PM_PLACES - 1)
     operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_REMOVE_UNRECORDED, b"remove_unrecorded", 0, 0)
+    operation = table_operation(table, PM_REMOVE_OWN_UNRECORDED, b"remove_own_unrecorded", 0, 0)
     operation_argument(operation, b"place", 0, PM_PLACES - 1)
     operation_argument(operation, b"map", 0, PM_MAPS - 1)
     operation = table_operation(table, PM_ITERATE_TWICE, b"iterate_twice", 0, 0)
     operation_argument(operation, b"map", 0, PM_MAPS - 1)
+    operation = table_operation(table, PM_ITERATE_BEYOND, b"iterate_beyond", 0, 0)
+    operation_argument(operation, b"first", 0, PM_SHARED - 1)
+    operation_argument(operation, b"last", 0, PM_SHARED - 1)
+    operation_argument(operation, b"map", 0, PM_MAPS - 1)
+    operation = table_operation(table, PM_LEAK_PAGE, b"leak_page", 0, 0)

@@ -8,7 +8,7 @@
 #              RC-3 (I14) exactly one release of an incarnation answers RELEASED_LAST.
 # Ordering     publish (release) and every retain or release (read-modify-writes that continue its
 #              release sequence) -> the acquire of retain: a holder sees the fields written before
-#              publish. Each release -> the acquire fence of the last one: all uses by all holders
+#              publish. Each release -> the acquire load of the last one: all uses by all holders
 #              happen before the object is torn down.
 # Reclamation  None here. The count may be read on an object that is in its pool: the memory must be
 #              type-stable.
@@ -17,7 +17,7 @@
 from libc.stdint cimport INT32_MAX, int32_t
 
 from pulsar_ml.sync.atomics cimport (
-    fence_acquire, i32_cas_weak_acquire, i32_cas_weak_release, i32_load_relaxed, i32_store_release,
+    i32_cas_weak_acquire, i32_cas_weak_release, i32_load_acquire, i32_load_relaxed, i32_store_release,
     pml_i32,
 )
 
@@ -46,11 +46,13 @@ cdef inline bint refcount_retain(pml_i32* count) noexcept nogil:
 cdef inline ReleaseResult refcount_release(pml_i32* count, int32_t references) noexcept nogil:
     cdef int32_t seen = i32_load_relaxed(count)
     while seen >= references:
-        # Pairs with the acquire fence below, in the thread that releases last.
+        # Pairs with the acquire below, in the thread that releases last.
         if i32_cas_weak_release(count, &seen, seen - references):
             if seen > references:
                 return RELEASED
-            fence_acquire()
+            # Reads the zero just written, the end of every release's sequence. A load and not a
+            # fence, because thread sanitizers understand it.
+            i32_load_acquire(count)
             return RELEASED_LAST
     return RELEASED_TOO_OFTEN
 

@@ -12,6 +12,7 @@ import pytest
 
 import pulsar_ml
 from pulsar_ml import EntryCacheManager, RangeCache
+from pulsar_ml._core import NativeMemory
 from pulsar_ml.harness.subject import Instance, Subject
 
 PACKAGE = Path(pulsar_ml.__file__).parent
@@ -106,6 +107,7 @@ def keywords(module: str, owner: str, function: str) -> set[str]:
 def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
     arguments = {
         ("EntryCacheManager", "__new__"): {"max_requeue_count": 3, "extend_ttl_of_recently_accessed": False},
+        ("NativeMemory", "__new__"): {"max_requeue_count": 3, "extend_recently_accessed": False},
         ("EntryCacheManager", "configure"): {
             "max_requeue_count": 3, "extend_ttl_of_recently_accessed": False},
         ("EntryCacheManager", "entry"): {"at": (1, 1), "data": b"x", "expected_reads": 1},
@@ -121,6 +123,7 @@ def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
         ("EntryCacheManager", "evict_bytes"): {"size_to_free": 5, "now_ns": 6},
         ("EntryCacheManager", "remove_range_cache"): {"name": "a"},
     }  # fmt: skip
+    NativeMemory(**arguments["NativeMemory", "__new__"])
     manager = EntryCacheManager(**arguments["EntryCacheManager", "__new__"])
     objects = {"EntryCacheManager": manager, "RangeCache": manager.range_cache("a")}
     objects["Entry"] = manager.entry((9, 9), b"x")

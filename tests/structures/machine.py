@@ -77,7 +77,9 @@ def operation_rule(operation: Operation) -> object:
     drawn = {argument.name: strategies.integers(argument.low, argument.high) for argument in operation.arguments}
 
     def call(self, calling_thread: int, **arguments: int) -> None:
-        self.pair.call(operation.name, *arguments.values(), thread=calling_thread)
+        # Hypothesis hands them over in an order of its own.
+        ordered = [arguments[argument.name] for argument in operation.arguments]
+        self.pair.call(operation.name, *ordered, thread=calling_thread)
 
     call.__name__ = f"call_{operation.name}"
     last = 0 if operation.role else THREADS - 1  # a role belongs to one thread

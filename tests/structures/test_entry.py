@@ -140,6 +140,14 @@ def test_a_callback_that_runs_twice_is_noticed() -> None:
         instance.call("callback_twice", 0)
 
 
+def test_a_read_count_that_outlives_its_entries_is_noticed_at_quiescence() -> None:
+    instance = Pair("entry", {"limit": 4}).instance
+    instance.call("new", 7, 2, 0)
+    instance.call("retain_read_count", 0)
+    with pytest.raises(InvariantViolation, match="I70"):
+        instance.check()
+
+
 def test_a_lost_entry_is_noticed_at_quiescence() -> None:
     instance = Pair("entry", {"limit": 4}).instance
     instance.call("new", 7, 0, 0)

@@ -90,6 +90,17 @@ def test_an_object_given_back_twice_is_noticed_by_the_second_taker() -> None:
         instance.call("take", thread=1)
 
 
+def test_memory_that_became_another_object_is_noticed() -> None:
+    instance = Pair("object_pool", {"limit": 4}).instance
+    instance.call("take")
+    instance.call("retype")
+    instance.call("give", 0)
+    with pytest.raises(InvariantViolation, match="OP-3"):
+        instance.call("look_stale")
+    with pytest.raises(InvariantViolation, match="OP-3"):
+        instance.call("take", thread=1)
+
+
 @pytest.mark.parametrize("wrong", ["give_and_keep", "give_twice", "lose"])
 def test_a_wrong_balance_is_noticed_at_quiescence(wrong: str) -> None:
     instance = Pair("object_pool", {"limit": 4}).instance

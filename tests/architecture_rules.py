@@ -1,0 +1,343 @@
+"""The rules of the house as functions from sources to complaints.
+
+``Sources`` maps paths (``"pulsar_ml/errors.py"``) to texts, so that a rule can be shown a wrong tree of
+one file. Each rule returns one line for each breach; ``test_architecture.py`` applies them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+Sources = Mapping[str, str]
+Rule = Callable[[Sources], list[str]]
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("pulsar_ml", "stress", "spark", "tests", "benchmarks", "docs", "tools")
+CODE = (".py", ".pyx", ".pxd", ".pxi", ".pyi", ".h", ".c", ".sh")
+STANDARD = ("libc", "cpython", "cython", "libcpp")
+
+# Structures that are a part of another one, tested, measured and described with it.
+PARTS = {
+    "position": "a value of two numbers; property tests in tests/core/test_positions.py",
+    "status": "the enum of answers",
+    "monitor": "the lock of the removal queue",
+    "map_pages": "the nodes of the position map",
+    "map_directory": "the upper level of the position map",
+}
+SIBLINGS = (
+    "pulsar_ml/operations/{}.pxd",
+    "pulsar_ml/specs/{}.py",
+    "stress/{}.py",
+    "tests/structures/test_{}.py",
+    "benchmarks/{}.py",
+    "docs/structures/{}.md",
+)
+# Names of structures that are also plain English; the harness may use these words.
+GENERIC = {"entry", "position", "status", "monitor"}
+HEADINGS = ["Origin", "Threads", "Invariants", "Ordering", "Reclamation", "Not promised"]
+NO_HEADER = {"status": "an enum has no threads, order or memory"}
+
+MOST_COLUMNS = 110
+MOST_LINES = 500
+LONG_FILES = {"pulsar_ml/_core.pyx": "one extension module is one .pyx file"}
+
+
+def read_project() -> dict[str, str]:
+    """Every source file of the checkout; nothing that a build or a run left there."""
+    paths = [path for path in ROOT.iterdir() if path.is_file() and not path.name.startswith(".")]
+    for folder in FOLDERS:
+        paths += [path for path in (ROOT / folder).rglob("*") if path.is_file()]
+    paths += [path for path in (ROOT / ".ci").glob("*") if path.is_file()]
+    generated = {path.with_suffix(".c") for path in paths if path.suffix == ".pyx"}
+    return {
+        path.relative_to(ROOT).as_posix(): path.read_text()
+        for path in sorted(set(paths) - generated)
+        if path.suffix not in {".so", ".pyc"} and "__pycache__" not in path.parts
+    }
+
+
+def under(sources: Sources, *folders: str, ends: tuple[str, ...] = CODE) -> Iterator[tuple[str, str]]:
+    for path, text in sources.items():
+        if path.startswith(tuple(folder + "/" for folder in folders)) and path.endswith(ends):
+            yield path, text
+
+
+def structures(sources: Sources) -> list[str]:
+    folder = "pulsar_ml/structures/"
+    stems = [path[len(folder) : -4] for path, _ in under(sources, folder[:-1], ends=(".pxd",))]
+    return [stem for stem in stems if stem != "__init__"]
+
+
+# What a file imports -----------------------------------------------------------------------------
+
+
+def python_imports(path: str, text: str) -> set[str]:
+    """Modules that a Python file names in import statements, at any depth."""
+    package = path.split("/")[:-1]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def cython_imports(text: str) -> set[str]:
+    """Modules that a Cython file imports, cimports or includes, by line."""
+    found: set[str] = set()
+    for line in text.splitlines():
+        if match := re.match(r"\s*from\s+([\w.]+)\s+c?import\s+(.*)", line):
+            names = re.findall(r"(\w+)(?:\s+as\s+\w+)?\s*(?:,|$)", match[2])
+            found |= {match[1]} | {f"{match[1]}.{name}" for name in names}
+        elif match := re.match(r"\s*c?import\s+([\w., ]+)", line):
+            found |= {name.split()[0] for name in match[1].split(",") if name.strip()}
+        elif match := re.match(r"\s*include\s+[\"'](.*)[\"']", line):
+            found.add("include " + match[1])
+    return found
+
+
+def imports(path: str, text: str) -> set[str]:
+    return cython_imports(text) if path.endswith((".pyx", ".pxd", ".pxi")) else python_imports(path, text)
+
+
+def is_within(module: str, packages: Iterable[str]) -> bool:
+    return any(module == package or module.startswith(package + ".") for package in packages)
+
+
+def forbid(sources: Sources, folders: tuple[str, ...], modules: tuple[str, ...]) -> list[str]:
+    """Files of ``folders`` (or single paths) that import one of ``modules``."""
+    return [
+        f"{path} imports {module}"
+        for path, text in sources.items()
+        if path.endswith((".py", ".pyx", ".pxd", ".pyi"))
+        and (path in folders or path.startswith(tuple(folder + "/" for folder in folders)))
+        for module in sorted(imports(path, text))
+        if is_within(module, modules)
+    ]
+
+
+def allow(sources: Sources, folders: tuple[str, ...], modules: tuple[str, ...]) -> list[str]:
+    """Files of ``folders`` (or single paths) that import something of the project but ``modules``."""
+    return [
+        f"{path} imports {module}"
+        for path, text in sources.items()
+        if path.endswith((".py", ".pyx", ".pxd", ".pyi"))
+        and (path in folders or path.startswith(tuple(folder + "/" for folder in folders)))
+        for module in sorted(imports(path, text))
+        if is_within(module, ("pulsar_ml", "stress", "spark", "benchmarks", "tests", "tools", "include"))
+        or module.startswith("include ")
+        if not is_within(module, modules) and module not in {m.rpartition(".")[0] for m in modules}
+    ]
+
+
+def seam_stands_alone(sources: Sources) -> list[str]:
+    return allow(sources, ("pulsar_ml/sync",), ("pulsar_ml.sync",))
+
+
+def structures_look_down(sources: Sources) -> list[str]:
+    found = allow(sources, ("pulsar_ml/structures",), ("pulsar_ml.sync", "pulsar_ml.structures"))
+    for path, text in under(sources, "pulsar_ml/structures", ends=(".pxd",)):
+        for module in sorted(cython_imports(text)):
+            if not is_within(module, ("libc", "pulsar_ml")):
+                found.append(f"{path} imports {module}")
+            if is_within(module, ("pulsar_ml.sync.clock",)):
+                found.append(f"{path} reads the clock; time is an argument")
+        if re.search(r"^\s*cdef extern", text, re.MULTILINE):
+            found.append(f"{path} declares foreign code; that is for pulsar_ml/sync")
+    return found
+
+
+def structures_have_no_cycle(sources: Sources) -> list[str]:
+    names = structures(sources)
+    below = {
+        name: {
+            other for other in names
+            if f"pulsar_ml.structures.{other}" in cython_imports(sources[f"pulsar_ml/structures/{name}.pxd"])
+        }
+        for name in names
+    }  # fmt: skip
+    while free := {name for name, needed in below.items() if not needed}:
+        below = {name: needed - free for name, needed in below.items() if name not in free}
+    return [f"{name} is in a cycle with {sorted(needed)}" for name, needed in below.items()]
+
+
+def models_know_no_code(sources: Sources) -> list[str]:
+    return allow(sources, ("pulsar_ml/specs",), ("pulsar_ml.specs",))
+
+
+def product_knows_no_harness(sources: Sources) -> list[str]:
+    product = tuple(
+        path for path in sources
+        if re.fullmatch(r"pulsar_ml/[^/]+\.(py|pyx|pxd|pyi)", path)
+    )  # fmt: skip
+    known = ("_core", "structures", "sync", "errors", "positions", "config")
+    found = allow(sources, product, tuple(f"pulsar_ml.{name}" for name in known))
+    for path in product:
+        if match := re.search(r"harness|mutant|PML_FAULTS|fail_allocation", sources[path], re.IGNORECASE):
+            if path != "pulsar_ml/__init__.py":
+                found.append(f"{path} says {match[0]!r}")
+    return found
+
+
+def harness_knows_no_layer_above_or_beside(sources: Sources) -> list[str]:
+    return allow(
+        sources, ("pulsar_ml/harness",), ("pulsar_ml.harness", "pulsar_ml.sync", "pulsar_ml.errors")
+    )
+
+
+def operations_know_structures_and_harness(sources: Sources) -> list[str]:
+    known = ("operations", "structures", "sync", "harness")
+    return allow(sources, ("pulsar_ml/operations",), tuple(f"pulsar_ml.{name}" for name in known))
+
+
+def campaign_knows_no_app(sources: Sources) -> list[str]:
+    return forbid(sources, ("pulsar_ml",), ("stress", "spark", "benchmarks", "tools", "tests"))
+
+
+def stress_knows_no_spark(sources: Sources) -> list[str]:
+    return forbid(sources, ("stress",), ("spark", "benchmarks", "tests"))
+
+
+def nobody_imports_tests(sources: Sources) -> list[str]:
+    return forbid(sources, ("stress", "spark", "benchmarks", "tools"), ("tests",))
+
+
+def pyspark_is_for_spark(sources: Sources) -> list[str]:
+    found = forbid(sources, ("pulsar_ml", "stress", "benchmarks", "tools"), ("pyspark", "py4j"))
+    elsewhere = tuple(path for path in sources if path.startswith("tests/") and "/spark/" not in path)
+    return found + forbid(sources, elsewhere, ("pyspark", "py4j"))
+
+
+# Words -------------------------------------------------------------------------------------------
+
+
+def harness_names_no_structure(sources: Sources) -> list[str]:
+    names = set(structures(sources)) - GENERIC
+    forms = names | {name.title().replace("_", "") for name in names} | {name.replace("_", " ") for name in names}
+    pattern = re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(sorted(forms)) + r")(?![A-Za-z0-9])")
+    return [
+        f"{path}:{number} says {match[0]!r}"
+        for path, text in under(sources, "pulsar_ml/harness")
+        for number, line in enumerate(text.splitlines(), 1)
+        if names and (match := pattern.search(line))
+    ]
+
+
+def search(sources: Sources, pattern: str, flags: int = 0) -> list[str]:
+    return [
+        f"{path}:{number}: {match[0]}"
+        for path, text in sources.items()
+        for number, line in enumerate(text.splitlines(), 1)
+        if (match := re.search(pattern, line, flags))
+    ]
+
+
+# Spelled so that the rules do not find themselves.
+ATOMICS = "|".join(["__ato" "mic_", "__sy" "nc_", r"_Ato" r"mic\b", "stdato" "mic", "libcpp.ato" "mic"])
+ASSEMBLY = "|".join([r"\b__as" r"m__\b", r"__builtin_ia" r"32_"])
+UNFINISHED = r"\b(" + "|".join(["TO" "DO", "FIX" "ME", "XX" "X", "HA" "CK", "WI" "P"]) + r")\b"
+LEFT_OUT = "|".join([r"mark\.sk" r"ip", r"mark\.xf" r"ail", r"pytest\.sk" r"ip", r"\bsle" r"ep\("])
+OUTSIDE = "|".join([r"(?<!\w)sha" r"red/", r"/wo" r"rk/", r"/tmp/ve" r"nv"])
+
+
+def atomics_are_in_one_header(sources: Sources) -> list[str]:
+    others = {path: text for path, text in sources.items() if path != "pulsar_ml/sync/sync.h"}
+    return search({p: t for p, t in others.items() if p.endswith(CODE)}, f"{ATOMICS}|{ASSEMBLY}")
+
+
+def threads_are_made_in_the_harness(sources: Sources) -> list[str]:
+    places = ("pulsar_ml/sync", "pulsar_ml/structures", "pulsar_ml/operations", "pulsar_ml/specs")
+    found = search(dict(under(sources, *places)), r"\bpthread_|\bimport threading\b|\bsetcontext\b")
+    clocks = {p: t for p, t in under(sources, *places) if not p.startswith("pulsar_ml/sync/")}
+    return found + search(clocks, r"\bclock_gettime\b|\bmonotonic_ns\b|\bimport (time|random)\b|\brand\(")
+
+
+def directives_are_in_setup(sources: Sources) -> list[str]:
+    cython = {path: text for path, text in sources.items() if path.endswith((".pyx", ".pxd", ".pxi"))}
+    return search(cython, r"^\s*#\s*(cython|distutils):")
+
+
+def nothing_is_unfinished(sources: Sources) -> list[str]:
+    return search(sources, UNFINISHED) + search(dict(under(sources, "tests")), LEFT_OUT)
+
+
+def nothing_outside_is_mentioned(sources: Sources) -> list[str]:
+    return search(sources, OUTSIDE)
+
+
+# Shape -------------------------------------------------------------------------------------------
+
+
+def lines_fit(sources: Sources) -> list[str]:
+    return [
+        f"{path}:{number} has {len(line)} columns"
+        for path, text in sources.items()
+        if path.endswith(CODE)
+        for number, line in enumerate(text.splitlines(), 1)
+        if len(line) > MOST_COLUMNS
+    ]
+
+
+def files_are_of_one_idea(sources: Sources) -> list[str]:
+    return [
+        f"{path} has {text.count(chr(10))} lines"
+        for path, text in sources.items()
+        if path.endswith(CODE) and path not in LONG_FILES and text.count("\n") > MOST_LINES
+    ]
+
+
+def annotations_are_postponed(sources: Sources) -> list[str]:
+    return [
+        f"{path} lacks from __future__ import annotations"
+        for path, text in sources.items()
+        if path.endswith(".py") and text.strip() and "from __future__ import annotations" not in text
+        if any(not isinstance(node, ast.Expr) for node in ast.parse(text).body)
+    ]
+
+
+def headers_have_their_headings(sources: Sources) -> list[str]:
+    found = []
+    for name in structures(sources):
+        if name in NO_HEADER:
+            continue
+        header = re.match(r"(#.*\n)*", sources[f"pulsar_ml/structures/{name}.pxd"])[0]
+        headings = re.findall(r"^# ([A-Z][a-z]+(?: [a-z]+)?) {2,}\S|^# (Not promised) \S", header, re.MULTILINE)
+        present = [first or second for first, second in headings]
+        if present != HEADINGS:
+            found.append(f"{name}: the headings are {present}")
+        if not re.match(r"# [A-Z][^.]*\.\n|# [A-Z].*\n(# \S.*\n)*?#.*\.\n#\n", header):
+            found.append(f"{name}: the header does not begin with a sentence and an empty line")
+    return found
+
+
+def siblings_are_complete(sources: Sources) -> list[str]:
+    return [
+        f"{name} lacks {sibling.format(name)}"
+        for name in structures(sources)
+        if name not in PARTS
+        for sibling in SIBLINGS
+        if sibling.format(name) not in sources
+    ]
+
+
+def lists_are_current(sources: Sources) -> list[str]:
+    """The lists above name what is there."""
+    names = set(structures(sources))
+    found = [f"{name} is no structure" for name in sorted((set(PARTS) | GENERIC | set(NO_HEADER)) - names)]
+    return found + [f"{path} is no file" for path in LONG_FILES if path not in sources]
+
+
+def packages_can_be_cimported(sources: Sources) -> list[str]:
+    folders = {path.rpartition("/")[0] for path, _ in under(sources, "pulsar_ml", ends=(".pxd",))}
+    return [
+        f"{folder} lacks {name}"
+        for folder in sorted(folders)
+        for name in ("__init__.py", "__init__.pxd")
+        if f"{folder}/{name}" not in sources
+    ]

@@ -1,0 +1,144 @@
+"""The ways to install: a wheel used from elsewhere, in place, editable; and a stranger's extension."""
+
+from __future__ import annotations
+
+import shutil
+import site
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.build.project import ROOT, SUFFIX, copy_project, python, succeed
+
+pytestmark = pytest.mark.xdist_group("build")
+
+USE_THE_CACHE = """
+import pulsar_ml
+with pulsar_ml.EntryCacheManager() as manager:
+    cache = manager.range_cache("ledger")
+    for i in range(200):
+        cache.put((1, i), b"payload %d" % i)
+    with cache.get((1, 7)) as entry:
+        assert bytes(entry) == b"payload 7"
+    assert len(cache.get_range((1, 10), (1, 99))) == 90
+    assert manager.evict_bytes(100).bytes >= 100
+print(pulsar_ml.__file__)
+"""
+
+USE_THE_STRANGER = """
+import stranger
+import pulsar_ml
+counter = stranger.Counter()
+for i in range(10):
+    counter.add(i)
+assert counter.value == 45
+assert stranger.through_a_queue(range(1, 100)) == list(range(1, 100))
+manager = pulsar_ml.EntryCacheManager()
+cache = manager.range_cache("ledger")
+for i in range(100):
+    cache.put((1, i), b"x" * i)
+assert stranger.cached_bytes(cache, 1, 0, 1000) == sum(range(100)) == cache.size
+with cache.get((1, 5)) as entry:
+    assert stranger.handle_of(entry) > 0
+assert manager.objects_in_use()["entries"] == 100
+try:
+    stranger.cached_bytes("not a cache", 1, 0, 1)
+except TypeError as error:
+    assert "RangeCache" in str(error)
+manager.close()
+print(pulsar_ml.__file__)
+"""
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_project(tmp_path_factory.mktemp("project") / "tree")
+
+
+@pytest.fixture(scope="session")
+def wheel(tree: Path) -> Path:
+    into = tree.parent / "dist"
+    succeed(
+        sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-w", into, tree,
+        cwd=tree.parent,
+    )  # fmt: skip
+    (built,) = into.iterdir()
+    return built
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path) -> Path:
+    """A folder of installed packages that holds the wheel alone."""
+    target = wheel.parents[1] / "installed"
+    succeed(sys.executable, "-m", "pip", "install", "--no-deps", "--target", target, wheel, cwd=wheel.parent)
+    return target
+
+
+def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    package = ROOT / "pulsar_ml"
+    for pattern in ("*.py", "*.pyx", "*.pxd", "*.pyi", "*.h", "py.typed"):
+        for source in package.rglob(pattern):
+            assert source.relative_to(ROOT).as_posix() in names
+    modules = {name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)}
+    assert modules == {source.relative_to(ROOT).with_suffix("").as_posix() for source in package.rglob("*.pyx")}
+    assert {name.split("/")[0] for name in names} == {"pulsar_ml"}
+    assert {Path(name).suffix for name in names} == {".py", ".pyx", ".pxd", ".pyi", ".h", ".so", ".typed"}
+
+
+def test_an_installed_wheel_works_from_another_directory(installed: Path, tmp_path: Path) -> None:
+    assert python(USE_THE_CACHE, cwd=tmp_path, path=installed) == str(installed / "pulsar_ml" / "__init__.py")
+
+
+def test_a_wheel_asks_for_its_dependencies(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = archive.read(name).decode()
+    assert "Requires-Python: >=3.11" in metadata
+    assert "Provides-Extra: spark" in metadata
+    assert "Requires-Dist: numpy" in metadata
+
+
+def test_a_stranger_builds_and_runs_against_the_installed_wheel(installed: Path, tmp_path: Path) -> None:
+    home = tmp_path / "stranger"
+    shutil.copytree(ROOT / "tests" / "third_party", home, ignore=shutil.ignore_patterns("__pycache__", "*.c", "*.so"))
+    output = succeed(sys.executable, "-P", "setup.py", "build_ext", "--inplace", cwd=home, path=installed)
+    assert "warning:" not in output
+    (module,) = home.glob("stranger*" + SUFFIX)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    shutil.move(module, elsewhere)
+    code = f"import sys; sys.path.append({str(elsewhere)!r})\n" + USE_THE_STRANGER
+    assert python(code, cwd=tmp_path, path=installed) == str(installed / "pulsar_ml" / "__init__.py")
+
+
+def test_an_in_place_build_works(tree: Path, tmp_path: Path) -> None:
+    # One module is compiled here; the others show that nothing is built twice.
+    gone = tree / "pulsar_ml" / "harness" / ("subject" + SUFFIX)
+    for copy in tree.rglob("subject" + SUFFIX):
+        copy.unlink()
+    others = {path: path.stat().st_mtime_ns for path in (tree / "pulsar_ml").rglob("*" + SUFFIX)}
+    succeed(sys.executable, "setup.py", "build_ext", "--inplace", cwd=tree)
+    assert gone.exists()
+    assert {path: path.stat().st_mtime_ns for path in others} == others
+    assert python(USE_THE_CACHE, cwd=tmp_path, path=tree) == str(tree / "pulsar_ml" / "__init__.py")
+    assert python("import pulsar_ml.harness.subject", cwd=tmp_path, path=tree) == ""
+
+
+def test_an_editable_install_works_from_another_directory(tree: Path, tmp_path: Path) -> None:
+    """The one build of the tests that compiles everything: an editable build starts from nothing."""
+    home = tmp_path / "environment"
+    succeed(sys.executable, "-m", "venv", "--without-pip", home, cwd=tmp_path)
+    interpreter = home / "bin" / "python"
+    library = home / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    # What the build needs comes from the environment that runs the tests.
+    (library / "tests.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    succeed(
+        sys.executable, "-m", "pip", "--python", interpreter, "install", "--no-build-isolation", "--no-deps",
+        "--ignore-installed", "-e", tree, cwd=tmp_path,
+    )  # fmt: skip
+    found = python(USE_THE_CACHE, cwd=tmp_path, interpreter=str(interpreter))
+    assert found == str(tree / "pulsar_ml" / "__init__.py")
