@@ -369,13 +369,14 @@ def entry(int64_t count) -> int:
 def entry_wrapper(int64_t count) -> int:
     """an optimistic read."""
     cdef EntryWrapper wrapper
+    cdef uint64_t stamp
     cdef int64_t start, i, hits = 0
     memset(&wrapper, 0, sizeof(wrapper))
     with nogil:
         wrapper_fill(&wrapper, position(1, 2), 3, 4, 5, 6)
         start = monotonic_ns()
         for i in range(count):
-            hits += wrapper_read(&wrapper, position(1, 2), 4) == 3
+            hits += wrapper_read(&wrapper, position(1, 2), 4, &stamp) == 3
         start = monotonic_ns() - start
     if hits != count:
         raise AssertionError("an undisturbed read missed")

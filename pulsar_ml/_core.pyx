@@ -10,8 +10,8 @@ from libc.stdint cimport INT32_MAX, INT64_MAX, UINT16_MAX, int32_t, int64_t, uin
 from libc.string cimport memcpy
 
 from pulsar_ml.structures.entry cimport (
-    Payload, entry_at, entry_copy, entry_new, entry_payload, entry_read_count, entry_references, entry_release,
-    payload_bytes, payload_new, payload_release, read_count_maybe_new,
+    Payload, entry_at, entry_copy, entry_new, entry_payload, entry_read_count, entry_references,
+    entry_release, payload_bytes, payload_new, payload_release, read_count_maybe_new,
 )
 from pulsar_ml.structures.object_pool cimport pool_in_use
 from pulsar_ml.structures.position cimport position, position_is_stored, position_less
@@ -546,8 +546,8 @@ cdef class EntryCacheManager:
     (managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed).
 
     All methods may be called from any number of threads. ``with`` closes it. Origin:
-    ``RangeEntryCacheManagerImpl`` of Pulsar 4.1 (PIP-430); global size, thresholds and the periodic task are the
-    caller's.
+    ``RangeEntryCacheManagerImpl`` of Pulsar 4.1 (PIP-430); global size, thresholds and the periodic task are
+    the caller's.
     """
 
     def __cinit__(self, *, max_requeue_count=5, bint extend_ttl_of_recently_accessed=True):

@@ -219,7 +219,9 @@ def pyspark_is_for_spark(sources: Sources) -> list[str]:
 
 def harness_names_no_structure(sources: Sources) -> list[str]:
     names = set(structures(sources)) - GENERIC
-    forms = names | {name.title().replace("_", "") for name in names} | {name.replace("_", " ") for name in names}
+    forms = set(names)
+    for name in names:
+        forms |= {name.title().replace("_", ""), name.replace("_", " ")}
     pattern = re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(sorted(forms)) + r")(?![A-Za-z0-9])")
     return [
         f"{path}:{number} says {match[0]!r}"
@@ -307,8 +309,8 @@ def headers_have_their_headings(sources: Sources) -> list[str]:
         if name in NO_HEADER:
             continue
         header = re.match(r"(#.*\n)*", sources[f"pulsar_ml/structures/{name}.pxd"])[0]
-        headings = re.findall(r"^# ([A-Z][a-z]+(?: [a-z]+)?) {2,}\S|^# (Not promised) \S", header, re.MULTILINE)
-        present = [first or second for first, second in headings]
+        found_at = re.finditer(r"^# (?:([A-Z][a-z]+) {2,}|(Not promised) )\S", header, re.MULTILINE)
+        present = [match[1] or match[2] for match in found_at]
         if present != HEADINGS:
             found.append(f"{name}: the headings are {present}")
         if not re.match(r"# [A-Z][^.]*\.\n|# [A-Z].*\n(# \S.*\n)*?#.*\.\n#\n", header):

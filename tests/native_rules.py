@@ -12,9 +12,9 @@ CELL = re.compile(r"pml_(u8|i32|u32|i64|u64|ptr)\b")
 
 # Native calls of the binding that can take long, by the prefix of their names.
 LONG_CALLS = (
-    "memcpy", "range_cache_put", "range_cache_next", "range_cache_remove", "range_cache_delete", "removal_run",
-    "removal_queue_configure", "removal_queue_synchronize", "removal_queue_destroy", "cache_memory_destroy",
-    "payload_new",
+    "memcpy", "payload_new", "range_cache_put", "range_cache_next", "range_cache_remove",
+    "range_cache_delete", "removal_run", "removal_queue_configure", "removal_queue_synchronize",
+    "removal_queue_destroy", "cache_memory_destroy",
 )  # fmt: skip
 
 
@@ -53,7 +53,8 @@ def native_functions_are_noexcept_nogil(sources: Sources) -> list[str]:
                     found.append(f"{path}:{number} keeps state in a .pxd: {line}")
             elif extern and re.search(r"\w\(.*\)", line) and not re.search(r"\) noexcept( nogil)?$", line):
                 found.append(f"{path}:{number} is not noexcept: {line.strip()}")
-            if re.search(r"\(\*\w*\)\(.*\)|^ctypedef .*\(\*", line) and not re.search(r"noexcept nogil$", line):
+            is_pointer = re.search(r"\(\*\w*\)\(.*\)|^ctypedef .*\(\*", line)
+            if is_pointer and not line.endswith("noexcept nogil"):
                 found.append(f"{path}:{number} is a pointer to a function that may raise: {line.strip()}")
     # In .pyx files a function with a Python signature may raise; one for native code may not.
     for path, text in under(sources, "pulsar_ml", ends=(".pyx",)):
@@ -64,7 +65,10 @@ def native_functions_are_noexcept_nogil(sources: Sources) -> list[str]:
 
 
 def native_code_raises_nothing(sources: Sources) -> list[str]:
-    words = re.compile(r"^\s*(raise|try|except|finally|import|from \S+ import|print|yield|assert)\b|\bwith gil\b|\bobject\b")
+    words = re.compile(
+        r"^\s*(raise|try|except|finally|import|from \S+ import|print|yield|assert)\b"
+        r"|\bwith gil\b|\bobject\b"
+    )
     return [
         f"{path}:{number}: {match[0].strip()}"
         for path, text in under(sources, *NATIVE, ends=(".pxd",))

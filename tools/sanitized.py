@@ -56,14 +56,14 @@ def main() -> None:
         raise SystemExit(f"usage: sanitized.py {'|'.join(RUNTIME)} ARGUMENTS OF python -m stress")
     sanitizer, arguments = sys.argv[1], sys.argv[2:]
     library = build(sanitizer)
-    # The sanitized package stands before the checkout's own; -P keeps the checkout's root out, and the
-    # root comes last for the stress application.
+    # The sanitized package stands before the checkout, where the stress application is; -P keeps Python from
+    # putting the working directory first.
     environment = {**os.environ, **OPTIONS[sanitizer], "LD_PRELOAD": runtime(sanitizer),
                    "PYTHONPATH": os.pathsep.join((str(library), str(ROOT)))}
     # Address space layout randomisation can collide with the thread sanitizer's shadow memory.
     prefix = ["setarch", "-R"] if sanitizer == "thread" and shutil.which("setarch") else []
     command = [*prefix, sys.executable, "-P", "-m", "stress", *arguments]
-    raise SystemExit(subprocess.run(command, cwd=library, env=environment).returncode)
+    raise SystemExit(subprocess.run(command, env=environment).returncode)
 
 
 if __name__ == "__main__":

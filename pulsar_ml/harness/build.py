@@ -6,12 +6,12 @@ now, from one file, in a directory of their choice.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.machinery
 import importlib.util
-import io
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -44,49 +44,75 @@ def build_extension(
     folders to search before the one that holds the installed ``pulsar_ml``. Raises RuntimeError
     with the compiler's output when the build fails. Needs Cython and setuptools.
     """
-    from Cython.Build import cythonize
-    from setuptools import Distribution, Extension
-
     source = Path(source).resolve()
-    name = name or source.stem
+    name = (name or source.stem).rpartition(".")[2]
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
     key = hashlib.sha256(source.read_bytes())
     key.update(repr((name, sorted((macros or {}).items()), list(flags), language, sys.version)).encode())
-    home = Path(into).resolve() / f"{name.rpartition('.')[2]}-{key.hexdigest()[:12]}"
-    target = home / (name.rpartition(".")[2] + importlib.machinery.EXTENSION_SUFFIXES[0])
+    home = Path(into).resolve() / f"{name}-{key.hexdigest()[:12]}"
+    target = home / (name + suffix)
     if target.exists():
         return target
     paths = [str(Path(path).resolve()) for path in include]
     paths.append(str(Path(__file__).resolve().parents[2]))
-    extension = Extension(
-        name.rpartition(".")[2],
-        [str(source)],
-        include_dirs=paths,
-        define_macros=list((macros or {}).items()),
-        extra_compile_args=["-O3", "-fno-strict-aliasing", *flags],
-        extra_link_args=[flag for flag in flags if flag.startswith("-fsanitize")],
-        language=language,
+    # A process of its own, so that what the compiler prints is caught too.
+    work = {
+        "name": name,
+        "source": str(source),
+        "home": str(home),
+        "paths": paths,
+        "macros": list((macros or {}).items()),
+        "flags": ["-O3", "-fno-strict-aliasing", *flags],
+        "language": language,
+    }
+    script = "import json, sys; from pulsar_ml.harness.build import compile_here; compile_here(**json.load(sys.stdin))"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=json.dumps(work),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(entry or "." for entry in sys.path)},
     )
-    log = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(log), contextlib.redirect_stdout(log):
-            modules = cythonize(
-                [extension],
-                include_path=paths,
-                build_dir=str(home / "c"),
-                compiler_directives=DIRECTIVES,
-                quiet=True,
-            )
-            command = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
-            command.build_lib = str(home / "staging")
-            command.build_temp = str(home / "objects")
-            command.ensure_finalized()
-            command.run()
-    except (Exception, SystemExit) as error:
-        raise RuntimeError(f"building {source} failed: {error}\n{log.getvalue()}") from error
-    built = next((home / "staging").rglob("*" + importlib.machinery.EXTENSION_SUFFIXES[0]))
+    built = next((home / "staging").rglob("*" + suffix), None)
+    if done.returncode or built is None:
+        raise RuntimeError(f"building {source} failed:\n{done.stdout}")
     # The rename makes the module visible whole: two processes may build the same one.
     os.replace(built, target)
     return target
+
+
+def compile_here(
+    *,
+    name: str,
+    source: str,
+    home: str,
+    paths: list[str],
+    macros: list[tuple[str, str]],
+    flags: list[str],
+    language: str,
+) -> None:
+    """The child's side of build_extension: cythonize and compile into ``home``."""
+    from Cython.Build import cythonize
+    from setuptools import Distribution, Extension
+
+    extension = Extension(
+        name,
+        [source],
+        include_dirs=paths,
+        define_macros=[tuple(macro) for macro in macros],
+        extra_compile_args=flags,
+        extra_link_args=[flag for flag in flags if flag.startswith("-fsanitize")],
+        language=language,
+    )
+    modules = cythonize(
+        [extension], include_path=paths, build_dir=f"{home}/c", compiler_directives=DIRECTIVES, quiet=True
+    )
+    command = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
+    command.build_lib = f"{home}/staging"
+    command.build_temp = f"{home}/objects"
+    command.ensure_finalized()
+    command.run()
 
 
 def load_extension(path: Path, name: str | None = None) -> ModuleType:

@@ -1,3 +1,4 @@
+from pulsar_ml.harness.program import CALL as CALL
 from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.result import RunResult as RunResult
 from pulsar_ml.harness.result import ThreadViolation as ThreadViolation

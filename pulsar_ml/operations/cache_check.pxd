@@ -1,14 +1,15 @@
 # What must hold in a cache world when nobody is inside: in full, then once more when everything is out.
 #
-# A check gives back what threads hold, looks at every linked wrapper and at the sums, clears the
-# caches, lets the removal queue drop the empty wrappers and expects every pool to be empty.
+# A check gives back what threads hold, looks at every linked wrapper and at the sums, evicts what was
+# not accessed, clears the caches, lets the removal queue drop the empty wrappers and expects every
+# pool to be empty.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t
 
 from pulsar_ml.harness.subject cimport PmlResult, PmlViolation
 from pulsar_ml.operations.cache_world cimport (
-    FIRST_TIME, KEPT, PLACES, CacheWorld, world_counted, world_equal, world_free, world_give_back,
-    world_in_use, world_key, world_release_kept, world_tick, world_verify, world_violate,
+    FIRST_TICK, KEPT, PLACES, CacheWorld, world_counted, world_equal, world_free, world_give_back,
+    world_in_use, world_key, world_release_kept, world_tick, world_ticks, world_verify, world_violate,
 )
 from pulsar_ml.operations.cache_operations cimport range_remove_all
 from pulsar_ml.structures.entry cimport Payload, entry_references
@@ -17,10 +18,12 @@ from pulsar_ml.structures.mpsc_queue cimport mpsc_size
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport MapCursor, map_cursor, map_is_empty, map_next
 from pulsar_ml.structures.range_cache cimport range_cache_size
-from pulsar_ml.structures.removal_queue cimport RemovalPass, removal_run, time_pass
+from pulsar_ml.structures.removal_queue cimport (
+    RemovalPass, removal_queue_configure, removal_run, time_pass,
+)
 from pulsar_ml.structures.stamped_lock cimport STAMPED_READERS, STAMPED_WRITER
 from pulsar_ml.sync.atomics cimport (
-    i32_load_relaxed, i64_load_relaxed, u32_load_relaxed, u64_load_relaxed,
+    i32_load_relaxed, i64_load_relaxed, u32_load_relaxed, u64_load_relaxed, u8_load_relaxed,
 )
 
 
@@ -37,6 +40,9 @@ cdef inline void world_check(void* instance, PmlViolation* violation) noexcept n
     for i in range(world.n_caches):
         if not violation.found:
             world_check_linked(world, i, violation)
+    if violation.found or not world_check_totals(world, violation):
+        return
+    world_last_pass(world, violation)
     if violation.found or not world_check_totals(world, violation):
         return
     world_empty(world, violation)
@@ -104,10 +110,55 @@ cdef inline bint world_check_totals(CacheWorld* world, PmlViolation* violation) 
                             bytes, size))
 
 
+# I55, I59: a time pass that nobody disturbs and for which everything is old removes all but what was
+# accessed, and leaves that marked as new and not accessed.
+cdef inline void world_last_pass(CacheWorld* world, PmlViolation* violation) noexcept nogil:
+    cdef int64_t now = world_tick(world)
+    cdef RemovalPass run = time_pass(now, now)
+    cdef int32_t max_requeue = world.queue.max_requeue_count
+    cdef bint extend = world.queue.extend_recently_accessed
+    cdef int64_t accessed = world_count(world, now, False)
+    cdef int64_t linked = world_count(world, now, True)
+    removal_queue_configure(&world.queue, 0, True)
+    removal_run(&world.queue, &run, INT64_MAX)
+    removal_queue_configure(&world.queue, max_requeue, extend)
+    world.threads[0].passed_entries += run.removed.entries
+    world.threads[0].passed_bytes += run.removed.bytes
+    world.threads[0].missing += run.missing
+    world_equal(world, violation, b"I55", b"entries kept because they were accessed", run.requeued, accessed)
+    world_equal(world, violation, b"I64", b"old entries removed", run.removed.entries, linked - accessed)
+    world_equal(world, violation, b"I59", b"kept wrappers that are marked as accessed",
+                world_count(world, now, False), 0)
+    world_equal(world, violation, b"I59", b"kept wrappers without the time of the pass",
+                world_count(world, now, True), 0)
+
+
+# Linked wrappers that are marked as accessed, or whose timestamp is not `now`.
+cdef inline int64_t world_count(const CacheWorld* world, int64_t now, bint by_time) noexcept nogil:
+    cdef MapCursor cursor
+    cdef EntryWrapper* wrapper
+    cdef Position found
+    cdef uint32_t handle
+    cdef int64_t count = 0
+    cdef int32_t cache
+    for cache in range(world.n_caches):
+        cursor = map_cursor(position(-1, -1), position(INT64_MAX, INT64_MAX))
+        while True:
+            handle = map_next(&world.caches[cache].map, &cursor, &found)
+            if not handle:
+                break
+            wrapper = wrapper_at(&world.memory.wrappers, handle)
+            if by_time:
+                count += i64_load_relaxed(&wrapper.timestamp) != now
+            else:
+                count += u8_load_relaxed(&wrapper.accessed) != 0
+    return count
+
+
 # Clears the caches, lets the queue drop its empty wrappers and gives the kept payloads back.
 cdef inline void world_empty(CacheWorld* world, PmlViolation* violation) noexcept nogil:
     cdef PmlResult ignored = PmlResult(0, [0, 0, 0, 0])
-    cdef RemovalPass run = time_pass(FIRST_TIME, world_tick(world))
+    cdef RemovalPass run = time_pass(world_ticks(FIRST_TICK), world_tick(world))
     cdef int64_t offered = 0, dropped = 0
     cdef int64_t queued = <int64_t>mpsc_size(&world.queue.queue)
     cdef int32_t cache, thread, i

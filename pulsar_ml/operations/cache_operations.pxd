@@ -7,9 +7,9 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.cache_world cimport (
-    FIRST_TIME, MOST_KEYS, MOST_RANGE, PLACES, CacheWorld, Held, WorldThread, world_counted,
+    FIRST_TICK, MOST_KEYS, MOST_RANGE, PLACES, CacheWorld, Held, WorldThread, world_counted,
     world_entry, world_equal, world_expected, world_give_back, world_hold,
-    world_incarnation, world_key, world_position, world_release, world_tick, world_vacancy,
+    world_incarnation, world_key, world_position, world_release, world_tick, world_ticks, world_vacancy,
     world_verify, world_violate,
 )
 from pulsar_ml.operations.support cimport (
@@ -26,7 +26,7 @@ from pulsar_ml.structures.range_cache cimport (
 )
 from pulsar_ml.structures.removal_queue cimport RemovalPass, removal_run, time_pass
 from pulsar_ml.structures.status cimport PML_MISMATCH, PML_NO_MEMORY, PML_OK
-from pulsar_ml.sync.atomics cimport i64_fetch_add_relaxed
+from pulsar_ml.sync.atomics cimport i64_fetch_add_relaxed, i64_fetch_sub_relaxed
 
 
 # Statuses of reads and releases; put answers a Status of the structures.
@@ -90,7 +90,7 @@ cdef inline void range_put(
 cdef inline void range_put_refused(CacheWorld* world, int32_t thread, PmlResult* result) noexcept nogil:
     result.status = PML_NO_MEMORY
     world.threads[thread].incarnations -= 1
-    i64_fetch_add_relaxed(&world.clock, -1)
+    i64_fetch_sub_relaxed(&world.clock, world_ticks(1))
 
 
 # An entry offered under a position that is not its own is refused.
@@ -306,7 +306,7 @@ cdef inline void range_size(
 cdef inline void range_sweep(
     CacheWorld* world, int32_t thread, int64_t steps, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
-    cdef RemovalPass run = time_pass(FIRST_TIME, world_tick(world))
+    cdef RemovalPass run = time_pass(world_ticks(FIRST_TICK), world_tick(world))
     removal_run(&world.queue, &run, steps)
     world.threads[thread].missing += run.missing
     result.words[0] = run.missing

@@ -42,7 +42,13 @@ cdef enum:
     PLACES = 16             # references a thread keeps
     KEPT = 256              # payloads a thread keeps alive
     OBJECT_LIMIT = 1 << 22
-    FIRST_TIME = 1000       # the virtual clock's first reading; no timestamp is smaller
+
+cdef enum:
+    # A tick of the virtual clock is 2**32, and it begins at 1000 ticks; no timestamp is smaller. The lower
+    # half of all timestamps is 0, which a free list takes for its end: a wrapper that is filled while it
+    # is in its pool, where timestamps are links, loses others but sends nobody astray.
+    TICK_BITS = 32
+    FIRST_TICK = 1000
 
 cdef enum:
     LEDGER = 5              # the first half of the keys; the second half ends at both largest numbers
@@ -339,8 +345,12 @@ cdef inline bint world_give_back(CacheWorld* world, Held* held, PmlViolation* vi
     return world_release(world, entry, violation)
 
 
+cdef inline int64_t world_ticks(int64_t ticks) noexcept nogil:
+    return ticks << TICK_BITS
+
+
 cdef inline int64_t world_tick(CacheWorld* world) noexcept nogil:
-    return i64_fetch_add_relaxed(&world.clock, 1) + 1
+    return i64_fetch_add_relaxed(&world.clock, world_ticks(1)) + world_ticks(1)
 
 
 # Life ----------------------------------------------------------------------------------------------
@@ -356,7 +366,7 @@ cdef inline void* world_create(const int64_t* settings, int32_t threads) noexcep
     world.n_keys = settings[1]
     world.length_shift = <int32_t>settings[6]
     world.keep = settings[7] != 0
-    i64_store_relaxed(&world.clock, FIRST_TIME)
+    i64_store_relaxed(&world.clock, world_ticks(FIRST_TICK))
     world.threads = <WorldThread*>allocate_zeroed(threads, sizeof(WorldThread))
     if world.threads is NULL:
         release(world)

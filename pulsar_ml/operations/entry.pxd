@@ -5,6 +5,7 @@
 # other one, carry a callback, which keeps the books of expected reads.
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.hands cimport HANDS, Hands, hands_at, hands_full, hands_pass, hands_pick, hands_put
@@ -20,9 +21,9 @@ from pulsar_ml.structures.entry cimport (
 from pulsar_ml.structures.object_pool cimport pool_in_use
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.read_count cimport (
-    read_count_mark_read, read_count_release, read_count_retain, read_count_value,
+    read_count_at, read_count_mark_read, read_count_release, read_count_retain, read_count_value,
 )
-from pulsar_ml.structures.refcount cimport RELEASED_LAST, RELEASED_TOO_OFTEN
+from pulsar_ml.structures.refcount cimport RELEASED_LAST, RELEASED_TOO_OFTEN, refcount_value
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
     i64_fetch_add_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u64, u64_cas_weak_relaxed,
@@ -63,6 +64,7 @@ cdef enum:
     EN_MARK_READ_UNSEEN
     EN_CALLBACK_TWICE
     EN_RETAIN_READ_COUNT
+    EN_RELEASE_READ_COUNT
     EN_LOSE
 
 
@@ -89,6 +91,7 @@ cdef struct EntryRun:
     pml_i64 callbacks_run
     pml_i64 callbacks_wrong     # run twice, for another incarnation, or without the payload
     pml_i64[64] expected        # by handle of the read count: what it should be
+    pml_u64[64] family          # likewise: the serial of the entries that share it
     pml_u64[64] armed           # by handle of the entry: the reference its callback was set for
     EntryNote[64] notes         # likewise
     Hands[64] hands
@@ -147,6 +150,27 @@ cdef inline void entry_look(
     if wrong >= 0:
         violate(violation, b"I2", b"byte %lld of entry %lld (serial %lld) changed while it was held",
                 wrong, handle, <int64_t>serial)
+
+
+# The same for a holder that may read all fields: not one by a stale handle, which may have met the
+# entry before its creator set the callback.
+cdef inline void entry_look_whole(
+    EntryRun* run, uint32_t handle, uint64_t serial, PmlViolation* violation
+) noexcept nogil:
+    cdef uint32_t read_count
+    entry_look(run, handle, serial, violation)
+    if violation.found:
+        return
+    read_count = entry_read_count(&run.pool, handle)
+    if not read_count:
+        return
+    if u64_load_relaxed(&run.family[read_count]) != serial:
+        violate(violation, b"I70", b"read count %lld of entry %lld serves entry %lld now", read_count,
+                <int64_t>serial, <int64_t>u64_load_relaxed(&run.family[read_count]))
+    elif refcount_value(&read_count_at(&run.pool.read_counts, read_count).references) < 1:
+        violate(violation, b"I70", b"read count %lld of entry %lld has %lld references", read_count,
+                <int64_t>serial,
+                refcount_value(&read_count_at(&run.pool.read_counts, read_count).references))
 
 
 # Callbacks ---------------------------------------------------------------------------------------
@@ -217,6 +241,7 @@ cdef inline void entry_begin(
         payload_release(payload)
         return
     i64_store_relaxed(&run.expected[read_count], call.arguments[1])
+    u64_store_relaxed(&run.family[read_count], serial)
     handle = entry_new(&run.pool, entry_position(serial), payload, read_count, call.arguments[2] != 0)
     if not handle:
         payload_release(payload)
@@ -263,7 +288,7 @@ cdef inline void entry_with(
     cdef uint32_t handle = held & 0xFF
     cdef int32_t references = 1
     cdef int i
-    entry_look(run, handle, held >> 8, violation)
+    entry_look_whole(run, handle, held >> 8, violation)
     if violation.found:
         return
     if call.code == EN_COPY or call.code == EN_RETAIN:
@@ -305,6 +330,8 @@ cdef inline void entry_with(
         entry_give(run, thread, hands_pick(hands, call.arguments[0]), 1, result, violation)
     elif call.code == EN_RETAIN_READ_COUNT:
         read_count_retain(&run.pool.read_counts, entry_read_count(&run.pool, handle))
+    elif call.code == EN_RELEASE_READ_COUNT:
+        read_count_release(&run.pool.read_counts, entry_read_count(&run.pool, handle))
     elif call.code == EN_LOSE:
         hands_pick(hands, call.arguments[0])
 
@@ -357,12 +384,15 @@ cdef inline void entry_check_held(
     EntryRun* run, const uint64_t* held, const int32_t* references, PmlViolation* violation
 ) noexcept nogil:
     cdef int64_t live = 0
+    cdef int32_t[64] sharing
     cdef uint32_t read_count
     cdef int i
+    memset(sharing, 0, sizeof(sharing))
     for i in range(EN_MOST_HANDLES):
         if references[i]:
             live += 1
-            entry_look(run, i, held[i] >> 8, violation)
+            sharing[entry_read_count(&run.pool, i)] += 1
+            entry_look_whole(run, i, held[i] >> 8, violation)
             expect_equal(violation, b"I17", b"references of an entry", entry_references(&run.pool, i),
                          references[i])
             read_count = entry_read_count(&run.pool, i)
@@ -370,6 +400,10 @@ cdef inline void entry_check_held(
                 expect_equal(violation, b"I69", b"expected reads of an entry",
                              read_count_value(&run.pool.read_counts, read_count),
                              i64_load_relaxed(&run.expected[read_count]))
+    for i in range(1, EN_MOST_HANDLES):
+        if sharing[i]:
+            expect_equal(violation, b"I70", b"references of a read count",
+                         refcount_value(&read_count_at(&run.pool.read_counts, i).references), sharing[i])
     expect_equal(violation, b"I17", b"entries in use", pool_in_use(&run.pool.entries), live)
     expect_equal(violation, b"I20", b"callbacks set and not run", pool_in_use(&run.pool.callbacks),
                  i64_load_relaxed(&run.callbacks_set) - i64_load_relaxed(&run.callbacks_run))
@@ -456,6 +490,8 @@ cdef inline void entry_subject(SubjectTable* table) noexcept nogil:
     operation = table_operation(table, EN_CALLBACK_TWICE, b"callback_twice", 0, 0)
     operation_argument(operation, b"which", 0, HANDS - 1)
     operation = table_operation(table, EN_RETAIN_READ_COUNT, b"retain_read_count", 0, 0)
+    operation_argument(operation, b"which", 0, HANDS - 1)
+    operation = table_operation(table, EN_RELEASE_READ_COUNT, b"release_read_count", 0, 0)
     operation_argument(operation, b"which", 0, HANDS - 1)
     operation = table_operation(table, EN_LOSE, b"lose", 0, 0)
     operation_argument(operation, b"which", 0, HANDS - 1)

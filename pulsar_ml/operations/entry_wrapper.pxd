@@ -38,6 +38,7 @@ cdef enum:
     EW_STALE = 8            # handles that a thread remembers
     EW_WATCHED = 1024       # handles whose users are counted
     EW_LIMIT = 1 << 20
+    EW_FILLS = 8            # fills of one write section of churn
 
 
 # Statuses: what the operation found.
@@ -214,7 +215,8 @@ cdef inline void ew_look(
     WrapperWorld* world, int32_t thread, uint32_t handle, int64_t key, PmlResult* result,
     PmlViolation* violation
 ) noexcept nogil:
-    cdef uint32_t value = wrapper_read(wrapper_at(&world.pool, handle), ew_position(key), ew_owner(key))
+    cdef uint64_t stamp
+    cdef uint32_t value = wrapper_read(wrapper_at(&world.pool, handle), ew_position(key), ew_owner(key), &stamp)
     if value:
         ew_expect_value(key, value, violation)
     result.words[0] = value
@@ -286,24 +288,28 @@ cdef inline void ew_clear(
     ew_watch_lock(world, thread, handle, violation)
 
 
-# churn(key, turns): incarnations that nobody else comes to know, but through stale handles.
+# churn(key, turns): incarnations that nobody else comes to know, but through stale handles. Each is
+# filled several times in one write section, with keys of one owner, and only the last one counts: an
+# optimistic read that is not validated has much to mix.
 cdef inline void ew_churn(
     WrapperWorld* world, int32_t thread, int64_t key, int64_t turns, PmlResult* result,
     PmlViolation* violation
 ) noexcept nogil:
-    cdef uint32_t handle, value
+    cdef uint32_t handle
+    cdef uint32_t value = 0
     cdef EntryWrapper* wrapper
-    cdef int64_t turn
+    cdef int64_t turn, again
     for turn in range(turns):
         handle = ew_take(world, violation)
         if not handle:
             result.status = EW_OUT_OF_MEMORY
             return
         wrapper = wrapper_at(&world.pool, handle)
-        key = (key + 1) % world.n_keys
-        value = ew_next_value(world, thread, key)
         stamped_lock_write(&wrapper.lock)
-        wrapper_fill(wrapper, ew_position(key), value, ew_owner(key), ew_size(value), turn)
+        for again in range(EW_FILLS):
+            key = (key + EW_OWNERS) % world.n_keys
+            value = ew_next_value(world, thread, key)
+            wrapper_fill(wrapper, ew_position(key), value, ew_owner(key), ew_size(value), turn)
         stamped_unlock_write(&wrapper.lock)
         stamped_lock_write(&wrapper.lock)
         # I34: what a user of another incarnation wrote late would be seen here.

@@ -1,7 +1,7 @@
 # Two position maps that share their memory, as operations for the harness.
 #
 # Positions are few and far apart: three ledgers, three blocks, three pages, so that pages and
-# branches come and go. Some slots of each page are contended by all threads; others belong to one
+# branches come and go. A setting makes fewer of them, for contention. Some slots of each page are contended by all threads; others belong to one
 # thread, which therefore knows what is there. A handle says which position and map it was made for,
 # as a wrapper's key does, and is never put twice: what the map answers can be judged by it alone.
 
@@ -72,7 +72,8 @@ cdef struct MapHolder:
 cdef struct MapRun:
     MapMemory memory
     int32_t threads
-    char[60] apart
+    int32_t places          # in use: keys of other places stand for these
+    char[56] apart
     PositionMap[2] maps
     # The handle that may be removed from each contended key, by map and key. Whoever exchanges it
     # for 0 removes it, and nobody else: that is what holding a wrapper's write section gives.
@@ -110,6 +111,11 @@ cdef inline uint32_t map_handle(int64_t map, int64_t thread, int64_t key, uint32
     return serial << 15 | <uint32_t>(map << 14 | thread << 8 | key)
 
 
+# The contended key that an argument stands for.
+cdef inline int64_t map_key(const MapRun* run, int64_t key) noexcept nogil:
+    return key - key % PM_PLACES + key % PM_PLACES % run.places
+
+
 # Whether a handle that was found under a position in a map was made for them. If not, the page
 # served another range meanwhile, and the wrapper's key check would reject it.
 cdef inline bint map_handle_fits(uint32_t handle, int64_t map, Position at) noexcept nogil:
@@ -144,6 +150,7 @@ cdef inline void* map_run_create(const int64_t* settings, int32_t threads) noexc
     if run is NULL:
         return NULL
     run.threads = threads
+    run.places = min(PM_PLACES, 1 << settings[2])
     if map_memory_init(&run.memory, SLOT_BITS + <uint32_t>settings[0], <uint32_t>settings[1]) == PML_OK:
         for i in range(PM_MAPS):
             if map_init(&run.maps[i], &run.memory) != PML_OK:
@@ -187,7 +194,7 @@ cdef inline void map_remove_checked(MapRun* run, uint32_t handle, PmlViolation* 
 cdef inline void map_put_shared(
     MapRun* run, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
-    cdef int64_t key = call.arguments[0]
+    cdef int64_t key = map_key(run, call.arguments[0])
     cdef int64_t map = call.arguments[1]
     cdef uint32_t handle = map_fresh(&run.holders[thread], map, thread, key)
     cdef uint32_t seen = 0
@@ -203,7 +210,8 @@ cdef inline void map_put_shared(
 cdef inline void map_remove_shared(
     MapRun* run, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
-    cdef pml_u32* present = &run.present[call.arguments[1] * PM_SHARED + call.arguments[0]]
+    cdef int64_t key = map_key(run, call.arguments[0])
+    cdef pml_u32* present = &run.present[call.arguments[1] * PM_SHARED + key]
     cdef uint32_t handle = u32_load_acquire(present)
     if handle and u32_cas_strong_acq_rel(present, &handle, 0):
         map_remove_checked(run, handle, violation)
@@ -215,7 +223,7 @@ cdef inline void map_find_shared(
     MapRun* run, int32_t thread, const PmlCall* call, PmlResult* result
 ) noexcept nogil:
     cdef int64_t map = call.arguments[1]
-    cdef Position at = map_position_of(map_handle(map, thread, call.arguments[0], 1))
+    cdef Position at = map_position_of(map_handle(map, thread, map_key(run, call.arguments[0]), 1))
     cdef uint32_t found = map_find(&run.maps[map], at)
     if found and map_handle_fits(found, map, at):
         result.words[0] = (found >> 8 & 63) + 1
@@ -228,7 +236,8 @@ cdef inline void map_remove_foreign(
     MapRun* run, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef int64_t map = call.arguments[1]
-    cdef uint32_t handle = map_fresh(&run.holders[thread], map, thread, call.arguments[0])
+    cdef uint32_t handle = map_fresh(
+        &run.holders[thread], map, thread, map_key(run, call.arguments[0]))
     if map_remove(&run.maps[map], map_position_of(handle), handle):
         violate(violation, b"I36", b"handle %lld was removed from key %lld, where it never was", handle,
                 call.arguments[0], 0)
@@ -253,7 +262,7 @@ cdef inline void map_with_own(
     MapRun* run, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef MapHolder* holder = &run.holders[thread]
-    cdef int64_t place = call.arguments[0]
+    cdef int64_t place = call.arguments[0] % run.places
     cdef int64_t map = call.arguments[1]
     cdef uint32_t* known = &holder.own[map * PM_PLACES + place]
     cdef uint32_t fresh = map_fresh(holder, map, thread, PM_OWN + place)
@@ -439,6 +448,7 @@ cdef inline void position_map_subject(SubjectTable* table) noexcept nogil:
     table.subject.max_threads = PM_MOST_THREADS
     table_setting(table, b"chunk_bits", 0, 2)
     table_setting(table, b"limit", 2, 256)
+    table_setting(table, b"spread", 0, 5)
     operation = table_operation(table, PM_PUT, b"put", 8, 0)
     operation_argument(operation, b"key", 0, PM_SHARED - 1)
     operation_argument(operation, b"map", 0, PM_MAPS - 1)

@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.cache_check cimport world_check, world_destroy
 from pulsar_ml.operations.cache_world cimport (
-    CacheWorld, WorldThread, world_create, world_tick, world_violate,
+    CacheWorld, WorldThread, world_create, world_tick, world_ticks, world_violate,
 )
 from pulsar_ml.operations.cache_operations cimport RANGE_MISCOUNT, range_common_apply, world_table
 from pulsar_ml.operations.support cimport (
@@ -190,7 +190,7 @@ cdef inline void removal_expire(
     PmlViolation* violation
 ) noexcept nogil:
     cdef int64_t now = world_tick(world)
-    cdef RemovalPass run = time_pass(now - age, now)
+    cdef RemovalPass run = time_pass(now - world_ticks(age), now)
     removal_pass(world, thread, &run, watched, result, violation)
 
 

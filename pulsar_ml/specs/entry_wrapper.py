@@ -12,6 +12,8 @@ from pulsar_ml.specs import Answer, answer, unknown
 DONE, TAKEN, NOTHING = 0, 1, 2
 
 STALE = 8
+OWNERS = 3
+FILLS = 8
 
 Words = list[int]
 
@@ -124,9 +126,10 @@ class Model:
     def churn(self, words: Words, thread: int, key: int, turns: int) -> int:
         key %= self.n_keys
         for _ in range(turns):
-            key = (key + 1) % self.n_keys
             wrapper = self.take()
-            self.start(wrapper, key, self.next_value(thread, key))
+            for _ in range(FILLS):
+                key = (key + OWNERS) % self.n_keys
+                self.start(wrapper, key, self.next_value(thread, key))
             self.empty(wrapper)
             self.free.append(wrapper)
         return DONE

@@ -39,6 +39,7 @@ class Model:
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.pages = settings["limit"] - 1
+        self.places = min(PLACES, 1 << settings["spread"])
         self.maps: list[dict[Position, int]] = [{}, {}]
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
@@ -48,6 +49,7 @@ class Model:
         if operation == "iterate_all":
             return self.iterate(arguments[0], (0, 0), (GREATEST, GREATEST))
         key, which = arguments
+        key += key % PLACES % self.places - key % PLACES  # the place in use that it stands for
         name = operation.removesuffix("_own")
         at = shared_position(key) if name == operation else own_position(key, thread)
         taken = self.maps[which]

@@ -83,7 +83,8 @@ cdef inline void wrapper_empty(EntryWrapper* wrapper) noexcept nogil:
     wrapper.requeue_count = 0
 
 
-# Inside the write section: whether this incarnation holds `key` for `owner`.
+# Inside the write section: whether this incarnation holds `key` for `owner`. Elsewhere the answer may
+# mix two incarnations.
 cdef inline bint wrapper_holds(const EntryWrapper* wrapper, Position key, uint32_t owner) noexcept nogil:
     return (i64_load_relaxed(&wrapper.entry_id) == key.entry_id
             and i64_load_relaxed(&wrapper.ledger_id) == key.ledger_id
@@ -109,15 +110,18 @@ cdef inline int64_t wrapper_clear(
 
 
 # getValue: the entry under `key` of `owner` as one write section left it, or 0. Takes no lock
-# unless a write section is running.
-cdef inline uint32_t wrapper_read(EntryWrapper* wrapper, Position key, uint32_t owner) noexcept nogil:
-    cdef uint64_t stamp = stamped_optimistic(&wrapper.lock)
+# unless a write section is running. `stamp` is for wrapper_unchanged.
+cdef inline uint32_t wrapper_read(
+    EntryWrapper* wrapper, Position key, uint32_t owner, uint64_t* stamp
+) noexcept nogil:
+    stamp[0] = stamped_optimistic(&wrapper.lock)
     cdef int64_t ledger_id = i64_load_relaxed(&wrapper.ledger_id)
     cdef int64_t entry_id = i64_load_relaxed(&wrapper.entry_id)
     cdef uint32_t value = u32_load_relaxed(&wrapper.value)
     cdef uint32_t holder = u32_load_relaxed(&wrapper.owner)
-    if not stamped_validate(&wrapper.lock, stamp):
+    if not stamped_validate(&wrapper.lock, stamp[0]):
         stamped_lock_read(&wrapper.lock)
+        stamp[0] = stamped_optimistic(&wrapper.lock)
         ledger_id = i64_load_relaxed(&wrapper.ledger_id)
         entry_id = i64_load_relaxed(&wrapper.entry_id)
         value = u32_load_relaxed(&wrapper.value)
@@ -129,6 +133,12 @@ cdef inline uint32_t wrapper_read(EntryWrapper* wrapper, Position key, uint32_t 
     if not u8_load_relaxed(&wrapper.accessed):
         u8_store_relaxed(&wrapper.accessed, 1)
     return value
+
+
+# Whether no write section began since wrapper_read gave out the stamp. If so, the wrapper kept its
+# reference to the entry all the while, and what was retained in between is that entry.
+cdef inline bint wrapper_unchanged(const EntryWrapper* wrapper, uint64_t stamp) noexcept nogil:
+    return stamped_validate(&wrapper.lock, stamp)
 
 
 # Inside the consumer's write section, the requeue mark (I59).

@@ -230,7 +230,9 @@ cdef inline void directory_drop(
     cdef uint32_t branch
     stamped_lock_write(&directory.lock)
     old = <BranchArray*>ptr_load_relaxed(&directory.installed)
-    count = i64_load_relaxed(&old.count)
+    # NULL: a thread of another map sealed the branch by a stale handle, another thread dropped it, and
+    # the map was destroyed meanwhile.
+    count = i64_load_relaxed(&old.count) if old is not NULL else 0
     index = array_seek(old, count, ledger_id, block)
     if index < count and array_is(old, index, ledger_id, block):
         branch = <uint32_t>u64_load_relaxed(&old.records[index].branch)

@@ -21,8 +21,8 @@ from libc.string cimport memset
 from pulsar_ml.structures.status cimport PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
     i64_load_relaxed, i64_store_relaxed, pml_i64, pml_ptr, pml_u32, pml_u64, ptr_cas_strong_acq_rel,
-    ptr_load_acquire, ptr_load_relaxed, u32_cas_weak_relaxed, u32_load_relaxed, u32_store_relaxed, u64_cas_weak_acquire,
-    u64_cas_weak_release, u64_load_acquire, u64_load_relaxed,
+    ptr_load_acquire, ptr_load_relaxed, u32_cas_weak_relaxed, u32_load_relaxed, u32_store_relaxed,
+    u64_cas_weak_acquire, u64_cas_weak_release, u64_load_acquire, u64_load_relaxed,
 )
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
 

@@ -20,7 +20,7 @@
 # Not promised A range is not a snapshot: entries put or removed meanwhile may or may not be in it.
 #              A hit does not mean that the entry is still cached when the caller looks at it.
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.structures.entry cimport (
@@ -29,7 +29,7 @@ from pulsar_ml.structures.entry cimport (
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
-    wrapper_pool_init, wrapper_read, wrapper_recycle,
+    wrapper_pool_init, wrapper_read, wrapper_recycle, wrapper_unchanged,
 )
 from pulsar_ml.structures.map_pages cimport MapMemory, map_memory_destroy, map_memory_init
 from pulsar_ml.structures.mpsc_queue cimport MpscQueue, mpsc_offer
@@ -188,15 +188,29 @@ cdef inline Status range_cache_link(
 
 # The entry a wrapper holds under the key, with a reference for the caller, or 0. A miss leaves every
 # count as it was.
+#
+# Between copying the handle and retaining it the entry may be removed and its memory hold another
+# one, which may even have the same position in another cache. So the wrapper is looked at again: if
+# it did not change, it kept its own reference meanwhile and the entry is the right one.
 cdef inline uint32_t range_cache_retain(
     const RangeCache* cache, uint32_t handle, Position key
 ) noexcept nogil:
     cdef CacheMemory* memory = cache.memory
-    cdef uint32_t entry = wrapper_read(wrapper_at(&memory.wrappers, handle), key, cache.number)
-    if not entry or not entry_retain(&memory.entries, entry):
-        return 0
-    # The handle may name a later incarnation by now: only a reference makes its fields readable.
-    # A count of one is ours alone: the cache's reference is gone.
+    cdef EntryWrapper* wrapper = wrapper_at(&memory.wrappers, handle)
+    cdef uint64_t stamp
+    cdef uint32_t entry
+    # Turns when a write section came between: a removal, which ends in a miss, or a requeue.
+    while True:
+        entry = wrapper_read(wrapper, key, cache.number, &stamp)
+        if not entry:
+            return 0
+        if entry_retain(&memory.entries, entry):
+            if wrapper_unchanged(wrapper, stamp):
+                break
+            entry_release(&memory.entries, entry, 1)
+        elif wrapper_unchanged(wrapper, stamp):
+            return 0
+    # The wrapper's reference and ours, and its position, unless somebody released too often.
     if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
         return entry
     entry_release(&memory.entries, entry, 1)
@@ -209,7 +223,9 @@ cdef inline uint32_t range_cache_get(const RangeCache* cache, Position key) noex
 
 
 cdef inline bint range_cache_exists(const RangeCache* cache, Position key) noexcept nogil:
-    return map_find(&cache.map, key) != 0
+    cdef uint32_t handle = map_find(&cache.map, key)
+    # The handle may stand in a page that serves another range by now.
+    return handle != 0 and wrapper_holds(wrapper_at(&cache.memory.wrappers, handle), key, cache.number)
 
 
 # Starts a read of [first, last].

@@ -19,6 +19,7 @@ class Mutant:
         new: lines in their place.
         suite: the suite that must report it.
         breaks: invariants it breaks, for the reader.
+        rare: real threads need some hundreds of trials or more; swept only when it is named.
         helper: functions to put before the function that is changed.
         cimports: declarations that the new text needs.
     """
@@ -31,6 +32,7 @@ class Mutant:
     new: str
     suite: str
     breaks: str
+    rare: bool = False
     helper: str = ""
     cimports: str = ""
 
@@ -119,6 +121,28 @@ if status == PML_EXISTS:
 """,
         suite="range_cache",
         breaks="I35, I17, I46",
+    ),
+    Mutant(
+        id="H06",
+        title="a read does not look at the wrapper again after it retained the entry",
+        origin="like #22789; found here by the range_cache suite",
+        file=RANGE_CACHE,
+        old="""
+if entry_retain(&memory.entries, entry):
+    if wrapper_unchanged(wrapper, stamp):
+        break
+    entry_release(&memory.entries, entry, 1)
+elif wrapper_unchanged(wrapper, stamp):
+    return 0
+""",
+        new="""
+if entry_retain(&memory.entries, entry):
+    break
+return 0
+""",
+        suite="broker_cache",
+        breaks="I11, I1",
+        rare=True,
     ),
     Mutant(
         id="H10",

@@ -24,8 +24,8 @@ FOREIGN = {
 def foreign_parts(module: Path) -> dict[str, list[bytes]]:
     """Symbols and strings of the file, debug information included, that a product must not have."""
     content = module.read_bytes()
-    found = {name: sorted(set(re.findall(rb"\w*(?:" + pattern + rb")\w*", content))) for name, pattern in FOREIGN.items()}
-    return {name: names for name, names in found.items() if names}
+    found = {name: re.findall(rb"\w*(?:" + pattern + rb")\w*", content) for name, pattern in FOREIGN.items()}
+    return {name: sorted(set(names)) for name, names in found.items() if names}
 
 
 def symbols(module: Path) -> set[str]:
@@ -70,9 +70,8 @@ def test_importing_the_product_loads_neither_harness_nor_apps() -> None:
         "print(sorted(name for name in sys.modules if name.startswith(apart)))\n"
     )
     root = str(Path(pulsar_ml.__file__).parents[1])
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {root!r})\n" + code], capture_output=True, text=True
-    )
+    program = f"import sys; sys.path.insert(0, {root!r})\n{code}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 

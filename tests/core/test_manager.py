@@ -185,7 +185,9 @@ def test_times_fit_64_bits(manager: EntryCacheManager, cache: RangeCache, time: 
 # What is kept ------------------------------------------------------------------------------------
 
 
-def test_a_read_since_the_last_pass_keeps_an_entry_once(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_a_read_since_the_last_pass_keeps_an_entry_once(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     for i in range(3):
         cache.put((1, i), b"x", timestamp_ns=0)
     cache.get((1, 0)).release()

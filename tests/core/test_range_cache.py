@@ -235,7 +235,9 @@ def test_the_visitor_gets_the_entry_only_for_the_call(cache: RangeCache) -> None
     assert all(entry.released for entry in kept)
 
 
-def test_the_visitor_may_keep_a_copy_or_release_the_entry(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_the_visitor_may_keep_a_copy_or_release_the_entry(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     fill(cache, 3)
     copies: list[Entry] = []
     cache.visit_range((1, 0), (1, 9), lambda entry: copies.append(entry.copy()))
@@ -245,7 +247,9 @@ def test_the_visitor_may_keep_a_copy_or_release_the_entry(manager: EntryCacheMan
     assert manager.objects_in_use()["entries"] == 3
 
 
-def test_a_visitor_that_raises_leaves_no_reference_behind(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_a_visitor_that_raises_leaves_no_reference_behind(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     fill(cache, 600)
     seen: list[int] = []
 

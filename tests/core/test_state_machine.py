@@ -126,14 +126,18 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(name=NAMES, how=st.sampled_from(["clear", "close", "remove_range_cache"]))
     def empty(self, name: str, how: str) -> None:
         cache = self.manager.range_cache(name)
-        removed = self.manager.remove_range_cache(name) if how == "remove_range_cache" else getattr(cache, how)()
+        if how == "remove_range_cache":
+            removed = self.manager.remove_range_cache(name)
+        else:
+            removed = getattr(cache, how)()
         assert removed == self.model.remove(list(self.model.caches.get(name, {}).values()))
 
     # Eviction ------------------------------------------------------------------------------------
 
     @rule(before=TIME, now=TIME)
     def evict_before(self, before: int, now: int) -> None:
-        assert self.manager.evict_entries_before(before, now_ns=now) == self.model.evict(now=now, before=before)
+        evicted = self.manager.evict_entries_before(before, now_ns=now)
+        assert evicted == self.model.evict(now=now, before=before)
 
     @rule(size=st.integers(1, 6), now=TIME)
     def evict_bytes(self, size: int, now: int) -> None:

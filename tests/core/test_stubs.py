@@ -17,7 +17,9 @@ from pulsar_ml.harness.subject import Instance, Subject
 
 PACKAGE = Path(pulsar_ml.__file__).parent
 ALLOWLIST = Path(__file__).with_name("stubtest_allowlist.txt")
-COMPILED = ["pulsar_ml._core", "pulsar_ml.harness.subject", "pulsar_ml.harness.threads"]
+COMPILED = sorted(
+    ".".join(source.relative_to(PACKAGE.parent).with_suffix("").parts) for source in PACKAGE.rglob("*.pyx")
+)
 
 
 def stubtest(modules: list[str], *options: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -30,7 +32,8 @@ def stubtest(modules: list[str], *options: str, path: Path | None = None) -> sub
     )  # fmt: skip
 
 
-def test_every_compiled_module_with_a_face_has_a_stub() -> None:
+def test_every_compiled_module_has_a_stub() -> None:
+    assert "pulsar_ml._core" in COMPILED
     assert [name for name in COMPILED if not stub_of(name).exists()] == []
 
 
@@ -84,7 +87,7 @@ def test_the_stub_of_the_core_type_checks_real_use(tmp_path: Path) -> None:
             [sys.executable, "-m", "mypy", "--strict", "--no-incremental", str(source)],
             cwd=PACKAGE.parent, capture_output=True, text=True,
         )  # fmt: skip
-        found = [line for line in done.stdout.splitlines() if line.startswith(str(source)) and "error:" in line]
+        found = [line for line in done.stdout.splitlines() if f"{source}:" in line and " error: " in line]
         assert [int(line.split(":")[1]) for line in found] == lines, done.stdout + done.stderr
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -61,7 +62,7 @@ def hammer(manager: EntryCacheManager, seed: int) -> None:
                     check(name, entry)
                     held.append((name, entry))
             case 7:
-                cache.visit_range((1, entry_id), (1, entry_id + 20), lambda entry, name=name: check(name, entry))
+                cache.visit_range((1, entry_id), (1, entry_id + 20), partial(check, name))
             case 8:
                 cache.remove_range((1, entry_id), (1, entry_id + 5))
             case 9:

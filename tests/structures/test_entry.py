@@ -148,6 +148,17 @@ def test_a_read_count_that_outlives_its_entries_is_noticed_at_quiescence() -> No
         instance.check()
 
 
+def test_a_read_count_that_goes_before_its_entries_is_noticed() -> None:
+    instance = Pair("entry", {"limit": 4}).instance
+    instance.call("new", 7, 2, 0)
+    instance.call("release_read_count", 0)
+    with pytest.raises(InvariantViolation, match="I70"):
+        instance.call("read", 0)
+    instance.call("new", 7, 1, 0, thread=1)
+    with pytest.raises(InvariantViolation, match="I70"):
+        instance.call("read", 0)
+
+
 def test_a_lost_entry_is_noticed_at_quiescence() -> None:
     instance = Pair("entry", {"limit": 4}).instance
     instance.call("new", 7, 0, 0)

@@ -1,0 +1,49 @@
+"""The comparison of mutants with the true core, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spark.mutants import Row
+
+ROOT = Path(__file__).resolve().parents[2]
+# Those that real threads find in nearly every trial; the others want more seeds than a test should take.
+EASY = ("H01", "H02", "H03", "H10", "H13", "M13", "M17", "M20", "M21", "M35")
+
+
+def compare(*arguments: str, out: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "spark.mutants", *arguments, "--out", str(out)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.mark.xdist_group("mutants")
+def test_sweeps_report_every_easy_mutant_and_nothing_on_the_true_core(tmp_path: Path) -> None:
+    done = compare(*EASY, "--seeds", "8", "--json", out=tmp_path / "run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["mutant"] for row in rows] == [*EASY, None]
+    assert all(row["found"] + row["crashed"] > 0 for row in rows[:-1])
+    true_core = rows[-1]
+    assert (true_core["found"], true_core["crashed"]) == (0, 0)
+    assert true_core["seeds"] == 80 * len(true_core["suites"])
+
+
+def test_an_unknown_mutant_is_a_usage_error(tmp_path: Path) -> None:
+    done = compare("H99", out=tmp_path / "run")
+    assert done.returncode == 2
+    assert "there is no mutant 'H99'; there are: H01" in done.stderr
+
+
+def test_a_mutant_that_nothing_noticed_and_a_blamed_core_are_wrong() -> None:
+    silent = Row("X", "", ("refcount",), 8, 0, 0, None, ())
+    assert not silent.as_expected
+    assert replace(silent, found=1).as_expected
+    assert replace(silent, crashed=1).as_expected
+    assert replace(silent, mutant=None).as_expected
+    assert not replace(silent, mutant=None, found=1).as_expected
