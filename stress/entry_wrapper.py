@@ -10,6 +10,7 @@ SUITE = Suite(
     summary="A few wrappers that change hands all the time, beside readers that hold stale handles.",
     threads=4,
     operations=8000,
+    settings={"keys": (2, 10)},
     invariants={
         "I9": "Key and value of a read come from one write section.",
         "I23": "Every queued wrapper leaves the queue once, for its pool.",

@@ -26,7 +26,7 @@ from pulsar_ml.structures.stamped_lock cimport (
 from pulsar_ml.structures.status cimport PML_NO_MEMORY, PML_OK
 from pulsar_ml.sync.atomics cimport (
     i64_load_relaxed, pml_u32, u32_cas_strong_acq_rel, u32_fetch_add_relaxed, u32_fetch_sub_relaxed,
-    u32_load_acquire, u32_load_relaxed, u64_load_relaxed, u8_load_relaxed,
+    u32_load_acquire, u32_load_relaxed, u32_store_release, u64_load_relaxed, u8_load_relaxed,
 )
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
 
@@ -38,7 +38,7 @@ cdef enum:
     EW_STALE = 8            # handles that a thread remembers
     EW_WATCHED = 1024       # handles whose users are counted
     EW_LIMIT = 1 << 20
-    EW_FILLS = 8            # fills of one write section of churn
+    EW_FILLS = 32           # fills of one write section of churn
 
 
 # Statuses: what the operation found.
@@ -87,6 +87,7 @@ cdef struct WrapperWorld:
     WrapperThread* threads
     int32_t n_threads
     int64_t n_keys
+    pml_u32 churned         # the wrapper of the latest churn, for stale readers
     pml_u32[16] slots       # by key
     pml_u32[1024] users     # takers less givers of a watched handle
 
@@ -235,14 +236,17 @@ cdef inline void ew_read(
     ew_look(world, thread, handle, key, result, violation)
 
 
-# read_stale(place, key, repeats): a remembered wrapper, whatever it serves by now, under the key that
-# it had or under another one.
+# read_stale(place, key, repeats): a remembered wrapper, or the one that was churned last, whatever it
+# serves by now, under the key that it had or under another one.
 cdef inline void ew_read_stale(
     WrapperWorld* world, int32_t thread, int64_t place, int64_t key, int64_t repeats, PmlResult* result,
     PmlViolation* violation
 ) noexcept nogil:
-    cdef StaleHandle* stale = &world.threads[thread].stale[place % EW_STALE]
+    cdef StaleHandle stale = world.threads[thread].stale[place % EW_STALE]
     cdef int64_t i
+    if place >= EW_STALE:
+        stale.handle = u32_load_acquire(&world.churned)
+        stale.key = 0
     if not stale.handle:
         result.status = EW_NOTHING
         return
@@ -305,6 +309,8 @@ cdef inline void ew_churn(
             result.status = EW_OUT_OF_MEMORY
             return
         wrapper = wrapper_at(&world.pool, handle)
+        # Pairs with the acquire of a stale reader.
+        u32_store_release(&world.churned, handle)
         stamped_lock_write(&wrapper.lock)
         for again in range(EW_FILLS):
             key = (key + EW_OWNERS) % world.n_keys
@@ -512,12 +518,12 @@ cdef inline void entry_wrapper_subject(SubjectTable* table) noexcept nogil:
     operation = table_operation(table, EW_READ, b"read", 10, 0)
     operation_argument(operation, b"key", 0, EW_KEYS - 1)
     operation = table_operation(table, EW_READ_STALE, b"read_stale", 10, 0)
-    operation_argument(operation, b"place", 0, EW_STALE - 1)
+    operation_argument(operation, b"place", 0, 2 * EW_STALE - 1)
     operation_argument(operation, b"key", -EW_KEYS, EW_KEYS - 1)
-    operation_argument(operation, b"repeats", 1, 16)
+    operation_argument(operation, b"repeats", 1, 64)
     operation = table_operation(table, EW_CLEAR, b"clear", 8, 0)
     operation_argument(operation, b"key", 0, EW_KEYS - 1)
-    operation = table_operation(table, EW_CHURN, b"churn", 4, 0)
+    operation = table_operation(table, EW_CHURN, b"churn", 8, 0)
     operation_argument(operation, b"key", 0, EW_KEYS - 1)
     operation_argument(operation, b"turns", 1, 8)
     # One consumer: the rule under which wrappers are recycled.

@@ -13,7 +13,7 @@ DONE, TAKEN, NOTHING = 0, 1, 2
 
 STALE = 8
 OWNERS = 3
-FILLS = 8
+FILLS = 32
 
 Words = list[int]
 
@@ -52,6 +52,7 @@ class Model:
         self.slots: dict[int, Wrapper] = {}
         self.queue: deque[Wrapper] = deque()
         self.free: list[Wrapper] = []
+        self.churned: Wrapper | None = None
         self.threads = [Thread() for _ in range(threads)]
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
@@ -106,7 +107,10 @@ class Model:
         return DONE
 
     def read_stale(self, words: Words, thread: int, place: int, key: int, repeats: int) -> int:
-        recalled = self.threads[thread].recall(place)
+        if place < STALE:
+            recalled = self.threads[thread].recall(place)
+        else:
+            recalled = None if self.churned is None else (self.churned, 0)
         if recalled is None:
             return NOTHING
         wrapper, own = recalled
@@ -126,7 +130,7 @@ class Model:
     def churn(self, words: Words, thread: int, key: int, turns: int) -> int:
         key %= self.n_keys
         for _ in range(turns):
-            wrapper = self.take()
+            wrapper = self.churned = self.take()
             for _ in range(FILLS):
                 key = (key + OWNERS) % self.n_keys
                 self.start(wrapper, key, self.next_value(thread, key))

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.build.project import ROOT, SUFFIX, copy_project, python, succeed
+from tests.build.conftest import Built
+from tests.build.project import ROOT, SUFFIX, python, succeed
 
 pytestmark = pytest.mark.xdist_group("build")
 
@@ -52,32 +53,8 @@ print(pulsar_ml.__file__)
 """
 
 
-@pytest.fixture(scope="session")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return copy_project(tmp_path_factory.mktemp("project") / "tree")
-
-
-@pytest.fixture(scope="session")
-def wheel(tree: Path) -> Path:
-    into = tree.parent / "dist"
-    succeed(
-        sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-w", into, tree,
-        cwd=tree.parent,
-    )  # fmt: skip
-    (built,) = into.iterdir()
-    return built
-
-
-@pytest.fixture(scope="session")
-def installed(wheel: Path) -> Path:
-    """A folder of installed packages that holds the wheel alone."""
-    target = wheel.parents[1] / "installed"
-    succeed(sys.executable, "-m", "pip", "install", "--no-deps", "--target", target, wheel, cwd=wheel.parent)
-    return target
-
-
-def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
+def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(built: Built) -> None:
+    with zipfile.ZipFile(built.wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     package = ROOT / "pulsar_ml"
     for pattern in ("*.py", "*.pyx", "*.pxd", "*.pyi", "*.h", "py.typed"):
@@ -90,12 +67,13 @@ def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(wheel: Path
     assert {Path(name).suffix for name in names} == {".py", ".pyx", ".pxd", ".pyi", ".h", ".so", ".typed"}
 
 
-def test_an_installed_wheel_works_from_another_directory(installed: Path, tmp_path: Path) -> None:
-    assert python(USE_THE_CACHE, cwd=tmp_path, path=installed) == str(installed / "pulsar_ml" / "__init__.py")
+def test_an_installed_wheel_works_from_another_directory(built: Built, tmp_path: Path) -> None:
+    found = python(USE_THE_CACHE, cwd=tmp_path, path=built.installed)
+    assert found == str(built.installed / "pulsar_ml" / "__init__.py")
 
 
-def test_a_wheel_asks_for_its_dependencies(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
+def test_a_wheel_asks_for_its_dependencies(built: Built) -> None:
+    with zipfile.ZipFile(built.wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         metadata = archive.read(name).decode()
     assert "Requires-Python: >=3.11" in metadata
@@ -103,22 +81,26 @@ def test_a_wheel_asks_for_its_dependencies(wheel: Path) -> None:
     assert "Requires-Dist: numpy" in metadata
 
 
-def test_a_stranger_builds_and_runs_against_the_installed_wheel(installed: Path, tmp_path: Path) -> None:
+def test_a_stranger_builds_and_runs_against_the_installed_wheel(built: Built, tmp_path: Path) -> None:
     home = tmp_path / "stranger"
     home.mkdir()
     for name in ("setup.py", "stranger.pyx"):
         shutil.copy(ROOT / "tests" / "third_party" / name, home)
-    output = succeed(sys.executable, "-P", "setup.py", "build_ext", "--inplace", cwd=home, path=installed)
+    output = succeed(sys.executable, "-P", "setup.py", "build_ext", "--inplace", cwd=home, path=built.installed)
     assert "warning:" not in output
     (module,) = home.glob("stranger*" + SUFFIX)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     shutil.move(module, elsewhere)
     code = f"import sys; sys.path.append({str(elsewhere)!r})\n" + USE_THE_STRANGER
-    assert python(code, cwd=tmp_path, path=installed) == str(installed / "pulsar_ml" / "__init__.py")
+    found = python(code, cwd=tmp_path, path=built.installed)
+    assert found == str(built.installed / "pulsar_ml" / "__init__.py")
 
 
-def test_an_in_place_build_works(tree: Path, tmp_path: Path) -> None:
+def test_an_in_place_build_works(built: Built, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    shutil.copytree(built.tree, tree)
+    succeed(sys.executable, "setup.py", "build_ext", "--inplace", cwd=tree)
     # One module is compiled here; the others show that nothing is built twice.
     gone = tree / "pulsar_ml" / "harness" / ("subject" + SUFFIX)
     for copy in tree.rglob("subject" + SUFFIX):
@@ -131,8 +113,10 @@ def test_an_in_place_build_works(tree: Path, tmp_path: Path) -> None:
     assert python("import pulsar_ml.harness.subject", cwd=tmp_path, path=tree) == ""
 
 
-def test_an_editable_install_works_from_another_directory(tree: Path, tmp_path: Path) -> None:
+def test_an_editable_install_works_from_another_directory(built: Built, tmp_path: Path) -> None:
     """The one build of the tests that compiles everything: an editable build starts from nothing."""
+    tree = tmp_path / "tree"
+    shutil.copytree(built.tree, tree)
     home = tmp_path / "environment"
     succeed(sys.executable, "-m", "venv", "--without-pip", home, cwd=tmp_path)
     interpreter = home / "bin" / "python"
