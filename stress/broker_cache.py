@@ -16,6 +16,7 @@ SUITE = Suite(
     summary="A broker's cache as a whole: puts, tailing and catch-up readers, dispatch, eviction.",
     mix={
         "put": 100,
+        "put_late": 4,
         "get": 20,
         "hold": 20,
         "release": 20,

@@ -14,7 +14,7 @@ SUITE = Suite(
     operations=8000,
     invariants={
         "I24": "An object in the pool is used by nobody, and a taken one only by its taker.",
-        "OP-1": "An object is handed to one taker at a time: objects taken are objects given plus objects held.",
+        "OP-1": "An object is handed to one taker at a time: objects taken are those given plus those held.",
         "OP-3": "The memory behind a handle stays mapped and is always that object's.",
     },
 )

@@ -7,7 +7,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.cache_world cimport (
-    FIRST_TICK, MOST_KEYS, MOST_RANGE, PLACES, CacheWorld, Held, WorldThread, world_counted,
+    FIRST_TICK, MOST_KEYS, MOST_LATE, MOST_RANGE, PLACES, CacheWorld, Held, WorldThread, world_counted,
     world_entry, world_equal, world_expected, world_give_back, world_hold,
     world_incarnation, world_key, world_position, world_release, world_tick, world_ticks, world_vacancy,
     world_verify, world_violate,
@@ -39,6 +39,7 @@ cdef enum:
 
 cdef enum:
     RANGE_PUT
+    RANGE_PUT_LATE
     RANGE_PUT_FOREIGN
     RANGE_GET
     RANGE_HOLD
@@ -60,13 +61,14 @@ cdef enum:
 
 # Operations ----------------------------------------------------------------------------------------
 
-# put(cache, key, expected reads): words are the incarnation and the bytes counted.
+# put(cache, key, expected reads): words are the incarnation and the bytes counted. A late put took its
+# timestamp so many ticks ago, as a producer does that was held up before it reached the queue.
 cdef inline void range_put(
-    CacheWorld* world, int32_t thread, int64_t cache, int64_t key, int64_t expected_reads,
+    CacheWorld* world, int32_t thread, int64_t cache, int64_t key, int64_t expected_reads, int64_t late,
     PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef WorldThread* me = &world.threads[thread]
-    cdef int64_t now = world_tick(world)
+    cdef int64_t now = world_tick(world) - world_ticks(late)
     cdef uint32_t entry = world_entry(world, thread, cache, key, expected_reads)
     cdef uint32_t length = world_counted(world, key)
     if not entry:
@@ -343,7 +345,9 @@ cdef inline bint range_common_apply(
     cdef int64_t third = call.arguments[2]
     cdef int64_t last = key + third if key + third < world.n_keys else world.n_keys - 1
     if call.code == RANGE_PUT:
-        range_put(world, thread, cache, key, third, result, violation)
+        range_put(world, thread, cache, key, third, 0, result, violation)
+    elif call.code == RANGE_PUT_LATE:
+        range_put(world, thread, cache, key, 0, third, result, violation)
     elif call.code == RANGE_PUT_FOREIGN:
         range_put_foreign(world, thread, cache, key, result, violation)
     elif call.code == RANGE_GET:
@@ -400,6 +404,7 @@ cdef inline void world_table(SubjectTable* table, int32_t removal) noexcept nogi
     table_setting(table, b"length_shift", 0, 26)
     table_setting(table, b"keep", 0, 1)
     world_operation(table, RANGE_PUT, b"put", 120, b"expected_reads", -1, 3)
+    world_operation(table, RANGE_PUT_LATE, b"put_late", 8, b"ticks", 1, MOST_LATE)
     world_operation(table, RANGE_PUT_FOREIGN, b"put_foreign", 4, NULL, 0, 0)
     world_operation(table, RANGE_GET, b"get", 80, NULL, 0, 0)
     world_operation(table, RANGE_HOLD, b"hold", 32, b"place", 0, PLACES - 1)

@@ -44,11 +44,12 @@ cdef enum:
     OBJECT_LIMIT = 1 << 22
 
 cdef enum:
-    # A tick of the virtual clock is 2**32, and it begins at 1000 ticks; no timestamp is smaller. The lower
-    # half of all timestamps is 0, which a free list takes for its end: a wrapper that is filled while it
+    # A tick of the virtual clock is 2**32. No timestamp is before the first one; the clock itself begins
+    # so much later that a late put fits in. The lower half of all timestamps is 0, which a free list takes for its end: a wrapper that is filled while it
     # is in its pool, where timestamps are links, loses others but sends nobody astray.
     TICK_BITS = 32
     FIRST_TICK = 1000
+    MOST_LATE = 40
 
 cdef enum:
     LEDGER = 5              # the first half of the keys; the second half ends at both largest numbers
@@ -366,7 +367,7 @@ cdef inline void* world_create(const int64_t* settings, int32_t threads) noexcep
     world.n_keys = settings[1]
     world.length_shift = <int32_t>settings[6]
     world.keep = settings[7] != 0
-    i64_store_relaxed(&world.clock, world_ticks(FIRST_TICK))
+    i64_store_relaxed(&world.clock, world_ticks(FIRST_TICK + MOST_LATE))
     world.threads = <WorldThread*>allocate_zeroed(threads, sizeof(WorldThread))
     if world.threads is NULL:
         release(world)

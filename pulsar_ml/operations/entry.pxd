@@ -8,7 +8,9 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
-from pulsar_ml.operations.hands cimport HANDS, Hands, hands_at, hands_full, hands_pass, hands_pick, hands_put
+from pulsar_ml.operations.hands cimport (
+    Hands, hands_at, hands_full, hands_operation, hands_pass, hands_pick, hands_put,
+)
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, mix, operation_argument, table_operation, table_setting, table_start,
     violate,
@@ -16,7 +18,8 @@ from pulsar_ml.operations.support cimport (
 from pulsar_ml.structures.entry cimport (
     Entry, EntryPool, Payload, entry_at, entry_copy, entry_has_expected_reads, entry_matches, entry_new,
     entry_on_deallocate, entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count,
-    entry_references, entry_release, entry_retain, payload_bytes, payload_new, payload_release, read_count_maybe_new,
+    entry_references, entry_release, entry_retain, payload_bytes, payload_new, payload_release,
+    read_count_maybe_new,
 )
 from pulsar_ml.structures.object_pool cimport pool_in_use
 from pulsar_ml.structures.position cimport Position, position
@@ -410,7 +413,9 @@ cdef inline void entry_check_held(
     entry_callbacks_right(run, violation)
 
 
-cdef inline void entry_give_all(EntryRun* run, const uint64_t* held, const int32_t* references) noexcept nogil:
+cdef inline void entry_give_all(
+    EntryRun* run, const uint64_t* held, const int32_t* references
+) noexcept nogil:
     cdef int i
     for i in range(EN_MAILBOXES):
         u64_store_relaxed(&run.mailboxes[i], 0)
@@ -463,35 +468,21 @@ cdef inline void entry_subject(SubjectTable* table) noexcept nogil:
     operation_argument(operation, b"bytes", 0, EN_MOST_BYTES)
     operation_argument(operation, b"expected", 0, 3)
     operation_argument(operation, b"counts", 0, 1)
-    operation = table_operation(table, EN_COPY, b"copy", 4, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
+    operation = hands_operation(table, EN_COPY, b"copy", 4)
     operation_argument(operation, b"counts", 0, 1)
-    operation = table_operation(table, EN_RETAIN, b"retain", 3, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
+    hands_operation(table, EN_RETAIN, b"retain", 3)
     operation = table_operation(table, EN_RETAIN_STALE, b"retain_stale", 4, 0)
     operation = table_operation(table, EN_PASS, b"pass_on", 6, 0)
     operation_argument(operation, b"mailbox", 0, EN_MAILBOXES - 1)
-    operation = table_operation(table, EN_READ, b"read", 2, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EN_EXPECTED, b"expected", 1, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EN_RELEASE, b"release", 8, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EN_RELEASE_ALL, b"release_all", 1, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EN_RELEASE_TOO_OFTEN, b"release_too_often", 1, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EN_RELEASE_AND_KEEP, b"release_and_keep", 0, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EN_WRITE, b"write", 0, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EN_MARK_READ_UNSEEN, b"mark_read_unseen", 0, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EN_CALLBACK_TWICE, b"callback_twice", 0, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EN_RETAIN_READ_COUNT, b"retain_read_count", 0, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EN_RELEASE_READ_COUNT, b"release_read_count", 0, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EN_LOSE, b"lose", 0, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
+    hands_operation(table, EN_READ, b"read", 2)
+    hands_operation(table, EN_EXPECTED, b"expected", 1)
+    hands_operation(table, EN_RELEASE, b"release", 8)
+    hands_operation(table, EN_RELEASE_ALL, b"release_all", 1)
+    hands_operation(table, EN_RELEASE_TOO_OFTEN, b"release_too_often", 1)
+    hands_operation(table, EN_RELEASE_AND_KEEP, b"release_and_keep", 0)
+    hands_operation(table, EN_WRITE, b"write", 0)
+    hands_operation(table, EN_MARK_READ_UNSEEN, b"mark_read_unseen", 0)
+    hands_operation(table, EN_CALLBACK_TWICE, b"callback_twice", 0)
+    hands_operation(table, EN_RETAIN_READ_COUNT, b"retain_read_count", 0)
+    hands_operation(table, EN_RELEASE_READ_COUNT, b"release_read_count", 0)
+    hands_operation(table, EN_LOSE, b"lose", 0)

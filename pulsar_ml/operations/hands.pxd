@@ -6,6 +6,8 @@
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
+from pulsar_ml.harness.subject cimport PmlOperation
+from pulsar_ml.operations.support cimport SubjectTable, operation_argument, table_operation
 from pulsar_ml.sync.atomics cimport pml_u64, u64_cas_weak_acq_rel, u64_load_relaxed
 
 
@@ -55,3 +57,12 @@ cdef inline uint64_t hands_pass(Hands* hands, pml_u64* mailbox) noexcept nogil:
     if seen:
         hands_put(hands, seen)
     return seen
+
+
+# The next operation of a table, for any thread, whose first argument says which word in the hands.
+cdef inline PmlOperation* hands_operation(
+    SubjectTable* table, int32_t code, const char* name, int32_t weight
+) noexcept nogil:
+    cdef PmlOperation* operation = table_operation(table, code, name, weight, 0)
+    operation_argument(operation, b"which", 0, HANDS - 1)
+    return operation

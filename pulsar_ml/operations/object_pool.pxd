@@ -181,7 +181,8 @@ cdef inline void pool_apply(
         elif handle == 0:
             result.status = OP_EXHAUSTED
         elif holder.held == OP_MOST_HANDLES:
-            violate(violation, b"OP-1", b"the pool handed out more than its %lld objects", run.limit - 1, 0, 0)
+            violate(violation, b"OP-1", b"the pool handed out more than its %lld objects", run.limit - 1,
+                    0, 0)
         else:
             pool_mark_taken(run, thread, handle, violation)
             holder.handles[holder.held] = handle

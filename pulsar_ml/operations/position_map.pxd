@@ -1,9 +1,10 @@
 # Two position maps that share their memory, as operations for the harness.
 #
 # Positions are few and far apart: three ledgers, three blocks, three pages, so that pages and
-# branches come and go. A setting makes fewer of them, for contention. Some slots of each page are contended by all threads; others belong to one
-# thread, which therefore knows what is there. A handle says which position and map it was made for,
-# as a wrapper's key does, and is never put twice: what the map answers can be judged by it alone.
+# branches come and go. A setting makes fewer of them, for contention. Some slots of each page are
+# contended by all threads; others belong to one thread, which therefore knows what is there. A
+# handle says which position and map it was made for, as a wrapper's key does, and is never put
+# twice: what the map answers can be judged by it alone.
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint64_t
 

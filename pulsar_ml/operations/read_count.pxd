@@ -7,7 +7,9 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
-from pulsar_ml.operations.hands cimport HANDS, Hands, hands_at, hands_full, hands_pass, hands_pick, hands_put
+from pulsar_ml.operations.hands cimport (
+    Hands, hands_at, hands_full, hands_operation, hands_pass, hands_pick, hands_put,
+)
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
 )
@@ -86,7 +88,7 @@ cdef inline void read_count_destroy(void* instance) noexcept nogil:
 cdef inline void read_count_look(ReadCountRun* run, uint64_t held, PmlViolation* violation) noexcept nogil:
     cdef uint32_t handle = <uint32_t>held
     if u32_load_relaxed(&run.expected[handle].incarnation) != held >> 32:
-        violate(violation, b"I70", b"count %lld is incarnation %lld, but its holder retained incarnation %lld",
+        violate(violation, b"I70", b"count %lld is incarnation %lld, but its holder retained %lld",
                 handle, u32_load_relaxed(&run.expected[handle].incarnation), held >> 32)
     elif refcount_value(&read_count_at(&run.pool, handle).references) < 1:
         violate(violation, b"I70", b"count %lld has %lld references although it is held", handle,
@@ -208,21 +210,13 @@ cdef inline void read_count_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"limit", 2, EX_MOST_HANDLES)
     operation = table_operation(table, EX_NEW, b"new", 3, 0)
     operation_argument(operation, b"expected", 0, 3)
-    operation = table_operation(table, EX_RETAIN, b"retain", 4, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
+    hands_operation(table, EX_RETAIN, b"retain", 4)
     operation = table_operation(table, EX_PASS, b"pass_on", 6, 0)
     operation_argument(operation, b"mailbox", 0, EX_MAILBOXES - 1)
-    operation = table_operation(table, EX_INCREMENT, b"increment", 3, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EX_MARK_READ, b"mark_read", 3, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EX_VALUE, b"value", 1, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EX_RELEASE, b"release", 6, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EX_RELEASE_AND_KEEP, b"release_and_keep", 0, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EX_MARK_READ_UNSEEN, b"mark_read_unseen", 0, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
-    operation = table_operation(table, EX_LOSE, b"lose", 0, 0)
-    operation_argument(operation, b"which", 0, HANDS - 1)
+    hands_operation(table, EX_INCREMENT, b"increment", 3)
+    hands_operation(table, EX_MARK_READ, b"mark_read", 3)
+    hands_operation(table, EX_VALUE, b"value", 1)
+    hands_operation(table, EX_RELEASE, b"release", 6)
+    hands_operation(table, EX_RELEASE_AND_KEEP, b"release_and_keep", 0)
+    hands_operation(table, EX_MARK_READ_UNSEEN, b"mark_read_unseen", 0)
+    hands_operation(table, EX_LOSE, b"lose", 0)

@@ -69,7 +69,10 @@ class Model:
     """The operations of the subject ``range_cache``; keys and caches are taken modulo their numbers."""
 
     operations: frozenset[str] = frozenset(
-        "put put_foreign get hold release dispatch read_range visit exists remove_range clear size sweep over_release".split()
+        (
+            "put put_late put_foreign get hold release dispatch read_range visit exists remove_range clear size "
+            "sweep over_release"
+        ).split()
     )
 
     def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
@@ -101,12 +104,18 @@ class Model:
         return Entry(incarnation, [expected_reads] if expected_reads > 0 else None)
 
     def put(self, words: Words, thread: int, cache: int, key: int, expected_reads: int) -> int:
+        return self.insert(words, thread, cache, key, expected_reads, 0)
+
+    def put_late(self, words: Words, thread: int, cache: int, key: int, ticks: int) -> int:
+        return self.insert(words, thread, cache, key, 0, ticks)
+
+    def insert(self, words: Words, thread: int, cache: int, key: int, expected_reads: int, late: int) -> int:
         owner = cache % len(self.caches)
         key %= self.n_keys
         entry = self.new_entry(thread, expected_reads)
         if key in self.caches[owner].wrappers:
             return EXISTS
-        wrapper = Wrapper(owner, key, entry, self.length(key), self.clock)
+        wrapper = Wrapper(owner, key, entry, self.length(key), self.clock - late)
         self.caches[owner].wrappers[key] = wrapper
         self.caches[owner].size += wrapper.size
         self.queue.append(wrapper)

@@ -86,7 +86,8 @@ def test_a_stranger_builds_and_runs_against_the_installed_wheel(built: Built, tm
     home.mkdir()
     for name in ("setup.py", "stranger.pyx"):
         shutil.copy(ROOT / "tests" / "third_party" / name, home)
-    output = succeed(sys.executable, "-P", "setup.py", "build_ext", "--inplace", cwd=home, path=built.installed)
+    build = (sys.executable, "-P", "setup.py", "build_ext", "--inplace")
+    output = succeed(*build, cwd=home, path=built.installed)
     assert "warning:" not in output
     (module,) = home.glob("stranger*" + SUFFIX)
     elsewhere = tmp_path / "elsewhere"

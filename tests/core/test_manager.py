@@ -231,6 +231,19 @@ def test_an_entry_goes_once_its_reads_happened(manager: EntryCacheManager, cache
     assert manager.evict_entries_before(4, now_ns=4) == Evicted(1, 1, 0, 0)
 
 
+def test_a_new_entry_does_not_inherit_the_mark_of_an_old_one(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
+    for _ in range(3):
+        cache.put((1, 0), b"x", timestamp_ns=0)
+        cache.get((1, 0)).release()
+        cache.clear()
+        assert manager.evict_entries_before(1, now_ns=1) == Evicted(0, 0, 0, 1)
+    # The wrapper is used again.
+    cache.put((1, 0), b"x", timestamp_ns=0)
+    assert manager.evict_entries_before(1, now_ns=1) == Evicted(1, 1, 0, 0)
+
+
 def test_both_settings_off_keep_nothing() -> None:
     with EntryCacheManager(max_requeue_count=0, extend_ttl_of_recently_accessed=False) as manager:
         cache = manager.range_cache("a")

@@ -107,7 +107,9 @@ def test_a_handle_that_is_gone_is_noticed_by_its_owner(
 @pytest.mark.parametrize(
     ("operation", "arguments"), [("find_own", (5, 0)), ("remove_own", (5, 0)), ("iterate_all", (0,))]
 )
-def test_a_handle_that_should_be_gone_is_noticed_by_its_owner(operation: str, arguments: tuple[int, ...]) -> None:
+def test_a_handle_that_should_be_gone_is_noticed_by_its_owner(
+    operation: str, arguments: tuple[int, ...]
+) -> None:
     instance = Pair("position_map", {"limit": 8, "spread": 5}).instance
     instance.call("put_own_unrecorded", 5, 0)
     with pytest.raises(InvariantViolation, match="I8"):

@@ -22,7 +22,7 @@ def test_a_suite_names_the_invariants_that_its_operations_report(structure: str)
 def test_a_page_explains_the_invariants_of_its_suite(structure: str) -> None:
     page = (ROOT / "docs" / "structures" / f"{structure}.md").read_text()
     for invariant in importlib.import_module(f"stress.{structure}").SUITE.invariants:
-        assert re.search(rf"\b{invariant}\b", page), f"docs/structures/{structure}.md does not mention {invariant}"
+        assert re.search(rf"\b{invariant}\b", page), f"the page of {structure} does not mention {invariant}"
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
