@@ -17,8 +17,16 @@ from rich.table import Table
 from benchmarks.measure import Figure, figure
 
 STRUCTURES = (
-    "refcount", "stamped_lock", "object_pool", "mpsc_queue", "read_count", "entry", "entry_wrapper",
-    "position_map", "range_cache", "removal_queue",
+    "refcount",
+    "stamped_lock",
+    "object_pool",
+    "mpsc_queue",
+    "read_count",
+    "entry",
+    "entry_wrapper",
+    "position_map",
+    "range_cache",
+    "removal_queue",
 )
 
 
@@ -30,8 +38,10 @@ def machine() -> str:
             model = line.partition(":")[2].strip()
             break
     load = psutil.getloadavg()[0]
-    return (f"{model}, {psutil.cpu_count()} cores, {psutil.virtual_memory().total >> 30} GiB, "
-            f"{platform.system()} {platform.release()}, Python {platform.python_version()}, load {load:.1f}")
+    return (
+        f"{model}, {psutil.cpu_count()} cores, {psutil.virtual_memory().total >> 30} GiB, "
+        f"{platform.system()} {platform.release()}, Python {platform.python_version()}, load {load:.1f}"
+    )
 
 
 def table(figures: Sequence[Figure]) -> Table:
@@ -40,9 +50,18 @@ def table(figures: Sequence[Figure]) -> Table:
         made.add_column(column, justify="left" if column in {"benchmark", "unit", ""} else "right")
     for row in figures:
         benchmark = row.benchmark
-        bound = "" if benchmark.target is None else ("≥ " if benchmark.at_least else "≤ ") + f"{benchmark.target:g}"
+        bound = (
+            ""
+            if benchmark.target is None
+            else ("≥ " if benchmark.at_least else "≤ ") + f"{benchmark.target:g}"
+        )
         made.add_row(
-            benchmark.name, benchmark.unit, f"{row.median:.1f}", f"{row.low:.1f}", f"{row.high:.1f}", bound,
+            benchmark.name,
+            benchmark.unit,
+            f"{row.median:.1f}",
+            f"{row.low:.1f}",
+            f"{row.high:.1f}",
+            bound,
             {None: "", True: "met", False: "missed"}[row.met],
         )
     return made
@@ -50,7 +69,9 @@ def table(figures: Sequence[Figure]) -> Table:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("structures", nargs=-1, type=click.Choice(STRUCTURES))
-@click.option("--repeats", default=5, show_default=True, type=click.IntRange(1), help="Runs of each benchmark.")
+@click.option(
+    "--repeats", default=5, show_default=True, type=click.IntRange(1), help="Runs of each benchmark."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def main(structures: tuple[str, ...], repeats: int, as_json: bool) -> None:
     """Measure speed and memory of STRUCTURES (default: all).
@@ -74,8 +95,15 @@ def main(structures: tuple[str, ...], repeats: int, as_json: bool) -> None:
     ]
     if as_json:
         rows = [
-            {"name": row.benchmark.name, "unit": row.benchmark.unit, "median": row.median, "lowest": row.low,
-             "highest": row.high, "target": row.benchmark.target, "met": row.met}
+            {
+                "name": row.benchmark.name,
+                "unit": row.benchmark.unit,
+                "median": row.median,
+                "lowest": row.low,
+                "highest": row.high,
+                "target": row.benchmark.target,
+                "met": row.met,
+            }
             for row in figures
         ]
         click.echo(json.dumps({"machine": machine(), "repeats": repeats, "figures": rows}, indent=2))

@@ -4,6 +4,4 @@ from __future__ import annotations
 
 from benchmarks.measure import Benchmark, per_operation
 
-BENCHMARKS = (
-    Benchmark("entry_wrapper: read", per_operation("entry_wrapper", 1_000_000)),
-)
+BENCHMARKS = (Benchmark("entry_wrapper: read", per_operation("entry_wrapper", 1_000_000)),)

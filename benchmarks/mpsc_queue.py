@@ -4,6 +4,4 @@ from __future__ import annotations
 
 from benchmarks.measure import Benchmark, per_operation
 
-BENCHMARKS = (
-    Benchmark("mpsc_queue: offer and poll", per_operation("mpsc_queue", 1_000_000)),
-)
+BENCHMARKS = (Benchmark("mpsc_queue: offer and poll", per_operation("mpsc_queue", 1_000_000)),)

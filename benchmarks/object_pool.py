@@ -4,6 +4,4 @@ from __future__ import annotations
 
 from benchmarks.measure import Benchmark, per_operation
 
-BENCHMARKS = (
-    Benchmark("object_pool: take and give", per_operation("object_pool", 1_000_000)),
-)
+BENCHMARKS = (Benchmark("object_pool: take and give", per_operation("object_pool", 1_000_000)),)

@@ -16,6 +16,9 @@ def run(operation: str) -> float:
 BENCHMARKS = tuple(
     Benchmark(f"position_map: {label}", lambda operation=operation: run(operation))
     for label, operation in (
-        ("put", "put"), ("find", "find"), ("walk, an entry", "walk"), ("remove", "remove"),
+        ("put", "put"),
+        ("find", "find"),
+        ("walk, an entry", "walk"),
+        ("remove", "remove"),
     )
 )

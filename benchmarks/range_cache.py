@@ -8,9 +8,9 @@ import psutil
 
 from benchmarks.measure import Benchmark, in_threads, loops
 
-COUNT = 100_000          # entries in the cache
-TAIL = 1_000             # the newest entries, which tailing readers ask for
-PAYLOAD = 100            # bytes of an entry
+COUNT = 100_000  # entries in the cache
+TAIL = 1_000  # the newest entries, which tailing readers ask for
+PAYLOAD = 100  # bytes of an entry
 READS = 1_000_000
 
 
@@ -69,8 +69,14 @@ def put_and_evict() -> float:
 def native_bytes() -> float:
     """Native bytes of a cached entry beyond its payload: header, wrapper, share of page and branch, queue slot."""
     sizes = loops().sizes()
-    return (sizes["entry"] + sizes["wrapper"] + sizes["payload header"] + sizes["queue slot"]
-            + sizes["page"] / 64 + sizes["branch"] / 4096)
+    return (
+        sizes["entry"]
+        + sizes["wrapper"]
+        + sizes["payload header"]
+        + sizes["queue slot"]
+        + sizes["page"] / 64
+        + sizes["branch"] / 4096
+    )
 
 
 def resident_bytes() -> float:
@@ -90,22 +96,42 @@ BENCHMARKS = (
     Benchmark("range_cache: hit and release, tail of 1,000", lambda: hit(TAIL, False), target=60),
     Benchmark("range_cache: hit and release, random in 1,000", lambda: hit(TAIL, True), target=60),
     Benchmark("range_cache: hit and release, random in 100,000", lambda: hit(COUNT, True)),
-    Benchmark("range_cache: hit, dispatch copy, both released", lambda: filled(TAIL).dispatch(READS, TAIL) / READS),
+    Benchmark(
+        "range_cache: hit, dispatch copy, both released", lambda: filled(TAIL).dispatch(READS, TAIL) / READS
+    ),
     Benchmark("range_cache: miss", lambda: filled().miss(READS) / READS),
     Benchmark("range_cache: put, cold memory", lambda: loops().World().put(COUNT, PAYLOAD) / COUNT),
     Benchmark("range_cache: put with later eviction", put_and_evict, target=250),
     Benchmark("range_cache: put of a duplicate", duplicate),
-    Benchmark("range_cache: range read of 100, an entry", lambda: filled().get_range(COUNT, 100) / COUNT, target=25),
+    Benchmark(
+        "range_cache: range read of 100, an entry", lambda: filled().get_range(COUNT, 100) / COUNT, target=25
+    ),
     Benchmark("range_cache: remove range, an entry", lambda: filled().remove_range() / COUNT),
     Benchmark("range_cache: 1 reader", lambda: readers(1), unit="reads/us"),
     Benchmark("range_cache: 2 readers", lambda: readers(2), unit="reads/us"),
     Benchmark("range_cache: 4 readers", lambda: readers(4), unit="reads/us"),
     Benchmark("range_cache: two readers over one", scaling, unit="x", target=1.8, at_least=True),
     Benchmark("range_cache: two over one, random in 100,000", lambda: scaling(shuffled=True), unit="x"),
-    Benchmark("range_cache: two over one, same 1,000 entries", lambda: scaling(span=TAIL, shuffled=True), unit="x"),
-    Benchmark("range_cache: 1 reader beside an evictor", lambda: readers(1, span=TAIL, evictor=True), unit="reads/us"),
-    Benchmark("range_cache: 2 readers beside an evictor", lambda: readers(2, span=TAIL, evictor=True), unit="reads/us"),
-    Benchmark("range_cache: 4 readers beside an evictor", lambda: readers(4, span=TAIL, evictor=True), unit="reads/us"),
+    Benchmark(
+        "range_cache: two over one, same 1,000 entries", lambda: scaling(span=TAIL, shuffled=True), unit="x"
+    ),
+    Benchmark(
+        "range_cache: 1 reader beside an evictor",
+        lambda: readers(1, span=TAIL, evictor=True),
+        unit="reads/us",
+    ),
+    Benchmark(
+        "range_cache: 2 readers beside an evictor",
+        lambda: readers(2, span=TAIL, evictor=True),
+        unit="reads/us",
+    ),
+    Benchmark(
+        "range_cache: 4 readers beside an evictor",
+        lambda: readers(4, span=TAIL, evictor=True),
+        unit="reads/us",
+    ),
     Benchmark("range_cache: native bytes beyond the payload", native_bytes, unit="bytes", target=100),
-    Benchmark("range_cache: resident bytes beyond payload and allocator", resident_bytes, unit="bytes", target=100),
+    Benchmark(
+        "range_cache: resident bytes beyond payload and allocator", resident_bytes, unit="bytes", target=100
+    ),
 )

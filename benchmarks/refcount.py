@@ -4,6 +4,4 @@ from __future__ import annotations
 
 from benchmarks.measure import Benchmark, per_operation
 
-BENCHMARKS = (
-    Benchmark("refcount: retain and release", per_operation("refcount", 1_000_000)),
-)
+BENCHMARKS = (Benchmark("refcount: retain and release", per_operation("refcount", 1_000_000)),)

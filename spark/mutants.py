@@ -71,7 +71,9 @@ class Comparison:
     def sweep(self, name: str, suites: Sequence[str], seeds: int, options: TrialOptions) -> Outcome:
         """Raises KeyboardInterrupt when the sweep was stopped before its end."""
         build_id = probe.check([SUITES[suite] for suite in suites], options)
-        plan = Plan(tuple(suites), 0, seeds, pieces_of_size(seeds, max(1, seeds // (4 * self.runner.slots))), options)
+        plan = Plan(
+            tuple(suites), 0, seeds, pieces_of_size(seeds, max(1, seeds // (4 * self.runner.slots))), options
+        )
         job = Job(f"{self.directory.name}-{name}", build_id, options)
         store = RunStore(self.directory / name)
         outcome = run_campaign(
@@ -83,11 +85,18 @@ class Comparison:
 
     def mutant(self, mutant: Mutant, module: Path, seeds: int) -> Row:
         options = TrialOptions(module=str(module), mutant=mutant.id)
-        return row(mutant.id, mutant.title, (mutant.suite,), seeds,
-                   self.sweep(mutant.id, (mutant.suite,), seeds, options))
+        return row(
+            mutant.id,
+            mutant.title,
+            (mutant.suite,),
+            seeds,
+            self.sweep(mutant.id, (mutant.suite,), seeds, options),
+        )
 
     def true_core(self, suites: tuple[str, ...], seeds: int) -> Row:
-        return row(None, "the true core", suites, seeds, self.sweep("true-core", suites, seeds, TrialOptions()))
+        return row(
+            None, "the true core", suites, seeds, self.sweep("true-core", suites, seeds, TrialOptions())
+        )
 
 
 def row(mutant: str | None, title: str, suites: tuple[str, ...], seeds: int, outcome: Outcome) -> Row:
@@ -106,13 +115,31 @@ def row(mutant: str | None, title: str, suites: tuple[str, ...], seeds: int, out
 
 def table(rows: Sequence[Row]) -> Table:
     made = Table(title="sweeps over mutants and over the true core")
-    for column in ("mutant", "mistake", "suite", "seeds", "found", "crashed", "first seed", "reported as", ""):
-        made.add_column(column, justify="right" if column in {"seeds", "found", "crashed", "first seed"} else "left")
+    for column in (
+        "mutant",
+        "mistake",
+        "suite",
+        "seeds",
+        "found",
+        "crashed",
+        "first seed",
+        "reported as",
+        "",
+    ):
+        made.add_column(
+            column, justify="right" if column in {"seeds", "found", "crashed", "first seed"} else "left"
+        )
     for line in rows:
         made.add_row(
-            line.mutant or "-", line.title, ", ".join(line.suites), f"{line.seeds:,}", str(line.found),
-            str(line.crashed), "-" if line.first_seed is None else str(line.first_seed),
-            ", ".join(line.invariants) or "-", "as expected" if line.as_expected else "WRONG",
+            line.mutant or "-",
+            line.title,
+            ", ".join(line.suites),
+            f"{line.seeds:,}",
+            str(line.found),
+            str(line.crashed),
+            "-" if line.first_seed is None else str(line.first_seed),
+            ", ".join(line.invariants) or "-",
+            "as expected" if line.as_expected else "WRONG",
         )
     return made
 
@@ -134,7 +161,12 @@ def chosen(ids: Sequence[str]) -> list[Mutant]:
 @click.option("--out", type=click.Path(path_type=Path), help="Results directory. Default: runs/mutants-ID.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
-    ids: tuple[str, ...], seeds: int, kind: str, master: str | None, workers: int | None, out: Path | None,
+    ids: tuple[str, ...],
+    seeds: int,
+    kind: str,
+    master: str | None,
+    workers: int | None,
+    out: Path | None,
     as_json: bool,
 ) -> None:
     """Show that sweeps report known bugs (default: all but the rare) and nothing on the true core.

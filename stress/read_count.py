@@ -8,7 +8,9 @@ SUITE = Suite(
     name="read_count",
     subject="read_count",
     summary="Counts of expected reads, shared and passed on between threads.",
-    settings={"chunk_bits": (0, 2), "limit": (4, 48)},
+    # Few counts and many changes of each, so that two threads often change the same one.
+    mix={"new": 2, "retain": 6, "pass_on": 6, "increment": 30, "mark_read": 30, "value": 4, "release": 3},
+    settings={"chunk_bits": (0, 2), "limit": (2, 12)},
     threads=4,
     operations=8000,
     invariants={

@@ -30,8 +30,21 @@ MENDED = """\
 
 
 def stress(module: Path, records: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "stress", "--suites", "permits_suites", "run", "permits", "--module", str(module),
-               "--programs", "20", "--records", str(records)]
+    command = [
+        sys.executable,
+        "-m",
+        "stress",
+        "--suites",
+        "permits_suites",
+        "run",
+        "permits",
+        "--module",
+        str(module),
+        "--programs",
+        "20",
+        "--records",
+        str(records),
+    ]
     assert " ".join(command[1:7]) + " --module PATH --programs 20" in PAGE
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(EXAMPLES), str(ROOT)))}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

@@ -30,8 +30,13 @@ def build(sanitizer: str) -> Path:
     log = base / "build.log"
     command = [sys.executable, "setup.py", "-q", "build", "--build-base", str(base)]
     with log.open("w") as output:
-        done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PULSAR_ML_SANITIZE": sanitizer},
-                              stdout=output, stderr=subprocess.STDOUT)
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "PULSAR_ML_SANITIZE": sanitizer},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
     if done.returncode:
         sys.stderr.write(log.read_text())
         raise SystemExit(f"the {sanitizer} build failed; its output is above and in {log}")
@@ -44,10 +49,14 @@ def runtime(sanitizer: str) -> str:
     if shutil.which(compiler) is None:
         compiler = "cc"
     name = RUNTIME[sanitizer]
-    path = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+    path = subprocess.run(
+        [compiler, f"-print-file-name={name}"], capture_output=True, text=True
+    ).stdout.strip()
     if not Path(path).is_absolute():
-        raise SystemExit(f"{compiler} has no {name}: install the sanitizer runtimes of your compiler "
-                         "(Debian/Ubuntu: they come with gcc; Fedora: dnf install libtsan libasan libubsan)")
+        raise SystemExit(
+            f"{compiler} has no {name}: install the sanitizer runtimes of your compiler "
+            "(Debian/Ubuntu: they come with gcc; Fedora: dnf install libtsan libasan libubsan)"
+        )
     return str(Path(path).resolve())
 
 
@@ -58,8 +67,12 @@ def main() -> None:
     library = build(sanitizer)
     # The sanitized package stands before the checkout, where the stress application is; -P keeps Python from
     # putting the working directory first.
-    environment = {**os.environ, **OPTIONS[sanitizer], "LD_PRELOAD": runtime(sanitizer),
-                   "PYTHONPATH": os.pathsep.join((str(library), str(ROOT)))}
+    environment = {
+        **os.environ,
+        **OPTIONS[sanitizer],
+        "LD_PRELOAD": runtime(sanitizer),
+        "PYTHONPATH": os.pathsep.join((str(library), str(ROOT))),
+    }
     # Address space layout randomisation can collide with the thread sanitizer's shadow memory.
     prefix = ["setarch", "-R"] if sanitizer == "thread" and shutil.which("setarch") else []
     command = [*prefix, sys.executable, "-P", "-m", "stress", *arguments]

@@ -119,7 +119,8 @@ cdef class Instance:
             values[i] = value
         if given:
             known = ", ".join(setting.name for setting in subject.settings) or "none"
-            raise ValueError(f"subject {subject.name!r} has no setting {next(iter(given))!r}; it has: {known}")
+            raise ValueError(f"subject {subject.name!r} has no setting {next(iter(given))!r}; "
+                             f"it has: {known}")
         self.subject = subject
         self.threads = threads
         with nogil:
@@ -155,7 +156,10 @@ cdef class Instance:
         memset(&result, 0, sizeof(result))
         memset(&violation, 0, sizeof(violation))
         call.code = operation.code
-        for i, value in enumerate(arguments):
+        for i, (argument, value) in enumerate(zip(operation.arguments, arguments, strict=True)):
+            if not argument.low <= value <= argument.high:
+                raise ValueError(f"{argument.name}={value} of {name} is outside "
+                                 f"{argument.low}..{argument.high}")
             call.arguments[i] = value
         with nogil:
             self.subject.table.apply(self.native, thread, &call, &result, &violation)

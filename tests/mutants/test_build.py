@@ -39,11 +39,26 @@ def test_an_anchor_becomes_a_choice_at_its_own_depth() -> None:
 
 def test_mutants_may_share_an_anchor() -> None:
     text = mutated(SOURCE, [(0, mutant("return 3 * n", "return 0")), (1, mutant("return 3 * n", "return 1"))])
-    assert "    if pml_mutant == 0:\n        return 0\n    elif pml_mutant == 1:\n        return 1\n    else:\n        return 3 * n\n" in text
+    assert (
+        "    if pml_mutant == 0:\n        return 0\n    elif pml_mutant == 1:\n        return 1\n    else:\n        return 3 * n\n"
+        in text
+    )
 
 
 def test_a_helper_stands_before_the_changed_function() -> None:
-    text = mutated(SOURCE, [(0, mutant("return 3 * n", "return zero()", helper="cdef inline int64_t zero() noexcept nogil:\n    return 0"))])
+    text = mutated(
+        SOURCE,
+        [
+            (
+                0,
+                mutant(
+                    "return 3 * n",
+                    "return zero()",
+                    helper="cdef inline int64_t zero() noexcept nogil:\n    return 0",
+                ),
+            )
+        ],
+    )
     assert text.index("zero() noexcept") < text.index("thrice(")
     assert text.index("twice(") < text.index("zero() noexcept")
 
