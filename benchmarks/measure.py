@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from pulsar_ml.harness.build import build_extension, load_extension
+from pulsar_ml.operations._native import BUILD_ID
 
 HERE = Path(__file__).resolve().parent
 
@@ -19,8 +20,8 @@ HERE = Path(__file__).resolve().parent
 class Benchmark:
     """One row of the table.
 
-    ``run`` prepares what it needs, measures once and returns the figure in ``unit``. ``target`` is an upper bound,
-    or a lower one when ``at_least``.
+    ``run`` prepares what it needs, measures once and returns the figure in ``unit``. ``target`` is an
+    upper bound, or a lower one when ``at_least``.
     """
 
     name: str
@@ -50,8 +51,9 @@ class Figure:
 
 @cache
 def loops() -> ModuleType:
-    """The native loops, compiled on first use into ``build/benchmarks``."""
-    return load_extension(build_extension(HERE / "loops.pyx", into=HERE.parent / "build" / "benchmarks"))
+    """The native loops of this build of the core, compiled on first use below ``build/benchmarks``."""
+    into = HERE.parent / "build" / "benchmarks" / BUILD_ID
+    return load_extension(build_extension(HERE / "loops.pyx", into=into))
 
 
 def figure(benchmark: Benchmark, repeats: int) -> Figure:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import psutil
 
@@ -67,7 +68,7 @@ def put_and_evict() -> float:
 
 
 def native_bytes() -> float:
-    """Native bytes of a cached entry beyond its payload: header, wrapper, share of page and branch, queue slot."""
+    """Native bytes of an entry beyond its payload: header, wrapper, its share of map and queue."""
     sizes = loops().sizes()
     return (
         sizes["entry"]
@@ -80,16 +81,23 @@ def native_bytes() -> float:
 
 
 def resident_bytes() -> float:
-    """Growth of the resident memory an entry, less the payload as the allocator rounds it."""
-    count = 500_000
-    process = psutil.Process(os.getpid())
+    """Growth of the resident memory an entry, less the payload as the allocator rounds it.
+
+    In a process of its own: what earlier measurements freed would be used again otherwise.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(grown_bytes, 500_000).result()
+
+
+def grown_bytes(count: int) -> float:
     world = loops().World()
+    process = psutil.Process()
     before = process.memory_info().rss
     world.put(count, PAYLOAD)
     grown = process.memory_info().rss - before
+    header = loops().sizes()["payload header"]
     # glibc: 8 bytes of its own for each block, sizes in steps of 16.
-    block = (PAYLOAD + loops().sizes()["payload header"] + 8 + 15) // 16 * 16
-    return grown / count - block + loops().sizes()["payload header"]
+    return grown / count - (PAYLOAD + header + 8 + 15) // 16 * 16 + header
 
 
 BENCHMARKS = (

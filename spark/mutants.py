@@ -1,7 +1,7 @@
 """Known bugs against the true core: ``python -m spark.mutants``.
 
-Sweeps every mutant of the catalogue on the suite that must report it, and the true core on the same suites with ten
-times as many seeds, which must stay silent.
+Sweeps every mutant of the catalogue on the suite that must report it, and the true core on the same
+suites with ten times as many seeds, which must stay silent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Runs ``python -m stress`` on a build with a sanitizer: ``sanitized.py thread run range_cache ...``.
+"""Runs ``python -m stress`` on a sanitizer build: ``sanitized.py thread run range_cache ...``.
 
-Each sanitizer has its own build tree under build/; its runtime is loaded before Python's own memory is set up.
+Each sanitizer has its own build tree under build/; its runtime is loaded before Python's own memory.
 """
 
 from __future__ import annotations

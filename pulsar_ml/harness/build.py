@@ -65,7 +65,10 @@ def build_extension(
         "flags": ["-O3", "-fno-strict-aliasing", *flags],
         "language": language,
     }
-    script = "import json, sys; from pulsar_ml.harness.build import compile_here; compile_here(**json.load(sys.stdin))"
+    script = (
+        "import json, sys; from pulsar_ml.harness.build import compile_here; "
+        "compile_here(**json.load(sys.stdin))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script],
         input=json.dumps(work),

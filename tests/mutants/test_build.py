@@ -1,4 +1,4 @@
-"""The mutant build: one switch a mutant, anchors that occur exactly once, and the unchanged code unchanged."""
+"""The mutant build: one switch a mutant, anchors that occur exactly once, the rest unchanged."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def test_an_anchor_becomes_a_choice_at_its_own_depth() -> None:
 def test_mutants_may_share_an_anchor() -> None:
     text = mutated(SOURCE, [(0, mutant("return 3 * n", "return 0")), (1, mutant("return 3 * n", "return 1"))])
     assert (
-        "    if pml_mutant == 0:\n        return 0\n    elif pml_mutant == 1:\n        return 1\n    else:\n        return 3 * n\n"
+        "    if pml_mutant == 0:\n        return 0\n    elif pml_mutant == 1:\n        return 1\n"
+        "    else:\n        return 3 * n\n"
         in text
     )
 
