@@ -63,14 +63,15 @@ cdef inline void world_check_linked(CacheWorld* world, int32_t cache, PmlViolati
             break
         key = world_key(world, found)
         if key <= previous:
-            world_violate(world, violation, b"I31", b"the map holds key %lld after key %lld", key, previous, 0)
+            world_violate(world, violation, b"I31", b"the map has key %lld after key %lld", key, previous, 0)
             return
         previous = key
         wrapper = wrapper_at(&world.memory.wrappers, handle)
         if u64_load_relaxed(&wrapper.lock) & (STAMPED_WRITER | STAMPED_READERS):
             world_violate(world, violation, b"I102", b"the wrapper of key %lld is still locked", key, 0, 0)
             return
-        if not wrapper_holds(wrapper, found, world.caches[cache].number) or not u32_load_relaxed(&wrapper.value):
+        if (not wrapper_holds(wrapper, found, world.caches[cache].number)
+                or not u32_load_relaxed(&wrapper.value)):
             world_violate(world, violation, b"I27", b"the wrapper linked under key %lld of cache %lld does "
                           b"not hold it", key, cache, 0)
             return
@@ -181,8 +182,8 @@ cdef inline void world_empty(CacheWorld* world, PmlViolation* violation) noexcep
     world_equal(world, violation, b"I43", b"entries that a pass removed from cleared caches",
                 run.removed.entries, 0)
     world_equal(world, violation, b"I60", b"empty wrappers dropped from the queue", run.missing, queued)
-    world_equal(world, violation, b"I23", b"wrappers left in the queue", <int64_t>mpsc_size(&world.queue.queue),
-                0)
+    world_equal(world, violation, b"I23", b"wrappers left in the queue",
+                <int64_t>mpsc_size(&world.queue.queue), 0)
     for thread in range(world.n_threads):
         for i in range(KEPT):
             payload = world.threads[thread].kept[i]
@@ -205,12 +206,14 @@ cdef inline void world_check_empty(CacheWorld* world, PmlViolation* violation) n
     world_equal(world, violation, b"I20", b"deallocations", i64_load_relaxed(&world.deallocated), made)
     world_equal(world, violation, b"I20", b"the sum of incarnations deallocated",
                 i64_load_relaxed(&world.deallocated_sum), made_sum)
-    world_equal(world, violation, b"I20", b"callbacks in use", world_in_use(&world.memory.entries.callbacks), 0)
+    world_equal(world, violation, b"I20", b"callbacks in use",
+                world_in_use(&world.memory.entries.callbacks), 0)
     world_equal(world, violation, b"I70", b"expected-read counts in use",
                 world_in_use(&world.memory.entries.read_counts), 0)
     world_equal(world, violation, b"I39", b"pages in use", world_in_use(&world.memory.map.pages), 0)
     world_equal(world, violation, b"I39", b"branches in use", world_in_use(&world.memory.map.branches), 0)
-    world_equal(world, violation, b"I24", b"caches in use", world_in_use(&world.memory.caches), world.n_caches)
+    world_equal(world, violation, b"I24", b"caches in use", world_in_use(&world.memory.caches),
+                world.n_caches)
 
 
 # The caches are emptied as a check does it; what that finds is not reported any more.

@@ -22,7 +22,7 @@ from pulsar_ml.structures.range_cache cimport (
 )
 from pulsar_ml.structures.read_count cimport read_count_release, read_count_value
 from pulsar_ml.structures.refcount cimport (
-    RELEASED_LAST, RELEASED_TOO_OFTEN, ReleaseResult, refcount_retain, refcount_value,
+    RELEASED_LAST, RELEASED_TOO_OFTEN, ReleaseResult, refcount_retain,
 )
 from pulsar_ml.structures.removal_queue cimport (
     RemovalQueue, removal_queue_destroy, removal_queue_init, removal_queue_synchronize,
@@ -45,8 +45,9 @@ cdef enum:
 
 cdef enum:
     # A tick of the virtual clock is 2**32. No timestamp is before the first one; the clock itself begins
-    # so much later that a late put fits in. The lower half of all timestamps is 0, which a free list takes for its end: a wrapper that is filled while it
-    # is in its pool, where timestamps are links, loses others but sends nobody astray.
+    # so much later that a late put fits in. The lower half of all timestamps is 0, which a free list
+    # takes for its end: a wrapper that is filled while it is in its pool, where timestamps are links,
+    # loses others but sends nobody astray.
     TICK_BITS = 32
     FIRST_TICK = 1000
     MOST_LATE = 40

@@ -1,44 +1,34 @@
-# Raw wrappers for the harness: a few slots that play the map, a queue that plays the removal queue, and
-# threads that fill, read, clear and recycle wrappers by the rules of their users.
+# Raw wrappers as a subject: threads fill, read, clear and recycle wrappers by the rules of their users.
 #
-# A value tells key, owner and incarnation, so a read that mixes two write sections shows. Wrappers that
-# were never queued are filled, emptied and given back at once, again and again, which makes stale
-# readers meet many incarnations.
+# Wrappers that were never queued are filled, emptied and given back at once, again and again, which makes
+# stale readers meet many incarnations.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.operations.cache_world cimport world_in_use
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
 )
+from pulsar_ml.operations.wrapper_world cimport (
+    EW_FILLS, EW_KEYS, EW_OWNERS, EW_STALE, StaleHandle, WrapperThread, WrapperWorld, ew_create,
+    ew_destroy, ew_expect_empty, ew_expect_value, ew_owner, ew_position, ew_recycle, ew_size, ew_take,
+    ew_value, ew_watch_lock,
+)
 from pulsar_ml.structures.entry_wrapper cimport (
-    NO_LEDGER, EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
-    wrapper_key, wrapper_mark_requeued, wrapper_pool_init, wrapper_read, wrapper_recycle,
+    EntryWrapper, NO_LEDGER, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
+    wrapper_key, wrapper_mark_requeued, wrapper_read,
 )
-from pulsar_ml.structures.mpsc_queue cimport (
-    MpscQueue, mpsc_destroy, mpsc_init, mpsc_offer, mpsc_peek, mpsc_poll, mpsc_size,
-)
-from pulsar_ml.structures.object_pool cimport Pool, pool_destroy, pool_link, pool_take
-from pulsar_ml.structures.position cimport Position, position
+from pulsar_ml.structures.mpsc_queue cimport mpsc_offer, mpsc_peek, mpsc_poll, mpsc_size
+from pulsar_ml.structures.position cimport Position
 from pulsar_ml.structures.stamped_lock cimport (
     STAMPED_READERS, STAMPED_WRITER, stamped_lock_write, stamped_unlock_write,
 )
-from pulsar_ml.structures.status cimport PML_NO_MEMORY, PML_OK
+from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
-    i64_load_relaxed, pml_u32, u32_cas_strong_acq_rel, u32_fetch_add_relaxed, u32_fetch_sub_relaxed,
-    u32_load_acquire, u32_load_relaxed, u32_store_release, u64_load_relaxed, u8_load_relaxed,
+    i64_load_relaxed, u32_cas_strong_acq_rel, u32_load_acquire, u32_load_relaxed, u32_store_release,
+    u64_load_relaxed, u8_load_relaxed,
 )
-from pulsar_ml.sync.memory cimport allocate_zeroed, release
-
-
-cdef enum:
-    EW_KEYS = 16
-    EW_OWNERS = 3
-    EW_LEDGER = 7
-    EW_STALE = 8            # handles that a thread remembers
-    EW_WATCHED = 1024       # handles whose users are counted
-    EW_LIMIT = 1 << 20
-    EW_FILLS = 32           # fills of one write section of churn
 
 
 # Statuses: what the operation found.
@@ -61,102 +51,6 @@ cdef enum:
     EW_RESET_LOCK
     EW_RECYCLE_TWICE
     EW_LOSE
-
-
-cdef struct StaleHandle:
-    uint32_t handle
-    int32_t key
-
-
-cdef struct WrapperThread:
-    StaleHandle[8] stale
-    int64_t n_stale
-    int64_t incarnations
-    int64_t filled          # queued incarnations, and their bytes
-    int64_t filled_bytes
-    int64_t cleared
-    int64_t cleared_bytes
-    int64_t dropped
-    uint64_t[1024] sections # the latest write section seen of each watched handle
-    char[128] apart
-
-
-cdef struct WrapperWorld:
-    Pool pool
-    MpscQueue queue
-    WrapperThread* threads
-    int32_t n_threads
-    int64_t n_keys
-    pml_u32 churned         # the wrapper of the latest churn, for stale readers
-    pml_u32[16] slots       # by key
-    pml_u32[1024] users     # takers less givers of a watched handle
-
-
-cdef inline Position ew_position(int64_t key) noexcept nogil:
-    return position(EW_LEDGER, key)
-
-
-cdef inline uint32_t ew_owner(int64_t key) noexcept nogil:
-    return <uint32_t>(1 + key % EW_OWNERS)
-
-
-# A value that tells its key and thereby its owner; never 0.
-cdef inline uint32_t ew_value(int64_t key, int64_t incarnation) noexcept nogil:
-    return <uint32_t>(((incarnation & 0x7FFFFFF) << 4 | key) + 1)
-
-
-cdef inline int64_t ew_value_key(uint32_t value) noexcept nogil:
-    return (value - 1) & 15
-
-
-cdef inline uint32_t ew_size(uint32_t value) noexcept nogil:
-    return value % 1009 + 1
-
-
-# Oracles -------------------------------------------------------------------------------------------
-
-# SL-1, I29: what one thread sees of the lock word's section count never goes back.
-cdef inline void ew_watch_lock(
-    WrapperWorld* world, int32_t thread, uint32_t handle, PmlViolation* violation
-) noexcept nogil:
-    cdef uint64_t section
-    if handle >= EW_WATCHED:
-        return
-    section = u64_load_relaxed(&wrapper_at(&world.pool, handle).lock) // (STAMPED_WRITER << 1)
-    if section < world.threads[thread].sections[handle]:
-        violate(violation, b"I29", b"wrapper %lld went back from write section %lld to %lld", handle,
-                <int64_t>world.threads[thread].sections[handle], <int64_t>section)
-    world.threads[thread].sections[handle] = section
-
-
-# A wrapper from the pool, used by nobody else; 0 without memory.
-cdef inline uint32_t ew_take(WrapperWorld* world, PmlViolation* violation) noexcept nogil:
-    cdef uint32_t handle = pool_take(&world.pool)
-    if handle and handle < EW_WATCHED and u32_fetch_add_relaxed(&world.users[handle], 1) != 0:
-        violate(violation, b"I24", b"wrapper %lld was taken while in use", handle, 0, 0)
-    return handle
-
-
-cdef inline void ew_recycle(WrapperWorld* world, uint32_t handle, PmlViolation* violation) noexcept nogil:
-    if handle < EW_WATCHED and u32_fetch_sub_relaxed(&world.users[handle], 1) != 1:
-        violate(violation, b"I24", b"wrapper %lld was recycled while in its pool", handle, 0, 0)
-        return
-    wrapper_recycle(&world.pool, handle)
-
-
-# I28, inside the write section.
-cdef inline void ew_expect_empty(const EntryWrapper* wrapper, PmlViolation* violation) noexcept nogil:
-    if (wrapper_key(wrapper).ledger_id != NO_LEDGER or wrapper_key(wrapper).entry_id != NO_LEDGER
-            or u32_load_relaxed(&wrapper.value) or u32_load_relaxed(&wrapper.owner) or wrapper.size):
-        violate(violation, b"I28", b"a wrapper without a key has entry id %lld, value %lld, size %lld",
-                wrapper_key(wrapper).entry_id, u32_load_relaxed(&wrapper.value), wrapper.size)
-
-
-# I9, I11: a value that was read under a key is one of that key.
-cdef inline void ew_expect_value(int64_t key, uint32_t value, PmlViolation* violation) noexcept nogil:
-    if ew_value_key(value) != key:
-        violate(violation, b"I9", b"a read under key %lld answers value %lld of key %lld", key, value,
-                ew_value_key(value))
 
 
 # Operations ----------------------------------------------------------------------------------------
@@ -217,7 +111,8 @@ cdef inline void ew_look(
     PmlViolation* violation
 ) noexcept nogil:
     cdef uint64_t stamp
-    cdef uint32_t value = wrapper_read(wrapper_at(&world.pool, handle), ew_position(key), ew_owner(key), &stamp)
+    cdef uint32_t value = wrapper_read(wrapper_at(&world.pool, handle), ew_position(key), ew_owner(key),
+                                       &stamp)
     if value:
         ew_expect_value(key, value, violation)
     result.words[0] = value
@@ -320,7 +215,7 @@ cdef inline void ew_churn(
         stamped_lock_write(&wrapper.lock)
         # I34: what a user of another incarnation wrote late would be seen here.
         if wrapper_clear(wrapper, ew_position(key), value, ew_owner(key)) != ew_size(value):
-            violate(violation, b"I34", b"an incarnation of key %lld that nobody knew of was changed", key, 0, 0)
+            violate(violation, b"I34", b"an incarnation of key %lld that nobody knew was changed", key, 0, 0)
         stamped_unlock_write(&wrapper.lock)
         ew_recycle(world, handle, violation)
         ew_watch_lock(world, thread, handle, violation)
@@ -425,34 +320,7 @@ cdef inline void entry_wrapper_apply(
         ew_mistake(world, thread, call.code, key, result, violation)
 
 
-# Life and quiescence -------------------------------------------------------------------------------
-
-cdef inline void* entry_wrapper_create(const int64_t* settings, int32_t threads) noexcept nogil:
-    cdef WrapperWorld* world = <WrapperWorld*>allocate_zeroed(1, sizeof(WrapperWorld))
-    if world is NULL:
-        return NULL
-    world.n_threads = threads
-    world.n_keys = settings[0]
-    world.threads = <WrapperThread*>allocate_zeroed(threads, sizeof(WrapperThread))
-    if world.threads is NULL or wrapper_pool_init(&world.pool, <uint32_t>settings[1], EW_LIMIT) != PML_OK:
-        release(world.threads)
-        release(world)
-        return NULL
-    if mpsc_init(&world.queue, <uint32_t>settings[2]) != PML_OK:
-        pool_destroy(&world.pool)
-        release(world.threads)
-        release(world)
-        return NULL
-    return world
-
-
-cdef inline void entry_wrapper_destroy(void* instance) noexcept nogil:
-    cdef WrapperWorld* world = <WrapperWorld*>instance
-    mpsc_destroy(&world.queue)
-    pool_destroy(&world.pool)
-    release(world.threads)
-    release(world)
-
+# Quiescence ----------------------------------------------------------------------------------------
 
 # Looks at every linked wrapper, clears all and drains the queue: nothing is left in use.
 cdef inline void entry_wrapper_check(void* instance, PmlViolation* violation) noexcept nogil:
@@ -471,7 +339,8 @@ cdef inline void entry_wrapper_check(void* instance, PmlViolation* violation) no
         if u64_load_relaxed(&wrapper.lock) & (STAMPED_WRITER | STAMPED_READERS):
             violate(violation, b"I102", b"the wrapper of key %lld is still locked", key, 0, 0)
             return
-        if not wrapper_holds(wrapper, ew_position(key), ew_owner(key)) or not u32_load_relaxed(&wrapper.value):
+        if (not wrapper_holds(wrapper, ew_position(key), ew_owner(key))
+                or not u32_load_relaxed(&wrapper.value)):
             violate(violation, b"I27", b"the wrapper under key %lld does not hold it", key, 0, 0)
             return
         ew_clear(world, 0, key, &result, violation)
@@ -489,27 +358,14 @@ cdef inline void entry_wrapper_check(void* instance, PmlViolation* violation) no
         return
     ew_drain(world, 0, queued, &result, violation)
     expect_equal(violation, b"I23", b"wrappers left in the queue", <int64_t>mpsc_size(&world.queue), 0)
-    expect_equal(violation, b"I23", b"wrappers in use", ew_in_use(&world.pool), 0)
-
-
-# -1 when the free list is not a list of different free objects.
-cdef inline int64_t ew_in_use(const Pool* pool) noexcept nogil:
-    cdef uint32_t used = u32_load_relaxed(&pool.used)
-    cdef int64_t in_use = <int64_t>used - 1
-    cdef uint32_t handle = <uint32_t>u64_load_relaxed(&pool.head)
-    while handle:
-        in_use -= 1
-        if in_use < 0 or handle >= used:
-            return -1
-        handle = <uint32_t>i64_load_relaxed(pool_link(pool, handle))
-    return in_use
+    expect_equal(violation, b"I23", b"wrappers in use", world_in_use(&world.pool), 0)
 
 
 cdef inline void entry_wrapper_subject(SubjectTable* table) noexcept nogil:
     cdef PmlOperation* operation
     cdef int32_t code
     table_start(table, b"entry_wrapper", b"Wrappers that are filled, read, cleared and reused.",
-                entry_wrapper_create, entry_wrapper_apply, entry_wrapper_check, entry_wrapper_destroy)
+                ew_create, entry_wrapper_apply, entry_wrapper_check, ew_destroy)
     table_setting(table, b"keys", 1, EW_KEYS)
     table_setting(table, b"chunk_bits", 0, 6)
     table_setting(table, b"queue_chunk_bits", 2, 6)

@@ -91,7 +91,8 @@ cdef inline bint removal_watch(CacheWorld* world, RemovalPass* run, PmlViolation
     else:
         removal_check_due(world, &before, &head, violation)
         if run.requeued != before.requeued:
-            if not world.queue.extend_recently_accessed and head.requeue_count >= world.queue.max_requeue_count:
+            if (not world.queue.extend_recently_accessed
+                    and head.requeue_count >= world.queue.max_requeue_count):
                 world_violate(world, violation, b"I56", b"an entry was requeued %lld times before, at most "
                               b"%lld are allowed", head.requeue_count, world.queue.max_requeue_count, 0)
             after = removal_look(wrapper)
@@ -114,7 +115,7 @@ cdef inline void removal_check_stop(
         world_violate(world, violation, b"I64", b"a time pass with threshold %lld stopped at timestamp %lld",
                       run.threshold, head.timestamp, 0)
     elif not run.by_time and run.removed.bytes < run.target:
-        world_violate(world, violation, b"I54", b"a size pass stopped at %lld of %lld bytes with entries left",
+        world_violate(world, violation, b"I54", b"a size pass stopped at %lld of %lld bytes before the end",
                       run.removed.bytes, run.target, 0)
 
 

@@ -70,8 +70,8 @@ class Model:
 
     operations: frozenset[str] = frozenset(
         (
-            "put put_late put_foreign get hold release dispatch read_range visit exists remove_range clear size "
-            "sweep over_release"
+            "put put_late put_foreign get hold release dispatch read_range visit exists remove_range "
+            "clear size sweep over_release"
         ).split()
     )
 
@@ -184,11 +184,8 @@ class Model:
 
     def read_range(self, words: Words, thread: int, cache: int, key: int, width: int) -> int:
         key %= self.n_keys
-        found = [
-            wrapper.key
-            for wrapper in self.caches[cache % len(self.caches)].ascending(key, min(key + width, self.n_keys - 1))
-            if self.find(cache, wrapper.key) is not None
-        ]
+        asked = self.caches[cache % len(self.caches)].ascending(key, min(key + width, self.n_keys - 1))
+        found = [wrapper.key for wrapper in asked if self.find(cache, wrapper.key) is not None]
         words[:2] = [len(found), sum(1 << (other - key) for other in found)]
         return 0
 
@@ -220,7 +217,8 @@ class Model:
         return 0
 
     def remove_range(self, words: Words, thread: int, cache: int, key: int, width: int) -> int:
-        return self.remove_keys(words, cache, key % self.n_keys, min(key % self.n_keys + width, self.n_keys - 1))
+        key %= self.n_keys
+        return self.remove_keys(words, cache, key, min(key + width, self.n_keys - 1))
 
     def clear(self, words: Words, thread: int, cache: int) -> int:
         return self.remove_keys(words, cache, 0, self.n_keys - 1)

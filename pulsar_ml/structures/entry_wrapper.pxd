@@ -83,8 +83,7 @@ cdef inline void wrapper_empty(EntryWrapper* wrapper) noexcept nogil:
     wrapper.requeue_count = 0
 
 
-# Inside the write section: whether this incarnation holds `key` for `owner`. Elsewhere the answer may
-# mix two incarnations.
+# Inside the write section: whether this incarnation holds `key` for `owner`.
 cdef inline bint wrapper_holds(const EntryWrapper* wrapper, Position key, uint32_t owner) noexcept nogil:
     return (i64_load_relaxed(&wrapper.entry_id) == key.entry_id
             and i64_load_relaxed(&wrapper.ledger_id) == key.ledger_id
@@ -109,9 +108,9 @@ cdef inline int64_t wrapper_clear(
     return size
 
 
-# getValue: the entry under `key` of `owner` as one write section left it, or 0. Takes no lock
-# unless a write section is running. `stamp` is for wrapper_unchanged.
-cdef inline uint32_t wrapper_read(
+# The entry under `key` of `owner` as one write section left it, or 0. Takes no lock unless a write
+# section is running. `stamp` is for wrapper_unchanged.
+cdef inline uint32_t wrapper_look(
     EntryWrapper* wrapper, Position key, uint32_t owner, uint64_t* stamp
 ) noexcept nogil:
     stamp[0] = stamped_optimistic(&wrapper.lock)
@@ -129,8 +128,16 @@ cdef inline uint32_t wrapper_read(
         stamped_unlock_read(&wrapper.lock)
     if entry_id != key.entry_id or ledger_id != key.ledger_id or holder != owner:
         return 0
+    return value
+
+
+# getValue: wrapper_look, and a hit marks the wrapper as accessed.
+cdef inline uint32_t wrapper_read(
+    EntryWrapper* wrapper, Position key, uint32_t owner, uint64_t* stamp
+) noexcept nogil:
+    cdef uint32_t value = wrapper_look(wrapper, key, owner, stamp)
     # Only when it changes something: the line is shared by all readers.
-    if not u8_load_relaxed(&wrapper.accessed):
+    if value and not u8_load_relaxed(&wrapper.accessed):
         u8_store_relaxed(&wrapper.accessed, 1)
     return value
 

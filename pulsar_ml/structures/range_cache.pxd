@@ -29,7 +29,7 @@ from pulsar_ml.structures.entry cimport (
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
-    wrapper_pool_init, wrapper_read, wrapper_recycle, wrapper_unchanged,
+    wrapper_look, wrapper_pool_init, wrapper_read, wrapper_recycle, wrapper_unchanged,
 )
 from pulsar_ml.structures.map_pages cimport MapMemory, map_memory_destroy, map_memory_init
 from pulsar_ml.structures.mpsc_queue cimport MpscQueue, mpsc_offer
@@ -224,8 +224,10 @@ cdef inline uint32_t range_cache_get(const RangeCache* cache, Position key) noex
 
 cdef inline bint range_cache_exists(const RangeCache* cache, Position key) noexcept nogil:
     cdef uint32_t handle = map_find(&cache.map, key)
-    # The handle may stand in a page that serves another range by now.
-    return handle != 0 and wrapper_holds(wrapper_at(&cache.memory.wrappers, handle), key, cache.number)
+    cdef uint64_t stamp
+    # The handle may stand in a page that serves another range by now: the wrapper tells.
+    return handle != 0 and wrapper_look(
+        wrapper_at(&cache.memory.wrappers, handle), key, cache.number, &stamp) != 0
 
 
 # Starts a read of [first, last].

@@ -74,12 +74,15 @@ def test_a_time_pass_handles_each_entry_once(watched: int) -> None:
 
 
 @WAYS
-@pytest.mark.parametrize("amount, entries", [(1, 1), (BYTES, 1), (BYTES + 1, 2), (3 * BYTES, 3), (5 * BYTES, 4)])
+@pytest.mark.parametrize(
+    "amount, entries", [(1, 1), (BYTES, 1), (BYTES + 1, 2), (3 * BYTES, 3), (5 * BYTES, 4)]
+)
 def test_a_size_pass_stops_as_soon_as_enough_is_free(watched: int, amount: int, entries: int) -> None:
     pair = started()
     put(pair, 0, 5, 10, 15)
     assert pair.call("free", amount, watched) == (OVER, (entries, entries * BYTES, 0, 0))
-    assert [pair.call("exists", 0, key).status for key in (0, 5, 10, 15)] == [0] * entries + [1] * (4 - entries)
+    left = [pair.call("exists", 0, key).status for key in (0, 5, 10, 15)]
+    assert left == [0] * entries + [1] * (4 - entries)
     pair.instance.check()
 
 
@@ -236,7 +239,7 @@ def run_failing(seed: int, failing: int) -> bool:
             failed = True
             assert seen.status == NO_MEMORY
             seen = pair.instance.call(operation.name, *arguments, thread=thread)
-        assert tuple(seen) == expected, f"{operation.name}{arguments} of thread {thread}: {seen}, not {expected}"
+        assert tuple(seen) == expected, f"{operation.name}{arguments}: {seen}, not {expected}"
     _native.fail_allocation_after(-1)
     pair.instance.check()
     return failed

@@ -1,0 +1,156 @@
+# What the operations of entry_wrapper.pxd work on: slots that play the map, a queue that plays the
+# removal queue, the pool, and what each thread remembers; and the oracles that look at a wrapper.
+#
+# A value tells key, owner and incarnation, so a read that mixes two write sections shows.
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from pulsar_ml.harness.subject cimport PmlViolation
+from pulsar_ml.operations.support cimport violate
+from pulsar_ml.structures.entry_wrapper cimport (
+    EntryWrapper, NO_LEDGER, wrapper_at, wrapper_key, wrapper_pool_init, wrapper_recycle,
+)
+from pulsar_ml.structures.mpsc_queue cimport MpscQueue, mpsc_destroy, mpsc_init
+from pulsar_ml.structures.object_pool cimport Pool, pool_destroy, pool_take
+from pulsar_ml.structures.position cimport Position, position
+from pulsar_ml.structures.stamped_lock cimport STAMPED_WRITER
+from pulsar_ml.structures.status cimport PML_OK
+from pulsar_ml.sync.atomics cimport (
+    pml_u32, u32_fetch_add_relaxed, u32_fetch_sub_relaxed, u32_load_relaxed, u64_load_relaxed,
+)
+from pulsar_ml.sync.memory cimport allocate_zeroed, release
+
+
+cdef enum:
+    EW_KEYS = 16
+    EW_OWNERS = 3
+    EW_LEDGER = 7
+    EW_STALE = 8            # handles that a thread remembers
+    EW_WATCHED = 1024       # handles whose users are counted
+    EW_LIMIT = 1 << 20
+    EW_FILLS = 32           # fills of one write section of churn
+
+
+cdef struct StaleHandle:
+    uint32_t handle
+    int32_t key
+
+
+cdef struct WrapperThread:
+    StaleHandle[8] stale
+    int64_t n_stale
+    int64_t incarnations
+    int64_t filled          # queued incarnations, and their bytes
+    int64_t filled_bytes
+    int64_t cleared
+    int64_t cleared_bytes
+    int64_t dropped
+    uint64_t[1024] sections # the latest write section seen of each watched handle
+    char[128] apart
+
+
+cdef struct WrapperWorld:
+    Pool pool
+    MpscQueue queue
+    WrapperThread* threads
+    int32_t n_threads
+    int64_t n_keys
+    pml_u32 churned         # the wrapper of the latest churn, for stale readers
+    pml_u32[16] slots       # by key
+    pml_u32[1024] users     # takers less givers of a watched handle
+
+
+cdef inline Position ew_position(int64_t key) noexcept nogil:
+    return position(EW_LEDGER, key)
+
+
+cdef inline uint32_t ew_owner(int64_t key) noexcept nogil:
+    return <uint32_t>(1 + key % EW_OWNERS)
+
+
+# A value that tells its key and thereby its owner; never 0.
+cdef inline uint32_t ew_value(int64_t key, int64_t incarnation) noexcept nogil:
+    return <uint32_t>(((incarnation & 0x7FFFFFF) << 4 | key) + 1)
+
+
+cdef inline int64_t ew_value_key(uint32_t value) noexcept nogil:
+    return (value - 1) & 15
+
+
+cdef inline uint32_t ew_size(uint32_t value) noexcept nogil:
+    return value % 1009 + 1
+
+
+# Oracles -------------------------------------------------------------------------------------------
+
+# SL-1, I29: what one thread sees of the lock word's section count never goes back.
+cdef inline void ew_watch_lock(
+    WrapperWorld* world, int32_t thread, uint32_t handle, PmlViolation* violation
+) noexcept nogil:
+    cdef uint64_t section
+    if handle >= EW_WATCHED:
+        return
+    section = u64_load_relaxed(&wrapper_at(&world.pool, handle).lock) // (STAMPED_WRITER << 1)
+    if section < world.threads[thread].sections[handle]:
+        violate(violation, b"I29", b"wrapper %lld went back from write section %lld to %lld", handle,
+                <int64_t>world.threads[thread].sections[handle], <int64_t>section)
+    world.threads[thread].sections[handle] = section
+
+
+# A wrapper from the pool, used by nobody else; 0 without memory.
+cdef inline uint32_t ew_take(WrapperWorld* world, PmlViolation* violation) noexcept nogil:
+    cdef uint32_t handle = pool_take(&world.pool)
+    if handle and handle < EW_WATCHED and u32_fetch_add_relaxed(&world.users[handle], 1) != 0:
+        violate(violation, b"I24", b"wrapper %lld was taken while in use", handle, 0, 0)
+    return handle
+
+
+cdef inline void ew_recycle(WrapperWorld* world, uint32_t handle, PmlViolation* violation) noexcept nogil:
+    if handle < EW_WATCHED and u32_fetch_sub_relaxed(&world.users[handle], 1) != 1:
+        violate(violation, b"I24", b"wrapper %lld was recycled while in its pool", handle, 0, 0)
+        return
+    wrapper_recycle(&world.pool, handle)
+
+
+# I28, inside the write section.
+cdef inline void ew_expect_empty(const EntryWrapper* wrapper, PmlViolation* violation) noexcept nogil:
+    if (wrapper_key(wrapper).ledger_id != NO_LEDGER or wrapper_key(wrapper).entry_id != NO_LEDGER
+            or u32_load_relaxed(&wrapper.value) or u32_load_relaxed(&wrapper.owner) or wrapper.size):
+        violate(violation, b"I28", b"a wrapper without a key has entry id %lld, value %lld, size %lld",
+                wrapper_key(wrapper).entry_id, u32_load_relaxed(&wrapper.value), wrapper.size)
+
+
+# I9, I11: a value that was read under a key is one of that key.
+cdef inline void ew_expect_value(int64_t key, uint32_t value, PmlViolation* violation) noexcept nogil:
+    if ew_value_key(value) != key:
+        violate(violation, b"I9", b"a read under key %lld answers value %lld of key %lld", key, value,
+                ew_value_key(value))
+
+
+# Life ---------------------------------------------------------------------------------------------
+
+cdef inline void* ew_create(const int64_t* settings, int32_t threads) noexcept nogil:
+    cdef WrapperWorld* world = <WrapperWorld*>allocate_zeroed(1, sizeof(WrapperWorld))
+    if world is NULL:
+        return NULL
+    world.n_threads = threads
+    world.n_keys = settings[0]
+    world.threads = <WrapperThread*>allocate_zeroed(threads, sizeof(WrapperThread))
+    if world.threads is NULL or wrapper_pool_init(&world.pool, <uint32_t>settings[1], EW_LIMIT) != PML_OK:
+        release(world.threads)
+        release(world)
+        return NULL
+    if mpsc_init(&world.queue, <uint32_t>settings[2]) != PML_OK:
+        pool_destroy(&world.pool)
+        release(world.threads)
+        release(world)
+        return NULL
+    return world
+
+
+cdef inline void ew_destroy(void* instance) noexcept nogil:
+    cdef WrapperWorld* world = <WrapperWorld*>instance
+    mpsc_destroy(&world.queue)
+    pool_destroy(&world.pool)
+    release(world.threads)
+    release(world)
