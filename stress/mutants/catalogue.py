@@ -38,6 +38,7 @@ class Mutant:
 
 
 REFCOUNT = "structures/refcount.pxd"
+WRAPPER = "structures/entry_wrapper.pxd"
 RANGE_CACHE = "structures/range_cache.pxd"
 REMOVAL_QUEUE = "structures/removal_queue.pxd"
 
@@ -51,6 +52,16 @@ stamped_lock_write(&wrapper.lock)
 if wrapper_holds(wrapper, key, cache.number):
     range_cache_unlink(cache, key, handle, wrapper, &removed)
 stamped_unlock_write(&wrapper.lock)
+"""
+
+JUDGE = """
+if run.by_time:
+    # The difference, not the values, is compared: clocks may be negative or wrap.
+    age = <uint64_t>run.threshold - <uint64_t>i64_load_relaxed(&wrapper.timestamp)
+    if <int64_t>age <= 0:
+        return STOP
+elif run.removed.bytes >= run.target:
+    return STOP
 """
 
 CATALOGUE: tuple[Mutant, ...] = (
@@ -145,6 +156,25 @@ return 0
         rare=True,
     ),
     Mutant(
+        id="H08",
+        title="an optimistic read is used without validation",
+        origin="the step from #22814 to #22818",
+        file=WRAPPER,
+        old="""
+if not stamped_validate(&wrapper.lock, stamp[0]):
+    stamped_lock_read(&wrapper.lock)
+    stamp[0] = stamped_optimistic(&wrapper.lock)
+    ledger_id = i64_load_relaxed(&wrapper.ledger_id)
+    entry_id = i64_load_relaxed(&wrapper.entry_id)
+    value = u32_load_relaxed(&wrapper.value)
+    holder = u32_load_relaxed(&wrapper.owner)
+    stamped_unlock_read(&wrapper.lock)
+""",
+        new="pass",
+        suite="entry_wrapper",
+        breaks="I9",
+    ),
+    Mutant(
         id="H10",
         title="removal retains twice and releases once",
         origin="introduced by #23903, fixed by #23955",
@@ -156,6 +186,20 @@ entry_retain(&memory.entries, entry)
 """,
         suite="range_cache",
         breaks="I16, I17",
+    ),
+    Mutant(
+        id="H12",
+        title="the size is measured again at removal",
+        origin="before #22789",
+        file=RANGE_CACHE,
+        old="removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)",
+        new="""
+wrapper_clear(wrapper, key, entry, cache.number)
+removed.bytes += entry_payload(entry_at(&memory.entries, entry)).length
+""",
+        suite="range_cache",
+        breaks="I44, I43",
+        cimports="from pulsar_ml.structures.entry cimport entry_at, entry_payload",
     ),
     Mutant(
         id="H13",
@@ -246,6 +290,84 @@ run.removed.entries += 1
 """,
         suite="removal_queue",
         breaks="I60, I47",
+    ),
+    Mutant(
+        id="M22",
+        title="a size pass removes one more at an exact fit",
+        origin="port",
+        file=REMOVAL_QUEUE,
+        old=JUDGE,
+        new=JUDGE.replace("run.removed.bytes >= run.target", "run.removed.bytes > run.target"),
+        suite="removal_queue",
+        breaks="I53",
+    ),
+    Mutant(
+        id="M24",
+        title="requeued bytes count as freed",
+        origin="port",
+        file=REMOVAL_QUEUE,
+        old="wrapper_mark_requeued(wrapper, run.now)",
+        new="""
+wrapper_mark_requeued(wrapper, run.now)
+run.removed.bytes += wrapper.size
+""",
+        suite="removal_queue",
+        breaks="I54, I46",
+    ),
+    Mutant(
+        id="M26",
+        title="a time pass removes what is exactly at the threshold",
+        origin="port",
+        file=REMOVAL_QUEUE,
+        old=JUDGE,
+        new=JUDGE.replace("<int64_t>age <= 0", "<int64_t>age < 0"),
+        suite="removal_queue",
+        breaks="I51",
+    ),
+    Mutant(
+        id="M29",
+        title="a requeue leaves the accessed mark",
+        origin="port",
+        file=WRAPPER,
+        old="""
+i64_store_relaxed(&wrapper.timestamp, now)
+u8_store_relaxed(&wrapper.accessed, 0)
+""",
+        new="i64_store_relaxed(&wrapper.timestamp, now)",
+        suite="removal_queue",
+        breaks="I59",
+    ),
+    Mutant(
+        id="M31",
+        title="a new incarnation starts with requeues",
+        origin="port",
+        file=WRAPPER,
+        old="""
+wrapper.requeue_count = 0
+u8_store_relaxed(&wrapper.accessed, 0)
+""",
+        new="""
+wrapper.requeue_count = 2
+u8_store_relaxed(&wrapper.accessed, 0)
+""",
+        suite="entry_wrapper",
+        breaks="I30, I56",
+    ),
+    Mutant(
+        id="M32",
+        title="one requeue too many",
+        origin="port",
+        file=REMOVAL_QUEUE,
+        old="""
+return (wrapper.requeue_count < queue.max_requeue_count
+        and entry_has_expected_reads(&queue.memory.entries, u32_load_relaxed(&wrapper.value)))
+""",
+        new="""
+return (wrapper.requeue_count <= queue.max_requeue_count
+        and entry_has_expected_reads(&queue.memory.entries, u32_load_relaxed(&wrapper.value)))
+""",
+        suite="removal_queue",
+        breaks="I56",
     ),
     Mutant(
         id="M35",
