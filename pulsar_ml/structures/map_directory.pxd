@@ -7,7 +7,8 @@
 # Invariants   MD-1 records ascend by (ledger, block) and name each block once.
 #              MD-2 what is found in an array, and proved afterwards, was in the installed array.
 #              MD-3 drop needs no memory.
-# Ordering     Installing an array (release) -> finding it (acquire). The version is stored (release) after
+# Ordering     Installing an array (release) -> finding it (acquire). A record's branch (release) -> finding
+#              the branch (acquire), which holds in a reused array too. The version is stored (release) after
 #              that; the release fence before a retired array is written pairs with the acquire fence of
 #              the proof: who reads a record of a reused array also reads a later version.
 # Reclamation  Retired arrays are reused and stay mapped until the directory is destroyed.
@@ -23,7 +24,7 @@ from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Stat
 from pulsar_ml.sync.atomics cimport (
     fence_acquire, fence_release, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_ptr, pml_u64,
     ptr_load_acquire, ptr_load_relaxed, ptr_store_release, u64_load_acquire, u64_load_relaxed,
-    u64_store_relaxed, u64_store_release,
+    u64_store_release,
 )
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
 
@@ -138,7 +139,9 @@ cdef inline uint32_t directory_find(
         index = array_seek(array, count, ledger_id, block)
         if index >= count or not array_is(array, index, ledger_id, block):
             return 0
-    return <uint32_t>u64_load_relaxed(&array.records[index].branch)
+    # Pairs with the release of the record: a caller that does not ask for the proof may come here by
+    # an array that was reused under it, and goes on to touch the branch.
+    return <uint32_t>u64_load_acquire(&array.records[index].branch)
 
 
 # Whether no branch is left; exact at quiescence.
@@ -175,7 +178,7 @@ cdef inline void array_copy(
     for i in range(first, end):
         i64_store_relaxed(&target.records[at].ledger_id, i64_load_relaxed(&source.records[i].ledger_id))
         i64_store_relaxed(&target.records[at].block, i64_load_relaxed(&source.records[i].block))
-        u64_store_relaxed(&target.records[at].branch, u64_load_relaxed(&source.records[i].branch))
+        u64_store_release(&target.records[at].branch, u64_load_relaxed(&source.records[i].branch))
         at += 1
 
 
@@ -211,7 +214,7 @@ cdef inline Status directory_add(
             array_copy(fresh, 0, old, 0, index)
             i64_store_relaxed(&fresh.records[index].ledger_id, ledger_id)
             i64_store_relaxed(&fresh.records[index].block, block)
-            u64_store_relaxed(&fresh.records[index].branch, branch)
+            u64_store_release(&fresh.records[index].branch, branch)
             array_copy(fresh, index + 1, old, index, count)
             i64_store_relaxed(&fresh.count, count + 1)
             directory_install(directory, fresh, old)
