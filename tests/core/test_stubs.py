@@ -38,7 +38,8 @@ def test_every_compiled_module_has_a_stub() -> None:
 
 
 def test_the_stubs_agree_with_the_compiled_modules() -> None:
-    done = stubtest(COMPILED, "--allowlist", str(ALLOWLIST))
+    # Some lines are about one version of Python only.
+    done = stubtest(COMPILED, "--allowlist", str(ALLOWLIST), "--ignore-unused-allowlist")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
