@@ -12,6 +12,8 @@ import contextlib
 import hashlib
 import io
 import os
+import platform
+import runpy
 import sys
 from pathlib import Path
 
@@ -70,6 +72,43 @@ def extension(name: str, **options: object) -> Extension:
     )
 
 
+def checked_extension(module: Extension) -> Extension:
+    # By path: importing the package would need the extensions that are about to be built.
+    path = ROOT / "pulsar_ml" / "harness" / "build_checked.py"
+    return runpy.run_path(str(path))["checked_extension"](module)
+
+
+def engine_extension() -> Extension:
+    # Never instrumented: it is what instrumented code calls. Its symbols are hidden but for the hooks.
+    wide = ["-march=x86-64-v2"] if platform.machine() in {"x86_64", "AMD64"} else []
+    return Extension(
+        "pulsar_ml.harness.engine._engine",
+        ["pulsar_ml/harness/engine/_engine.pyx", "pulsar_ml/harness/engine/engine.c"],
+        include_dirs=["."],
+        depends=[str(path) for path in Path("pulsar_ml/harness/engine").glob("*.[ch]")],
+        extra_compile_args=[
+            "-O3",
+            "-std=gnu11",
+            "-Wall",
+            "-Wextra",
+            "-fno-strict-aliasing",
+            "-fvisibility=hidden",
+        ]
+        + wide
+        + (["-Werror"] if STRICT else []),
+        libraries=["pthread"],
+    )
+
+
+def checked_operations() -> Extension:
+    return checked_extension(
+        extension(
+            "pulsar_ml.operations._checked",
+            define_macros=[("PML_FAULTS", "1"), ("PML_BUILD_ID", f'"{build_id()}"')],
+        )
+    )
+
+
 def extensions() -> list[Extension]:
     found = [
         extension("pulsar_ml._core"),
@@ -79,6 +118,7 @@ def extensions() -> list[Extension]:
             "pulsar_ml.operations._native",
             define_macros=[("PML_FAULTS", "1"), ("PML_BUILD_ID", f'"{build_id()}"')],
         ),
+        engine_extension(),
     ]
     return [module for module in found if (ROOT / module.sources[0]).exists()]
 
@@ -91,19 +131,26 @@ class Tee(io.StringIO):
         return super().write(text)
 
 
+def translated(found: list[Extension], *, linenums: bool) -> list[Extension]:
+    return cythonize(
+        found,
+        compiler_directives=DIRECTIVES,
+        include_path=["."],
+        force=STRICT,
+        emit_linenums=linenums,
+    )
+
+
 def cythonized() -> list[Extension]:
     if SANITIZE not in SANITIZER_FLAGS:
         raise SystemExit(
             f"PULSAR_ML_SANITIZE={SANITIZE!r} is not known; use one of: thread, address, undefined"
         )
     with contextlib.redirect_stderr(Tee()) as messages:
-        modules = cythonize(
-            extensions(),
-            compiler_directives=DIRECTIVES,
-            include_path=["."],
-            force=STRICT,
-            emit_linenums=bool(SANITIZE),
-        )
+        modules = translated(extensions(), linenums=bool(SANITIZE))
+        if not SANITIZE:
+            # Reports of the engine name lines of the .pxd files.
+            modules += translated([checked_operations()], linenums=True)
     if STRICT and "performance hint" in messages.getvalue():
         raise SystemExit("a performance hint of Cython is an error in a strict build; see above")
     return modules

@@ -27,6 +27,7 @@ STRUCTURES = (
     "position_map",
     "range_cache",
     "removal_queue",
+    "engine",
 )
 
 

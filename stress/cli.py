@@ -15,7 +15,7 @@ from pulsar_ml.campaign.record import ReplayRecord
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import PRODUCT, TrialOptions, find_subject, load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, UsageError
-from stress import registry
+from stress import explore, registry
 from stress.progress import Progress
 from stress.records import Records
 from stress.replay import describe, replay
@@ -281,6 +281,9 @@ def replay_command(
         for line in describe(outcome):
             click.echo(line)
     return code
+
+
+explore.register(cli)
 
 
 def read_record(path: Path) -> ReplayRecord:

@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from pulsar_ml.harness.build_checked import checked_extension
+
 DIRECTIVES = {
     "language_level": "3",
     "cdivision": True,
@@ -35,20 +37,24 @@ def build_extension(
     macros: Mapping[str, str] | None = None,
     flags: Sequence[str] = (),
     language: str = "c",
+    checked: bool = False,
 ) -> Path:
     """Compile ``source`` and return the path of the extension module.
 
     ``into`` receives the result, in a folder named by a hash of the source, the flags and the macros, so
     that a second call with equal input compiles nothing. Files that the source includes or
     ``cimport``s are not part of the hash: give a fresh ``into`` when they changed. ``include`` lists
-    folders to search before the one that holds the installed ``pulsar_ml``. Raises RuntimeError
+    folders to search before the one that holds the installed ``pulsar_ml``. ``checked`` builds for the
+    engine: load the result with :func:`pulsar_ml.harness.build_checked.load_checked`. Raises RuntimeError
     with the compiler's output when the build fails. Needs Cython and setuptools.
     """
     source = Path(source).resolve()
     name = (name or source.stem).rpartition(".")[2]
     suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
     key = hashlib.sha256(source.read_bytes())
-    key.update(repr((name, sorted((macros or {}).items()), list(flags), language, sys.version)).encode())
+    key.update(
+        repr((name, sorted((macros or {}).items()), list(flags), language, checked, sys.version)).encode()
+    )
     home = Path(into).resolve() / f"{name}-{key.hexdigest()[:12]}"
     target = home / (name + suffix)
     if target.exists():
@@ -64,6 +70,7 @@ def build_extension(
         "macros": list((macros or {}).items()),
         "flags": ["-O3", "-fno-strict-aliasing", *flags],
         "language": language,
+        "checked": checked,
     }
     script = (
         "import json, sys; from pulsar_ml.harness.build import compile_here; "
@@ -94,6 +101,7 @@ def compile_here(
     macros: list[tuple[str, str]],
     flags: list[str],
     language: str,
+    checked: bool,
 ) -> None:
     """The child's side of build_extension: cythonize and compile into ``home``."""
     from Cython.Build import cythonize
@@ -108,8 +116,15 @@ def compile_here(
         extra_link_args=[flag for flag in flags if flag.startswith("-fsanitize")],
         language=language,
     )
+    if checked:
+        extension = checked_extension(extension)
     modules = cythonize(
-        [extension], include_path=paths, build_dir=f"{home}/c", compiler_directives=DIRECTIVES, quiet=True
+        [extension],
+        include_path=paths,
+        build_dir=f"{home}/c",
+        compiler_directives=DIRECTIVES,
+        emit_linenums=checked,
+        quiet=True,
     )
     command = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
     command.build_lib = f"{home}/staging"

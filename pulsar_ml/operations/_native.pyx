@@ -10,8 +10,6 @@ Operations of weight 0 never occur unless asked for: they are wrong on purpose, 
 tests call them to see that a check notices.
 """
 
-from __future__ import annotations
-
 from libc.stdint cimport int64_t
 
 from pulsar_ml.harness.subject cimport Subject, wrap_subject

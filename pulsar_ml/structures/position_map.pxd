@@ -16,8 +16,8 @@
 #              position that is present keeps its page and branch from being sealed.
 # Reclamation  Pages and branches are pooled and type-stable. A stale reader may look into one that serves
 #              another range by now; what it finds there fails the wrapper's key check. Who changes a count
-#              compares the label after the reservation. Who wins the exchange that unlinks a page gives
-#              it back.
+#              compares the label after the reservation and looks whether the node is linked. Who wins the
+#              exchange that unlinks a page gives it back.
 # Not promised The number of positions. A range as of one moment.
 
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
@@ -126,7 +126,11 @@ cdef inline uint32_t map_reserve_branch(PositionMap* map, Position at) noexcept 
         if handle:
             branch = branch_at(map.memory, handle)
             if node_reserve(&branch.node):
-                if node_serves(&branch.node, map, at.ledger_id, first_id):
+                # Reserved, it stays what it is. It must also be installed: a reused array, or a handle that
+                # was recycled for the same block, shows branches that are not there yet.
+                if (node_serves(&branch.node, map, at.ledger_id, first_id)
+                        and directory_find(&map.directory, at.ledger_id, block, &proof) == handle
+                        and directory_proved(&map.directory, proof)):
                     return handle
                 branch_leave(map.memory, branch, handle)
             else:
@@ -164,7 +168,10 @@ cdef inline MapPage* map_reserve_page(PositionMap* map, Position at, uint32_t* f
             if handle:
                 page = page_at(map.memory, handle)
                 if node_reserve(&page.node):
-                    if node_serves(&page.node, map, at.ledger_id, first_id):
+                    # Reserved, it stays what it is. It must also be linked: a handle that was recycled for
+                    # the same ids names a page that is not there yet. Pages hang in installed branches only.
+                    if (node_serves(&page.node, map, at.ledger_id, first_id)
+                            and <uint32_t>u64_load_acquire(&branch.pages[slot]) == handle):
                         found[0] = handle
                         return page
                     page_leave(map.memory, page, handle)

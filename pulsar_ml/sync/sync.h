@@ -71,8 +71,19 @@ PML_RMW(u64, uint64_t)
 PML_INLINE void pml_fence_acquire(void) { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
 PML_INLINE void pml_fence_release(void) { __atomic_thread_fence(__ATOMIC_RELEASE); }
 
+#ifdef PML_CHECKED
+/* A checked build: what no compiler hook sees goes to the engine of the harness. */
+void pml_checked_pause(void);
+void pml_checked_wait(uint32_t *word, uint32_t expected);
+void pml_checked_wake(uint32_t *word, uint32_t most);
+void pml_checked_fail_allocation_after(int64_t n);
+#endif
+
 /* Memory. A module built with PML_FAULTS can be told to fail one allocation (tests only). */
-#ifdef PML_FAULTS
+#if defined(PML_CHECKED)
+PML_INLINE void pml_fail_allocation_after(int64_t n) { pml_checked_fail_allocation_after(n); }
+PML_INLINE int pml_allocation_fails(void) { return 0; }
+#elif defined(PML_FAULTS)
 static pml_i64 pml_fault_countdown = {-1};
 PML_INLINE void pml_fail_allocation_after(int64_t n) { pml_i64_store_relaxed(&pml_fault_countdown, n); }
 PML_INLINE int pml_allocation_fails(void)
@@ -94,7 +105,9 @@ PML_INLINE void pml_prefetch(const void *p) { __builtin_prefetch(p); }
 /* Waiting. */
 PML_INLINE void pml_pause(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(PML_CHECKED)
+    pml_checked_pause();
+#elif defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
     __asm__ __volatile__("yield");
@@ -105,7 +118,9 @@ PML_INLINE void pml_yield(void) { sched_yield(); }
 /* Sleeps while *c == expected; may return early. Where there is no futex it yields. */
 PML_INLINE void pml_wait(pml_u32 *c, uint32_t expected)
 {
-#if defined(__linux__)
+#if defined(PML_CHECKED)
+    pml_checked_wait(&c->v, expected);
+#elif defined(__linux__)
     syscall(SYS_futex, &c->v, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
 #else
     (void)c; (void)expected; sched_yield();
@@ -113,7 +128,9 @@ PML_INLINE void pml_wait(pml_u32 *c, uint32_t expected)
 }
 PML_INLINE void pml_wake_one(pml_u32 *c)
 {
-#if defined(__linux__)
+#if defined(PML_CHECKED)
+    pml_checked_wake(&c->v, 1);
+#elif defined(__linux__)
     syscall(SYS_futex, &c->v, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 #else
     (void)c;

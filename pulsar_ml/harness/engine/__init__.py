@@ -1,0 +1,30 @@
+"""The controlled world: every interleaving and every legal stale read of a program, under one integer.
+
+Checked modules (``pulsar_ml.harness.build_checked``) call the engine's native functions, so it is
+loaded with its symbols visible to modules that come after it: import this package first, or use
+:func:`load_checked`. One engine serves a process, one campaign at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_flags = sys.getdlopenflags()
+sys.setdlopenflags(_flags | os.RTLD_GLOBAL)
+try:
+    from pulsar_ml.harness.engine._engine import (
+        CHOICES,
+        ENDS,
+        FAULTS,
+        MODES,
+        OPS,
+        REUSE,
+        STRATEGIES,
+        Campaign,
+        locate,
+    )
+finally:
+    sys.setdlopenflags(_flags)
+
+__all__ = ["CHOICES", "ENDS", "FAULTS", "MODES", "OPS", "REUSE", "STRATEGIES", "Campaign", "locate"]

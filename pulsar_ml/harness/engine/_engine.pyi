@@ -1,0 +1,60 @@
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+import numpy as np
+from typing_extensions import disjoint_base
+
+from pulsar_ml.harness.program import Program
+from pulsar_ml.harness.subject import Subject
+
+MODES: tuple[str, ...]
+STRATEGIES: tuple[str, ...]
+ENDS: tuple[str, ...]
+OPS: tuple[str, ...]
+CHOICES: tuple[str, ...]
+FAULTS: Mapping[str, int]
+REUSE: Mapping[str, int]
+
+def locate(pc: int) -> tuple[str, int] | None: ...
+
+CALL: np.dtype[np.void]
+
+@disjoint_base
+class Campaign:
+    subject: Subject
+    program: Program
+    mode: str
+    strategy: str
+    seed: int
+    bound: int
+    depth: int
+
+    def __new__(
+        cls,
+        subject: Subject,
+        program: Program,
+        *,
+        mode: str = "c11",
+        strategy: str = "portfolio",
+        seed: int = 0,
+        faults: Iterable[str] = (),
+        reuse: str = "quarantine",
+        depth: int = 0,
+        bound: int = 2,
+        step_limit: int = 20000,
+        races: bool = True,
+        decisions: Iterable[tuple[int, int, int, int]] = (),
+    ) -> Self: ...
+    def run(self, first: int, count: int) -> int: ...
+    def again(self, number: int) -> None: ...
+    def skip(self) -> bool: ...
+    def statistics(self) -> dict[str, int]: ...
+    def end(self) -> str: ...
+    def failed(self) -> bool: ...
+    def hashes(self) -> tuple[int, int]: ...
+    def steps(self) -> int: ...
+    def used(self) -> tuple[str, int, str]: ...
+    def failure(self) -> dict[str, object]: ...
+    def trace(self) -> list[dict[str, object]]: ...
+    def decisions_made(self) -> tuple[tuple[int, int, int, int], ...]: ...
+    def calls(self, thread: int) -> list[tuple[int, int, int, tuple[int, ...]]]: ...

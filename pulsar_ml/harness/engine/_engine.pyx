@@ -1,0 +1,306 @@
+"""The engine's face: a campaign over the executions of one program. Batches run without the GIL."""
+
+from __future__ import annotations
+
+import threading
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+from pulsar_ml.harness.subject cimport PmlCall, PmlResult, PmlSubject, Subject
+
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.program import CALL
+
+cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
+    enum:
+        ENGINE_MOST_THREADS
+        STRATEGY_PREEMPTIONS
+        STRATEGY_DELAYS
+        STRATEGY_REPLAY
+        FAIL_RACE
+
+    ctypedef struct EngineDecision:
+        uint32_t at
+        uint8_t thread
+        uint8_t kind
+        uint16_t value
+
+    ctypedef struct EngineEvent:
+        uint64_t address, value, before, pc
+        uint32_t step
+        int32_t source "from"
+        int16_t thread
+        uint8_t op, order, width, stale, failed, n_frames
+        uint64_t[24] frames
+
+    ctypedef struct EngineCall:
+        uint32_t invoked, returned
+        PmlResult result
+
+    ctypedef struct EngineFailure:
+        int32_t kind, thread, call, other_thread
+        uint64_t execution, address, pc, other_pc, block_pc, free_pc, block_size, offset
+        int32_t op, other_op, width, other_width, signal, n_frames
+        uint64_t[24] frames
+        char[28] invariant
+        char[224] message
+
+    ctypedef struct EngineStats:
+        uint64_t executions, steps, complete, cut, switches, hooks, shared, classes, once, twice, stale
+        uint32_t longest
+        int32_t exhausted
+
+    ctypedef struct EngineConfig:
+        const PmlSubject* subject
+        const int64_t* settings
+        const PmlCall** calls
+        int32_t* n_calls
+        int32_t n_threads, mode, strategy, races, faults, reuse, depth, bound
+        uint32_t step_limit
+        uint64_t seed
+        const EngineDecision* decisions
+        int32_t n_decisions
+
+    int engine_open(const EngineConfig* config) noexcept
+    uint64_t engine_run(uint64_t first, uint64_t count, EngineStats* stats) noexcept
+    int engine_again(uint64_t number) noexcept
+    int engine_next(EngineStats* stats) noexcept
+    const EngineFailure* engine_failure() noexcept
+    const EngineEvent* engine_trace(int64_t* count) noexcept
+    const EngineDecision* engine_decisions(int64_t* count) noexcept
+    const EngineCall* engine_calls(int thread) noexcept
+    uint64_t engine_hash() noexcept
+    uint64_t engine_class() noexcept
+    uint32_t engine_steps() noexcept
+    int engine_used_strategy() noexcept
+    int engine_used_reuse() noexcept
+    int32_t engine_used_depth() noexcept
+
+cdef extern from "<dlfcn.h>" nogil:
+    ctypedef struct Dl_info:
+        const char* dli_fname
+        void* dli_fbase
+    int dladdr(const void* address, Dl_info* info) noexcept
+
+MODES = ("sc", "tso", "c11")
+STRATEGIES = ("random", "pct", "pos", "surw", "preemptions", "delays", "replay", "portfolio")
+ENDS = ("complete", "cut", "data race", "use after free", "double free", "bad free", "out of bounds", "leak",
+        "uninitialised read", "deadlock", "livelock", "invariant", "assertion", "crash", "stack overflow",
+        "endless loop", "lock misuse", "outside the engine's limits")
+OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "allocate", "free", "lock",
+       "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch")
+CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
+           "flush", "waiter")
+FAULTS = {"weak_failure": 1, "spurious": 2, "no_memory": 4, "timeout": 8}
+REUSE = {"quarantine": 0, "reuse": 1, "mixed": 2}
+
+# The engine has one state: whose campaign it holds, and who may touch it.
+cdef object _owner = None
+_lock = threading.Lock()
+
+
+def locate(pc: int) -> tuple[str, int] | None:
+    """(file, offset) of the module that holds the code at ``pc``; None when no module does."""
+    cdef Dl_info info
+    if pc == 0 or dladdr(<const void*><size_t>pc, &info) == 0 or info.dli_fname is NULL:
+        return None
+    return info.dli_fname.decode(), pc - <size_t>info.dli_fbase
+
+
+cdef class Campaign:
+    """The executions of one program, numbered from 0, each decided by the seed and its number.
+
+    ``mode`` is "sc", "tso" or "c11"; ``strategy`` one of STRATEGIES; ``faults`` names those of
+    "weak_failure", "spurious", "no_memory" and "timeout" that may happen; ``reuse`` tells the
+    allocator to keep freed blocks ("quarantine"), to hand them out at once ("reuse") or to let
+    each execution decide ("mixed"). ``depth`` fixes PCT's depth (0: a mixture), ``bound`` the
+    preemptions or delays of the exhaustive strategies. ``decisions`` are followed by "replay":
+    tuples (point, thread, kind, value).
+
+    Raises UsageError for what is out of range and MemoryError.
+    """
+
+    cdef readonly Subject subject
+    cdef readonly object program
+    cdef readonly str mode, strategy
+    cdef readonly object seed
+    cdef readonly int bound, depth
+    cdef EngineConfig config
+    cdef EngineStats stats
+    cdef int64_t[16] settings
+    cdef EngineDecision* decisions
+    cdef object arrays
+    cdef bint started
+
+    def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
+                  seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
+                  uint32_t step_limit=20000, bint races=True, decisions=()):
+        cdef int i
+        names = tuple([operation.name for operation in subject.operations])
+        if program.subject != subject.name or program.operations != names:
+            raise UsageError(f"the program is for subject {program.subject!r}, not for {subject.name!r}")
+        for value, known, what in ((mode, MODES, "mode"), (strategy, STRATEGIES, "strategy"),
+                                   (reuse, tuple(REUSE), "reuse")):
+            if value not in known:
+                raise UsageError(f"{what} {value!r} is not known; use one of: {', '.join(known)}")
+        for fault in faults:
+            if fault not in FAULTS:
+                raise UsageError(f"fault {fault!r} is not known; use some of: {', '.join(FAULTS)}")
+        if not 1 <= len(program.threads) <= ENGINE_MOST_THREADS - 1:
+            raise UsageError(f"a controlled program has 1 to {ENGINE_MOST_THREADS - 1} threads, "
+                             f"this one has {len(program.threads)}")
+        if not 0 <= seed < 2**64:
+            raise UsageError(f"the seed is {seed}; it should be between 0 and 2**64 - 1")
+        if step_limit < 10 or bound < 0 or not 0 <= depth <= 8:
+            raise UsageError("the step limit should be 10 or more, the bound 0 or more, the depth 0 to 8")
+        self.subject = subject
+        self.program = program
+        self.mode = mode
+        self.strategy = strategy
+        self.seed = seed
+        self.bound = bound
+        self.depth = depth
+        memset(&self.config, 0, sizeof(self.config))
+        memset(&self.stats, 0, sizeof(self.stats))
+        self.config.subject = subject.table
+        for i, setting in enumerate(subject.settings):
+            self.settings[i] = program.settings.get(setting.name, setting.low)
+        self.config.settings = self.settings
+        self.arrays = list(program.threads)
+        self.config.n_threads = <int>len(self.arrays)
+        for i, calls in enumerate(self.arrays):
+            if calls.dtype != CALL or not calls.flags.c_contiguous:
+                raise TypeError(f"the calls of thread {i} should be a contiguous array of program.CALL")
+            self.config.calls[i] = <const PmlCall*><size_t>calls.ctypes.data
+            self.config.n_calls[i] = <int32_t>len(calls)
+        self.config.mode = MODES.index(mode)
+        self.config.strategy = STRATEGIES.index(strategy)
+        self.config.races = races
+        self.config.reuse = REUSE[reuse]
+        for fault in faults:
+            self.config.faults |= <int32_t>FAULTS[fault]
+        self.config.depth = depth
+        self.config.bound = bound
+        self.config.step_limit = step_limit
+        self.config.seed = seed
+        self.set_decisions(decisions)
+
+    def __dealloc__(self):
+        free(self.decisions)
+
+    cdef int set_decisions(self, decisions) except -1:
+        cdef int i
+        free(self.decisions)
+        self.decisions = <EngineDecision*>calloc(len(decisions) + 1, sizeof(EngineDecision))
+        if self.decisions is NULL:
+            raise MemoryError("no memory for the decisions of a replay")
+        for i, (at, thread, kind, value) in enumerate(decisions):
+            self.decisions[i].at = at
+            self.decisions[i].thread = thread
+            self.decisions[i].kind = kind
+            self.decisions[i].value = value
+        self.config.decisions = self.decisions
+        self.config.n_decisions = <int32_t>len(decisions)
+        return 0
+
+    cdef int take(self) except -1:
+        global _owner
+        if _owner is not self:
+            if self.started and self.config.strategy in (STRATEGY_PREEMPTIONS, STRATEGY_DELAYS):
+                raise RuntimeError("an exhaustive search cannot go on after another campaign used the engine")
+            if engine_open(&self.config) < 0:
+                raise MemoryError("no memory for the engine, or its fixed addresses are taken")
+            _owner = self
+        self.started = True
+        return 0
+
+    def run(self, uint64_t first, uint64_t count) -> int:
+        """Make executions first..first+count-1, or fewer: the last one made may have failed.
+
+        Returns how many were made; 0 when the search is exhausted.
+        """
+        cdef uint64_t made = 0
+        with _lock:
+            self.take()
+            with nogil:
+                made = engine_run(first, count, &self.stats)
+        PyErr_CheckSignals()
+        return made
+
+    def again(self, uint64_t number) -> None:
+        """Make one execution again and keep its trace and decisions."""
+        with _lock:
+            self.take()
+            with nogil:
+                engine_again(number)
+
+    def skip(self) -> bool:
+        """After a failure of an exhaustive search: go to the next path; False when there is none."""
+        return bool(engine_next(&self.stats))
+
+    def statistics(self) -> dict[str, int]:
+        """Counts of all executions so far."""
+        return self.stats
+
+    def end(self) -> str:
+        """How the last execution ended: one of ENDS."""
+        return ENDS[engine_failure().kind]
+
+    def failed(self) -> bool:
+        """Whether the last execution of this campaign failed."""
+        return self.started and engine_failure().kind >= FAIL_RACE
+
+    def hashes(self) -> tuple[int, int]:
+        """Of the last execution: of its steps in order, and of its class (what read from what)."""
+        return engine_hash(), engine_class()
+
+    def steps(self) -> int:
+        return engine_steps()
+
+    def used(self) -> tuple[str, int, str]:
+        """What decided the last execution: the strategy, PCT's depth, the allocator's policy."""
+        return (STRATEGIES[engine_used_strategy()], engine_used_depth(),
+                "reuse" if engine_used_reuse() else "quarantine")
+
+    def failure(self) -> dict[str, object]:
+        """The fields of EngineFailure of the last execution."""
+        cdef const EngineFailure* f = engine_failure()
+        return {
+            "kind": ENDS[f.kind], "thread": f.thread, "call": f.call, "other_thread": f.other_thread,
+            "execution": f.execution, "address": f.address, "pc": f.pc, "other_pc": f.other_pc,
+            "block_pc": f.block_pc, "free_pc": f.free_pc, "block_size": f.block_size, "offset": f.offset,
+            "op": OPS[f.op], "other_op": OPS[f.other_op], "width": f.width, "other_width": f.other_width,
+            "frames": tuple([f.frames[i] for i in range(f.n_frames)]),
+            "invariant": (<const char*>f.invariant).decode(errors="replace"),
+            "message": (<const char*>f.message).decode(errors="replace"),
+        }
+
+    def trace(self) -> list[dict[str, object]]:
+        """The events of the execution last made by :meth:`again`."""
+        cdef int64_t count, i
+        cdef const EngineEvent* events = engine_trace(&count)
+        return [{
+            "step": events[i].step, "thread": events[i].thread, "op": OPS[events[i].op],
+            "address": events[i].address, "value": events[i].value, "before": events[i].before,
+            "width": events[i].width, "order": events[i].order, "from": events[i].source,
+            "stale": events[i].stale, "failed": bool(events[i].failed), "pc": events[i].pc,
+            "frames": tuple([events[i].frames[j] for j in range(events[i].n_frames)]),
+        } for i in range(count)]
+
+    def decisions_made(self) -> tuple[tuple[int, int, int, int], ...]:
+        """The choices of that execution that were not the default: (point, thread, kind, value)."""
+        cdef int64_t count, i
+        cdef const EngineDecision* made = engine_decisions(&count)
+        return tuple([(made[i].at, made[i].thread, made[i].kind, made[i].value) for i in range(count)])
+
+    def calls(self, int thread) -> list[tuple[int, int, int, tuple[int, ...]]]:
+        """(invoked, returned, status, words) of each operation of a thread in the last execution."""
+        cdef const EngineCall* calls = engine_calls(thread)
+        cdef int i, j
+        if not 0 <= thread < self.config.n_threads:
+            raise ValueError(f"thread {thread} is outside 0..{self.config.n_threads - 1}")
+        return [(calls[i].invoked, calls[i].returned, calls[i].result.status,
+                 tuple([calls[i].result.words[j] for j in range(4)]))
+                for i in range(self.config.n_calls[thread])]

@@ -1,0 +1,258 @@
+/* The allocator of the code under test: an arena at a fixed address that every execution fills from
+ * its beginning, so that addresses are the same each time. A freed block is kept in quarantine, where
+ * every access to it is seen, or handed out again at once, so that ABA can happen; which of the
+ * two may be decided by each execution. Bytes never written hold a pattern. */
+
+static char *const ARENA = (char *)UINT64_C(0x5A0000000000);
+enum { ARENA_BYTES = 1 << 28, SMALL_CLASSES = 64 };
+enum { HEAP_NONE = 0, HEAP_LIVE = 1, HEAP_FREED = 2 };
+#define UNWRITTEN UINT64_C(0xD6E1C3A59B7F4D2D)
+
+/* In front of each block, sixteen bytes that no access may touch. */
+typedef struct { uint32_t block; uint32_t magic; uint64_t bytes; } Header;
+enum { MAGIC = 0x424C4F43, MOST_BLOCKS = 1 << 16 };
+
+typedef struct {
+    uintptr_t address;
+    size_t bytes;
+    uint64_t allocated_pc, freed_pc;
+    int16_t allocated_by, freed_by;
+    uint8_t live;
+} Block;
+
+static struct {
+    uint8_t *state;               /* of each sixteen bytes */
+    Block *blocks;
+    size_t used;
+    uint32_t n_blocks, n_live;
+    int64_t countdown;            /* allocations until one fails; negative: none */
+    uint32_t free_generation[SMALL_CLASSES];
+    uintptr_t free_first[SMALL_CLASSES];
+} heap = {.countdown = -1};
+
+static int heap_open(void)
+{
+    if (heap.state)
+        return 1;
+    void *arena = mmap(ARENA, ARENA_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void *state = mmap(NULL, ARENA_BYTES / 16, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    heap.blocks = calloc(MOST_BLOCKS, sizeof *heap.blocks);
+    if (arena != ARENA || state == MAP_FAILED || heap.blocks == NULL)
+        return 0;
+    heap.state = state;
+    return 1;
+}
+
+static inline void heap_reset(void)
+{
+    memset(heap.state, HEAP_NONE, heap.used / 16);
+    heap.used = 0;
+    heap.n_blocks = 0;
+    heap.n_live = 0;
+}
+
+static inline int in_arena(uintptr_t address)
+{
+    return address - (uintptr_t)ARENA < ARENA_BYTES;
+}
+
+static inline int heap_ok(uintptr_t address)
+{
+    uintptr_t offset = address - (uintptr_t)ARENA;
+    return offset >= ARENA_BYTES || heap.state[offset / 16] == HEAP_LIVE;
+}
+
+/* The block that holds an address, or the one in front of it. */
+static Block *block_around(uintptr_t address)
+{
+    Block *best = NULL;
+    for (uint32_t i = 0; i < heap.n_blocks; i++) {
+        Block *b = &heap.blocks[i];
+        if (b->address <= address && (best == NULL || b->address > best->address))
+            best = b;
+    }
+    return best;
+}
+
+static void describe_block(EngineFailure *f, const Block *b, uintptr_t address)
+{
+    if (b == NULL || f == NULL)
+        return;
+    f->block_pc = b->allocated_pc;
+    f->free_pc = b->live ? 0 : b->freed_pc;
+    f->block_size = b->bytes;
+    f->offset = address - b->address;
+    if (!b->live)
+        f->other_thread = b->freed_by;
+}
+
+static __attribute__((noinline)) void heap_fail(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc)
+{
+    uint8_t state = heap.state[(address - (uintptr_t)ARENA) / 16];
+    EngineFailure *f = fail(state == HEAP_FREED ? FAIL_USE_AFTER_FREE : FAIL_OUT_OF_BOUNDS, t, address, pc);
+    if (f) {
+        f->op = op;
+        f->width = (int32_t)width;
+        describe_block(f, block_around(address), address);
+    }
+    if (E.recording)
+        trace_event(t, op, address, (int)width, 0, pc);
+    abandon();
+}
+
+/* Also true, with a chance of 2**-32, for what was written so; one and two bytes count only within
+ * eight that were never written. */
+static inline int looks_uninitialised(uintptr_t address, uint32_t width)
+{
+    uint64_t mask = width < 4 || width >= 8 ? ~UINT64_C(0) : ((UINT64_C(1) << (8 * width)) - 1) << (8 * (address & 7));
+    return in_arena(address) && ((*(uint64_t *)(address & ~(uintptr_t)7) ^ UNWRITTEN) & mask) == 0;
+}
+
+/* What earlier accesses said about a block's bytes ends with it. */
+static void forget_variables(uintptr_t address, size_t bytes)
+{
+    for (uintptr_t key = address >> 3; key < (address + bytes + 7) >> 3; key++) {
+        Slot *slot = find_slot(key);
+        if (slot->generation == E.generation)
+            slot->first = NONE;
+    }
+}
+
+static void heap_fill(char *block, size_t bytes)
+{
+    uint64_t pattern = UNWRITTEN;
+    for (size_t i = 0; i < (bytes + 7) / 8; i++)
+        memcpy(block + 8 * i, &pattern, 8);
+}
+
+/* Large blocks get fresh pages, which cost only where they are touched. */
+static void heap_zero(char *block, size_t bytes)
+{
+    enum { LARGE = 1 << 16 };
+    size_t page = page_bytes();
+    char *first = (char *)(((uintptr_t)block + page - 1) & ~(page - 1));
+    char *end = (char *)((uintptr_t)(block + bytes) & ~(page - 1));
+    if (bytes < LARGE || madvise(first, (size_t)(end - first), MADV_DONTNEED) != 0) {
+        memset(block, 0, bytes);
+        return;
+    }
+    memset(block, 0, (size_t)(first - block));
+    memset(end, 0, (size_t)(block + bytes - end));
+}
+
+static void *heap_allocate(Thread *t, size_t bytes, int zeroed, uint64_t pc)
+{
+    size_t rounded = bytes ? (bytes + 15) / 16 * 16 : 16, class = rounded / 16;
+    uintptr_t address;
+    Header *header;
+    Block *b;
+    if (heap.countdown >= 0 && heap.countdown-- == 0)
+        return NULL;
+    if (t->controlled && E.config.faults & FAULT_NO_MEMORY && choose(t, CHOOSE_NO_MEMORY, 2))
+        return NULL;
+    if (class < SMALL_CLASSES && heap.free_generation[class] == E.generation && heap.free_first[class]) {
+        address = heap.free_first[class];
+        memcpy(&heap.free_first[class], (void *)address, sizeof(uintptr_t));
+        forget_variables(address, rounded);
+        header = (Header *)(address - sizeof(Header));
+    } else {
+        if (heap.used + rounded + 2 * sizeof(Header) > ARENA_BYTES || heap.n_blocks == MOST_BLOCKS)
+            return NULL;
+        header = (Header *)(ARENA + heap.used);
+        address = (uintptr_t)(header + 1);
+        heap.used += rounded + sizeof(Header);
+        header->block = heap.n_blocks++;
+        header->magic = MAGIC;
+    }
+    header->bytes = bytes;
+    b = &heap.blocks[header->block];
+    *b = (Block){address, bytes, pc, 0, (int16_t)t->number, -1, 1};
+    heap.n_live++;
+    memset(heap.state + (address - (uintptr_t)ARENA) / 16, HEAP_LIVE, rounded / 16);
+    if (zeroed)
+        heap_zero((char *)address, rounded);
+    else
+        heap_fill((char *)address, rounded);
+    if (t->controlled && E.recording)
+        trace_event(t, OP_ALLOCATE, address, 0, bytes, pc);
+    if (t->controlled && zeroed && bytes <= 4096)
+        plain_range(t, address, bytes, OP_WRITE, pc);
+    return (void *)address;
+}
+
+/* Freeing is a write to the whole block. */
+static void check_free(Thread *t, const Block *b, uint64_t pc)
+{
+    for (uintptr_t key = b->address >> 3; key < (b->address + b->bytes + 7) >> 3; key++) {
+        Slot *slot = find_slot(key);
+        if (slot->generation != E.generation)
+            continue;
+        for (uint32_t i = slot->first; i != NONE; i = E.variables[i].next) {
+            check_plain(t, &E.variables[i], OP_FREE, 1, E.variables[i].width, pc);
+            if (E.variables[i].is_atomic)
+                check_atomic(t, &E.variables[i], OP_FREE, 1, E.variables[i].width, pc);
+        }
+    }
+}
+
+static void drain(Thread *t);
+
+static void heap_release(Thread *t, void *memory, uint64_t pc)
+{
+    uintptr_t address = (uintptr_t)memory;
+    Header *header = (Header *)(address - sizeof(Header));
+    Block *b;
+    size_t rounded;
+    if (address % 16 || header->magic != MAGIC || header->block >= heap.n_blocks ||
+        heap.blocks[header->block].address != address) {
+        fail(FAIL_BAD_FREE, t, address, pc);
+        abandon();
+    }
+    b = &heap.blocks[header->block];
+    if (!b->live) {
+        describe_block(fail(FAIL_DOUBLE_FREE, t, address, pc), b, address);
+        abandon();
+    }
+    if (t->controlled) {
+        drain(t);
+        if (E.recording)
+            trace_event(t, OP_FREE, address, 0, b->bytes, pc);
+        if (E.config.races)
+            check_free(t, b, pc);
+    }
+    rounded = b->bytes ? (b->bytes + 15) / 16 * 16 : 16;
+    b->live = 0;
+    b->freed_pc = pc;
+    b->freed_by = (int16_t)t->number;
+    heap.n_live--;
+    memset(heap.state + (address - (uintptr_t)ARENA) / 16, HEAP_FREED, rounded / 16);
+    if (E.reuse && rounded / 16 < SMALL_CLASSES) {
+        size_t class = rounded / 16;
+        if (heap.free_generation[class] != E.generation) {
+            heap.free_generation[class] = E.generation;
+            heap.free_first[class] = 0;
+        }
+        memcpy(memory, &heap.free_first[class], sizeof(uintptr_t));
+        heap.free_first[class] = address;
+    }
+}
+
+/* After everything was destroyed: what is still allocated leaks. */
+static void check_leaks(void)
+{
+    if (heap.n_live == 0)
+        return;
+    for (uint32_t i = 0; i < heap.n_blocks; i++)
+        if (heap.blocks[i].live) {
+            const Block *b = &heap.blocks[i];
+            EngineFailure *f = fail(FAIL_LEAK, &E.main, b->address, b->allocated_pc);
+            describe_block(f, b, b->address);
+            if (f) {
+                f->other_thread = b->allocated_by;
+                snprintf(f->message, sizeof f->message, "%u blocks are never freed", heap.n_live);
+            }
+            return;
+        }
+}

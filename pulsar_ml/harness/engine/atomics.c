@@ -1,0 +1,321 @@
+/* The atomic operations of a controlled thread on the memory model: load, store, TSO's store buffer,
+ * read-modify-write, compare-exchange, fence. */
+
+static inline __attribute__((always_inline)) Variable *atomic_variable(Thread *t, uintptr_t address, uint32_t width,
+                                                                       EngineOp op, int writes,
+                                        uint64_t pc)
+{
+    Variable *v;
+    if (unlikely(!heap_ok(address)))
+        heap_fail(t, address, width, op, pc);
+    v = find_variable(address, width);
+    touch(v, t);
+    refresh(v, width);
+    if (E.config.races && (v->write.clock | v->read.clock || v->readers != NONE))
+        check_plain(t, v, op, writes, width, pc);
+    if (unlikely(v->has_siblings))
+        check_siblings(t, v, op, writes, 0, pc);
+    v->atomic_pc = pc;
+    return v;
+}
+
+static inline void note_load(Thread *t, Variable *v, Message *m, uint32_t stale, int order)
+{
+    observe(t, m, is_sc(order));
+    acquire_from(t, m, order);
+    last_access(v)[t->number] = t->clock[t->number];
+    E.class_hash += mix64(((uint64_t)t->number << 26 | t->points) << 32 | m->id);
+    hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ m->id);
+    E.stale += stale;
+    watch_read(t, index_of(v), v->version - stale);
+}
+
+static __attribute__((noinline)) int32_t trace_atomic(Thread *t, EngineOp op, const Variable *v, uint64_t value,
+                                                      uint64_t before, int order, int32_t from, uint32_t stale,
+                                                      int failed, uint64_t pc)
+{
+    int32_t at = trace_event(t, op, v->address, v->width, value, pc);
+    if (at >= 0) {
+        events[at].order = (uint8_t)order;
+        events[at].before = before;
+        events[at].from = from;
+        events[at].stale = (uint8_t)stale;
+        events[at].failed = (uint8_t)failed;
+    }
+    return at;
+}
+
+static inline void atomic_load(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc,
+                               uint64_t *low, uint64_t *high)
+{
+    Variable *v = atomic_variable(t, address, width, OP_LOAD, 0, pc);
+    uint32_t stale = 0;
+    Message *m;
+    if (v->n > 1) {
+        uint32_t options = v->n - oldest_place(t, v, is_sc(order));
+        if (options > 1)
+            stale = choose(t, CHOOSE_READ, options);
+    }
+    m = message_at(v, v->n - 1u - stale);
+    *low = m->low;
+    *high = m->high;
+    if (unlikely(t->buffer_count)) {
+        /* Own stores are seen before the others see them. */
+        for (uint32_t i = 0; i < t->buffer_count; i++) {
+            const Buffered *b = &t->buffer[(t->buffer_head + i) % ENGINE_BUFFER];
+            if (b->address == address && b->width == width) {
+                *low = b->low;
+                *high = b->high;
+            }
+        }
+    }
+    if (unlikely(E.recording))
+        trace_atomic(t, OP_LOAD, v, *low, 0, order, m->event, stale, 0, pc);
+    note_load(t, v, m, stale, order);
+}
+
+static inline void store_now(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, uint64_t low,
+                             uint64_t high)
+{
+    Variable *v = atomic_variable(t, address, width, OP_STORE, 1, pc);
+    uint32_t place = v->n, back = 0;
+    Message *m;
+    if (v->n > 1) {
+        uint32_t oldest = oldest_place(t, v, is_sc(order)), options = 1;
+        for (uint32_t p = v->n - 1u; p > oldest; p--)
+            options += !message_at(v, p)->rmw;
+        if (options > 1)
+            back = choose(t, CHOOSE_INSERT, options);
+        for (uint32_t left = back; left; place--)
+            left -= !message_at(v, place - 1)->rmw;
+    }
+    m = place_store(t, v, place, order, NULL);
+    m->low = low;
+    m->high = high;
+    if (back == 0)
+        raw_write(address, width, low, high);
+    if (unlikely(E.recording))
+        m->event = trace_atomic(t, OP_STORE, v, low, 0, order, -1, back, 0, pc);
+    hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ back ^ 0x5000);
+    watch_write(t, index_of(v));
+}
+
+/* TSO: the oldest store of t's buffer reaches memory, with what t had done when it was issued. */
+static void flush_oldest(Thread *t)
+{
+    Buffered *b = &t->buffer[t->buffer_head];
+    Variable *v;
+    Message *m;
+    t->buffer_head = (t->buffer_head + 1) % ENGINE_BUFFER;
+    if (--t->buffer_count == 0)
+        E.buffered &= ~t->bit;
+    v = atomic_variable(t, b->address, b->width, OP_STORE, 1, b->pc);
+    m = place_store(t, v, v->n, __ATOMIC_RELAXED, NULL);
+    m->low = b->low;
+    m->high = b->high;
+    m->id = b->store;
+    last_store(v)[t->number] = b->now;
+    last_access(v)[t->number] = b->now;
+    m->has_released = b->released;
+    if (b->released)
+        clock_copy(m->words + E.width, b->clock);
+    raw_write(b->address, b->width, b->low, b->high);
+    if (unlikely(E.recording))
+        m->event = trace_atomic(t, OP_FLUSH, v, b->low, 0, b->order, -1, 0, 0, b->pc);
+    hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x6000);
+    E.changes++;
+    if (E.waiting)
+        wake_watchers(index_of(v));
+}
+
+static void drain(Thread *t)
+{
+    while (t->buffer_count)
+        flush_oldest(t);
+}
+
+static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address, uint32_t width, int order,
+                                                   uint64_t pc, uint64_t low, uint64_t high)
+{
+    Buffered *b;
+    if (t->buffer_count == ENGINE_BUFFER)
+        flush_oldest(t);
+    b = &t->buffer[(t->buffer_head + t->buffer_count++) % ENGINE_BUFFER];
+    *b = (Buffered){.address = address, .low = low, .high = high, .pc = pc, .width = (uint8_t)width,
+                    .order = (uint8_t)order, .store = (uint32_t)t->number << 26 | t->points};
+    b->now = t->clock[t->number];
+    b->released = is_release(order) || t->any_fenced;
+    if (b->released)
+        clock_copy(b->clock, is_release(order) ? t->clock : t->fenced);
+    if (is_release(order))
+        clock_tick(t);
+    E.buffered |= t->bit;
+    t->watch_lost = 1;
+}
+
+static inline void atomic_store(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, uint64_t low,
+                                uint64_t high)
+{
+    if (E.config.mode == MODE_TSO) {
+        if (is_sc(order)) {
+            drain(t);
+        } else if (t->buffer_count || choose(t, CHOOSE_DELAY, 2)) {
+            buffer_store(t, address, width, order, pc, low, high);
+            return;
+        }
+    }
+    store_now(t, address, width, order, pc, low, high);
+}
+
+/* A read-modify-write may go directly behind any message it may read, unless another one did. */
+static inline uint32_t rmw_place(Thread *t, const Variable *v, int sc)
+{
+    uint32_t places[ENGINE_HISTORY], n = 0, oldest;
+    if (v->n == 1)
+        return 0;
+    oldest = oldest_place(t, v, sc);
+    for (uint32_t p = v->n; p-- > oldest;)
+        if (p + 1 == v->n || !message_at(v, p + 1)->rmw)
+            places[n++] = p;
+    return places[n > 1 ? choose(t, CHOOSE_READ, n) : 0];
+}
+
+typedef enum { RMW_EXCHANGE, RMW_ADD, RMW_SUB, RMW_AND, RMW_OR, RMW_XOR, RMW_NAND } Rmw;
+
+static inline uint64_t rmw_value(Rmw kind, uint64_t old, uint64_t operand)
+{
+    switch (kind) {
+    case RMW_EXCHANGE: return operand;
+    case RMW_ADD: return old + operand;
+    case RMW_SUB: return old - operand;
+    case RMW_AND: return old & operand;
+    case RMW_OR: return old | operand;
+    case RMW_XOR: return old ^ operand;
+    default: return ~(old & operand);
+    }
+}
+
+static inline void write_rmw(Thread *t, Variable *v, uint32_t place, Message *read, int order, EngineOp op,
+                             uint64_t pc, uint64_t low, uint64_t high)
+{
+    uint64_t before = read->low;
+    int32_t from = read->event;
+    uint32_t stale = v->n - 1u - place;
+    Message *m;
+    observe(t, read, is_sc(order));
+    acquire_from(t, read, order);
+    E.class_hash += mix64(((uint64_t)t->number << 26 | t->points) << 32 | read->id);
+    m = place_store(t, v, place + 1, order, read);
+    m->low = low;
+    m->high = high;
+    if (stale == 0)
+        raw_write(v->address, v->width, low, high);
+    if (unlikely(E.recording))
+        m->event = trace_atomic(t, op, v, low, before, order, from, stale, 0, pc);
+    hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ stale ^ 0x7000);
+    E.stale += stale;
+    watch_write(t, index_of(v));
+}
+
+/* The value before, in the low bits. */
+static inline uint64_t atomic_rmw(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, Rmw kind,
+                                  uint64_t operand, uint64_t operand_high, uint64_t *high)
+{
+    Variable *v;
+    Message *m;
+    uint64_t old, value, old_high;
+    uint32_t place;
+    if (t->buffer_count)
+        drain(t);
+    v = atomic_variable(t, address, width, OP_RMW, 1, pc);
+    place = rmw_place(t, v, is_sc(order));
+    m = message_at(v, place);
+    old = m->low;
+    old_high = m->high;
+    value = rmw_value(kind, old, operand);
+    if (width < 8)
+        value &= (UINT64_C(1) << (8 * width)) - 1;
+    write_rmw(t, v, place, m, order, OP_RMW, pc, value,
+              kind == RMW_EXCHANGE ? operand_high : width > 8 ? rmw_value(kind, old_high, operand_high) : 0);
+    *high = old_high;
+    return old;
+}
+
+/* Whether it exchanged; *low and *high become what was read. */
+static inline int atomic_cas(Thread *t, uintptr_t address, uint32_t width, int order, int fail_order, int weak,
+                             uint64_t pc, uint64_t *low, uint64_t *high, uint64_t desired, uint64_t desired_high)
+{
+    Variable *v;
+    Message *m;
+    uint32_t place, stale = 0;
+    if (t->buffer_count)
+        drain(t);
+    v = atomic_variable(t, address, width, OP_CAS, 1, pc);
+    if (v->n > 1) {
+        uint32_t places[ENGINE_HISTORY], n = 0, oldest = oldest_place(t, v, is_sc(order));
+        for (uint32_t p = v->n; p-- > oldest;) {
+            m = message_at(v, p);
+            if (p + 1 == v->n || !message_at(v, p + 1)->rmw || m->low != *low || m->high != *high)
+                places[n++] = p;
+        }
+        place = places[n > 1 ? choose(t, CHOOSE_READ, n) : 0];
+        stale = v->n - 1u - place;
+    } else {
+        place = 0;
+    }
+    m = message_at(v, place);
+    if (m->low == *low && m->high == *high &&
+        !(weak && E.config.faults & FAULT_WEAK_FAILURE && choose(t, CHOOSE_WEAK_FAILURE, 2))) {
+        write_rmw(t, v, place, m, order, OP_CAS, pc, desired, desired_high);
+        return 1;
+    }
+    *low = m->low;
+    *high = m->high;
+    if (unlikely(E.recording))
+        trace_atomic(t, OP_CAS, v, desired, m->low, fail_order, m->event, stale, 1, pc);
+    note_load(t, v, m, stale, fail_order);
+    return 0;
+}
+
+static __attribute__((noinline)) void first_sc_fence(void)
+{
+    E.x_used = 1;
+    clock_zero(E.sc_clock);
+    for (int i = 0; i < E.n; i++) {
+        Thread *t = &E.threads[i];
+        clock_zero(t->x_clock);
+        clock_zero(t->x_pending);
+        clock_zero(t->x_fenced);
+    }
+}
+
+static inline void fence(Thread *t, int order)
+{
+    if (is_sc(order)) {
+        if (!E.x_used)
+            first_sc_fence();
+        drain(t);
+    }
+    if (is_acquire(order) && t->any_pending) {
+        clock_join(t->clock, t->pending);
+        if (unlikely(E.x_used)) {
+            clock_join(t->x_clock, t->x_pending);
+            if (t->fence_pending > t->fence_at)
+                t->fence_at = t->fence_pending;
+        }
+    }
+    if (is_sc(order)) {
+        t->fence_at = ++E.sc_time;
+        clock_join(t->x_clock, E.sc_clock);
+        clock_join(E.sc_clock, t->clock);
+    }
+    if (is_release(order)) {
+        clock_copy(t->fenced, t->clock);
+        t->any_fenced = 1;
+        if (unlikely(E.x_used)) {
+            clock_copy(t->x_fenced, t->x_clock);
+            t->fence_fenced = t->fence_at;
+        }
+        clock_tick(t);
+    }
+}

@@ -1,0 +1,377 @@
+/* The engine: one execution after another, each decided by the campaign's seed and its number. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include "pulsar_ml/harness/engine/state.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "pulsar_ml/harness/engine/random.c"
+#include "pulsar_ml/harness/engine/fiber.c"
+#include "pulsar_ml/harness/engine/trace.c"
+#include "pulsar_ml/harness/engine/clocks.c"
+#include "pulsar_ml/harness/engine/variables.c"
+#include "pulsar_ml/harness/engine/choices.c"
+#include "pulsar_ml/harness/engine/strategies.c"
+#include "pulsar_ml/harness/engine/sched.c"
+#include "pulsar_ml/harness/engine/race.c"
+#include "pulsar_ml/harness/engine/memory.c"
+#include "pulsar_ml/harness/engine/atomics.c"
+#include "pulsar_ml/harness/engine/alloc.c"
+#include "pulsar_ml/harness/engine/locks.c"
+#include "pulsar_ml/harness/engine/hooks.c"
+#include "pulsar_ml/harness/engine/wraps.c"
+#include "pulsar_ml/harness/engine/crash.c"
+#include "pulsar_ml/harness/engine/classes.c"
+
+#define PROFILE_NUMBERS (UINT64_C(1) << 63)   /* execution numbers that no campaign uses */
+
+static void *reserve(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void fail_invariant(Thread *t, const PmlViolation *violation)
+{
+    EngineFailure *f = fail(FAIL_INVARIANT, t, 0, 0);
+    if (f == NULL)
+        return;
+    f->n_frames = 0;
+    memcpy(f->invariant, violation->invariant, sizeof f->invariant);
+    memcpy(f->message, violation->message, sizeof f->message);
+    f->invariant[sizeof f->invariant - 1] = f->message[sizeof f->message - 1] = 0;
+}
+
+static void run_calls(Thread *t)
+{
+    const EngineConfig *c = &E.config;
+    PmlViolation violation;
+    PmlCall call;
+    violation.found = 0;
+    for (t->call = 0; (int32_t)t->call < c->n_calls[t->number]; t->call++) {
+        EngineCall *done = &t->calls[t->call];
+        call = c->calls[t->number][t->call];
+        memset(&done->result, 0, sizeof done->result);
+        t->fresh = 1;
+        watch_reset(t);
+        if (unlikely(E.recording))
+            trace_event(t, OP_CALL, t->call, 0, (uint64_t)call.code, 0);
+        c->subject->apply(E.main.value, t->number, &call, &done->result, &violation);
+        if (unlikely(E.recording))
+            trace_event(t, OP_RETURN, t->call, 0, (uint64_t)done->result.status, 0);
+        if (t->fresh)
+            done->invoked = E.step;
+        done->returned = E.step;
+        t->depth = 0;
+        if (unlikely(violation.found)) {
+            fail_invariant(t, &violation);
+            abandon();
+        }
+    }
+}
+
+/* The rest of the thread's fiber: others go on, or the main thread when all are done. */
+static void thread_end(Thread *t)
+{
+    t->done = 1;
+    t->op = OP_END;
+    t->op_address = 0;
+    E.ready &= ~t->bit;
+    E.yielded &= ~t->bit;
+    E.live--;
+    if (E.starting < E.n) {
+        switch_to(t, &E.threads[E.starting++]);
+    } else if (E.live == 0) {
+        /* Stores of a thread that has ended may still be on their way; joining waits for them. */
+        while (E.buffered)
+            drain(&E.threads[__builtin_ctzll(E.buffered)]);
+        switch_to(t, &E.main);
+    } else {
+        t->points++;
+        switch_to(t, pick(t));
+    }
+}
+
+static void thread_entry(void)
+{
+    Thread *t = current;
+    for (;;) {
+        run_calls(t);
+        thread_end(t);
+        t = current;
+    }
+}
+
+static void start_thread(Thread *t)
+{
+    t->done = 0;
+    t->timed = 0;
+    t->points = 0;
+    t->call = 0;
+    t->op = OP_NONE;
+    t->op_address = 0;
+    t->any_pending = 0;
+    t->any_fenced = 0;
+    t->fence_at = t->fence_pending = t->fence_fenced = 0;
+    t->owed = 0;
+    t->blocked_on = NONE;
+    t->buffer_head = t->buffer_count = 0;
+    t->depth = 0;
+    t->priority = 0;
+    clock_zero(t->clock);
+    t->clock[t->number] = 1;
+}
+
+static void run_threads(void)
+{
+    E.live = E.n;
+    E.ready = E.n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << E.n) - 1;
+    for (int i = 0; i < E.n; i++)
+        start_thread(&E.threads[i]);
+    strategy_start();
+    E.running = 1;
+    E.starting = 1;
+    E.at_start = 1;
+    E.main.points = 0;
+    switch_to(&E.main, &E.threads[0]);
+    E.running = 0;
+}
+
+static void main_entry(void)
+{
+    const PmlSubject *subject;
+    void *instance;
+    PmlViolation violation;
+    for (;;) {
+        subject = E.config.subject;
+        instance = subject->create(E.config.settings, E.n);
+        if (instance == NULL) {
+            fail_with(FAIL_CAPACITY, &E.main, "the subject's create() returned NULL");
+            abandon();
+        }
+        E.main.value = instance;
+        run_threads();
+        violation.found = 0;
+        E.main.depth = 0;
+        subject->check(instance, &violation);
+        if (unlikely(violation.found))
+            fail_invariant(&E.main, &violation);
+        subject->destroy(instance);
+        check_leaks();
+        E.ended = 1;
+        current = NULL;
+        pml_fiber_switch(&E.main.sp, E.host);
+    }
+}
+
+static void prepare_fibers(void)
+{
+    E.main.sp = fiber_prepare(E.main.stack + STACK_BYTES, main_entry);
+    for (int i = 0; i < E.n; i++)
+        /* Each begins at another offset in its page, or the stacks would compete for the same cache sets. */
+        E.threads[i].sp = fiber_prepare(E.threads[i].stack + STACK_BYTES - (i + 1) % 16 * 448, thread_entry);
+}
+
+static void run_one(uint64_t number)
+{
+    if (unlikely(++E.generation == 0)) {
+        memset(E.slots, 0, SLOTS * sizeof *E.slots);
+        E.generation = 1;
+    }
+    random_start(E.config.seed, number);
+    E.execution = number;
+    E.failure.kind = END_COMPLETE;
+    E.step = 0;
+    E.ready = E.waiting = E.yielded = E.buffered = E.timed = 0;
+    E.changes = E.stuck_changes = E.stuck_rounds = 0;
+    E.hash = E.class_hash = 0;
+    E.n_variables = E.n_readers = 0;
+    E.sc_time = 1;
+    E.x_used = 0;
+    E.ended = 0;
+    E.now_ns = 1000000000;
+    n_objects = 0;
+    heap_reset();
+    E.reuse = E.config.reuse == 1;
+    if (E.config.reuse == 2)
+        E.reuse = mix64(E.key ^ 0x5EED) & 1;
+    if (unlikely(E.broken)) {
+        E.broken = 0;
+        prepare_fibers();
+    }
+    E.main.depth = 0;
+    E.main.controlled = 0;
+    current = &E.main;
+    pml_fiber_switch(&E.host, E.main.sp);
+}
+
+static int grow_calls(Thread *t, int32_t room)
+{
+    EngineCall *calls;
+    if (room <= t->calls_room)
+        return 1;
+    calls = realloc(t->calls, (size_t)room * sizeof *calls);
+    if (calls == NULL)
+        return 0;
+    t->calls = calls;
+    t->calls_room = room;
+    return 1;
+}
+
+static int open_memory(void)
+{
+    if (E.opened)
+        return 1;
+    fill_nth_bit();
+    E.slots = reserve(SLOTS * sizeof *E.slots);
+    E.variables = reserve(MOST_VARIABLES * sizeof *E.variables);
+    E.blocks_bytes = (size_t)1 << 33;
+    E.blocks = reserve(E.blocks_bytes);
+    E.readers = reserve(MOST_READERS * ENGINE_MOST_THREADS * sizeof *E.readers);
+    E.reader_pcs = reserve(MOST_READERS * ENGINE_MOST_THREADS * sizeof *E.reader_pcs);
+    E.threads = reserve(ENGINE_MOST_THREADS * sizeof *E.threads);
+    E.main.stack = stack_new();
+    E.main.number = -1;
+    E.opened = E.slots && E.variables && E.blocks && E.readers && E.reader_pcs && E.threads && E.main.stack &&
+               heap_open();
+    return E.opened;
+}
+
+/* Prepares for executions of one program. 0, or -1 without memory. */
+int engine_open(const EngineConfig *config)
+{
+    if (!open_memory())
+        return -1;
+    E.config = *config;
+    E.n = config->n_threads;
+    E.width = (E.n + 3) / 4 * 4;
+    E.message_bytes = (offsetof(Message, words) + 3 * (size_t)E.width * sizeof(uint32_t) + 7) / 8 * 8;
+    E.clocks_bytes = 2 * (size_t)E.width * sizeof(uint32_t);
+    E.block_bytes = (ENGINE_HISTORY * E.message_bytes + E.clocks_bytes + 63) / 64 * 64;
+    for (int i = 0; i < E.n; i++) {
+        Thread *t = &E.threads[i];
+        t->number = i;
+        t->bit = UINT64_C(1) << i;
+        t->controlled = 1;
+        if (t->stack == NULL)
+            t->stack = stack_new();
+        if (t->buffer == NULL)
+            t->buffer = malloc(ENGINE_BUFFER * sizeof *t->buffer);
+        if (t->stack == NULL || t->buffer == NULL || !grow_calls(t, config->n_calls[i]))
+            return -1;
+    }
+    E.broken = 1;
+    E.recording = 0;
+    path_length = 0;
+    path_pruned = 0;
+    memset(&profile, 0, sizeof profile);
+    classes_reset();
+    return 0;
+}
+
+/* Random executions that teach the strategies the program's shape. */
+static void learn(void)
+{
+    int strategy = E.config.strategy;
+    int32_t faults = E.config.faults;
+    if (profile.known || strategy == STRATEGY_RANDOM || strategy == STRATEGY_PREEMPTIONS ||
+        strategy == STRATEGY_DELAYS || strategy == STRATEGY_REPLAY)
+        return;
+    E.config.strategy = STRATEGY_RANDOM;
+    E.config.faults = 0;
+    profile.learning = 1;
+    for (int i = 0; i < PROFILE_RUNS; i++) {
+        run_one(PROFILE_NUMBERS + (uint64_t)i);
+        if (E.step > profile.steps)
+            profile.steps = E.step;
+    }
+    profile.learning = 0;
+    E.config.strategy = strategy;
+    E.config.faults = faults;
+    profile_finish();
+}
+
+static void count(EngineStats *stats)
+{
+    stats->executions++;
+    stats->steps += E.step;
+    stats->complete += E.failure.kind == END_COMPLETE;
+    stats->cut += E.failure.kind == END_CUT;
+    stats->shared += E.touched_twice;
+    if (E.step > stats->longest)
+        stats->longest = E.step;
+    E.touched_twice = 0;
+    classes_note(E.class_hash);
+}
+
+static void collect(EngineStats *stats, uint64_t hooks, uint64_t switches, uint64_t stale)
+{
+    stats->hooks += E.hooks - hooks;
+    stats->switches += E.switches - switches;
+    stats->stale += E.stale - stale;
+    classes_report(stats);
+}
+
+/* Executions first, first+1, ... until `count_of` were made or one failed. Returns how many. Exhaustive
+ * strategies take the next path each time, whatever the number, and set stats->exhausted when there
+ * is none left: 1 within the bound, 2 when the bound left nothing out either. */
+uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
+{
+    uint64_t made = 0, hooks = E.hooks, switches = E.switches, stale = E.stale;
+    int searching = E.config.strategy == STRATEGY_PREEMPTIONS || E.config.strategy == STRATEGY_DELAYS;
+    E.stats = stats;
+    signals_start();
+    learn();
+    E.touched_twice = 0;
+    while (made < count_of && !stats->exhausted) {
+        run_one(first + made);
+        made++;
+        count(stats);
+        if (unlikely(E.failure.kind >= FAIL_RACE))
+            break;
+        if (searching && !search_advance())
+            stats->exhausted = stats->cut ? 0 : path_pruned ? 1 : 2;
+        if (searching && path_length == 0)
+            break;
+    }
+    signals_stop();
+    collect(stats, hooks, switches, stale);
+    return made;
+}
+
+/* Makes one execution again, with its trace and its decisions. */
+int engine_again(uint64_t number)
+{
+    EngineStats stats = {0};
+    E.stats = &stats;
+    signals_start();
+    learn();
+    n_events = n_decisions = 0;
+    E.recording = 1;
+    run_one(number);
+    E.recording = 0;
+    signals_stop();
+    return E.failure.kind;
+}
+
+/* Exhaustive strategies after a failure: goes to the next path. 0 when there is none. */
+int engine_next(EngineStats *stats)
+{
+    int more = search_advance();
+    if (!more)
+        stats->exhausted = stats->cut ? 0 : path_pruned ? 1 : 2;
+    return more;
+}
+
+const EngineFailure *engine_failure(void) { return &E.failure; }
+const EngineEvent *engine_trace(int64_t *count_of) { *count_of = n_events; return events; }
+const EngineDecision *engine_decisions(int64_t *count_of) { *count_of = n_decisions; return decisions_made; }
+const EngineCall *engine_calls(int thread) { return E.threads[thread].calls; }
+uint64_t engine_hash(void) { return E.hash; }
+uint64_t engine_class(void) { return E.class_hash; }
+uint32_t engine_steps(void) { return E.step; }
+int engine_used_reuse(void) { return E.reuse; }
+int engine_used_strategy(void) { return E.strategy; }
+int32_t engine_used_depth(void) { return E.strategy == STRATEGY_PCT ? (int32_t)pct.depth : 0; }

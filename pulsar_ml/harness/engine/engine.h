@@ -1,0 +1,165 @@
+/* Shared structures of the engine: the controlled world in which one integer decides everything.
+ *
+ * The engine is one translation unit, engine.c, that includes its parts in the order of their use;
+ * each part has one purpose and keeps its functions static. All threads of an execution are fibers of
+ * one OS thread, so nothing here is atomic. Whatever must be empty when an execution begins carries
+ * the execution's generation instead of being cleared.
+ */
+#ifndef PULSAR_ML_ENGINE_H
+#define PULSAR_ML_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pulsar_ml/harness/subject.h"
+
+#define ENGINE_MOST_THREADS 64    /* of one execution, those that the code under test starts included */
+#define ENGINE_HISTORY 8          /* messages that a location remembers; the oldest is forgotten first */
+#define ENGINE_MOST_FRAMES 24     /* of a reported stack */
+#define ENGINE_MOST_WATCHED 16    /* locations whose change ends a spin loop's wait */
+#define ENGINE_BUFFER 8           /* stores that a thread may hold back under TSO */
+#define ENGINE_MOST_OBJECTS 64    /* mutexes and the like alive in one execution */
+
+typedef enum { MODE_SC, MODE_TSO, MODE_C11 } EngineMode;
+
+typedef enum {
+    STRATEGY_RANDOM, STRATEGY_PCT, STRATEGY_POS, STRATEGY_SURW, STRATEGY_PREEMPTIONS, STRATEGY_DELAYS,
+    STRATEGY_REPLAY, STRATEGY_PORTFOLIO
+} EngineStrategy;
+
+/* What ended an execution. Kinds from FAIL_RACE on are failures. */
+typedef enum {
+    END_COMPLETE, END_CUT,
+    FAIL_RACE, FAIL_USE_AFTER_FREE, FAIL_DOUBLE_FREE, FAIL_BAD_FREE, FAIL_OUT_OF_BOUNDS, FAIL_LEAK,
+    FAIL_UNINITIALISED, FAIL_DEADLOCK, FAIL_LIVELOCK, FAIL_INVARIANT, FAIL_ASSERTION, FAIL_CRASH,
+    FAIL_STACK_OVERFLOW, FAIL_ENDLESS, FAIL_LOCK_MISUSE, FAIL_CAPACITY
+} EngineEnd;
+
+/* What a thread is about to do, and what a trace shows. Reads and writes are the plain ones. */
+typedef enum {
+    OP_NONE, OP_LOAD, OP_STORE, OP_RMW, OP_CAS, OP_FENCE, OP_YIELD, OP_READ, OP_WRITE, OP_ALLOCATE, OP_FREE,
+    OP_LOCK, OP_UNLOCK, OP_WAIT, OP_WAKE, OP_SPAWN, OP_JOIN, OP_CALL, OP_RETURN, OP_END, OP_FLUSH, OP_SWITCH
+} EngineOp;
+
+/* A choice other than the default one. The default: stay on the running thread; when it cannot go on,
+ * the lowest-numbered one that can; read the newest store; append a store; no fault. */
+typedef enum {
+    CHOOSE_THREAD, CHOOSE_READ, CHOOSE_INSERT, CHOOSE_WEAK_FAILURE, CHOOSE_SPURIOUS, CHOOSE_NO_MEMORY,
+    CHOOSE_TIMEOUT, CHOOSE_REUSE, CHOOSE_DELAY, CHOOSE_FLUSH, CHOOSE_WAITER, CHOICE_KINDS
+} EngineChoice;
+
+/* Faults that are choices, as bits. */
+#define FAULT_WEAK_FAILURE 1
+#define FAULT_SPURIOUS 2
+#define FAULT_NO_MEMORY 4
+#define FAULT_TIMEOUT 8
+
+/* Keyed by thread and by that thread's own count of scheduling points, so that leaving out an earlier
+ * decision does not move the later ones. */
+typedef struct {
+    uint32_t at;
+    uint8_t thread;
+    uint8_t kind;
+    uint16_t value;
+} EngineDecision;
+
+/* One line of a trace. */
+typedef struct {
+    uint64_t address;
+    uint64_t value;           /* read, written, or the new one of a read-modify-write */
+    uint64_t before;          /* what a read-modify-write found */
+    uint64_t pc;
+    uint32_t step;
+    int32_t from;             /* trace index of the store that a load read; -1: the initial value */
+    int16_t thread;
+    uint8_t op;
+    uint8_t order;
+    uint8_t width;
+    uint8_t stale;            /* how many newer stores there were; for a store, how many it went before */
+    uint8_t failed;           /* a compare-exchange that did not exchange */
+    uint8_t n_frames;
+    uint64_t frames[ENGINE_MOST_FRAMES];
+} EngineEvent;
+
+/* One operation of a program as it went: closed interval of steps, and the result. */
+typedef struct {
+    uint32_t invoked;
+    uint32_t returned;
+    PmlResult result;
+} EngineCall;
+
+typedef struct {
+    int32_t kind;             /* EngineEnd */
+    int32_t thread;           /* -1: the main thread, before or after the others */
+    int32_t call;             /* index of the thread's operation */
+    int32_t other_thread;     /* of a race: who accessed before */
+    uint64_t execution;
+    uint64_t address;
+    uint64_t pc;
+    uint64_t other_pc;
+    uint64_t block_pc;        /* where the block was allocated */
+    uint64_t free_pc;         /* where it was freed */
+    uint64_t block_size;
+    uint64_t offset;          /* of the address in its block */
+    int32_t op, other_op;     /* EngineOp of the two accesses */
+    int32_t width, other_width;
+    int32_t signal;
+    int32_t n_frames;
+    uint64_t frames[ENGINE_MOST_FRAMES];
+    char invariant[28];
+    char message[224];
+} EngineFailure;
+
+typedef struct {
+    uint64_t executions;
+    uint64_t steps;
+    uint64_t complete;
+    uint64_t cut;
+    uint64_t switches;
+    uint64_t hooks;           /* accesses of the code under test that reached the engine */
+    uint64_t shared;          /* executions in which two threads touched one location */
+    uint64_t classes;         /* distinct executions, by reads-from and modification order */
+    uint64_t once;            /* classes seen once, and twice */
+    uint64_t twice;
+    uint64_t stale;           /* loads that did not read the newest store */
+    uint32_t longest;         /* steps of the longest execution */
+    int32_t exhausted;
+} EngineStats;
+
+typedef struct {
+    const PmlSubject *subject;
+    const int64_t *settings;
+    const PmlCall *calls[ENGINE_MOST_THREADS];
+    int32_t n_calls[ENGINE_MOST_THREADS];
+    int32_t n_threads;
+    int32_t mode;
+    int32_t strategy;
+    int32_t races;            /* detect data races */
+    int32_t faults;
+    int32_t reuse;            /* allocator: 0 quarantine, 1 eager reuse, 2 decided by each execution */
+    int32_t depth;            /* PCT: 0 a mixture */
+    int32_t bound;            /* of exhaustive search */
+    uint32_t step_limit;
+    uint64_t seed;
+    const EngineDecision *decisions;   /* for replay */
+    int32_t n_decisions;
+    int32_t reserved;
+} EngineConfig;
+
+/* The engine's face for _engine.pyx. One engine, one OS thread at a time. */
+int engine_open(const EngineConfig *config);
+uint64_t engine_run(uint64_t first, uint64_t count, EngineStats *stats);
+int engine_again(uint64_t number);
+int engine_next(EngineStats *stats);
+const EngineFailure *engine_failure(void);
+const EngineEvent *engine_trace(int64_t *count);
+const EngineDecision *engine_decisions(int64_t *count);
+const EngineCall *engine_calls(int thread);
+uint64_t engine_hash(void);
+uint64_t engine_class(void);
+uint32_t engine_steps(void);
+int engine_used_strategy(void);
+int engine_used_reuse(void);
+int32_t engine_used_depth(void);
+
+#endif

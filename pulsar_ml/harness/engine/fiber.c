@@ -1,0 +1,106 @@
+/* Fibers: stacks with a guard page, taken once and used for all executions, and the switch. */
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+/* Saves what a callee must preserve. The jump instead of a return keeps the processor's return
+ * predictor out of it: the return address belongs to another stack. */
+__asm__(
+    ".text\n"
+    ".p2align 4\n"
+    ".type pml_fiber_switch,@function\n"
+    "pml_fiber_switch:\n"
+    "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
+    "  movq %rsp, (%rdi)\n"
+    "  movq %rsi, %rsp\n"
+    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
+    "  popq %rdx\n"
+    "  jmp *%rdx\n"
+    ".size pml_fiber_switch,.-pml_fiber_switch\n");
+void pml_fiber_switch(void **from, void *to) __attribute__((visibility("hidden")));
+
+static void *fiber_prepare(char *top, void (*entry)(void))
+{
+    void **sp = (void **)((uintptr_t)top & ~(uintptr_t)15);
+    *--sp = NULL;               /* where a return address would be: entry never returns */
+    *--sp = (void *)entry;
+    for (int i = 0; i < 6; i++)
+        *--sp = NULL;
+    return sp;
+}
+#elif defined(__aarch64__)
+__asm__(
+    ".text\n"
+    ".p2align 4\n"
+    ".type pml_fiber_switch,%function\n"
+    "pml_fiber_switch:\n"
+    "  sub sp, sp, #160\n"
+    "  stp x19, x20, [sp, #0]\n  stp x21, x22, [sp, #16]\n  stp x23, x24, [sp, #32]\n"
+    "  stp x25, x26, [sp, #48]\n  stp x27, x28, [sp, #64]\n  stp x29, x30, [sp, #80]\n"
+    "  stp d8, d9, [sp, #96]\n  stp d10, d11, [sp, #112]\n"
+    "  stp d12, d13, [sp, #128]\n  stp d14, d15, [sp, #144]\n"
+    "  mov x9, sp\n  str x9, [x0]\n  mov sp, x1\n"
+    "  ldp x19, x20, [sp, #0]\n  ldp x21, x22, [sp, #16]\n  ldp x23, x24, [sp, #32]\n"
+    "  ldp x25, x26, [sp, #48]\n  ldp x27, x28, [sp, #64]\n  ldp x29, x30, [sp, #80]\n"
+    "  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n"
+    "  ldp d12, d13, [sp, #128]\n  ldp d14, d15, [sp, #144]\n"
+    "  add sp, sp, #160\n"
+    "  br x30\n"
+    ".size pml_fiber_switch,.-pml_fiber_switch\n");
+void pml_fiber_switch(void **from, void *to) __attribute__((visibility("hidden")));
+
+static void *fiber_prepare(char *top, void (*entry)(void))
+{
+    void **sp = (void **)((uintptr_t)top & ~(uintptr_t)15) - 20;
+    for (int i = 0; i < 20; i++)
+        sp[i] = NULL;
+    sp[11] = (void *)entry;
+    return sp;
+}
+#else
+#error "the engine knows how to switch fibers on x86-64 and aarch64"
+#endif
+
+static size_t page_bytes(void)
+{
+    static size_t bytes;
+    if (bytes == 0)
+        bytes = (size_t)sysconf(_SC_PAGESIZE);
+    return bytes;
+}
+
+/* Lowest usable byte of a new stack, with an inaccessible page below; NULL without memory. */
+static char *stack_new(void)
+{
+    size_t guard = page_bytes();
+    char *base = mmap(NULL, STACK_BYTES + guard, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    mprotect(base, guard, PROT_NONE);
+    return base + guard;
+}
+
+static inline int on_stack(const Thread *t, uintptr_t address)
+{
+    return address - (uintptr_t)t->stack < STACK_BYTES;
+}
+
+static inline void switch_to(Thread *from, Thread *to)
+{
+    E.switches++;
+    current = to;
+    pml_fiber_switch(&from->sp, to->sp);
+}
+
+/* Ends the execution from within a fiber; its fibers are not resumed but prepared anew. */
+static void __attribute__((noreturn, noinline)) abandon(void)
+{
+    void *lost;
+    E.broken = 1;
+    E.ended = 1;
+    current = NULL;
+    pml_fiber_switch(&lost, E.host);
+    __builtin_unreachable();
+}

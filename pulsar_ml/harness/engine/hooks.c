@@ -1,0 +1,282 @@
+/* The entry points that GCC and Clang call under -fsanitize=thread. Outside a controlled run each is
+ * the plain operation. A hook's return address is where in the code under test it was called. */
+
+#define PC ((uint64_t)__builtin_return_address(0))
+
+EXPORT void __tsan_init(void) {}
+
+EXPORT void __tsan_func_entry(void *caller)
+{
+    Thread *t = current;
+    if (t)
+        t->frames[t->depth++ % FRAMES] = (uintptr_t)caller;
+}
+
+EXPORT void __tsan_func_exit(void)
+{
+    Thread *t = current;
+    if (t && t->depth)
+        t->depth--;
+}
+
+static __attribute__((noinline)) void main_access(Thread *t, uintptr_t address, uint32_t width, EngineOp op,
+                                                  uint64_t pc)
+{
+    E.hooks++;
+    if (!heap_ok(address))
+        heap_fail(t, address, width, op, pc);
+}
+
+static inline void plain(void *at, uint32_t width, EngineOp op, uint64_t pc)
+{
+    Thread *t = current;
+    uintptr_t address = (uintptr_t)at;
+    if (t == NULL)
+        return;
+    if (unlikely(!t->controlled)) {
+        main_access(t, address, width, op, pc);
+        return;
+    }
+    if (on_stack(t, address))
+        return;
+    E.hooks++;
+    if (likely((address & 7) + width <= 8))
+        plain_bytes(t, address, width, op, pc);
+    else
+        plain_range(t, address, width, op, pc);
+}
+
+static inline void plain_bulk(void *at, size_t bytes, EngineOp op, uint64_t pc)
+{
+    Thread *t = current;
+    if (t == NULL || bytes == 0)
+        return;
+    if (!t->controlled)
+        main_access(t, (uintptr_t)at, (uint32_t)bytes, op, pc);
+    else if (!on_stack(t, (uintptr_t)at))
+        plain_range(t, (uintptr_t)at, bytes, op, pc);
+}
+
+#define PLAIN(width)                                                                                \
+    EXPORT void __tsan_read##width(void *p) { plain(p, width, OP_READ, PC); }                       \
+    EXPORT void __tsan_write##width(void *p) { plain(p, width, OP_WRITE, PC); }                     \
+    EXPORT void __tsan_read_write##width(void *p)                                                   \
+    { plain(p, width, OP_READ, PC); plain(p, width, OP_WRITE, PC); }                                \
+    EXPORT void __tsan_volatile_read##width(void *p) { plain(p, width, OP_READ, PC); }              \
+    EXPORT void __tsan_volatile_write##width(void *p) { plain(p, width, OP_WRITE, PC); }            \
+    EXPORT void __tsan_unaligned_read##width(void *p) { plain(p, width, OP_READ, PC); }             \
+    EXPORT void __tsan_unaligned_write##width(void *p) { plain(p, width, OP_WRITE, PC); }           \
+    EXPORT void __tsan_unaligned_read_write##width(void *p)                                         \
+    { plain(p, width, OP_READ, PC); plain(p, width, OP_WRITE, PC); }                                \
+    EXPORT void __tsan_unaligned_volatile_read##width(void *p) { plain(p, width, OP_READ, PC); }    \
+    EXPORT void __tsan_unaligned_volatile_write##width(void *p) { plain(p, width, OP_WRITE, PC); }
+
+PLAIN(1)
+PLAIN(2)
+PLAIN(4)
+PLAIN(8)
+PLAIN(16)
+
+EXPORT void __tsan_read_range(void *p, size_t bytes) { plain_bulk(p, bytes, OP_READ, PC); }
+EXPORT void __tsan_write_range(void *p, size_t bytes) { plain_bulk(p, bytes, OP_WRITE, PC); }
+EXPORT void __tsan_vptr_read(void **p) { plain(p, sizeof *p, OP_READ, PC); }
+EXPORT void __tsan_vptr_update(void **p, void *value)
+{
+    if (*p != value)              /* a constructor that sets what is there already changes nothing */
+        plain(p, sizeof *p, OP_WRITE, PC);
+}
+
+static inline void *copy_bytes(void *into, const void *from, size_t bytes, uint64_t pc)
+{
+    plain_bulk((void *)(uintptr_t)from, bytes, OP_READ, pc);
+    plain_bulk(into, bytes, OP_WRITE, pc);
+    return memmove(into, from, bytes);
+}
+
+static inline void *set_bytes(void *into, int byte, size_t bytes, uint64_t pc)
+{
+    plain_bulk(into, bytes, OP_WRITE, pc);
+    return memset(into, byte, bytes);
+}
+
+EXPORT void *__tsan_memcpy(void *into, const void *from, size_t bytes) { return copy_bytes(into, from, bytes, PC); }
+EXPORT void *__tsan_memmove(void *into, const void *from, size_t bytes) { return copy_bytes(into, from, bytes, PC); }
+EXPORT void *__tsan_memset(void *into, int byte, size_t bytes) { return set_bytes(into, byte, bytes, PC); }
+EXPORT void *__wrap_memcpy(void *into, const void *from, size_t bytes) { return copy_bytes(into, from, bytes, PC); }
+EXPORT void *__wrap_memmove(void *into, const void *from, size_t bytes) { return copy_bytes(into, from, bytes, PC); }
+EXPORT void *__wrap_memset(void *into, int byte, size_t bytes) { return set_bytes(into, byte, bytes, PC); }
+
+/* Whether the access is a step of a controlled thread. If not it is made as it stands. An access to
+ * the thread's own stack is one too: a lock's node may lie there for others to see. */
+static inline Thread *step_of(void *at, uint32_t width, EngineOp op, int writes, uint64_t pc)
+{
+    Thread *t = current;
+    if (t == NULL)
+        return NULL;
+    if (unlikely(!t->controlled)) {
+        main_access(t, (uintptr_t)at, width, op, pc);
+        return NULL;
+    }
+    E.hooks++;
+    announce(t, op, (uintptr_t)at, writes);
+    return t;
+}
+
+/* The plain operations of each width. Read-modify-writes are loops of compare-exchange; speed outside a
+ * run is no concern, and sixteen bytes have nothing else that needs no library. */
+#define PLAIN_ATOMIC(bits, type)                                                                    \
+    static inline type plain_load##bits(const volatile type *p)                                     \
+    { return __atomic_load_n(p, __ATOMIC_SEQ_CST); }                                                \
+    static inline type plain_cas##bits(volatile type *p, type expected, type x)                     \
+    {                                                                                               \
+        __atomic_compare_exchange_n(p, &expected, x, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);        \
+        return expected;                                                                            \
+    }                                                                                               \
+    static inline void plain_store##bits(volatile type *p, type x, int order)                       \
+    {                                                                                               \
+        if (order == __ATOMIC_SEQ_CST)                                                              \
+            __atomic_store_n(p, x, __ATOMIC_SEQ_CST);                                               \
+        else                                                                                        \
+            __atomic_store_n(p, x, __ATOMIC_RELEASE);                                               \
+    }
+
+PLAIN_ATOMIC(8, uint8_t)
+PLAIN_ATOMIC(16, uint16_t)
+PLAIN_ATOMIC(32, uint32_t)
+PLAIN_ATOMIC(64, uint64_t)
+#if defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
+typedef unsigned __int128 wide;
+static inline wide plain_cas128(volatile wide *p, wide expected, wide x)
+{
+    return __sync_val_compare_and_swap(p, expected, x);
+}
+static inline wide plain_load128(const volatile wide *p)
+{
+    return plain_cas128((volatile wide *)p, 0, 0);
+}
+static inline void plain_store128(volatile wide *p, wide x, int order)
+{
+    (void)order;
+    for (wide seen = *p, before; (before = plain_cas128(p, seen, x)) != seen; seen = before)
+        ;
+}
+#endif
+
+#define ORDER(order) ((int)(order) & 7)
+#define SPLIT(type, x) (uint64_t)(x), (sizeof(type) > 8 ? (uint64_t)((x) >> (sizeof(type) > 8 ? 64 : 0)) : 0)
+#define JOIN(type, low, high) ((type)(low) | (type)(sizeof(type) > 8 ? (type)(high) << (sizeof(type) > 8 ? 64 : 0) : 0))
+
+#define PLAIN_RMW_EXCHANGE(old, x) (x)
+#define PLAIN_RMW_ADD(old, x) ((old) + (x))
+#define PLAIN_RMW_SUB(old, x) ((old) - (x))
+#define PLAIN_RMW_AND(old, x) ((old) & (x))
+#define PLAIN_RMW_OR(old, x) ((old) | (x))
+#define PLAIN_RMW_XOR(old, x) ((old) ^ (x))
+#define PLAIN_RMW_NAND(old, x) (~((old) & (x)))
+
+#define FETCH(bits, type, name, kind)                                                               \
+    EXPORT type __tsan_atomic##bits##_##name(volatile type *p, type x, int order)                   \
+    {                                                                                               \
+        Thread *t = step_of((void *)p, sizeof(type), OP_RMW, 1, PC);                                \
+        uint64_t low, high;                                                                         \
+        if (t == NULL) {                                                                            \
+            type seen = plain_load##bits(p), before;                                                \
+            while ((before = plain_cas##bits(p, seen, PLAIN_##kind(seen, x))) != seen)              \
+                seen = before;                                                                      \
+            return seen;                                                                            \
+        }                                                                                           \
+        low = atomic_rmw(t, (uintptr_t)p, sizeof(type), ORDER(order), PC, kind, SPLIT(type, x), &high); \
+        return JOIN(type, low, high);                                                               \
+    }
+
+#define CAS(bits, type, name, weak)                                                                 \
+    EXPORT int __tsan_atomic##bits##_compare_exchange_##name(volatile type *p, type *expected, type x, \
+                                                             int order, int fail_order)             \
+    {                                                                                               \
+        Thread *t = step_of((void *)p, sizeof(type), OP_CAS, 1, PC);                                \
+        uint64_t low = (uint64_t)*expected;                                                         \
+        uint64_t high = sizeof(type) > 8 ? (uint64_t)(*expected >> (sizeof(type) > 8 ? 64 : 0)) : 0; \
+        if (t == NULL) {                                                                            \
+            type before = plain_cas##bits(p, *expected, x), wanted = *expected;                     \
+            *expected = before;                                                                     \
+            return before == wanted;                                                                \
+        }                                                                                           \
+        if (atomic_cas(t, (uintptr_t)p, sizeof(type), ORDER(order), ORDER(fail_order), weak, PC, &low, &high, \
+                       SPLIT(type, x)))                                                             \
+            return 1;                                                                               \
+        *expected = JOIN(type, low, high);                                                          \
+        return 0;                                                                                   \
+    }
+
+#define ATOMIC(bits, type)                                                                          \
+    EXPORT type __tsan_atomic##bits##_load(const volatile type *p, int order)                       \
+    {                                                                                               \
+        Thread *t = step_of((void *)(uintptr_t)p, sizeof(type), OP_LOAD, 0, PC);                    \
+        uint64_t low, high;                                                                         \
+        if (t == NULL)                                                                              \
+            return plain_load##bits(p);                                                             \
+        atomic_load(t, (uintptr_t)p, sizeof(type), ORDER(order), PC, &low, &high);                  \
+        return JOIN(type, low, high);                                                               \
+    }                                                                                               \
+    EXPORT void __tsan_atomic##bits##_store(volatile type *p, type x, int order)                    \
+    {                                                                                               \
+        Thread *t = step_of((void *)p, sizeof(type), OP_STORE, 1, PC);                              \
+        if (t == NULL)                                                                              \
+            plain_store##bits(p, x, ORDER(order));                                                  \
+        else                                                                                        \
+            atomic_store(t, (uintptr_t)p, sizeof(type), ORDER(order), PC, SPLIT(type, x));          \
+    }                                                                                               \
+    FETCH(bits, type, exchange, RMW_EXCHANGE)                                                       \
+    FETCH(bits, type, fetch_add, RMW_ADD)                                                           \
+    FETCH(bits, type, fetch_sub, RMW_SUB)                                                           \
+    FETCH(bits, type, fetch_and, RMW_AND)                                                           \
+    FETCH(bits, type, fetch_or, RMW_OR)                                                             \
+    FETCH(bits, type, fetch_xor, RMW_XOR)                                                           \
+    FETCH(bits, type, fetch_nand, RMW_NAND)                                                         \
+    CAS(bits, type, strong, 0)                                                                      \
+    CAS(bits, type, weak, 1)                                                                        \
+    EXPORT type __tsan_atomic##bits##_compare_exchange_val(volatile type *p, type expected, type x, \
+                                                           int order, int fail_order)               \
+    {                                                                                               \
+        Thread *t = step_of((void *)p, sizeof(type), OP_CAS, 1, PC);                                \
+        uint64_t low = (uint64_t)expected;                                                          \
+        uint64_t high = sizeof(type) > 8 ? (uint64_t)(expected >> (sizeof(type) > 8 ? 64 : 0)) : 0; \
+        if (t == NULL)                                                                              \
+            return plain_cas##bits(p, expected, x);                                                 \
+        atomic_cas(t, (uintptr_t)p, sizeof(type), ORDER(order), ORDER(fail_order), 0, PC, &low, &high, \
+                   SPLIT(type, x));                                                                 \
+        return JOIN(type, low, high);                                                               \
+    }
+
+ATOMIC(8, uint8_t)
+ATOMIC(16, uint16_t)
+ATOMIC(32, uint32_t)
+ATOMIC(64, uint64_t)
+#if defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
+ATOMIC(128, wide)
+#endif
+
+EXPORT void __tsan_atomic_thread_fence(int order)
+{
+    Thread *t = current;
+    if (t == NULL || !t->controlled) {
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        return;
+    }
+    E.hooks++;
+    /* Only a seq_cst fence is felt by others before the thread's next access. */
+    if (is_sc(ORDER(order)))
+        announce(t, OP_FENCE, 0, 1);
+    fence(t, ORDER(order));
+    if (unlikely(E.recording)) {
+        int32_t at = trace_event(t, OP_FENCE, 0, 0, 0, PC);
+        if (at >= 0)
+            events[at].order = (uint8_t)ORDER(order);
+    }
+}
+
+EXPORT void __tsan_atomic_signal_fence(int order)
+{
+    (void)order;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,287 @@
+/* Blocking: mutexes, read-write locks, condition variables, semaphores and futexes of the code under
+ * test, by address. They order memory as release and acquire do. A thread that cannot go on leaves the
+ * ready set; with nobody left the execution is a deadlock, explained by who waits for whom. */
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+
+typedef enum { OBJECT_MUTEX, OBJECT_RWLOCK, OBJECT_CONDITION, OBJECT_SEMAPHORE, OBJECT_FUTEX } ObjectKind;
+
+typedef struct {
+    uintptr_t address;
+    ObjectKind kind;
+    int32_t owner;                /* -1: nobody; of a read-write lock, the writer */
+    uint32_t count;               /* recursion, or the value of a semaphore */
+    uint32_t last;                /* id of the last acquisition, for classes */
+    uint64_t readers;
+    uint64_t blocked;
+    uint32_t clock[ENGINE_MOST_THREADS];
+} Object;
+
+static Object objects[ENGINE_MOST_OBJECTS];
+static uint32_t n_objects;
+
+static Object *find_object(Thread *t, const void *at, ObjectKind kind)
+{
+    uintptr_t address = (uintptr_t)at;
+    Object *o;
+    for (uint32_t i = 0; i < n_objects; i++)
+        if (objects[i].address == address && objects[i].kind == kind)
+            return &objects[i];
+    if (n_objects == ENGINE_MOST_OBJECTS) {
+        fail_with(FAIL_CAPACITY, t, "the execution uses more locks and conditions than the engine can follow");
+        abandon();
+    }
+    o = &objects[n_objects++];
+    *o = (Object){.address = address, .kind = kind, .owner = -1};
+    return o;
+}
+
+static __attribute__((noreturn)) void misuse(Thread *t, const void *object, const char *what, uint64_t pc)
+{
+    EngineFailure *f = fail(FAIL_LOCK_MISUSE, t, (uintptr_t)object, pc);
+    if (f)
+        snprintf(f->message, sizeof f->message, "%s", what);
+    abandon();
+}
+
+static __attribute__((noinline)) void explain_deadlock(void)
+{
+    static const char *const NAMES[] = {"mutex", "read-write lock", "condition", "semaphore", "futex"};
+    char text[224];
+    size_t at = 0;
+    Thread *first = NULL;
+    int blocked = 0;
+    for (int i = 0; i < E.n && at < sizeof text; i++) {
+        Thread *t = &E.threads[i];
+        if (t->done)
+            continue;
+        if (first == NULL)
+            first = t;
+        if (t->blocked_on != NONE) {
+            const Object *o = &objects[t->blocked_on];
+            blocked = 1;
+            at += (size_t)snprintf(text + at, sizeof text - at, "%sthread %d waits for %s %u", at ? "; " : "", i,
+                                   NAMES[o->kind], t->blocked_on);
+            if (o->owner >= 0 && at < sizeof text)
+                at += (size_t)snprintf(text + at, sizeof text - at, " held by thread %d", o->owner);
+        } else {
+            at += (size_t)snprintf(text + at, sizeof text - at,
+                                   "%sthread %d spins on what nobody changes", at ? "; " : "", i);
+        }
+    }
+    if (first)
+        fail_with(blocked ? FAIL_DEADLOCK : FAIL_LIVELOCK, first, text);
+}
+
+static void wait_for(Thread *t, Object *o)
+{
+    o->blocked |= t->bit;
+    t->blocked_on = (uint32_t)(o - objects);
+    drain(t);
+    block(t);
+    t->blocked_on = NONE;
+}
+
+static void release_blocked(Object *o, uint64_t which)
+{
+    o->blocked &= ~which;
+    E.ready |= which;
+    E.timed &= ~which;
+    E.changes++;
+}
+
+static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
+{
+    uint32_t id = (uint32_t)t->number << 26 | t->points;
+    clock_join(t->clock, o->clock);
+    E.class_hash += mix64((uint64_t)o->last << 32 | id);
+    o->last = id;
+    hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x8000);
+    watch_reset(t);
+    t->watch_lost = 1;
+    if (E.recording)
+        trace_event(t, op, o->address, 0, 0, pc);
+}
+
+static void released(Thread *t, Object *o, EngineOp op, uint64_t pc)
+{
+    clock_join(o->clock, t->clock);
+    clock_tick(t);
+    E.changes++;
+    if (E.recording)
+        trace_event(t, op, o->address, 0, 0, pc);
+}
+
+/* A thread that shares no location but shares a lock was exercised as well. */
+static void lock_touched(const Object *o, const Thread *t)
+{
+    if (o->last && (int)(o->last >> 26) != t->number)
+        E.touched_twice = 1;
+}
+
+static void mutex_lock(Thread *t, pthread_mutex_t *mutex, int recursive, uint64_t pc)
+{
+    Object *o;
+    announce(t, OP_LOCK, (uintptr_t)mutex, 1);
+    o = find_object(t, mutex, OBJECT_MUTEX);
+    if (o->owner == t->number && !recursive)
+        misuse(t, mutex, "a thread locks a mutex that it already holds", pc);
+    while (o->owner >= 0 && o->owner != t->number)
+        wait_for(t, o);
+    o->owner = t->number;
+    o->count++;
+    lock_touched(o, t);
+    acquired(t, o, OP_LOCK, pc);
+}
+
+static int mutex_trylock(Thread *t, pthread_mutex_t *mutex, int recursive, uint64_t pc)
+{
+    Object *o;
+    announce(t, OP_LOCK, (uintptr_t)mutex, 1);
+    o = find_object(t, mutex, OBJECT_MUTEX);
+    if (o->owner >= 0 && !(recursive && o->owner == t->number)) {
+        hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
+        return EBUSY;
+    }
+    o->owner = t->number;
+    o->count++;
+    lock_touched(o, t);
+    acquired(t, o, OP_LOCK, pc);
+    return 0;
+}
+
+static void mutex_unlock(Thread *t, pthread_mutex_t *mutex, uint64_t pc)
+{
+    Object *o = find_object(t, mutex, OBJECT_MUTEX);
+    if (o->owner != t->number)
+        misuse(t, mutex, "a thread unlocks a mutex that it does not hold", pc);
+    drain(t);
+    if (--o->count)
+        return;
+    o->owner = -1;
+    released(t, o, OP_UNLOCK, pc);
+    release_blocked(o, o->blocked);
+}
+
+static void rwlock_lock(Thread *t, pthread_rwlock_t *lock, int writes, uint64_t pc)
+{
+    Object *o;
+    announce(t, OP_LOCK, (uintptr_t)lock, 1);
+    o = find_object(t, lock, OBJECT_RWLOCK);
+    if (o->owner == t->number)
+        misuse(t, lock, "a thread locks a read-write lock that it holds for writing", pc);
+    while (o->owner >= 0 || (writes && o->readers))
+        wait_for(t, o);
+    if (writes)
+        o->owner = t->number;
+    else
+        o->readers |= t->bit;
+    lock_touched(o, t);
+    acquired(t, o, OP_LOCK, pc);
+}
+
+static void rwlock_unlock(Thread *t, pthread_rwlock_t *lock, uint64_t pc)
+{
+    Object *o = find_object(t, lock, OBJECT_RWLOCK);
+    if (o->owner != t->number && !(o->readers & t->bit))
+        misuse(t, lock, "a thread unlocks a read-write lock that it does not hold", pc);
+    drain(t);
+    if (o->owner == t->number)
+        o->owner = -1;
+    o->readers &= ~t->bit;
+    released(t, o, OP_UNLOCK, pc);
+    release_blocked(o, o->blocked);
+}
+
+/* 0, or ETIMEDOUT. */
+static int condition_wait(Thread *t, pthread_cond_t *condition, pthread_mutex_t *mutex, int timed, uint64_t pc)
+{
+    Object *o;
+    int spurious, late = 0;
+    announce(t, OP_WAIT, (uintptr_t)condition, 1);
+    o = find_object(t, condition, OBJECT_CONDITION);
+    spurious = E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2);
+    if (!spurious && timed && E.config.faults & FAULT_TIMEOUT)
+        late = (int)choose(t, CHOOSE_TIMEOUT, 2);
+    mutex_unlock(t, mutex, pc);
+    if (!spurious && !late) {
+        t->woken = 0;
+        if (timed)
+            E.timed |= t->bit;
+        wait_for(t, o);
+        o->blocked &= ~t->bit;
+        late = t->woken == 2;
+    }
+    mutex_lock(t, mutex, 0, pc);
+    return late ? ETIMEDOUT : 0;
+}
+
+static void wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, uint64_t pc)
+{
+    Object *o;
+    announce(t, OP_WAKE, (uintptr_t)at, 1);
+    o = find_object(t, at, kind);
+    while (o->blocked && most--) {
+        uint32_t n = (uint32_t)__builtin_popcountll(o->blocked);
+        uint32_t which = most == 0 && n > 1 ? choose(t, CHOOSE_WAITER, n) : 0;
+        release_blocked(o, nth_thread(o->blocked, which)->bit);
+    }
+    hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x9000);
+    if (E.recording)
+        trace_event(t, OP_WAKE, (uintptr_t)at, 0, 0, pc);
+}
+
+/* The kernel compares and sleeps in one step, against the newest value. */
+static void futex_wait(Thread *t, uint32_t *word, uint32_t expected, uint64_t pc)
+{
+    Object *o;
+    drain(t);
+    announce(t, OP_WAIT, (uintptr_t)word, 0);
+    if (!heap_ok((uintptr_t)word))
+        heap_fail(t, (uintptr_t)word, 4, OP_WAIT, pc);
+    o = find_object(t, word, OBJECT_FUTEX);
+    if (E.recording)
+        trace_event(t, OP_WAIT, (uintptr_t)word, 4, expected, pc);
+    watch_reset(t);
+    t->watch_lost = 1;
+    if (*word != expected || (E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2)))
+        return;
+    wait_for(t, o);
+}
+
+static void semaphore_wait(Thread *t, sem_t *semaphore, int try, uint64_t pc, int *result)
+{
+    Object *o;
+    announce(t, OP_LOCK, (uintptr_t)semaphore, 1);
+    o = find_object(t, semaphore, OBJECT_SEMAPHORE);
+    if (o->owner == -1) {
+        int value = 0;
+        sem_getvalue(semaphore, &value);
+        o->count += (uint32_t)value;
+        o->owner = -2;            /* its first value was taken over */
+    }
+    *result = 0;
+    while (o->count == 0) {
+        if (try) {
+            *result = EAGAIN;
+            return;
+        }
+        wait_for(t, o);
+    }
+    o->count--;
+    lock_touched(o, t);
+    acquired(t, o, OP_LOCK, pc);
+}
+
+static void semaphore_post(Thread *t, sem_t *semaphore, uint64_t pc)
+{
+    Object *o;
+    announce(t, OP_UNLOCK, (uintptr_t)semaphore, 1);
+    drain(t);
+    o = find_object(t, semaphore, OBJECT_SEMAPHORE);
+    o->count++;
+    released(t, o, OP_UNLOCK, pc);
+    release_blocked(o, o->blocked);
+}

@@ -1,0 +1,148 @@
+/* Data races by happens-before, with epochs as in FastTrack (Flanagan and Freund) and C11's edges, and
+ * the checks of a heap address. Clocks are those of the memory model. */
+
+static inline int heap_ok(uintptr_t address);
+static void heap_fail(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc);
+static inline int looks_uninitialised(uintptr_t address, uint32_t width);
+static inline uint32_t *last_access(const Variable *v);
+static inline uint32_t *last_store(const Variable *v);
+
+static inline int is_ordered(uint32_t clock, int thread, const Thread *t)
+{
+    return clock <= t->clock[thread];
+}
+
+static __attribute__((noinline)) void race_fail(Thread *t, const Variable *v, EngineOp op, uint32_t width,
+                                                uint64_t pc, int other, EngineOp other_op, uint64_t other_pc)
+{
+    EngineFailure *f = fail(FAIL_RACE, t, v->address, pc);
+    if (f) {
+        f->op = op;
+        f->width = (int32_t)width;
+        f->other_thread = other;
+        f->other_op = other_op;
+        f->other_pc = other_pc;
+        f->other_width = v->width;
+    }
+    if (E.recording)
+        trace_event(t, op, v->address, (int)width, 0, pc);
+    abandon();
+}
+
+/* Against the plain writes and, for a writing access, plain reads of v. */
+static inline void check_plain(Thread *t, const Variable *v, EngineOp op, int writes, uint32_t width, uint64_t pc)
+{
+    if (unlikely(!is_ordered(v->write.clock, v->write.thread, t)) && v->write.clock)
+        race_fail(t, v, op, width, pc, v->write.thread, v->write.op, v->write.pc);
+    if (!writes)
+        return;
+    if (v->readers != NONE) {
+        const uint32_t *clocks = &E.readers[v->readers * ENGINE_MOST_THREADS];
+        for (int u = 0; u < E.n; u++)
+            if (unlikely(!is_ordered(clocks[u], u, t)))
+                race_fail(t, v, op, width, pc, u, OP_READ, E.reader_pcs[v->readers * ENGINE_MOST_THREADS + u]);
+    } else if (unlikely(v->read.clock && !is_ordered(v->read.clock, v->read.thread, t))) {
+        race_fail(t, v, op, width, pc, v->read.thread, OP_READ, v->read.pc);
+    }
+}
+
+/* A plain access against the atomic ones of v. */
+static inline void check_atomic(Thread *t, const Variable *v, EngineOp op, int writes, uint32_t width, uint64_t pc)
+{
+    const uint32_t *clocks = writes ? last_access(v) : last_store(v);
+    if (likely(clock_within(clocks, t->clock)))
+        return;
+    for (int u = 0; u < E.n; u++)
+        if (!is_ordered(clocks[u], u, t))
+            race_fail(t, v, op, width, pc, u, writes ? OP_LOAD : OP_STORE, v->atomic_pc);
+}
+
+static __attribute__((noinline)) void check_siblings(Thread *t, const Variable *v, EngineOp op, int writes,
+                                                     int plain, uint64_t pc)
+{
+    for (Variable *s = first_sibling(v); s; s = next_sibling(s)) {
+        if (s == v || (s->mask & v->mask) == 0)
+            continue;
+        check_plain(t, s, op, writes, v->width, pc);
+        if (plain && s->is_atomic)
+            check_atomic(t, s, op, writes, v->width, pc);
+        if (writes)
+            s->n = 0;             /* its history no longer describes its bytes */
+    }
+}
+
+/* More than one unordered reader: from an epoch to a clock. */
+static __attribute__((noinline)) void note_reader(Thread *t, Variable *v, uint64_t pc)
+{
+    uint32_t *clocks;
+    if (v->readers == NONE) {
+        if (E.n_readers == MOST_READERS) {
+            v->read = (Access){t->clock[t->number], (uint8_t)t->number, OP_READ, pc};
+            return;
+        }
+        v->readers = E.n_readers++;
+        clocks = &E.readers[v->readers * ENGINE_MOST_THREADS];
+        clock_zero(clocks);
+        clocks[v->read.thread] = v->read.clock;
+        E.reader_pcs[v->readers * ENGINE_MOST_THREADS + v->read.thread] = v->read.pc;
+    }
+    clocks = &E.readers[v->readers * ENGINE_MOST_THREADS];
+    clocks[t->number] = t->clock[t->number];
+    E.reader_pcs[v->readers * ENGINE_MOST_THREADS + t->number] = pc;
+}
+
+static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc)
+{
+    int writes = op != OP_READ;
+    uint32_t now = t->clock[t->number];
+    Variable *v;
+    if (unlikely(!heap_ok(address)))
+        heap_fail(t, address, width, op, pc);
+    v = find_variable(address, width);
+    touch(v, t);
+    if (unlikely(E.recording))
+        trace_event(t, op, address, (int)width, 0, pc);
+    if (E.config.races) {
+        check_plain(t, v, op, writes, width, pc);
+        if (unlikely(v->is_atomic))
+            check_atomic(t, v, op, writes, width, pc);
+        if (unlikely(v->has_siblings))
+            check_siblings(t, v, op, writes, 1, pc);
+    }
+    if (writes) {
+        v->write = (Access){now, (uint8_t)t->number, (uint8_t)op, pc};
+        v->read.clock = 0;
+        v->readers = NONE;
+        v->n = 0;
+        return;
+    }
+    if (unlikely(looks_uninitialised(address, width)) && v->write.clock == 0) {
+        int written = 0;
+        for (Variable *s = first_sibling(v); s; s = next_sibling(s))
+            written |= (s->mask & v->mask) && (s->write.clock || s->version);
+        if (!written && v->version == 0) {
+            EngineFailure *f = fail(FAIL_UNINITIALISED, t, address, pc);
+            if (f)
+                f->width = (int32_t)width;
+            abandon();
+        }
+    }
+    if (v->readers == NONE && (v->read.clock == 0 || v->read.thread == t->number ||
+                               is_ordered(v->read.clock, v->read.thread, t)))
+        v->read = (Access){now, (uint8_t)t->number, OP_READ, pc};
+    else
+        note_reader(t, v, pc);
+}
+
+/* A plain access of any size and alignment: eight aligned bytes at a time. */
+static __attribute__((noinline)) void plain_range(Thread *t, uintptr_t address, size_t bytes, EngineOp op, uint64_t pc)
+{
+    while (bytes) {
+        uint32_t part = 8 - (uint32_t)(address & 7);
+        if (part > bytes)
+            part = (uint32_t)bytes;
+        plain_bytes(t, address, part, op, pc);
+        address += part;
+        bytes -= part;
+    }
+}

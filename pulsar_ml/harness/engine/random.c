@@ -1,0 +1,27 @@
+/* The counter-based generator: draw number i of execution e of campaign seed s is a pure function of
+ * the three, on any machine. */
+
+/* Both halves of a 128-bit product, as in wyhash: one multiplication mixes all bits. */
+static inline uint64_t mix64(uint64_t x)
+{
+    unsigned __int128 product = (unsigned __int128)(x ^ UINT64_C(0xA0761D6478BD642F)) *
+                                (x ^ UINT64_C(0xE7037ED1A0B428DB));
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t draw(void)
+{
+    return mix64(E.key + ++E.draws * UINT64_C(0x9E3779B97F4A7C15));
+}
+
+/* 0..n-1. */
+static inline uint32_t draw_below(uint32_t n)
+{
+    return (uint32_t)(((draw() >> 32) * n) >> 32);
+}
+
+static void random_start(uint64_t seed, uint64_t execution)
+{
+    E.key = mix64(mix64(seed + UINT64_C(0x632BE59BD9B4E019)) + execution * UINT64_C(0xD1342543DE82EF95));
+    E.draws = 0;
+}

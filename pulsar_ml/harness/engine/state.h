@@ -1,0 +1,163 @@
+/* The state of the running execution. Private to the engine's translation unit. */
+#ifndef PULSAR_ML_ENGINE_STATE_H
+#define PULSAR_ML_ENGINE_STATE_H
+
+#include "pulsar_ml/harness/engine/engine.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define EXPORT __attribute__((visibility("default")))
+#define NEVER UINT32_MAX          /* a clock that no thread reaches */
+#define NONE UINT32_MAX           /* no index */
+
+enum { STACK_BYTES = 256 * 1024, FRAMES = 256 };
+
+typedef struct {
+    uintptr_t address;
+    uint64_t low, high;
+    uint32_t store;               /* the message's id */
+    uint32_t now;                 /* the thread's clock when it was issued */
+    uint8_t width, released, order;
+    uint64_t pc;
+    uint32_t clock[ENGINE_MOST_THREADS];
+} Buffered;
+
+typedef struct Thread {
+    void *sp;                     /* of the fiber while it does not run */
+    uint64_t bit;
+    int32_t number;               /* -1: the main thread */
+    uint8_t controlled;           /* runs beside others: its accesses are steps */
+    uint8_t fresh;                /* its current operation has not made a step yet */
+    uint8_t done;
+    uint8_t timed;                /* blocked, but a time-out may end it */
+    uint8_t woken;                /* why a wait ended, see locks.c */
+    EngineOp op;                  /* pending */
+    uint8_t op_writes;
+    uintptr_t op_address;
+    uint32_t points;              /* scheduling points so far */
+    uint32_t call;                /* index of the current operation */
+    uint32_t priority;            /* PCT, POS */
+    uint32_t weight;              /* SURW: events left on the chosen location */
+    /* Happens-before. clock: the thread's own; pending: what relaxed loads read, for an acquire fence;
+     * fenced: at the last release fence. The x-versions hold what SC fences order in addition: it
+     * restricts the values read and is not happens-before. */
+    uint32_t clock[ENGINE_MOST_THREADS];
+    uint32_t pending[ENGINE_MOST_THREADS];
+    uint32_t fenced[ENGINE_MOST_THREADS];
+    uint32_t x_clock[ENGINE_MOST_THREADS];
+    uint32_t x_pending[ENGINE_MOST_THREADS];
+    uint32_t x_fenced[ENGINE_MOST_THREADS];
+    uint32_t fence_at, fence_pending, fence_fenced;   /* the last SC fence known */
+    uint8_t any_pending, any_fenced;
+    /* Spin loops: what was read since the last pause. */
+    uint32_t watched[ENGINE_MOST_WATCHED];
+    uint32_t watched_version[ENGINE_MOST_WATCHED];
+    uint32_t n_watched;           /* reads since then; the array holds the last of them */
+    uint8_t watch_lost;           /* it also wrote, so a turn of its loop may differ from the last */
+    uint64_t owed;                /* a yielding thread lets these run first */
+    uint32_t blocked_on;          /* object, or NONE */
+    /* Store buffer (TSO), a ring. */
+    uint32_t buffer_head, buffer_count;
+    Buffered *buffer;
+    /* Call stack of the code under test, from function entry and exit. */
+    uint32_t depth;
+    uintptr_t frames[FRAMES];
+    char *stack;
+    EngineCall *calls;
+    int32_t calls_room;
+    void *(*body)(void *);        /* of a thread that the code under test started */
+    void *argument;
+    void *value;
+} Thread;
+
+/* One store in a location's modification order. seen[u]: clock of thread u when it first knew of it;
+ * released: what an acquire of it learns; x_released likewise for SC fences. */
+typedef struct {
+    uint64_t low, high;
+    uint32_t id;
+    uint32_t sc_at;               /* time of the first seq_cst access that touched it */
+    uint32_t fence_at;
+    int32_t event;                /* of the trace */
+    uint8_t rmw;                  /* must stay directly behind the one before it */
+    uint8_t has_released, has_x, all;   /* all: known to every thread */
+    uint32_t words[];             /* seen, released, x_released: E.width each */
+} Message;
+
+typedef struct {
+    uint32_t clock;
+    uint8_t thread;
+    uint8_t op;
+    uint64_t pc;
+} Access;
+
+/* An address range within eight aligned bytes as accessed by the code under test. Plain accesses and
+ * atomic ones of the same bytes share it; overlapping ones of other widths are its siblings. */
+typedef struct {
+    uintptr_t address;
+    char *block;                  /* clocks of the last accesses, then messages */
+    uint32_t next;                /* sibling in the same eight bytes */
+    uint8_t mask;
+    uint8_t width;
+    uint8_t shared;               /* touched by two threads */
+    uint8_t is_atomic;
+    uint8_t has_siblings;
+    int8_t toucher;
+    uint8_t n, order[ENGINE_HISTORY];   /* modification order, slots of messages */
+    uint32_t version;             /* stores so far */
+    uint64_t atomic_pc;
+    Access write, read;
+    uint32_t readers;             /* more than one unordered plain reader: index of clocks and pcs */
+} Variable;
+
+typedef struct { uintptr_t key; uint32_t generation, first; } Slot;
+
+enum { SLOTS = 1 << 16, MOST_VARIABLES = 1 << 16, MOST_READERS = 1 << 12 };
+
+/* Sees everything the scheduler, the memory model and the detectors share. */
+typedef struct {
+    EngineConfig config;
+    EngineFailure failure;
+    EngineStats *stats;
+    int32_t n;                    /* threads of this execution */
+    int32_t width;                /* entries of a clock: n rounded up to four */
+    int32_t live;
+    int32_t starting;
+    uint8_t running, at_start, recording, broken, ended, x_used, reuse, strategy, opened;
+    uint32_t generation;
+    uint32_t step;
+    uint64_t execution;
+    uint64_t key, draws;
+    uint64_t ready;               /* threads that can make a step */
+    uint64_t waiting;             /* that wait for a change of what they read */
+    uint64_t yielded;             /* that let others go first */
+    uint64_t buffered;            /* that hold back stores */
+    uint64_t timed;
+    uint32_t changes, stuck_changes, stuck_rounds;
+    uint64_t hash, class_hash;
+    uint32_t messages;
+    uint32_t sc_time;
+    uint32_t sc_clock[ENGINE_MOST_THREADS];
+    uint64_t hooks, switches, stale, cuts_history;
+    uint8_t touched_twice;
+    int64_t now_ns;
+    /* Variables. */
+    Slot *slots;
+    Variable *variables;
+    uint32_t n_variables;
+    char *blocks;                 /* of messages, one block a variable */
+    size_t blocks_bytes, block_bytes, message_bytes;
+    size_t clocks_bytes;          /* of a block, in front of its messages: last access and last store */
+    uint32_t *readers;
+    uint64_t *reader_pcs;
+    uint32_t n_readers;
+    /* Fibers. */
+    void *host;
+    Thread main;
+    Thread *threads;
+} Engine;
+
+static Engine E;
+/* The running fiber; NULL outside controlled runs, where every hook is the plain operation. */
+static __thread Thread *current __attribute__((tls_model("initial-exec")));
+
+#endif

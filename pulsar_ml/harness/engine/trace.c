@@ -1,0 +1,90 @@
+/* The trace of one execution, kept only when an execution is made again to be looked at, and the
+ * failure of the current one. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static EngineEvent *events;
+static int64_t n_events, events_room;
+static EngineDecision *decisions_made;
+static int64_t n_decisions, decisions_room;
+
+static int copy_frames(const Thread *t, uint64_t pc, uint64_t *frames)
+{
+    int n = 0;
+    frames[n++] = pc;
+    for (uint32_t i = t->depth < FRAMES ? t->depth : FRAMES; i > 0 && n < ENGINE_MOST_FRAMES; i--)
+        frames[n++] = t->frames[i - 1];
+    return n;
+}
+
+static __attribute__((noinline)) int32_t trace_event(Thread *t, EngineOp op, uintptr_t address, int width,
+                                                     uint64_t value, uint64_t pc)
+{
+    if (n_events == events_room) {
+        int64_t room = events_room ? 2 * events_room : 1024;
+        EngineEvent *more = realloc(events, (size_t)room * sizeof *events);
+        if (more == NULL)
+            return -1;
+        events = more;
+        events_room = room;
+    }
+    EngineEvent *event = &events[n_events];
+    memset(event, 0, offsetof(EngineEvent, frames));
+    event->address = address;
+    event->value = value;
+    event->pc = pc;
+    event->step = E.step;
+    event->from = -1;
+    event->thread = (int16_t)t->number;
+    event->op = (uint8_t)op;
+    event->width = (uint8_t)width;
+    event->n_frames = (uint8_t)copy_frames(t, pc, event->frames);
+    return (int32_t)n_events++;
+}
+
+static void decision_made(const Thread *t, EngineChoice kind, uint32_t value)
+{
+    if (n_decisions == decisions_room) {
+        int64_t room = decisions_room ? 2 * decisions_room : 256;
+        EngineDecision *more = realloc(decisions_made, (size_t)room * sizeof *more);
+        if (more == NULL)
+            return;
+        decisions_made = more;
+        decisions_room = room;
+    }
+    decisions_made[n_decisions++] =
+        (EngineDecision){t->points, (uint8_t)t->number, (uint8_t)kind, (uint16_t)value};
+}
+
+/* The first failure of an execution stays. */
+static EngineFailure *fail(EngineEnd kind, const Thread *t, uintptr_t address, uint64_t pc)
+{
+    EngineFailure *f = &E.failure;
+    if (f->kind >= FAIL_RACE)
+        return NULL;
+    memset(f, 0, sizeof *f);
+    f->kind = kind;
+    f->execution = E.execution;
+    f->thread = t->number;
+    f->call = t->number < 0 ? -1 : (int32_t)t->call;
+    f->other_thread = -1;
+    f->address = address;
+    f->pc = pc;
+    f->n_frames = copy_frames(t, pc, f->frames);
+    return f;
+}
+
+static void fail_with(EngineEnd kind, const Thread *t, const char *message)
+{
+    EngineFailure *f = fail(kind, t, 0, t->depth ? t->frames[(t->depth - 1) % FRAMES] : 0);
+    if (f)
+        snprintf(f->message, sizeof f->message, "%s", message);
+}
+
+static inline void hash_step(uint64_t x)
+{
+    E.hash = (E.hash ^ x) * UINT64_C(0x9FB21C651E98DF25);
+    E.hash ^= E.hash >> 29;
+}

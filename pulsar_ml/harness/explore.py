@@ -1,0 +1,155 @@
+"""Campaigns over the executions of one program: batches in native code, a self-check, and what the
+numbers allow to say.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.failure import Failure, capture
+from pulsar_ml.harness.program import Program
+from pulsar_ml.harness.subject import Subject
+
+BATCH_SECONDS = 0.2
+FIRST_BATCH = 256
+SEARCHES = ("preemptions", "delays")
+
+
+class NondeterminismError(RuntimeError):
+    """The same decisions led to different executions: something is not under the engine's control."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """What a campaign over one program did.
+
+    Attributes:
+        executions, seconds: made, and the processor time they took.
+        statistics: the engine's counts (see ``EngineStats`` in engine.h).
+        failure: the first failure, or None.
+        exhausted: "" or what a search has proved: "within the bound" or "completely".
+        rechecked: executions made twice and found equal.
+    """
+
+    subject: str
+    mode: str
+    strategy: str
+    seed: int
+    bound: int
+    executions: int
+    seconds: float
+    statistics: Mapping[str, int]
+    failure: Failure | None
+    exhausted: str
+    rechecked: int
+
+    @property
+    def verdict(self) -> str:
+        """ "violation", "nothing_exercised" (no location was touched by two threads) or "clean"."""
+        if self.failure is not None:
+            return "violation"
+        return "clean" if self.statistics["shared"] and self.statistics["hooks"] else "nothing_exercised"
+
+    @property
+    def cut_share(self) -> float:
+        """The share of executions that a bound ended; it weakens every claim below."""
+        return self.statistics["cut"] / self.executions if self.executions else 0.0
+
+    @property
+    def residual_risk(self) -> float:
+        """With 95 % confidence a failure is rarer than this per execution (the rule of three)."""
+        return min(1.0, 3 / self.executions) if self.executions else 1.0
+
+    @property
+    def unseen_mass(self) -> float:
+        """Good-Turing: the probability that the next execution is of a class not seen yet."""
+        return min(1.0, self.statistics["once"] / self.executions) if self.executions else 1.0
+
+
+def explore(
+    subject: Subject,
+    program: Program,
+    *,
+    executions: int,
+    seed: int = 0,
+    mode: str = "c11",
+    strategy: str = "portfolio",
+    first: int = 0,
+    progress: Callable[[Campaign], object] | None = None,
+    **options: Any,
+) -> Exploration:
+    """Run up to ``executions`` executions of ``program``, numbered from ``first``; stop at a failure.
+
+    ``options`` are those of :class:`Campaign`. ``progress`` is called after each batch. One execution of
+    each batch is made again and must be the same: NondeterminismError if not.
+    """
+    campaign = Campaign(subject, program, mode=mode, strategy=strategy, seed=seed, **options)
+    done, rechecked, batch = 0, 0, FIRST_BATCH
+    seconds = 0.0
+    failure = None
+    while done < executions:
+        started = time.thread_time()
+        made = campaign.run(first + done, min(batch, executions - done))
+        spent = time.thread_time() - started
+        done += made
+        seconds += spent
+        if campaign.failed():
+            failure = capture(campaign, first + done - 1, options)
+            break
+        if campaign.statistics()["exhausted"] or made == 0:
+            break
+        if strategy not in SEARCHES:
+            recheck(campaign, first + done - 1)
+            rechecked += 1
+        batch = next_batch(batch, spent)
+        if progress is not None:
+            progress(campaign)
+    statistics = dict(campaign.statistics())
+    proved = ("", "within the bound", "completely")[statistics["exhausted"]]
+    return Exploration(
+        subject.name,
+        mode,
+        strategy,
+        seed,
+        campaign.bound,
+        done,
+        seconds,
+        statistics,
+        failure,
+        proved,
+        rechecked,
+    )
+
+
+def next_batch(batch: int, spent: float) -> int:
+    """As many executions as take BATCH_SECONDS, growing at most fourfold at a time."""
+    if spent <= 0:
+        return batch * 4
+    return max(1, min(batch * 4, int(batch * BATCH_SECONDS / spent)))
+
+
+def recheck(campaign: Campaign, number: int) -> None:
+    """Make the last execution again; NondeterminismError with the first difference if it is another one."""
+    before = campaign.hashes()
+    campaign.again(number)
+    if campaign.hashes() == before:
+        return
+    first = campaign.trace()
+    campaign.again(number)
+    raise NondeterminismError(
+        f"execution {number} was not the same when made again: {divergence(first, campaign.trace())}"
+    )
+
+
+def divergence(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> str:
+    for index, (a, b) in enumerate(zip(first, second, strict=False)):
+        for key in ("thread", "op", "value", "order"):
+            if a[key] != b[key]:
+                return f"event {index} of thread {a['thread']}: {key} is {a[key]!r}, then {b[key]!r}"
+    if len(first) != len(second):
+        return f"{len(first)} events, then {len(second)}"
+    return "two recorded executions agree, so recording itself changes what the code does"

@@ -1,0 +1,113 @@
+"""Known bugs are found within ten times the published mean, by every seed; fixed twins stay silent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.quality.build_programs import campaign, programs
+
+SEEDS = range(20)
+
+# program: mean schedules to the bug by random walk and by POS, and the preemptions that it needs.
+LISTED = {
+    "counter": (2.0, 3.0, 1),
+    "limit": (2.7, 2.9, 1),
+    "index_first": (8.2, 5.9, 1),
+    "striped_counter": (8.3, 5.9, 1),
+    "string_buffer": (4.0, 4.0, 1),
+    "ab_ba": (2.0, 3.0, 1),
+    "philosophers_3": (3.0, 4.9, 1),
+    "philosophers_5": (6.5, 15.0, 1),
+    "unmarked_list": (1.5, 2.4, 1),
+    "resurrected": (5.4, 5.9, 1),
+    "seqlock_odd": (18.0, 15.0, 1),
+    "lost_wakeup": (8.2, 5.9, 1),
+    "ticket_2": (6.2, 11.0, 2),
+    "ticket_3": (2.6, 4.0, 2),
+    "aba": (100.0, 148.0, 1),
+    "barrier": (4.7, 2.1, 0),
+    "reorder_3": (19.0, 9.8, 1),
+    "reorder_5": (33.0, 15.0, 1),
+    "reorder_10": (74.0, 32.0, 1),
+    "reorder_20": (189.0, 71.0, 1),
+}
+# Mean of Relacy's random scheduler.
+LISTED_WEAK = {
+    "message_relaxed": 10.0,
+    "store_buffering": 2.3,
+    "seqlock_fences": 18.0,
+    "chase_lev": 6.5,
+}
+
+
+def found_at(name: str, seed: int, budget: int, **options: Any) -> int | None:
+    """The number of executions to the first failure, None when there is none within the budget."""
+    runs = campaign(name, seed=seed, **options)
+    made = runs.run(0, budget)
+    return made if runs.failed() else None
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_the_default_strategy_finds_every_bug_with_every_seed(name: str) -> None:
+    budget = int(10 * max(LISTED[name][:2]))
+    assert None not in [found_at(name, seed, budget, mode="sc", strategy="portfolio") for seed in SEEDS]
+
+
+@pytest.mark.parametrize("name", LISTED_WEAK)
+def test_weak_memory_bugs_are_found_in_mode_c11_and_are_invisible_in_mode_sc(name: str) -> None:
+    budget = int(10 * LISTED_WEAK[name])
+    assert None not in [found_at(name, seed, budget, mode="c11", strategy="random") for seed in SEEDS]
+    assert found_at(name, 0, 50_000, mode="sc", strategy="portfolio") is None
+
+
+def test_only_what_x86_shows_is_found_in_mode_tso() -> None:
+    assert found_at("store_buffering", 0, 1_000, mode="tso", strategy="random") is not None
+    assert found_at("chase_lev", 0, 10_000, mode="tso", strategy="random") is not None
+    assert found_at("message_relaxed", 0, 50_000, mode="tso", strategy="random") is None
+    assert found_at("seqlock_fences", 0, 50_000, mode="tso", strategy="random") is None
+
+
+def fixed_programs() -> list[str]:
+    return [name for name in programs().SUBJECTS if name.endswith("_fixed")]
+
+
+@pytest.mark.parametrize("name", fixed_programs())
+@pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
+def test_a_fixed_program_stays_silent(name: str, mode: str) -> None:
+    runs = campaign(
+        name, mode=mode, strategy="portfolio", faults=("weak_failure", "spurious"), reuse="mixed", seed=7
+    )
+    made = runs.run(0, 100_000)
+    assert not runs.failed(), runs.failure()
+    assert made == 100_000
+    assert runs.statistics()["cut"] == 0
+
+
+@pytest.mark.parametrize("name", ["ticket_2", "ticket_3"])
+def test_pct_of_depth_two_never_finds_a_bug_of_depth_three(name: str) -> None:
+    assert found_at(name, 3, 100_000, mode="sc", strategy="pct", depth=2) is None
+    assert found_at(name, 3, 10_000, mode="sc", strategy="pct", depth=3) is not None
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in LISTED if LISTED[name][2] <= 2 and name < "reorder_10" or name > "reorder_20"]
+)
+def test_exhaustive_search_needs_the_listed_preemptions(name: str) -> None:
+    needed = LISTED[name][2]
+    for bound in range(needed + 1):
+        runs = campaign(name, mode="sc", strategy="preemptions", bound=bound)
+        runs.run(0, 200_000)
+        assert runs.failed() == (bound == needed)
+        assert runs.failed() or runs.statistics()["exhausted"]
+
+
+def test_a_search_within_its_bound_is_not_called_complete() -> None:
+    runs = campaign("ticket_2_fixed", mode="sc", strategy="preemptions", bound=1)
+    runs.run(0, 100_000)
+    assert runs.statistics()["exhausted"] == 1
+
+
+def test_pos_finds_safestack_within_three_million_executions() -> None:
+    assert found_at("safestack", 1, 3_000_000, mode="sc", strategy="pos") is not None
