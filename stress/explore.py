@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.trial import load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.engine import FAULTS, MODES, REUSE, STRATEGIES
 from pulsar_ml.harness.explore import Exploration, explore
@@ -23,12 +24,15 @@ from pulsar_ml.harness.program import generate
 from pulsar_ml.harness.report import lane_table, summary
 from pulsar_ml.harness.shrink import shrink
 from pulsar_ml.harness.subject import Subject
+from stress.progress import Progress
 
 EXIT_CLEAN = 0
 EXIT_VIOLATION = 1
 EXIT_NOTHING_EXERCISED = 3
+EXIT_INTERRUPTED = 130
 PER_PROGRAM = 2_000
 CHECKED = "pulsar_ml.operations._checked"
+Command = Callable[..., int]
 OFFERED = tuple(strategy for strategy in STRATEGIES if strategy != "replay")
 
 
@@ -91,44 +95,55 @@ class Total:
         }
 
 
-def checked_subject(name: str) -> Subject:
-    """A subject of the checked module; the engine must be loaded first."""
-    import importlib
+def checked_subject(name: str, module: str = CHECKED, mutant: str | None = None) -> Subject:
+    """A subject of a checked module: an importable name, or the path of a shared object.
 
-    subjects: Mapping[str, Subject] = importlib.import_module(CHECKED).SUBJECTS
+    Raises UsageError when the module has no such subject or mutant.
+    """
+    native = load_native(module)  # the engine is there already, imported above
+    select_mutant(native, mutant)
+    subjects: Mapping[str, Subject] = getattr(native, "SUBJECTS", {})
     if name not in subjects:
-        raise UsageError(f"the checked module has no subject {name!r}; it has: {', '.join(subjects)}")
+        known = ", ".join(subjects) or "none"
+        raise UsageError(f"the checked module {module} has no subject {name!r}; it has: {known}")
     return subjects[name]
 
 
 def explore_suite(
     suite: Suite,
+    total: Total,
     *,
     threads: int,
     operations: int,
     executions: int,
     per_program: int,
     seed: int,
+    progress: Progress,
+    module: str,
+    mutant: str | None,
     **options: Any,
-) -> Total:
-    """Programs of seed, seed+1, ... until ``executions`` were made or one failed."""
-    subject = checked_subject(suite.subject)
-    total = Total(suite.name)
+) -> None:
+    """Programs of seed, seed+1, ... until ``executions`` were made or one failed, added to ``total``."""
+    subject = checked_subject(suite.subject, module, mutant)
     if subject.max_threads:
         threads = min(threads, subject.max_threads)
-    while total.executions < executions and total.failure is None:
-        program = generate(
-            subject,
-            seed + total.programs,
-            threads=threads,
-            operations=operations,
-            mix=suite.mix or None,
-            settings=suite.settings,
-            noise=False,
-        )
-        rest = min(per_program, executions - total.executions)
-        total.add(explore(subject, program, executions=rest, seed=seed, **options))
-    return total
+    progress.begin_exploring(suite.name, executions, seed)
+    try:
+        while total.executions < executions and total.failure is None:
+            program = generate(
+                subject,
+                seed + total.programs,
+                threads=threads,
+                operations=operations,
+                mix=suite.mix or None,
+                settings=suite.settings,
+                noise=False,
+            )
+            rest = min(per_program, executions - total.executions)
+            total.add(explore(subject, program, executions=rest, seed=seed, **options))
+            progress.explored(total.executions, total.programs)
+    finally:
+        progress.end()
 
 
 def read_failure(path: Path) -> Failure:
@@ -140,11 +155,23 @@ def read_failure(path: Path) -> Failure:
         raise BadRecordError(f"{path}: {error}") from None
 
 
-def show(failure: Failure, *, table: bool) -> None:
-    again = replay(failure, checked_subject(failure.subject))
+def show(failure: Failure, subject: Subject, *, table: bool) -> None:
+    again = replay(failure, subject)
     click.echo(summary(failure, again))
     if table:
         click.echo(lane_table(failure, again.trace))
+
+
+def in_module(command: Command) -> Command:
+    """Options that say which checked module a command is about."""
+    name = click.option(
+        "--module",
+        default=CHECKED,
+        show_default=True,
+        help="Checked module: a name or the path of a .so file.",
+    )
+    mutant = click.option("--mutant", metavar="ID", help="Select this mutant in a module that has mutants.")
+    return name(mutant(command))
 
 
 @click.command("explore")
@@ -165,6 +192,7 @@ def show(failure: Failure, *, table: bool) -> None:
 @click.option(
     "--bound", type=click.IntRange(0), default=2, show_default=True, help="Of exhaustive strategies."
 )
+@in_module
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--records", type=click.Path(file_okay=False, path_type=Path), help="Default: a folder in runs/explore."
@@ -178,46 +206,79 @@ def explore_command(context: Any, /, suite: str, as_json: bool, records: Path | 
     python -m stress explore refcount --strategy preemptions --bound 3 --mode sc
     """
     suites = list(context.suites.values()) if suite == "all" else [context.suite(suite)]
-    totals = []
+    totals: list[Total] = []
+    interrupted = False
     for each in suites:
-        total = explore_suite(each, **options)
+        total = Total(each.name)
         totals.append(total)
+        try:
+            explore_suite(each, total, progress=context.progress, **options)
+        except KeyboardInterrupt:  # what was made so far is kept and shown
+            interrupted = True
+        path = keep(total, records, options["module"])
         if not as_json:
             click.echo("\n".join(total.lines()))
-        if total.failure is None:
-            continue
-        folder = records or Path("runs/explore") / time.strftime("%Y%m%d-%H%M%S")
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{total.suite}-{total.failure.execution}.json"
-        total.failure = shrink(total.failure, checked_subject(total.failure.subject))
-        path.write_text(total.failure.to_json() + "\n")
-        if not as_json:
-            show(total.failure, table=False)
-            click.echo(f"  written to {path}; python -m stress trace {path}")
-    code = max((total.exit_code() for total in totals if total.failure), default=None)
-    if code is None:
-        code = max(total.exit_code() for total in totals)
+            if path is not None and total.failure is not None:
+                show(
+                    total.failure,
+                    checked_subject(each.subject, options["module"], options["mutant"]),
+                    table=False,
+                )
+                click.echo(f"  written to {path}; {trace_line(path, options['module'], options['mutant'])}")
+        if interrupted:
+            break
+    code = EXIT_INTERRUPTED if interrupted else exit_code(totals)
     if as_json:
         click.echo(json.dumps({"exit_code": code, "suites": [total.as_data() for total in totals]}, indent=2))
     return code
 
 
+def trace_line(path: Path, module: str, mutant: str | None) -> str:
+    """The command that makes the failure again."""
+    chosen = "" if module == CHECKED else f" --module {module}" + (f" --mutant {mutant}" if mutant else "")
+    return f"python -m stress trace {path}{chosen}"
+
+
+def keep(total: Total, records: Path | None, module: str) -> Path | None:
+    """Shrink the failure of a suite, if there is one, and write it; its path."""
+    if total.failure is None:
+        return None
+    folder = records or Path("runs/explore") / time.strftime("%Y%m%d-%H%M%S")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{total.suite}-{total.failure.execution}.json"
+    path.write_text(total.failure.to_json() + "\n")  # before shrinking: that may be interrupted
+    subjects = load_native(module).SUBJECTS  # with the mutant still selected
+    total.failure = shrink(total.failure, subjects[total.failure.subject])
+    path.write_text(total.failure.to_json() + "\n")
+    return path
+
+
+def exit_code(totals: Sequence[Total]) -> int:
+    """One exit code for several suites: a violation before "nothing exercised"."""
+    found = {total.exit_code() for total in totals}
+    return next((code for code in (EXIT_VIOLATION, EXIT_NOTHING_EXERCISED) if code in found), EXIT_CLEAN)
+
+
 @click.command("trace")
 @click.argument("failure", type=click.Path(path_type=Path))
-def trace_command(failure: Path) -> int:
+@in_module
+def trace_command(failure: Path, module: str, mutant: str | None) -> int:
     """Make a FAILURE of ``explore`` again, step by step, and print one column per thread."""
-    show(read_failure(failure), table=True)
+    read = read_failure(failure)
+    show(read, checked_subject(read.subject, module, mutant), table=True)
     return EXIT_VIOLATION
 
 
 @click.command("shrink")
 @click.argument("failure", type=click.Path(path_type=Path))
-def shrink_command(failure: Path) -> int:
+@in_module
+def shrink_command(failure: Path, module: str, mutant: str | None) -> int:
     """Make a FAILURE of ``explore`` smaller, in place, while it stays the same failure."""
     before = read_failure(failure)
-    after = shrink(before, checked_subject(before.subject))
+    subject = checked_subject(before.subject, module, mutant)
+    after = shrink(before, subject)
     failure.write_text(after.to_json() + "\n")
-    show(after, table=False)
+    show(after, subject, table=False)
     return EXIT_VIOLATION
 
 

@@ -24,12 +24,18 @@ class Progress:
         self._shown = 0.0
 
     def begin(self, suite: str, seconds: float | None, programs: int | None, seed: int, threads: int) -> None:
-        self._suite = suite
         self._seconds = seconds
-        self._started = self._shown = time.monotonic()
         budget = f"{programs} programs" if seconds is None else f"{seconds:g} s"
-        line = f"{suite}: {budget} from seed {seed} on {threads} threads"
-        self._console.print(line, highlight=False, soft_wrap=True)
+        self._begin(suite, f"{budget} from seed {seed} on {threads} threads", seconds or programs)
+
+    def begin_exploring(self, suite: str, executions: int, seed: int) -> None:
+        self._seconds = None
+        self._begin(suite, f"{executions:,} executions from seed {seed} under the engine", executions)
+
+    def _begin(self, suite: str, what: str, total: float | None) -> None:
+        self._suite = suite
+        self._started = self._shown = time.monotonic()
+        self._console.print(f"{suite}: {what}", highlight=False, soft_wrap=True)
         if self._console.is_terminal:
             self._bar = Bar(
                 TextColumn("{task.description}"),
@@ -40,17 +46,23 @@ class Progress:
                 transient=True,
                 refresh_per_second=4,
             )
-            self._task = self._bar.add_task(suite, total=seconds or programs, counts="")
+            self._task = self._bar.add_task(suite, total=total, counts="")
             self._bar.start()
 
     def advance(self, programs: int, operations: int, failures: int) -> None:
+        done = programs if self._seconds is None else time.monotonic() - self._started
+        self._advance(done, counts(programs, operations, failures))
+
+    def explored(self, executions: int, programs: int) -> None:
+        self._advance(executions, f"{executions:,} executions of {programs} programs")
+
+    def _advance(self, done: float, told: str) -> None:
         now = time.monotonic()
         if self._bar is not None:
-            done = programs if self._seconds is None else now - self._started
-            self._bar.update(self._task, completed=done, counts=counts(programs, operations, failures))
+            self._bar.update(self._task, completed=done, counts=told)
         elif now - self._shown >= LINE_SECONDS:
             self._shown = now
-            line = f"{self._suite}: {now - self._started:.0f} s, {counts(programs, operations, failures)}"
+            line = f"{self._suite}: {now - self._started:.0f} s, {told}"
             self._console.print(line, highlight=False, soft_wrap=True)
 
     def end(self) -> None:
