@@ -12,7 +12,7 @@ from pulsar_ml.campaign import report
 from pulsar_ml.campaign.merge import Group
 from pulsar_ml.campaign.plan import Chunk
 from pulsar_ml.campaign.store import RunStore
-from pulsar_ml.campaign.trial import PRODUCT, TrialOptions
+from pulsar_ml.campaign.trial import CONTROLLED, PRODUCT, TrialOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRY = "stress.registry"  # the project's own suites
@@ -31,19 +31,26 @@ def replay_command(store: RunStore, registry: str) -> Callable[[Group], str]:
 
 
 def stress_command(registry: str) -> Callable[[str], str]:
-    """Completes a command of ``python -m stress`` so that it works in the current directory.
+    """Completes a command of ``python -m stress`` so that it works in the current directory."""
+    return app_command("stress", registry)
+
+
+def app_command(app: str, registry: str) -> Callable[[str], str]:
+    """Completes a command of ``python -m APP`` so that it works in the current directory.
 
     The suites are not installed, so elsewhere than in the checkout it has to change there.
     """
     options = "" if registry == REGISTRY else f" --suites {registry}"
     if Path.cwd() == ROOT:
-        return lambda command: f"{report.python_command()} -m stress{options} {command}"
+        return lambda command: f"{report.python_command()} -m {app}{options} {command}"
     python = shlex.quote(os.path.abspath(sys.executable))
-    return lambda command: f"(cd {shlex.quote(str(ROOT))} && {python} -m stress{options} {command})"
+    return lambda command: f"(cd {shlex.quote(str(ROOT))} && {python} -m {app}{options} {command})"
 
 
 def search_command(chunk: Chunk, options: TrialOptions, registry: str) -> str:
     """The command line that runs the seeds of a chunk one by one, to find the one that crashes."""
+    if options.engine == CONTROLLED:
+        return sweep_command(chunk, options, registry)
     given = {
         "--threads": options.threads,
         "--operations": options.operations,
@@ -54,3 +61,21 @@ def search_command(chunk: Chunk, options: TrialOptions, registry: str) -> str:
     noise = "" if options.noise else " --no-noise"
     command = f"run {chunk.suite} --seed {chunk.seed_lo} --programs {len(chunk)}{''.join(pairs)}{noise}"
     return stress_command(registry)(command)
+
+
+def sweep_command(chunk: Chunk, options: TrialOptions, registry: str) -> str:
+    """The same for the engine: a sweep over the chunk, with a chunk for each seed."""
+    given = {
+        "--threads": options.threads,
+        "--operations": options.operations,
+        "--module": shlex.quote(options.module),
+        "--mutant": options.mutant and shlex.quote(options.mutant),
+        "--mode": options.mode,
+        "--strategy": options.strategy,
+        "--executions": options.executions,
+    }
+    pairs = [f" {name} {value}" for name, value in given.items() if value is not None]
+    return app_command("spark.sweep", registry)(
+        f"--engine controlled --runner pool --suite {chunk.suite} --first-seed {chunk.seed_lo} "
+        f"--seeds {len(chunk)} --chunk-size 1{''.join(pairs)}"
+    )

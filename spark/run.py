@@ -20,11 +20,13 @@ from rich.console import Console
 
 from pulsar_ml.campaign import report
 from pulsar_ml.campaign.chunk import Job
+from pulsar_ml.campaign.engines import is_controlled, most_threads
 from pulsar_ml.campaign.merge import Group
 from pulsar_ml.campaign.plan import Plan
 from pulsar_ml.campaign.runner import InlineRunner, PoolRunner, Runner, default_workers
 from pulsar_ml.campaign.store import RunStore
 from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.trial import TrialOptions
 from pulsar_ml.campaign.waves import Outcome, run_campaign
 from spark.commands import replay_command, search_command
 from spark.interrupt import StopRequest
@@ -109,7 +111,7 @@ class Sweep:
         )
 
     def open_runner(self, store: RunStore, stack: ExitStack, note: Callable[[str], None]) -> Runner:
-        threads = max(self.plan.options.threads or suite.threads for suite in self.suites.values())
+        threads = max(most_threads(suite, self.plan.options) for suite in self.suites.values())
         if self.place.runner == "inline":
             return InlineRunner(self.suites)
         if self.place.runner == "pool":
@@ -142,7 +144,8 @@ class Sweep:
         plan = self.plan
         return (
             f"{plan.trials:,} trials of {', '.join(plan.suites)}: seeds {plan.first_seed} to "
-            f"{plan.first_seed + plan.seeds - 1}, build {self.job.build_id}; {plan.chunk_count:,} chunks, "
+            f"{plan.first_seed + plan.seeds - 1}, {engine_words(plan.options)}, "
+            f"build {self.job.build_id}; {plan.chunk_count:,} chunks, "
             f"{runner.slots} at once ({runner.name}); results in {report.short_path(store.directory)}"
         )
 
@@ -198,12 +201,25 @@ class Sweep:
             console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
+def engine_words(options: TrialOptions) -> str:
+    """On what the trials run."""
+    if not is_controlled(options):
+        return "real threads"
+    return (
+        f"engine controlled (mode {options.mode}, strategy {options.strategy}, "
+        f"{options.executions:,} executions each)"
+    )
+
+
 def verdict(plan: Plan, outcome: Outcome) -> str:
     """The last line of a sweep: how it ended and what that means."""
     summary = outcome.summary
     if not summary.trials:
         return f"{outcome.status}: none of {plan.trials:,} trials came to its end"
-    ran = f"{summary.trials:,} of {plan.trials:,} trials in {clock(outcome.seconds)}"
+    ran = f"{summary.trials:,} of {plan.trials:,} trials"
+    if is_controlled(plan.options):
+        ran += f" with {summary.executions:,} executions under the engine"
+    ran += f" in {clock(outcome.seconds)}"
     match summary.verdict:
         case "violation":
             signatures = report.counted(len(summary.groups), "signature")

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 if not __package__:
     # Started as a file, Python looks for imports beside it: this package's own modules would be
@@ -26,7 +27,7 @@ from pulsar_ml.campaign import probe  # noqa: E402
 from pulsar_ml.campaign.chunk import Job  # noqa: E402
 from pulsar_ml.campaign.plan import Plan, pieces_of_seconds, pieces_of_size  # noqa: E402
 from pulsar_ml.campaign.suite import Suite  # noqa: E402
-from pulsar_ml.campaign.trial import PRODUCT, TrialOptions  # noqa: E402
+from pulsar_ml.campaign.trial import CHECKED, CONTROLLED, PRODUCT, THREADS, TrialOptions  # noqa: E402
 from pulsar_ml.errors import PulsarMlError, UsageError  # noqa: E402
 from spark.commands import REGISTRY  # noqa: E402
 from spark.interrupt import StopRequest  # noqa: E402
@@ -40,6 +41,7 @@ Examples:
   python -m spark.sweep                              all suites, on Spark inside this machine
   python -m spark.sweep --suite range_cache --seeds 5000 --threads 8
   python -m spark.sweep --runner pool                the same work without Java
+  python -m spark.sweep --engine controlled --mode c11 --executions 20000
   python -m spark.sweep --master spark://host:7077   on a cluster where pulsar_ml is installed
   python -m spark.sweep --first-seed 5000            the next seeds, after a sweep of 5000
 
@@ -53,16 +55,26 @@ crashed, ...), 130 interrupted. Whatever the code, the results directory holds w
 @click.option("--suite", "names", multiple=True, metavar="NAME", help="Suite, repeatable. Default: all.")
 @click.option("--seeds", default=1000, show_default=True, help="Seeds, and so trials, of each suite.")
 @click.option("--first-seed", default=0, show_default=True, help="The first of them.")
-@click.option("--threads", type=int, help="Real threads of a trial. Default: the suite's own number.")
+@click.option(
+    "--engine",
+    type=click.Choice([THREADS, CONTROLLED]),
+    default=THREADS,
+    show_default=True,
+    help="Real threads, or many executions of small programs under the engine.",
+)
+@click.option("--mode", help="Engine: memory model, sc, tso or c11. Default: c11.")
+@click.option("--strategy", metavar="NAME", help="Engine: how schedules are chosen. Default: portfolio.")
+@click.option("--executions", type=int, help="Engine: executions of each program. Default: 2000.")
+@click.option("--threads", type=int, help="Threads of a trial. Default: the suite's own number.")
 @click.option("--operations", type=int, help="Operations of each thread. Default: the suite's own number.")
-@click.option("--noise/--no-noise", default=True, help="Disturb the threads. Default: yes.")
-@click.option("--module", default=PRODUCT, metavar="PATH", help="Native module: a name or a .so file.")
+@click.option("--noise/--no-noise", default=True, help="Disturb real threads. Default: yes.")
+@click.option("--module", metavar="PATH", help="Native module: a name or a .so file. Default: the product.")
 @click.option("--suites", "registry", default=REGISTRY, metavar="MODULE", help="Module with other SUITES.")
 @click.option("--mutant", metavar="ID", help="Mutant to select in that module.")
 @click.option("--runner", type=click.Choice(["spark", "pool", "inline"]), default="spark", show_default=True)
 @click.option("--master", metavar="URL", help="Any master that Spark takes. Default: local[*].")
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Setting for Spark, repeatable.")
-@click.option("--task-cpus", type=click.IntRange(1), help="Cores of a task. Default: a trial's threads.")
+@click.option("--task-cpus", type=click.IntRange(1), help="Cores of a task. Default: what a trial uses.")
 @click.option("--workers", type=click.IntRange(1), help="Processes of the pool. Default: cores / threads.")
 @click.option("--out", type=click.Path(path_type=Path), help="New results directory. Default: runs/ID.")
 @click.option("--chunk-size", type=int, help="Seeds of a chunk. Default: from the measured time of a trial.")
@@ -73,10 +85,14 @@ def main(
     names: tuple[str, ...],
     seeds: int,
     first_seed: int,
+    engine: str,
+    mode: str | None,
+    strategy: str | None,
+    executions: int | None,
     threads: int | None,
     operations: int | None,
     noise: bool,
-    module: str,
+    module: str | None,
     registry: str,
     mutant: str | None,
     runner: str,
@@ -90,7 +106,8 @@ def main(
     wave_seconds: float,
     as_json: bool,
 ) -> None:
-    """Run seeded programs on real threads over the native core, many seeds side by side.
+    """Run seeded programs over the native core, many seeds side by side: on real threads, or under the
+    engine that decides every switch and every stale read.
 
     Each seed of each suite is one trial. Results are Parquet tables with a row per trial and a row
     per violation; they are written wave by wave, so that Ctrl-C keeps what finished (a second
@@ -104,9 +121,18 @@ def main(
             check_master(master)
         place = Place(runner, master, dict(setting(pair) for pair in conf), workers, task_cpus, registry)
         suites = chosen_suites(registry, names)
+        if module is None:
+            module = CHECKED if engine == CONTROLLED else PRODUCT
         module = os.path.abspath(module) if is_path(module) else module
+        given = {"mode": mode, "strategy": strategy, "executions": executions}
         options = TrialOptions(
-            threads=threads, operations=operations, noise=noise, module=module, mutant=mutant
+            threads=threads,
+            operations=operations,
+            noise=noise and engine == THREADS,
+            module=module,
+            mutant=mutant,
+            engine=engine,
+            **of_engine(engine, given),
         )
         build_id = probe.check(suites, options)
         Plan(tuple(suite.name for suite in suites), first_seed, seeds, 1, options)  # refuses bad ranges
@@ -156,6 +182,14 @@ def cut(
         console.print("the first trials took their process down; the sweep will show in which chunk")
     spread = -(-4 * (os.cpu_count() or 1) // len(suites))  # so that even a short sweep feeds each core
     return pieces_of_seconds(seeds, trial_seconds or TRIAL_SECONDS, chunk_seconds, spread)
+
+
+def of_engine(engine: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of the engine that were given. ``UsageError`` when there is no engine to take them."""
+    told = {name: value for name, value in given.items() if value is not None}
+    if told and engine != CONTROLLED:
+        raise UsageError(f"--{next(iter(told))} is for --engine {CONTROLLED}; real threads have none")
+    return told
 
 
 def setting(pair: str) -> tuple[str, str]:

@@ -71,8 +71,10 @@ def runner_for(work: Work) -> Callable[[int, str, int, int], pa.RecordBatch]:
     where = f"the executor on {socket.gethostname()} ({sys.executable})"
     try:
         from pulsar_ml.campaign.chunk import BuildMismatchError, Job, run_chunk
+        from pulsar_ml.campaign.engines import check_options, load_module
         from pulsar_ml.campaign.plan import Chunk
-        from pulsar_ml.campaign.trial import TrialOptions, load_native
+        from pulsar_ml.campaign.trial import TrialOptions, find_subject
+        from pulsar_ml.errors import UsageError
     except ImportError as error:
         raise ExecutorError(
             f"{where} cannot import pulsar_ml ({error}); install the wheel of this build there"
@@ -83,7 +85,7 @@ def runner_for(work: Work) -> Callable[[int, str, int, int], pa.RecordBatch]:
         raise ExecutorError(f"{where} cannot import the shipped suites {work.registry} ({error})") from error
     options = TrialOptions(**work.options)
     try:
-        module = load_native(options.module)
+        module = load_module(options)
     except ImportError as error:
         raise ExecutorError(
             f"{where} has no native module {options.module} ({error}); install the wheel of this build there"
@@ -94,6 +96,11 @@ def runner_for(work: Work) -> Callable[[int, str, int, int], pa.RecordBatch]:
             f"{where} has build {build_id} of {options.module}, but this sweep is about build "
             f"{work.build_id}; install the same wheel everywhere"
         )
+    try:
+        for name in dict.fromkeys(suite for _, suite, _, _ in work.chunks):
+            check_options(find_subject(module, suites[name]), options)
+    except UsageError as error:
+        raise ExecutorError(f"{where} cannot run this sweep: {error}") from error
     job = Job(work.run_id, work.build_id, options)
 
     def run(chunk_id: int, suite: str, seed_lo: int, seed_hi: int) -> pa.RecordBatch:

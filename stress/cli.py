@@ -16,6 +16,7 @@ from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import PRODUCT, TrialOptions, find_subject, load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, UsageError
 from stress import explore, registry
+from stress.failures import failure_text, replay_failure
 from stress.progress import Progress
 from stress.records import Records
 from stress.replay import describe, replay
@@ -234,7 +235,8 @@ def run_command(
     help=f"""Run the program of a RECORD (a JSON file written by a run or a sweep) again.
 
 The program is the same each time; the schedule is not. So it runs until it fails or --repeats runs
-are spent, and says how many runs that took. --count makes all runs and says how many failed.
+are spent, and says how many runs that took. --count makes all runs and says how many failed. A
+failure of the engine, which such a file may hold as well, is made again once, step by step.
 
 \b
 Examples:
@@ -253,6 +255,8 @@ Examples:
 def replay_command(
     context: Context, record: Path, repeats: int, count_all: bool, module: str | None, as_json: bool
 ) -> int:
+    if (failure := failure_text(record)) is not None:
+        return replay_failure(record, failure, module=module, as_json=as_json)
     content = read_record(record)
     outcome = replay(
         context.suite(content.suite),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.suite import ControlledSize, Suite
 
 SUITE = Suite(
     name="read_count",
@@ -13,6 +13,11 @@ SUITE = Suite(
     settings={"chunk_bits": (0, 2), "limit": (2, 12)},
     threads=4,
     operations=8000,
+    # More references are made and passed on: else short programs hold none and change nothing.
+    controlled=ControlledSize(
+        operations=(5, 9),
+        mix={"new": 5, "retain": 3, "pass_on": 5, "increment": 4, "mark_read": 4, "release": 4},
+    ),
     invariants={
         "I12": "Whoever holds a reference can take another one.",
         "I17": "At quiescence a count has as many references as threads hold.",

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from pulsar_ml.campaign.engines import run_trial
 from pulsar_ml.campaign.plan import Chunk
 from pulsar_ml.campaign.schema import ROW
 from pulsar_ml.campaign.signature import signature
 from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions, TrialResult, run_trial
+from pulsar_ml.campaign.trial import CONTROLLED, TrialOptions, TrialResult
 from pulsar_ml.errors import PulsarMlError
 
 Trial = Callable[[Suite, int, TrialOptions], TrialResult]
@@ -34,6 +35,7 @@ class Job:
 
 def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, object]:
     """One row of the schema ``ROW``."""
+    controlled = job.options.engine == CONTROLLED
     return {
         "run_id": job.run_id,
         "chunk_id": chunk.chunk_id,
@@ -43,6 +45,14 @@ def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, obj
         "threads": result.threads,
         "operations": result.operations,
         "overlaps": result.overlaps,
+        "engine": job.options.engine,
+        "mode": job.options.mode if controlled else "",
+        "strategy": job.options.strategy if controlled else "",
+        "executions": result.executions,
+        "steps": result.steps,
+        "classes": result.classes,
+        "cut": result.cut,
+        "exhausted": result.exhausted,
         "duration_us": result.duration_ns // 1000,
         "verdict": result.verdict,
         "host": host,
@@ -50,12 +60,11 @@ def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, obj
         "violations": [
             {
                 "invariant": found.invariant,
-                "signature": signature(result.suite, found.invariant, found.message),
+                "signature": signature(result.suite, found.invariant, found.message, found.places),
                 "message": found.message,
                 "phase": found.phase,
-                "replay": replace(
-                    result.replay, invariant=found.invariant, message=found.message
-                ).to_json(),
+                "replay": found.record
+                or replace(result.replay, invariant=found.invariant, message=found.message).to_json(),
             }
             for found in result.violations
         ],

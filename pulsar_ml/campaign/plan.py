@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pulsar_ml.campaign.trial import TrialOptions
 from pulsar_ml.errors import UsageError
 
-PLAN_VERSION = 1
+PLAN_VERSION = 2  # 1 knew real threads only; its plans are read as such
 SEED_LIMIT = 1 << 63  # seeds are stored as signed 64-bit numbers
 
 
@@ -94,9 +94,9 @@ class Plan:
         """The plan that ``to_json`` described. Raises ``UsageError`` when it is not one."""
         if not isinstance(data, dict) or "version" not in data:
             raise UsageError(f"a plan is an object with a version, not {json.dumps(data)[:60]}")
-        if data["version"] != PLAN_VERSION:
+        if data["version"] not in (1, PLAN_VERSION):
             raise UsageError(
-                f"this plan has version {data['version']!r}; this release reads version {PLAN_VERSION}"
+                f"this plan has version {data['version']!r}; this release reads versions 1 and {PLAN_VERSION}"
             )
         try:
             return Plan(

@@ -8,20 +8,21 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
+from pulsar_ml.campaign.engines import check_options, load_module, program_of, run_trial
 from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions, find_subject, load_native, run_trial, select_mutant
+from pulsar_ml.campaign.trial import TrialOptions, find_subject, select_mutant
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.program import generate
 
 
 def check(suites: Sequence[Suite], options: TrialOptions) -> str:
     """The build id of ``options.module``; makes a program for each suite and runs none.
 
     Raises ``UsageError`` when the module is missing or lacks the mutant or a suite's subject, and
-    when a suite cannot have so many threads or operations.
+    when a suite cannot have so many threads or operations; and when the engine is asked to run a
+    module that was not compiled for it.
     """
     try:
-        module = load_native(options.module)
+        module = load_module(options)
     except ImportError as error:
         raise UsageError(f"cannot load the native module {options.module}: {error}") from error
     select_mutant(module, options.mutant)
@@ -30,15 +31,8 @@ def check(suites: Sequence[Suite], options: TrialOptions) -> str:
         subject = find_subject(module, suite)
         builds.add(subject.build_id)
         # Refuses numbers of threads or operations, mixes and settings that do not fit the subject.
-        generate(
-            subject,
-            0,
-            threads=suite.threads if options.threads is None else options.threads,
-            operations=suite.operations if options.operations is None else options.operations,
-            mix=suite.mix,
-            settings=suite.settings,
-            noise=options.noise,
-        )
+        check_options(subject, options)
+        program_of(subject, suite, 0, options)
     if len(builds) != 1:
         raise UsageError(f"{options.module} mixes builds: {', '.join(sorted(builds)) or 'none'}")
     return builds.pop()

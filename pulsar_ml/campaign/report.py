@@ -24,12 +24,13 @@ ReplayCommand = Callable[[Group], str]
 def print_summary(console: Console, summary: Summary, replay: ReplayCommand) -> None:
     """Totals by suite, then violations by signature with the command that replays each."""
     if summary.suites:
-        console.print(suites_table(summary))
+        console.print(controlled_table(summary) if summary.executions else suites_table(summary))
     if not summary.groups:
         return
     groups = summary.in_order()
     console.print(violations_table(groups[:SHOWN_GROUPS]))
-    console.print("Replay the smallest seed of each (real threads: it may take several tries):")
+    exactly = "step by step" if summary.executions else "real threads: it may take several tries"
+    console.print(f"Replay the smallest seed of each ({exactly}):")
     for group in groups[:SHOWN_GROUPS]:
         # Not in the table: a command that wraps cannot be copied.
         console.print(f"  {replay(group)}", soft_wrap=True, highlight=False, markup=False)
@@ -47,6 +48,33 @@ def suites_table(summary: Summary) -> Table:
         counts = (totals.trials, totals.violation, totals.nothing_exercised)
         rounded = (totals.operations, totals.overlaps, rate)
         table.add_row(Text(name), *(f"{count:,}" for count in counts), *map(short_number, rounded))
+    return table
+
+
+def controlled_table(summary: Summary) -> Table:
+    """Totals of trials under the engine. A risk is told only of a suite in which nothing failed."""
+    table = Table(title="Suites under the engine", title_justify="left")
+    table.add_column("Suite", no_wrap=True)
+    for name in ("Trials", "Violating", "Nothing exercised", "Executions", "Per s", "Steps/s", "Classes"):
+        table.add_column(name, justify="right")
+    for name in ("Cut", "Risk below"):
+        table.add_column(name, justify="right")
+    searched = any(totals.exhausted for totals in summary.suites.values())
+    if searched:
+        table.add_column("Exhausted", justify="right")
+    for name, totals in sorted(summary.suites.items()):
+        seconds = totals.busy_us / 1e6
+        rates = (totals.executions / seconds, totals.steps / seconds) if seconds else (0.0, 0.0)
+        counts = (totals.trials, totals.violation, totals.nothing_exercised)
+        risk = totals.residual_risk
+        table.add_row(
+            Text(name),
+            *(f"{count:,}" for count in counts),
+            *map(short_number, (totals.executions, *rates, totals.classes)),
+            f"{totals.cut / totals.executions:.2%}" if totals.executions else "-",
+            "-" if risk is None else f"{risk:.1e}",
+            *([f"{totals.exhausted:,}"] if searched else []),
+        )
     return table
 
 
@@ -76,8 +104,12 @@ def summary_data(summary: Summary, replay: ReplayCommand) -> dict[str, object]:
         "verdict": summary.verdict,
         "trials": summary.trials,
         "operations": summary.operations,
+        "executions": summary.executions,
         "violations": summary.violations,
-        "suites": {name: asdict(totals) for name, totals in sorted(summary.suites.items())},
+        "suites": {
+            name: {**asdict(totals), "residual_risk": totals.residual_risk}
+            for name, totals in sorted(summary.suites.items())
+        },
         "signatures": [
             {
                 "signature": group.signature,

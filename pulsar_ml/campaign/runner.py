@@ -21,10 +21,10 @@ from typing import Protocol
 import pyarrow as pa
 
 from pulsar_ml.campaign.chunk import Job, Trial, run_chunk
+from pulsar_ml.campaign.engines import run_trial
 from pulsar_ml.campaign.plan import Chunk
 from pulsar_ml.campaign.schema import ROW
 from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import run_trial
 from pulsar_ml.errors import PulsarMlError
 
 POLL_SECONDS = 0.2  # how late a request to stop may be seen

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1 had no columns about the engine
 METADATA = {b"pulsar_ml.schema_version": str(SCHEMA_VERSION).encode()}
 
 VERDICTS = ("clean", "violation", "nothing_exercised")
@@ -26,6 +26,14 @@ _MEASURED = [
     pa.field("threads", pa.int32(), nullable=False),
     pa.field("operations", pa.int64(), nullable=False),  # executed by all threads of the trial
     pa.field("overlaps", pa.int64(), nullable=False),  # pairs of operations that truly overlapped
+    pa.field("engine", pa.string(), nullable=False),  # threads or controlled
+    pa.field("mode", pa.string(), nullable=False),  # these and the next: empty or 0 for real threads
+    pa.field("strategy", pa.string(), nullable=False),
+    pa.field("executions", pa.int64(), nullable=False),
+    pa.field("steps", pa.int64(), nullable=False),
+    pa.field("classes", pa.int64(), nullable=False),  # executions that differ in what read from what
+    pa.field("cut", pa.int64(), nullable=False),  # executions that the bound on steps ended
+    pa.field("exhausted", pa.string(), nullable=False),  # what an exhaustive search proved
     pa.field("duration_us", pa.int64(), nullable=False),
     pa.field("verdict", pa.string(), nullable=False),  # one of VERDICTS
     pa.field("host", pa.string(), nullable=False),
@@ -36,9 +44,10 @@ _FOUND = [
     pa.field("signature", pa.string(), nullable=False),  # equal for violations that look alike
     pa.field("message", pa.string(), nullable=False),
     pa.field("phase", pa.string(), nullable=False),  # running or quiescence
-    pa.field("replay", pa.string(), nullable=False),  # the replay record as JSON
+    pa.field("replay", pa.string(), nullable=False),  # a replay record or a failure, as JSON
 ]
-_OF_TRIAL = [field for field in _MEASURED if field.name in {"threads", "duration_us", "host", "finished_at"}]
+_COPIED = {"threads", "engine", "mode", "strategy", "duration_us", "host", "finished_at"}
+_OF_TRIAL = [field for field in _MEASURED if field.name in _COPIED]
 
 TRIALS = pa.schema(_KEY + _MEASURED, metadata=METADATA)
 VIOLATIONS = pa.schema(_KEY + _FOUND + _OF_TRIAL, metadata=METADATA)

@@ -14,7 +14,11 @@ def pattern(message: str) -> str:
     return _NUMBER.sub("#", message)
 
 
-def signature(suite: str, invariant: str, message: str) -> str:
-    """Twelve hexadecimal digits, equal for the same broken invariant told with other numbers."""
-    text = "\0".join((suite, invariant, pattern(message)))
+def signature(suite: str, invariant: str, message: str, places: tuple[str, ...] = ()) -> str:
+    """Twelve hexadecimal digits, equal for the same broken invariant told with other numbers.
+
+    Places in the source say more than a message: where they are known they take its place, with
+    their line numbers.
+    """
+    text = "\0".join((suite, invariant, *(places or (pattern(message),))))
     return hashlib.sha256(text.encode()).hexdigest()[:12]

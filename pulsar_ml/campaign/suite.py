@@ -7,6 +7,19 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
+class ControlledSize:
+    """Programs for the engine: inclusive ranges from which each seed draws.
+
+    Small, because thousands of executions of one program say more about it than one of a long one.
+    A ``mix`` takes the place of the suite's, where that one leaves short programs with nothing to do.
+    """
+
+    threads: tuple[int, int] = (2, 3)
+    operations: tuple[int, int] = (3, 6)  # of each thread
+    mix: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Suite:
     """What one suite of stress programs is made of; a value that can be pickled and sent away.
 
@@ -21,6 +34,7 @@ class Suite:
         threads: number of threads unless told otherwise.
         operations: operations per thread and program unless told otherwise.
         invariants: id -> sentence, for everything that this suite checks.
+        controlled: size of its programs under the engine unless told otherwise.
     """
 
     name: str
@@ -31,3 +45,4 @@ class Suite:
     threads: int = 4
     operations: int = 4000
     invariants: Mapping[str, str] = field(default_factory=dict)
+    controlled: ControlledSize = ControlledSize()

@@ -20,6 +20,10 @@ from pulsar_ml.harness.subject import Instance, InvariantViolation, Subject
 from pulsar_ml.harness.threads import run
 
 PRODUCT = "pulsar_ml.operations._native"
+CHECKED = "pulsar_ml.operations._checked"  # the same sources, compiled for the engine
+
+THREADS = "threads"
+CONTROLLED = "controlled"
 
 CLEAN = "clean"
 VIOLATION = "violation"
@@ -37,11 +41,16 @@ class TrialOptions:
     """How trials are run; None takes the suite's own number.
 
     Attributes:
-        threads: real threads, 1 to 64; more than there are processors is allowed.
+        threads: threads of a program, 1 to 64; more than there are processors is allowed.
         operations: operations per thread.
         noise: whether programs disturb the schedule (spin, yield, move to another processor).
         module: importable name of the native module, or the path of its shared object.
         mutant: catalogue id of the mutant to select in that module; None: no mutant.
+        engine: "threads": real threads, one run of each program; "controlled": many executions of
+            it under the engine, in one thread of the system. The others are for the engine alone:
+        mode: memory model: "sc", "tso" or "c11".
+        strategy: how schedules are chosen; a name that the engine knows.
+        executions: executions of a program at most.
     """
 
     threads: int | None = None
@@ -49,15 +58,26 @@ class TrialOptions:
     noise: bool = True
     module: str = PRODUCT
     mutant: str | None = None
+    engine: str = THREADS
+    mode: str = "c11"
+    strategy: str = "portfolio"
+    executions: int = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken invariant. ``phase`` is "running" or "quiescence"."""
+    """A broken invariant. ``phase`` is "running" or "quiescence".
+
+    ``places`` are the places in the source that tell it from others of the same invariant, where
+    they are known; ``record`` is the JSON from which exactly this violation is made again, if
+    there is more to say than the trial's replay record does.
+    """
 
     invariant: str
     message: str
     phase: str
+    places: tuple[str, ...] = ()
+    record: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +85,19 @@ class TrialResult:
     """What one trial did and found.
 
     Attributes:
-        operations: operations that all threads together finished.
-        overlaps: how often an operation, when it started, saw another thread inside one.
+        operations: operations that all threads together finished (under the engine: in the
+            executions that came to their end).
+        overlaps: how often an operation, when it started, saw another thread inside one; counted
+            for real threads only.
         pairs: the same by names of the two operations, in the order of the subject's table.
         duration_ns: wall time from the start barrier to the end of the last thread.
         verdict: "clean", "violation", or "nothing_exercised": several threads ran and yet no two
-            operations were seen to overlap, so that the trial says nothing about concurrency.
+            operations were seen to overlap, so that the trial says nothing about concurrency;
+            under the engine, when no execution had a location that two threads touched.
+        executions, steps: made under the engine; 0 for real threads, and so are the next two.
+        classes: executions that differ in what read from what.
+        cut: executions that the bound on steps ended.
+        exhausted: "", or what an exhaustive search proved: "within the bound" or "completely".
     """
 
     suite: str
@@ -84,6 +111,11 @@ class TrialResult:
     verdict: str
     violations: tuple[Violation, ...]
     replay: ReplayRecord
+    executions: int = 0
+    steps: int = 0
+    classes: int = 0
+    cut: int = 0
+    exhausted: str = ""
 
 
 def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:

@@ -40,6 +40,8 @@ class Failure:
         kind: one of the engine's ENDS; ``rule`` the broken invariant's id, or "".
         message: one line in words; ``where`` the accesses involved, as function and file:line.
         trace_hash: of all steps in order; an exact replay has the same.
+        module: importable name or path of the checked module with the subject; "": the product's.
+        mutant: the mutant selected in that module, None for the unchanged code.
     """
 
     subject: str
@@ -58,6 +60,8 @@ class Failure:
     message: str
     where: tuple[str, ...]
     trace_hash: int
+    module: str = ""
+    mutant: str | None = None
 
     @property
     def signature(self) -> tuple[str, ...]:
@@ -209,6 +213,8 @@ def replay(failure: Failure, subject: Subject) -> Replayed:
             strategy=failure.strategy,
             seed=failure.seed,
             execution=failure.execution,
+            module=failure.module,
+            mutant=failure.mutant,
         )
     exact = again is not None and again.kind == failure.kind and again.trace_hash == failure.trace_hash
     return Replayed(exact, failure.build_id == str(subject.build_id), again, campaign.trace())

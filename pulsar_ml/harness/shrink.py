@@ -27,14 +27,24 @@ THREAD_CHOICE = 0
 
 @dataclass(slots=True)
 class Shrinker:
-    """The search's state: the smallest failure so far, and how many executions it took."""
+    """The search's state: the smallest failure so far, and how many executions it took.
+
+    After ``budget`` of them nothing more is tried.
+    """
 
     subject: Subject
     best: Failure
     executions: int = 0
+    budget: int | None = None
+
+    @property
+    def left(self) -> int:
+        return SEARCHED if self.budget is None else max(0, self.budget - self.executions)
 
     def attempt(self, program: Program, decisions: Sequence[Decision], *, fresh: int = 0) -> Failure | None:
         """The same failure from a smaller input, or None."""
+        if not self.left:
+            return None
         options: dict[str, Any] = {
             "mode": self.best.mode,
             "reuse": self.best.reuse,
@@ -67,13 +77,23 @@ class Shrinker:
 
     def accept(self, found: Failure | None) -> bool:
         if found is not None:
-            self.best = replace(found, seed=self.best.seed, execution=0, strategy="replay")
+            self.best = replace(
+                found,
+                seed=self.best.seed,
+                execution=0,
+                strategy="replay",
+                module=self.best.module,
+                mutant=self.best.mutant,
+            )
         return found is not None
 
 
-def shrink(failure: Failure, subject: Subject) -> Failure:
-    """The smallest form found of ``failure``; ``failure`` itself when it does not happen on this build."""
-    state = Shrinker(subject, failure)
+def shrink(failure: Failure, subject: Subject, *, budget: int | None = None) -> Failure:
+    """The smallest form found of ``failure``; ``failure`` itself when it does not happen on this build.
+
+    ``budget`` bounds the executions that the search may take, roughly.
+    """
+    state = Shrinker(subject, failure, budget=budget)
     if not state.accept(state.attempt(Program.from_json(failure.program), failure.decisions)):
         return failure
     while True:
@@ -153,6 +173,8 @@ def search_fewer(state: Shrinker) -> None:
     """What is minimal by leaving out need not be the minimum: search with fewer preemptions for a while."""
     program = Program.from_json(state.best.program)
     for bound in range(preemptions(state.best)):
+        if not state.left:
+            return
         campaign = Campaign(
             state.subject,
             program,
@@ -163,7 +185,7 @@ def search_fewer(state: Shrinker) -> None:
             faults=state.best.faults,
             step_limit=state.best.step_limit,
         )
-        state.executions += campaign.run(0, SEARCHED)
+        state.executions += campaign.run(0, min(SEARCHED, state.left))
         if not campaign.failed():
             continue
         campaign.again(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from pulsar_ml.campaign.chunk import Job
 from pulsar_ml.campaign.record import ReplayRecord
 from pulsar_ml.campaign.suite import Suite
@@ -46,3 +48,9 @@ def made_up_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult
         violations=violations,
         replay=record,
     )
+
+
+def stable_rows(table: pa.Table) -> list[dict[str, object]]:
+    """Rows without what differs between two runs of the same trials: run, host and times."""
+    rows = table.drop_columns(["run_id", "host", "finished_at", "duration_us"]).to_pylist()
+    return sorted(rows, key=lambda row: (row["suite"], row["seed"]))

@@ -89,7 +89,7 @@ def test_a_plan_that_makes_no_sense_is_refused(changes: dict[str, object], told:
     [
         lambda data: [],
         lambda data: {},
-        lambda data: {**data, "version": 2},
+        lambda data: {**data, "version": 3},
         lambda data: {key: value for key, value in data.items() if key != "seeds"},
         lambda data: {**data, "options": {"colour": "blue"}},
         lambda data: {**data, "seeds": "many"},

@@ -11,9 +11,9 @@ from pulsar_ml.harness.build import build_extension
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def toys_path() -> Path:
-    """The shared object of the toys, compiled now unless that was done before."""
-    folder = ROOT / "build" / "toys" / contract_digest()
+def toys_path(*, checked: bool = False) -> Path:
+    """The shared object of the toys, compiled now unless that was done before; ``checked`` for the engine."""
+    folder = ROOT / "build" / ("checked_toys" if checked else "toys") / contract_digest()
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -22,6 +22,7 @@ def toys_path() -> Path:
             into=folder,
             macros={"PML_FAULTS": "1"},
             flags=["-O1", "-std=gnu11", "-Wno-unused-function"],
+            checked=checked,
         )
 
 

@@ -12,7 +12,7 @@ TOYS = "SWEEP_TOYS"  # the environment variable with the path of the compiled to
 
 SUITES = {
     name: Suite(name=name, subject=name, summary=f"Drives the toy {name}.", threads=2, operations=operations)
-    for name, operations in {"counter": 3000, "tattler": 300, "deadly": 300}.items()
+    for name, operations in {"counter": 3000, "racy": 300, "tattler": 300, "deadly": 300}.items()
 }
 
 

@@ -1,0 +1,180 @@
+"""Trials under the engine: the same on every run and in every process, and exact when replayed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pulsar_ml.campaign import probe
+from pulsar_ml.campaign.chunk import Job, run_chunk
+from pulsar_ml.campaign.controlled import OFFERED
+from pulsar_ml.campaign.engines import load_module, most_threads, program_of, run_trial
+from pulsar_ml.campaign.merge import Summary, add
+from pulsar_ml.campaign.plan import Chunk, Plan
+from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.campaign.runner import InlineRunner, PoolRunner, Watch
+from pulsar_ml.campaign.schema import ROW, split
+from pulsar_ml.campaign.suite import ControlledSize, Suite
+from pulsar_ml.campaign.trial import CHECKED, CONTROLLED, TrialOptions
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.failure import Failure, replay
+from stress.cli import cli
+from stress.registry import SUITES
+from tests.campaign.rows import stable_rows
+from tests.harness.build_toys import toys_path
+
+QUIET = Watch(lambda: False, lambda trials, violations: None)
+PRODUCT = TrialOptions(engine=CONTROLLED, module=CHECKED, executions=60)
+
+
+def toy(name: str, **changes: object) -> Suite:
+    return Suite(name=name, subject=name, summary="A toy.", **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def options() -> TrialOptions:
+    return TrialOptions(engine=CONTROLLED, module=str(toys_path(checked=True)), executions=300)
+
+
+@pytest.mark.parametrize("name", sorted(SUITES))
+def test_every_suite_runs_under_the_engine_and_exercises_something(name: str) -> None:
+    results = [run_trial(SUITES[name], seed, PRODUCT) for seed in range(6)]
+    assert not any(result.violations for result in results)
+    assert "clean" in {result.verdict for result in results}
+    for result in results:
+        assert result.executions == 60 and 1 <= result.classes <= 60
+        assert result.operations > 0 and result.steps > 0 and result.replay.noise is False
+
+
+def test_the_seed_draws_the_size_of_a_program_unless_it_is_told() -> None:
+    suite = toy("counter", controlled=ControlledSize(threads=(2, 4), operations=(1, 3)))
+    subject = load_module(PRODUCT).SUBJECTS["refcount"]
+    sizes = set()
+    for seed in range(100):
+        threads = program_of(subject, suite, seed, PRODUCT).threads
+        sizes.add((len(threads), len(threads[0])))
+    assert sizes == {(threads, operations) for threads in (2, 3, 4) for operations in (1, 2, 3)}
+    told = dataclasses.replace(PRODUCT, threads=5, operations=7)
+    assert [len(calls) for calls in program_of(subject, suite, 1, told).threads] == [7] * 5
+    assert most_threads(suite, told) == 1 and most_threads(suite, TrialOptions(threads=5)) == 5
+
+
+def test_a_sweep_gives_the_same_rows_again_inline_and_in_other_processes(options: TrialOptions) -> None:
+    suites = {name: toy(name) for name in ("counter", "racy", "tattler")}
+    plan = Plan(tuple(suites), 7, 6, 2, options)
+    job = Job("a-run", probe.check(list(suites.values()), options), options)
+    runners = [InlineRunner(suites), InlineRunner(suites), PoolRunner(suites, workers=2)]
+    tables = []
+    for runner in runners:
+        tables.append(stable_rows(runner.run(job, list(plan.chunks()), QUIET).table()))
+        runner.close()
+    assert len(tables[0]) == 18
+    assert tables[0] == tables[1] == tables[2]
+    by_suite = {row["suite"]: row for row in tables[0]}
+    assert by_suite["racy"]["verdict"] == "violation" and by_suite["counter"]["verdict"] == "clean"
+    for row in tables[0]:
+        assert (row["engine"], row["mode"], row["strategy"]) == (CONTROLLED, "c11", "portfolio")
+
+
+def test_a_failure_is_small_and_is_made_again_step_by_step(options: TrialOptions, tmp_path: Path) -> None:
+    found = []
+    for seed in (1, 2):
+        batch = run_chunk(toy("racy"), Chunk(0, "racy", seed, seed + 1), Job("r", "toys-build-1", options))
+        assert batch is not None and batch.schema.equals(ROW)
+        found += split(batch)[1].to_pylist()
+    assert [row["invariant"] for row in found] == ["T1", "T1"]
+    assert found[0]["signature"] == found[1]["signature"], "another seed, the same failure"
+
+    failure = Failure.from_text(found[0]["replay"])
+    assert (failure.module, failure.seed, failure.strategy) == (options.module, 1, "replay")
+    assert sum(len(calls) for calls in json.loads(failure.program)["threads"]) <= 3
+    assert replay(failure, load_module(options).SUBJECTS["racy"]).exact
+
+    path = tmp_path / "failure.json"
+    path.write_text(found[0]["replay"])
+    done = CliRunner().invoke(cli, ["replay", str(path)], standalone_mode=False)
+    assert done.return_value == 1 and "the failure was made again, step by step" in done.output
+    done = CliRunner().invoke(cli, ["replay", "--json", str(path)], standalone_mode=False)
+    assert json.loads(done.output)["exact"] is True
+
+
+def test_the_mutant_of_a_failure_is_selected_for_its_replay(options: TrialOptions, tmp_path: Path) -> None:
+    mutated = dataclasses.replace(options, mutant="T01")
+    [violation] = run_trial(toy("counter"), 1, mutated).violations
+    assert not run_trial(toy("counter"), 1, options).violations
+    path = tmp_path / "failure.json"
+    path.write_text(violation.record)
+    done = CliRunner().invoke(cli, ["replay", str(path)], standalone_mode=False)
+    assert "step by step" in done.output
+    path.write_text(json.dumps({**json.loads(violation.record), "mutant": None}))
+    done = CliRunner().invoke(cli, ["replay", str(path)], standalone_mode=False)
+    assert done.return_value == 0 and "without a failure" in done.output
+    load_module(options).select_mutant(None)
+
+
+def test_a_record_of_real_threads_is_none_of_the_engine(options: TrialOptions, tmp_path: Path) -> None:
+    record = run_trial(toy("racy"), 1, options).replay
+    assert ReplayRecord.from_json(record.to_json()) == record
+    with pytest.raises(UsageError, match="has no suite|no suite is called 'racy'"):
+        path = tmp_path / "record.json"
+        path.write_text(record.to_json())
+        CliRunner().invoke(cli, ["replay", str(path)], standalone_mode=False, catch_exceptions=False)
+
+
+def test_one_thread_exercises_nothing(options: TrialOptions) -> None:
+    result = run_trial(toy("counter"), 1, dataclasses.replace(options, threads=1))
+    assert (result.verdict, result.executions) == ("nothing_exercised", 300)
+
+
+def test_an_exhaustive_search_says_what_it_proved(options: TrialOptions) -> None:
+    small = dataclasses.replace(options, strategy="preemptions", mode="sc", operations=1, threads=2)
+    result = run_trial(toy("counter"), 1, dataclasses.replace(small, executions=100_000))
+    assert result.verdict == "clean" and result.exhausted
+    assert result.executions < 100_000
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"mode": "arm"}, "no mode 'arm'; use one of: sc, tso, c11"),
+        ({"strategy": "replay"}, "no strategy 'replay'; use one of: random"),
+        ({"executions": 0}, "not 0"),
+        ({"engine": "steam"}, "no engine 'steam'; use one of: threads, controlled"),
+        ({"threads": 64}, "1 to 63 threads"),
+        ({"module": str(toys_path())}, "has no hooks"),
+        ({"module": "pulsar_ml.nowhere"}, "cannot load the native module pulsar_ml.nowhere"),
+    ],
+)
+def test_what_the_engine_cannot_run_is_refused(
+    options: TrialOptions, changes: dict[str, object], told: str
+) -> None:
+    with pytest.raises(UsageError, match=told):
+        probe.check([toy("counter")], dataclasses.replace(options, **changes))  # type: ignore[arg-type]
+    assert "replay" not in OFFERED
+
+
+def test_the_risk_that_is_left_counts_what_was_exercised(options: TrialOptions) -> None:
+    summary = Summary()
+    for name, threads in (("counter", 2), ("racy", 2), ("tattler", 1), ("counter", 1)):
+        job = Job("r", "toys-build-1", dataclasses.replace(options, threads=threads))
+        chunk = Chunk(0, name, threads * 10, threads * 10 + 2)
+        batch = run_chunk(toy(name, settings={"start": (100, 100)}), chunk, job)
+        assert batch is not None
+        add(summary, *split(batch))
+    counter = summary.suites["counter"]
+    assert (counter.executions, counter.telling, counter.residual_risk) == (1200, 600, 3 / 600)
+    assert summary.suites["racy"].residual_risk is None, "it failed"
+    assert summary.suites["tattler"].residual_risk is None, "nothing was exercised"
+
+
+def test_a_plan_from_before_the_engine_is_one_of_real_threads() -> None:
+    data = Plan(("a",), 0, 10, 2, TrialOptions(threads=3)).to_json()
+    first = ("threads", "operations", "noise", "module", "mutant")
+    old = {name: data["options"][name] for name in first}  # type: ignore[index]
+    assert Plan.from_json({**data, "version": 1, "options": old}).options == TrialOptions(threads=3)
+    controlled = Plan(("a",), 0, 10, 2, PRODUCT)
+    assert Plan.from_json(json.loads(json.dumps(controlled.to_json()))) == controlled
