@@ -24,6 +24,7 @@ COMPILE_FLAGS = (
     "-fno-builtin-memset",
     "-fno-plt",
     "-U_FORTIFY_SOURCE",
+    "-Wno-unknown-warning-option",  # for Clang, which has no -Wtsan
     "-Wno-tsan",
 )
 
@@ -32,14 +33,26 @@ WRAPPED = (
     *("_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm"),
     *("memcpy", "memmove", "memset", "abort", "__assert_fail"),
     *("sched_yield", "clock_gettime", "nanosleep", "usleep"),
-    *("pthread_mutex_lock", "pthread_mutex_trylock", "pthread_mutex_unlock"),
-    *("pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "pthread_rwlock_unlock"),
-    *("pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_signal", "pthread_cond_broadcast"),
-    *("sem_wait", "sem_trywait", "sem_post", "pthread_create"),
+    *("pthread_mutex_init", "pthread_mutex_destroy", "pthread_mutex_lock", "pthread_mutex_trylock"),
+    *("pthread_mutex_timedlock", "pthread_mutex_clocklock", "pthread_mutex_unlock"),
+    *("pthread_rwlock_init", "pthread_rwlock_destroy", "pthread_rwlock_unlock"),
+    *(f"pthread_rwlock_{how}{what}lock" for how in ("", "try", "timed", "clock") for what in ("rd", "wr")),
+    *("pthread_cond_init", "pthread_cond_destroy", "pthread_cond_wait", "pthread_cond_timedwait"),
+    *("pthread_cond_clockwait", "pthread_cond_signal", "pthread_cond_broadcast"),
+    *("sem_init", "sem_destroy", "sem_wait", "sem_trywait", "sem_timedwait", "sem_clockwait", "sem_post"),
+    *("sem_getvalue", "syscall", "pthread_join", "pthread_detach", "pthread_self"),
+    # What the headers of libstdc++ leave to its library, and CPython's lock, of which cython.pymutex is made.
+    "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE",
+    *("_ZNSt18condition_variable10notify_oneEv", "_ZNSt18condition_variable10notify_allEv"),
+    "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
+    *("_ZNSt6thread4joinEv", "_ZNSt6thread6detachEv"),
+    *("_ZNSt6chrono3_V212steady_clock3nowEv", "_ZNSt6chrono3_V212system_clock3nowEv"),
+    *("PyThread_acquire_lock", "PyThread_acquire_lock_timed", "PyThread_release_lock"),
 )
 
 LINK_FLAGS = tuple(f"-Wl,--wrap={symbol}" for symbol in WRAPPED)
-MACROS = (("PML_CHECKED", "1"),)
+# The linker leaves pthread_create alone: libgcc refers to it weakly, in the same link.
+MACROS = (("PML_CHECKED", "1"), ("pthread_create", "pml_checked_pthread_create"))
 
 
 def checked_extension(extension: Any) -> Any:

@@ -198,6 +198,7 @@ static void check_free(Thread *t, const Block *b, uint64_t pc)
 }
 
 static void drain(Thread *t);
+static void forget_objects(Thread *t, uintptr_t address, size_t bytes, uint64_t pc);
 
 static void heap_release(Thread *t, void *memory, uint64_t pc)
 {
@@ -222,6 +223,7 @@ static void heap_release(Thread *t, void *memory, uint64_t pc)
         if (E.config.races)
             check_free(t, b, pc);
     }
+    forget_objects(t, address, b->bytes, pc);
     rounded = b->bytes ? (b->bytes + 15) / 16 * 16 : 16;
     b->live = 0;
     b->freed_pc = pc;

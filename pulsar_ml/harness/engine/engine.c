@@ -22,6 +22,9 @@
 #include "pulsar_ml/harness/engine/locks.c"
 #include "pulsar_ml/harness/engine/hooks.c"
 #include "pulsar_ml/harness/engine/wraps.c"
+#include "pulsar_ml/harness/engine/wraps_locks.c"
+static int grow_calls(Thread *t, int32_t room);
+#include "pulsar_ml/harness/engine/spawn.c"
 #include "pulsar_ml/harness/engine/crash.c"
 #include "pulsar_ml/harness/engine/classes.c"
 
@@ -81,6 +84,8 @@ static void thread_end(Thread *t)
     E.ready &= ~t->bit;
     E.yielded &= ~t->bit;
     E.live--;
+    if (unlikely(n_objects))
+        wake_joiners(t);
     if (E.starting < E.n) {
         switch_to(t, &E.threads[E.starting++]);
     } else if (E.live == 0) {
@@ -108,6 +113,7 @@ static void start_thread(Thread *t)
 {
     t->done = 0;
     t->timed = 0;
+    t->joined = 0;
     t->points = 0;
     t->call = 0;
     t->op = OP_NONE;
@@ -174,8 +180,18 @@ static void prepare_fibers(void)
         E.threads[i].sp = fiber_prepare(E.threads[i].stack + STACK_BYTES - (i + 1) % 16 * 448, thread_entry);
 }
 
-static void run_one(uint64_t number)
+/* The sizes of what holds an entry for each thread. */
+static void layout(int32_t threads)
 {
+    E.width = (threads + 3) / 4 * 4;
+    E.message_bytes = (offsetof(Message, words) + 3 * (size_t)E.width * sizeof(uint32_t) + 7) / 8 * 8;
+    E.clocks_bytes = 2 * (size_t)E.width * sizeof(uint32_t);
+    E.block_bytes = (ENGINE_HISTORY * E.message_bytes + E.clocks_bytes + 63) / 64 * 64;
+}
+
+static void run_once(uint64_t number)
+{
+    E.n = E.config.n_threads;
     if (unlikely(++E.generation == 0)) {
         memset(E.slots, 0, SLOTS * sizeof *E.slots);
         E.generation = 1;
@@ -205,6 +221,17 @@ static void run_one(uint64_t number)
     E.main.controlled = 0;
     current = &E.main;
     pml_fiber_switch(&E.host, E.main.sp);
+}
+
+static void run_one(uint64_t number)
+{
+    int64_t n_events_before = n_events, n_decisions_before = n_decisions;
+    for (run_once(number); unlikely(E.wider); run_once(number)) {
+        E.wider = 0;
+        n_events = n_events_before;
+        n_decisions = n_decisions_before;
+        layout(E.width + 4);
+    }
 }
 
 static int grow_calls(Thread *t, int32_t room)
@@ -246,10 +273,8 @@ int engine_open(const EngineConfig *config)
         return -1;
     E.config = *config;
     E.n = config->n_threads;
-    E.width = (E.n + 3) / 4 * 4;
-    E.message_bytes = (offsetof(Message, words) + 3 * (size_t)E.width * sizeof(uint32_t) + 7) / 8 * 8;
-    E.clocks_bytes = 2 * (size_t)E.width * sizeof(uint32_t);
-    E.block_bytes = (ENGINE_HISTORY * E.message_bytes + E.clocks_bytes + 63) / 64 * 64;
+    E.wider = 0;
+    layout(E.n);
     for (int i = 0; i < E.n; i++) {
         Thread *t = &E.threads[i];
         t->number = i;

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
-typedef enum { OBJECT_MUTEX, OBJECT_RWLOCK, OBJECT_CONDITION, OBJECT_SEMAPHORE, OBJECT_FUTEX } ObjectKind;
+typedef enum { OBJECT_MUTEX, OBJECT_RWLOCK, OBJECT_CONDITION, OBJECT_SEMAPHORE, OBJECT_FUTEX, OBJECT_THREAD } ObjectKind;
 
 typedef struct {
     uintptr_t address;
@@ -15,9 +15,14 @@ typedef struct {
     uint32_t count;               /* recursion, or the value of a semaphore */
     uint32_t last;                /* id of the last acquisition, for classes */
     uint64_t readers;
+    uint8_t reads[ENGINE_MOST_THREADS];   /* how often each of them holds it */
     uint64_t blocked;
     uint32_t clock[ENGINE_MOST_THREADS];
+    uint32_t readers_clock[ENGINE_MOST_THREADS];   /* of those that read: they order only writers */
 } Object;
+
+/* MUTEX_FOREIGN: a lock that any thread may give back, as Python's are. */
+enum { MUTEX_PLAIN, MUTEX_RECURSIVE, MUTEX_CHECKS, MUTEX_FOREIGN };
 
 static Object objects[ENGINE_MOST_OBJECTS];
 static uint32_t n_objects;
@@ -25,10 +30,17 @@ static uint32_t n_objects;
 static Object *find_object(Thread *t, const void *at, ObjectKind kind)
 {
     uintptr_t address = (uintptr_t)at;
-    Object *o;
-    for (uint32_t i = 0; i < n_objects; i++)
+    Object *o = NULL;
+    for (uint32_t i = 0; i < n_objects; i++) {
         if (objects[i].address == address && objects[i].kind == kind)
             return &objects[i];
+        if (objects[i].address == 0 && o == NULL)
+            o = &objects[i];
+    }
+    if (o) {
+        *o = (Object){.address = address, .kind = kind, .owner = -1};
+        return o;
+    }
     if (n_objects == ENGINE_MOST_OBJECTS) {
         fail_with(FAIL_CAPACITY, t, "the execution uses more locks and conditions than the engine can follow");
         abandon();
@@ -46,9 +58,27 @@ static __attribute__((noreturn)) void misuse(Thread *t, const void *object, cons
     abandon();
 }
 
+/* A lock's life ends, or begins anew: nobody may hold it or wait for it. */
+static void forget_object(Thread *t, Object *o, uint64_t pc)
+{
+    if ((o->kind == OBJECT_MUTEX || o->kind == OBJECT_RWLOCK) && (o->owner >= 0 || o->readers))
+        misuse(t, (void *)o->address, "a lock is destroyed while a thread holds it", pc);
+    if (o->blocked && o->kind != OBJECT_FUTEX && o->kind != OBJECT_THREAD)
+        misuse(t, (void *)o->address, "a lock or condition is destroyed while a thread waits for it", pc);
+    if (o->blocked == 0)
+        o->address = 0;
+}
+
+static void forget_objects(Thread *t, uintptr_t address, size_t bytes, uint64_t pc)
+{
+    for (uint32_t i = 0; i < n_objects; i++)
+        if (objects[i].address && objects[i].address - address < bytes)
+            forget_object(t, &objects[i], pc);
+}
+
 static __attribute__((noinline)) void explain_deadlock(void)
 {
-    static const char *const NAMES[] = {"mutex", "read-write lock", "condition", "semaphore", "futex"};
+    static const char *const NAMES[] = {"mutex", "read-write lock", "condition", "semaphore", "futex", "thread end"};
     char text[224];
     size_t at = 0;
     Thread *first = NULL;
@@ -64,8 +94,12 @@ static __attribute__((noinline)) void explain_deadlock(void)
             blocked = 1;
             at += (size_t)snprintf(text + at, sizeof text - at, "%sthread %d waits for %s %u", at ? "; " : "", i,
                                    NAMES[o->kind], t->blocked_on);
+            if (o->kind == OBJECT_THREAD && at < sizeof text)
+                at += (size_t)snprintf(text + at, sizeof text - at, ": of thread %u", (unsigned)o->address - 1);
             if (o->owner >= 0 && at < sizeof text)
                 at += (size_t)snprintf(text + at, sizeof text - at, " held by thread %d", o->owner);
+            if (o->readers && at < sizeof text)
+                at += (size_t)snprintf(text + at, sizeof text - at, " held by reader %d", __builtin_ctzll(o->readers));
         } else {
             at += (size_t)snprintf(text + at, sizeof text - at,
                                    "%sthread %d spins on what nobody changes", at ? "; " : "", i);
@@ -96,6 +130,7 @@ static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
 {
     uint32_t id = (uint32_t)t->number << 26 | t->points;
     clock_join(t->clock, o->clock);
+    E.hooks++;
     E.class_hash += mix64((uint64_t)o->last << 32 | id);
     o->last = id;
     hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x8000);
@@ -105,9 +140,9 @@ static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
         trace_event(t, op, o->address, 0, 0, pc);
 }
 
-static void released(Thread *t, Object *o, EngineOp op, uint64_t pc)
+static void released(Thread *t, const Object *o, uint32_t *clock, EngineOp op, uint64_t pc)
 {
-    clock_join(o->clock, t->clock);
+    clock_join(clock, t->clock);
     clock_tick(t);
     E.changes++;
     if (E.recording)
@@ -121,27 +156,49 @@ static void lock_touched(const Object *o, const Thread *t)
         E.touched_twice = 1;
 }
 
-static void mutex_lock(Thread *t, pthread_mutex_t *mutex, int recursive, uint64_t pc)
+/* Waits for a lock; 0, or ETIMEDOUT where the wait is timed and time-outs may happen or nothing else can. */
+static int wait_for_lock(Thread *t, Object *o, int timed)
+{
+    if (!timed) {
+        wait_for(t, o);
+        return 0;
+    }
+    if (E.config.faults & FAULT_TIMEOUT && choose(t, CHOOSE_TIMEOUT, 2))
+        return ETIMEDOUT;
+    t->woken = 0;
+    E.timed |= t->bit;
+    wait_for(t, o);
+    o->blocked &= ~t->bit;
+    return t->woken == 2 ? ETIMEDOUT : 0;
+}
+
+/* 0, or what pthread_mutex_lock returns for its kind. */
+static int mutex_lock(Thread *t, const void *mutex, int kind, int timed, uint64_t pc)
 {
     Object *o;
+    int late;
     announce(t, OP_LOCK, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
-    if (o->owner == t->number && !recursive)
+    if (o->owner == t->number && kind == MUTEX_CHECKS)
+        return EDEADLK;
+    if (o->owner == t->number && kind != MUTEX_RECURSIVE && !timed)
         misuse(t, mutex, "a thread locks a mutex that it already holds", pc);
-    while (o->owner >= 0 && o->owner != t->number)
-        wait_for(t, o);
+    while (o->owner >= 0 && (o->owner != t->number || kind != MUTEX_RECURSIVE))
+        if ((late = wait_for_lock(t, o, timed)) != 0)
+            return late;
     o->owner = t->number;
     o->count++;
     lock_touched(o, t);
     acquired(t, o, OP_LOCK, pc);
+    return 0;
 }
 
-static int mutex_trylock(Thread *t, pthread_mutex_t *mutex, int recursive, uint64_t pc)
+static int mutex_trylock(Thread *t, const void *mutex, int kind, uint64_t pc)
 {
     Object *o;
     announce(t, OP_LOCK, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
-    if (o->owner >= 0 && !(recursive && o->owner == t->number)) {
+    if (o->owner >= 0 && !(kind == MUTEX_RECURSIVE && o->owner == t->number)) {
         hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
         return EBUSY;
     }
@@ -152,51 +209,71 @@ static int mutex_trylock(Thread *t, pthread_mutex_t *mutex, int recursive, uint6
     return 0;
 }
 
-static void mutex_unlock(Thread *t, pthread_mutex_t *mutex, uint64_t pc)
+static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
 {
     Object *o = find_object(t, mutex, OBJECT_MUTEX);
-    if (o->owner != t->number)
+    if (o->owner != t->number && kind == MUTEX_CHECKS)
+        return EPERM;
+    if (o->owner != t->number && kind != MUTEX_FOREIGN)
         misuse(t, mutex, "a thread unlocks a mutex that it does not hold", pc);
+    if (o->owner < 0)
+        misuse(t, mutex, "a thread unlocks a lock that nobody holds", pc);
     drain(t);
     if (--o->count)
-        return;
+        return 0;
     o->owner = -1;
-    released(t, o, OP_UNLOCK, pc);
+    released(t, o, o->clock, OP_UNLOCK, pc);
     release_blocked(o, o->blocked);
+    return 0;
 }
 
-static void rwlock_lock(Thread *t, pthread_rwlock_t *lock, int writes, uint64_t pc)
+static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int timed, uint64_t pc)
 {
     Object *o;
+    int late;
     announce(t, OP_LOCK, (uintptr_t)lock, 1);
     o = find_object(t, lock, OBJECT_RWLOCK);
-    if (o->owner == t->number)
+    if (o->owner == t->number && !tries && !timed)
         misuse(t, lock, "a thread locks a read-write lock that it holds for writing", pc);
-    while (o->owner >= 0 || (writes && o->readers))
-        wait_for(t, o);
-    if (writes)
+    while (o->owner >= 0 || (writes && o->readers)) {
+        if (tries) {
+            hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
+            return EBUSY;
+        }
+        if ((late = wait_for_lock(t, o, timed)) != 0)
+            return late;
+    }
+    if (writes) {
+        clock_join(t->clock, o->readers_clock);
         o->owner = t->number;
-    else
+    } else {
         o->readers |= t->bit;
+        o->reads[t->number]++;
+    }
     lock_touched(o, t);
     acquired(t, o, OP_LOCK, pc);
+    return 0;
 }
 
-static void rwlock_unlock(Thread *t, pthread_rwlock_t *lock, uint64_t pc)
+static void rwlock_unlock(Thread *t, const void *lock, uint64_t pc)
 {
     Object *o = find_object(t, lock, OBJECT_RWLOCK);
     if (o->owner != t->number && !(o->readers & t->bit))
         misuse(t, lock, "a thread unlocks a read-write lock that it does not hold", pc);
     drain(t);
-    if (o->owner == t->number)
+    if (o->owner == t->number) {
         o->owner = -1;
-    o->readers &= ~t->bit;
-    released(t, o, OP_UNLOCK, pc);
+        released(t, o, o->clock, OP_UNLOCK, pc);
+    } else {
+        if (--o->reads[t->number] == 0)
+            o->readers &= ~t->bit;
+        released(t, o, o->readers_clock, OP_UNLOCK, pc);
+    }
     release_blocked(o, o->blocked);
 }
 
 /* 0, or ETIMEDOUT. */
-static int condition_wait(Thread *t, pthread_cond_t *condition, pthread_mutex_t *mutex, int timed, uint64_t pc)
+static int condition_wait(Thread *t, const void *condition, const void *mutex, int timed, uint64_t pc)
 {
     Object *o;
     int spurious, late = 0;
@@ -205,7 +282,7 @@ static int condition_wait(Thread *t, pthread_cond_t *condition, pthread_mutex_t 
     spurious = E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2);
     if (!spurious && timed && E.config.faults & FAULT_TIMEOUT)
         late = (int)choose(t, CHOOSE_TIMEOUT, 2);
-    mutex_unlock(t, mutex, pc);
+    mutex_unlock(t, mutex, MUTEX_PLAIN, pc);
     if (!spurious && !late) {
         t->woken = 0;
         if (timed)
@@ -214,27 +291,31 @@ static int condition_wait(Thread *t, pthread_cond_t *condition, pthread_mutex_t 
         o->blocked &= ~t->bit;
         late = t->woken == 2;
     }
-    mutex_lock(t, mutex, 0, pc);
+    mutex_lock(t, mutex, MUTEX_PLAIN, 0, pc);
     return late ? ETIMEDOUT : 0;
 }
 
-static void wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, uint64_t pc)
+static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, uint64_t pc)
 {
     Object *o;
+    int woken = 0;
+    drain(t);                     /* a system call, so a barrier */
     announce(t, OP_WAKE, (uintptr_t)at, 1);
     o = find_object(t, at, kind);
     while (o->blocked && most--) {
         uint32_t n = (uint32_t)__builtin_popcountll(o->blocked);
         uint32_t which = most == 0 && n > 1 ? choose(t, CHOOSE_WAITER, n) : 0;
         release_blocked(o, nth_thread(o->blocked, which)->bit);
+        woken++;
     }
     hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x9000);
     if (E.recording)
         trace_event(t, OP_WAKE, (uintptr_t)at, 0, 0, pc);
+    return woken;
 }
 
 /* The kernel compares and sleeps in one step, against the newest value. */
-static void futex_wait(Thread *t, uint32_t *word, uint32_t expected, uint64_t pc)
+static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int timed, uint64_t pc)
 {
     Object *o;
     drain(t);
@@ -246,33 +327,45 @@ static void futex_wait(Thread *t, uint32_t *word, uint32_t expected, uint64_t pc
         trace_event(t, OP_WAIT, (uintptr_t)word, 4, expected, pc);
     watch_reset(t);
     t->watch_lost = 1;
-    if (*word != expected || (E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2)))
-        return;
-    wait_for(t, o);
+    if (*word != expected)
+        return EAGAIN;
+    if (E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2))
+        return 0;
+    return wait_for_lock(t, o, timed);
 }
 
-static void semaphore_wait(Thread *t, sem_t *semaphore, int try, uint64_t pc, int *result)
+/* The object of a semaphore, which takes over the value that sem_init or earlier calls gave it. */
+static Object *find_semaphore(Thread *t, sem_t *semaphore)
 {
-    Object *o;
-    announce(t, OP_LOCK, (uintptr_t)semaphore, 1);
-    o = find_object(t, semaphore, OBJECT_SEMAPHORE);
+    Object *o = find_object(t, semaphore, OBJECT_SEMAPHORE);
     if (o->owner == -1) {
         int value = 0;
         sem_getvalue(semaphore, &value);
-        o->count += (uint32_t)value;
-        o->owner = -2;            /* its first value was taken over */
+        o->count = (uint32_t)value;
+        o->owner = -2;
     }
-    *result = 0;
+    return o;
+}
+
+/* 0, EAGAIN or ETIMEDOUT. */
+static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int timed, uint64_t pc)
+{
+    Object *o;
+    int late;
+    announce(t, OP_LOCK, (uintptr_t)semaphore, 1);
+    o = find_semaphore(t, semaphore);
     while (o->count == 0) {
-        if (try) {
-            *result = EAGAIN;
-            return;
+        if (tries) {
+            hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
+            return EAGAIN;
         }
-        wait_for(t, o);
+        if ((late = wait_for_lock(t, o, timed)) != 0)
+            return late;
     }
     o->count--;
     lock_touched(o, t);
     acquired(t, o, OP_LOCK, pc);
+    return 0;
 }
 
 static void semaphore_post(Thread *t, sem_t *semaphore, uint64_t pc)
@@ -280,8 +373,8 @@ static void semaphore_post(Thread *t, sem_t *semaphore, uint64_t pc)
     Object *o;
     announce(t, OP_UNLOCK, (uintptr_t)semaphore, 1);
     drain(t);
-    o = find_object(t, semaphore, OBJECT_SEMAPHORE);
+    o = find_semaphore(t, semaphore);
     o->count++;
-    released(t, o, OP_UNLOCK, pc);
+    released(t, o, o->clock, OP_UNLOCK, pc);
     release_blocked(o, o->blocked);
 }

@@ -31,6 +31,7 @@ typedef struct Thread {
     uint8_t done;
     uint8_t timed;                /* blocked, but a time-out may end it */
     uint8_t woken;                /* why a wait ended, see locks.c */
+    uint8_t joined;               /* or detached */
     EngineOp op;                  /* pending */
     uint8_t op_writes;
     uintptr_t op_address;
@@ -118,11 +119,12 @@ typedef struct {
     EngineConfig config;
     EngineFailure failure;
     EngineStats *stats;
-    int32_t n;                    /* threads of this execution */
-    int32_t width;                /* entries of a clock: n rounded up to four */
+    int32_t n;                    /* threads of this execution, those that it started included */
+    int32_t width;                /* entries of a clock: a multiple of four, n or more */
     int32_t live;
     int32_t starting;
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, strategy, opened;
+    uint8_t wider;                /* the execution ended because a thread more than E.width was started */
     uint32_t generation;
     uint32_t step;
     uint64_t execution;

@@ -141,6 +141,21 @@ EXPORT int __wrap_clock_gettime(clockid_t which, struct timespec *now)
     return 0;
 }
 
+/* std::chrono reads the clock inside libstdc++. */
+EXPORT int64_t __wrap__ZNSt6chrono3_V212steady_clock3nowEv(void)
+{
+    struct timespec now;
+    __wrap_clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+EXPORT int64_t __wrap__ZNSt6chrono3_V212system_clock3nowEv(void)
+{
+    struct timespec now;
+    __wrap_clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 EXPORT int __wrap_nanosleep(const struct timespec *span, struct timespec *left)
 {
     if (controlled() == NULL)
@@ -161,7 +176,7 @@ EXPORT void pml_checked_wait(uint32_t *word, uint32_t expected)
 {
     Thread *t = controlled();
     if (t)
-        futex_wait(t, word, expected, PC);
+        futex_wait(t, word, expected, 0, PC);
     else if (current == NULL)
         syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
 }
@@ -176,140 +191,3 @@ EXPORT void pml_checked_wake(uint32_t *word, uint32_t most)
 }
 
 EXPORT void pml_checked_fail_allocation_after(int64_t n) { heap.countdown = n; }
-
-/* POSIX locks. The main thread of an execution is alone, so libc's own do for it. */
-static int is_recursive(const pthread_mutex_t *mutex)
-{
-#if defined(__GLIBC__)
-    return (mutex->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE_NP;
-#else
-    (void)mutex;
-    return 0;
-#endif
-}
-
-EXPORT int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
-{
-    Thread *t = controlled();
-    if (t == NULL)
-        return current ? 0 : pthread_mutex_lock(m);
-    mutex_lock(t, m, is_recursive(m), PC);
-    return 0;
-}
-
-EXPORT int __wrap_pthread_mutex_trylock(pthread_mutex_t *m)
-{
-    Thread *t = controlled();
-    if (t == NULL)
-        return current ? 0 : pthread_mutex_trylock(m);
-    return mutex_trylock(t, m, is_recursive(m), PC);
-}
-
-EXPORT int __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
-{
-    Thread *t = controlled();
-    if (t == NULL)
-        return current ? 0 : pthread_mutex_unlock(m);
-    mutex_unlock(t, m, PC);
-    return 0;
-}
-
-EXPORT int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t *l)
-{
-    Thread *t = controlled();
-    if (t == NULL)
-        return current ? 0 : pthread_rwlock_rdlock(l);
-    rwlock_lock(t, l, 0, PC);
-    return 0;
-}
-
-EXPORT int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t *l)
-{
-    Thread *t = controlled();
-    if (t == NULL)
-        return current ? 0 : pthread_rwlock_wrlock(l);
-    rwlock_lock(t, l, 1, PC);
-    return 0;
-}
-
-EXPORT int __wrap_pthread_rwlock_unlock(pthread_rwlock_t *l)
-{
-    Thread *t = controlled();
-    if (t == NULL)
-        return current ? 0 : pthread_rwlock_unlock(l);
-    rwlock_unlock(t, l, PC);
-    return 0;
-}
-
-EXPORT int __wrap_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
-{
-    Thread *t = controlled();
-    return t ? condition_wait(t, c, m, 0, PC) : pthread_cond_wait(c, m);
-}
-
-EXPORT int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until)
-{
-    Thread *t = controlled();
-    return t ? condition_wait(t, c, m, 1, PC) : pthread_cond_timedwait(c, m, until);
-}
-
-EXPORT int __wrap_pthread_cond_signal(pthread_cond_t *c)
-{
-    Thread *t = controlled();
-    if (t == NULL)
-        return current ? 0 : pthread_cond_signal(c);
-    wake_some(t, c, OBJECT_CONDITION, 1, PC);
-    return 0;
-}
-
-EXPORT int __wrap_pthread_cond_broadcast(pthread_cond_t *c)
-{
-    Thread *t = controlled();
-    if (t == NULL)
-        return current ? 0 : pthread_cond_broadcast(c);
-    wake_some(t, c, OBJECT_CONDITION, ENGINE_MOST_THREADS, PC);
-    return 0;
-}
-
-EXPORT int __wrap_sem_wait(sem_t *s)
-{
-    Thread *t = controlled();
-    int result;
-    if (t == NULL)
-        return sem_wait(s);
-    semaphore_wait(t, s, 0, PC, &result);
-    return 0;
-}
-
-EXPORT int __wrap_sem_trywait(sem_t *s)
-{
-    Thread *t = controlled();
-    int result;
-    if (t == NULL)
-        return sem_trywait(s);
-    semaphore_wait(t, s, 1, PC, &result);
-    if (result)
-        errno = result;
-    return result ? -1 : 0;
-}
-
-EXPORT int __wrap_sem_post(sem_t *s)
-{
-    Thread *t = controlled();
-    if (t == NULL)
-        return sem_post(s);
-    semaphore_post(t, s, PC);
-    return 0;
-}
-
-/* A thread made inside an operation would run beside the engine, unseen: refused loudly. */
-EXPORT int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *),
-                                 void *argument)
-{
-    if (current) {
-        fail_with(FAIL_CAPACITY, current, "the code under test starts a thread of its own; the engine runs the "
-                                          "threads of the program only");
-        abandon();
-    }
-    return pthread_create(thread, attributes, body, argument);
-}

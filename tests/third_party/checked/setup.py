@@ -1,0 +1,23 @@
+"""A project of a stranger: two extensions, built as usual by ``python setup.py build_ext --inplace``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pulsar_ml
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+ABOVE = str(Path(pulsar_ml.__file__).parents[1])
+EXTENSIONS = [
+    Extension("ring", ["ring.pyx"], include_dirs=[ABOVE, "."], language="c++", extra_compile_args=["-O2"]),
+    Extension("measurement", ["measurement.pyx"], include_dirs=[ABOVE], language="c++"),
+]
+
+
+def built(extensions: list[Extension], **options: object) -> list[Extension]:
+    return cythonize(extensions, include_path=[ABOVE], language_level=3, **options)
+
+
+if __name__ == "__main__":
+    setup(name="stranger-structures", version="1.0", ext_modules=built(EXTENSIONS))
