@@ -149,7 +149,13 @@ def chosen(ids: Sequence[str]) -> list[Mutant]:
     for name in ids:
         if name not in known:
             raise UsageError(f"there is no mutant {name!r}; there are: {', '.join(known)}")
-    return [known[name] for name in ids] or [mutant for mutant in CATALOGUE if not mutant.rare]
+        if known[name].mode:
+            raise UsageError(
+                f"real threads do not show mutant {name}; it is for the engine: "
+                f"python -m stress.mutants --engine {name}"
+            )
+    swept = [mutant for mutant in CATALOGUE if not mutant.rare and not mutant.mode]
+    return [known[name] for name in ids] or swept
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -40,8 +40,20 @@ cdef enum:
     MOST_KEYS = 128         # of one cache; bitmaps and buffers count on 64 keys a range
     MOST_RANGE = 64
     PLACES = 16             # references a thread keeps
-    KEPT = 256              # payloads a thread keeps alive
-    OBJECT_LIMIT = 1 << 22
+
+cdef extern from *:
+    """
+    /* A checked build makes and checks a world for each execution of a few operations, and each pool has
+     * a directory as long as its limit. */
+    #ifdef PML_CHECKED
+    enum { KEPT = 16, OBJECT_LIMIT = 1 << 12 };
+    #else
+    enum { KEPT = 256, OBJECT_LIMIT = 1 << 22 };
+    #endif
+    """
+    enum:
+        KEPT                # payloads a thread keeps alive
+        OBJECT_LIMIT        # entries, wrappers, pages, ... each
 
 cdef enum:
     # A tick of the virtual clock is 2**32. No timestamp is before the first one; the clock itself begins
@@ -65,7 +77,7 @@ cdef struct Held:
 # What one thread keeps to itself.
 cdef struct WorldThread:
     Held[16] held
-    Payload* kept[256]
+    Payload* kept[KEPT]
     int64_t incarnations    # begun
     int64_t made            # entries that came to be, by number and by sum of incarnation numbers
     int64_t made_sum

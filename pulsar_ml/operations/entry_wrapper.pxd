@@ -11,9 +11,9 @@ from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
 )
 from pulsar_ml.operations.wrapper_world cimport (
-    EW_FILLS, EW_KEYS, EW_OWNERS, EW_STALE, StaleHandle, WrapperThread, WrapperWorld, ew_create,
-    ew_destroy, ew_expect_empty, ew_expect_value, ew_owner, ew_position, ew_recycle, ew_size, ew_take,
-    ew_value, ew_watch_lock,
+    EW_CHURNED, EW_FILLS, EW_KEYS, EW_MOST_REPEATS, EW_MOST_TURNS, EW_OWNERS, EW_STALE, StaleHandle,
+    WrapperThread, WrapperWorld, ew_create, ew_destroy, ew_expect_empty, ew_expect_value, ew_is_churned,
+    ew_owner, ew_position, ew_recycle, ew_size, ew_take, ew_value, ew_watch_lock,
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, NO_LEDGER, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
@@ -166,8 +166,9 @@ cdef inline void ew_clear(
         return
     wrapper = wrapper_at(&world.pool, handle)
     stamped_lock_write(&wrapper.lock)
-    if wrapper_holds(wrapper, ew_position(key), ew_owner(key)):
-        value = u32_load_relaxed(&wrapper.value)
+    value = u32_load_relaxed(&wrapper.value)
+    # The handle may be stale: a churned incarnation under the same key is not this operation's.
+    if wrapper_holds(wrapper, ew_position(key), ew_owner(key)) and not ew_is_churned(value):
         ew_expect_value(key, value, violation)
         result.status = EW_DONE
         result.words[1] = wrapper.requeue_count
@@ -209,7 +210,7 @@ cdef inline void ew_churn(
         stamped_lock_write(&wrapper.lock)
         for again in range(EW_FILLS):
             key = (key + EW_OWNERS) % world.n_keys
-            value = ew_next_value(world, thread, key)
+            value = ew_next_value(world, thread, key) + EW_CHURNED
             wrapper_fill(wrapper, ew_position(key), value, ew_owner(key), ew_size(value), turn)
         stamped_unlock_write(&wrapper.lock)
         stamped_lock_write(&wrapper.lock)
@@ -376,12 +377,12 @@ cdef inline void entry_wrapper_subject(SubjectTable* table) noexcept nogil:
     operation = table_operation(table, EW_READ_STALE, b"read_stale", 10, 0)
     operation_argument(operation, b"place", 0, 2 * EW_STALE - 1)
     operation_argument(operation, b"key", -EW_KEYS, EW_KEYS - 1)
-    operation_argument(operation, b"repeats", 1, 64)
+    operation_argument(operation, b"repeats", 1, EW_MOST_REPEATS)
     operation = table_operation(table, EW_CLEAR, b"clear", 8, 0)
     operation_argument(operation, b"key", 0, EW_KEYS - 1)
     operation = table_operation(table, EW_CHURN, b"churn", 8, 0)
     operation_argument(operation, b"key", 0, EW_KEYS - 1)
-    operation_argument(operation, b"turns", 1, 8)
+    operation_argument(operation, b"turns", 1, EW_MOST_TURNS)
     # One consumer: the rule under which wrappers are recycled.
     operation = table_operation(table, EW_DRAIN, b"drain", 6, 1)
     operation_argument(operation, b"steps", 1, 16)

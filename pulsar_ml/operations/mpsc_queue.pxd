@@ -73,7 +73,9 @@ cdef struct MpscRun:
 
 
 cdef inline void* mpsc_create(const int64_t* settings, int32_t threads) noexcept nogil:
-    cdef MpscRun* run = <MpscRun*>allocate_zeroed(1, sizeof(MpscRun))
+    # Producers stand last: those that will not come are left out.
+    cdef MpscRun* run = <MpscRun*>allocate_zeroed(
+        1, sizeof(MpscRun) - <size_t>(MQ_MOST_THREADS - threads) * sizeof(MpscProducer))
     if run is NULL:
         return NULL
     run.threads = threads

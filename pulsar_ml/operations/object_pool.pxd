@@ -74,7 +74,9 @@ cdef inline PooledObject* pooled(const PoolRun* run, uint32_t handle) noexcept n
 
 
 cdef inline void* pool_run_create(const int64_t* settings, int32_t threads) noexcept nogil:
-    cdef PoolRun* run = <PoolRun*>allocate_zeroed(1, sizeof(PoolRun))
+    # Holders stand last: those that will not come are left out.
+    cdef PoolRun* run = <PoolRun*>allocate_zeroed(
+        1, sizeof(PoolRun) - <size_t>(OP_MOST_THREADS - threads) * sizeof(PoolHolder))
     if run is NULL:
         return NULL
     run.threads = threads

@@ -146,7 +146,9 @@ cdef inline void map_run_destroy(void* instance) noexcept nogil:
 
 
 cdef inline void* map_run_create(const int64_t* settings, int32_t threads) noexcept nogil:
-    cdef MapRun* run = <MapRun*>allocate_zeroed(1, sizeof(MapRun))
+    # Holders stand last: those that will not come are left out.
+    cdef MapRun* run = <MapRun*>allocate_zeroed(
+        1, sizeof(MapRun) - <size_t>(PM_MOST_THREADS - threads) * sizeof(MapHolder))
     cdef int i
     if run is NULL:
         return NULL

@@ -64,11 +64,13 @@ cdef struct StampedRun:
 
 
 cdef inline void* stamped_create(const int64_t* settings, int32_t threads) noexcept nogil:
-    cdef StampedRun* run = <StampedRun*>allocate_zeroed(1, sizeof(StampedRun))
+    # Holders stand last: those that will not come are left out.
+    cdef StampedRun* run = <StampedRun*>allocate_zeroed(
+        1, sizeof(StampedRun) - <size_t>(SL_MOST_THREADS - threads) * sizeof(StampHolder))
     cdef int i
     if run is not NULL:
         i64_store_relaxed(&run.b, <int64_t>mix(0))
-        for i in range(SL_MOST_THREADS):
+        for i in range(threads):
             run.holders[i].stamp = STAMPED_WRITER
     return run
 

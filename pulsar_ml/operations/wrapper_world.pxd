@@ -26,9 +26,24 @@ cdef enum:
     EW_OWNERS = 3
     EW_LEDGER = 7
     EW_STALE = 8            # handles that a thread remembers
-    EW_WATCHED = 1024       # handles whose users are counted
-    EW_LIMIT = 1 << 20
-    EW_FILLS = 32           # fills of one write section of churn
+    EW_CHURNED = 1 << 30    # added to values that were never linked
+
+cdef extern from *:
+    """
+    /* Real threads meet by luck, so they repeat what they do; the engine's meet by its choice. It also
+     * makes a world for each execution of a few operations. */
+    #ifdef PML_CHECKED
+    enum { EW_WATCHED = 64, EW_LIMIT = 1 << 12, EW_FILLS = 2, EW_MOST_TURNS = 2, EW_MOST_REPEATS = 2 };
+    #else
+    enum { EW_WATCHED = 1024, EW_LIMIT = 1 << 20, EW_FILLS = 32, EW_MOST_TURNS = 8, EW_MOST_REPEATS = 64 };
+    #endif
+    """
+    enum:
+        EW_WATCHED          # handles whose users are counted
+        EW_LIMIT
+        EW_FILLS            # fills of one write section of churn
+        EW_MOST_TURNS
+        EW_MOST_REPEATS
 
 
 cdef struct StaleHandle:
@@ -45,7 +60,7 @@ cdef struct WrapperThread:
     int64_t cleared
     int64_t cleared_bytes
     int64_t dropped
-    uint64_t[1024] sections # the latest write section seen of each watched handle
+    uint64_t sections[EW_WATCHED]   # the latest write section seen of each watched handle
     char[128] apart
 
 
@@ -57,7 +72,7 @@ cdef struct WrapperWorld:
     int64_t n_keys
     pml_u32 churned         # the wrapper of the latest churn, for stale readers
     pml_u32[16] slots       # by key
-    pml_u32[1024] users     # takers less givers of a watched handle
+    pml_u32 users[EW_WATCHED]       # takers less givers of a watched handle
 
 
 cdef inline Position ew_position(int64_t key) noexcept nogil:
@@ -70,7 +85,12 @@ cdef inline uint32_t ew_owner(int64_t key) noexcept nogil:
 
 # A value that tells its key and thereby its owner; never 0.
 cdef inline uint32_t ew_value(int64_t key, int64_t incarnation) noexcept nogil:
-    return <uint32_t>(((incarnation & 0x7FFFFFF) << 4 | key) + 1)
+    return <uint32_t>(((incarnation & 0x3FFFFFF) << 4 | key) + 1)
+
+
+# Whether it is of an incarnation that is never linked nor queued.
+cdef inline bint ew_is_churned(uint32_t value) noexcept nogil:
+    return value > EW_CHURNED
 
 
 cdef inline int64_t ew_value_key(uint32_t value) noexcept nogil:

@@ -124,8 +124,8 @@ cdef inline int64_t array_seek(
     return low
 
 
-# The branch of (ledger, block), 0 if none. The answer holds if it is proved, or if the branch's own
-# label confirms it after a reservation.
+# The branch of (ledger, block), 0 if none. The answer holds if it is proved: an array that is being
+# reused names branches that are not in the directory yet.
 cdef inline uint32_t directory_find(
     const Directory* directory, int64_t ledger_id, int64_t block, uint64_t* proof
 ) noexcept nogil:

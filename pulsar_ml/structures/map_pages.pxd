@@ -8,7 +8,8 @@
 # Ordering     node_start (release) -> node_reserve (acquire): the label of an incarnation. Each node_leave
 #              (acquire and release) -> the one that seals: all slots were emptied before.
 # Reclamation  Pooled and type-stable: a stale handle may name a node that serves another range by now.
-# Not promised A reservation says nothing about the label: compare it afterwards.
+# Not promised A reservation says nothing about the label: compare it afterwards. Nor does the label say that
+#              the node is linked: its creator may not have linked it yet, or lose to another one.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 

@@ -16,8 +16,8 @@
 #              position that is present keeps its page and branch from being sealed.
 # Reclamation  Pages and branches are pooled and type-stable. A stale reader may look into one that serves
 #              another range by now; what it finds there fails the wrapper's key check. Who changes a count
-#              compares the label after the reservation and looks whether the node is linked. Who wins the
-#              exchange that unlinks a page gives it back.
+#              compares the label after the reservation, and makes sure that the node is linked: a reserved
+#              node that is linked stays linked. Who wins the exchange that unlinks a page gives it back.
 # Not promised The number of positions. A range as of one moment.
 
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
@@ -126,10 +126,9 @@ cdef inline uint32_t map_reserve_branch(PositionMap* map, Position at) noexcept 
         if handle:
             branch = branch_at(map.memory, handle)
             if node_reserve(&branch.node):
-                # Reserved, it stays what it is. It must also be installed: a reused array, or a handle that
-                # was recycled for the same block, shows branches that are not there yet.
+                # Proved as well: the label alone is also that of a branch which was taken for the same
+                # ids again and is not in the directory yet, or never will be.
                 if (node_serves(&branch.node, map, at.ledger_id, first_id)
-                        and directory_find(&map.directory, at.ledger_id, block, &proof) == handle
                         and directory_proved(&map.directory, proof)):
                     return handle
                 branch_leave(map.memory, branch, handle)
@@ -164,14 +163,16 @@ cdef inline MapPage* map_reserve_page(PositionMap* map, Position at, uint32_t* f
         parent = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &proof)
         if parent:
             branch = branch_at(map.memory, parent)
-            handle = <uint32_t>u64_load_acquire(&branch.pages[slot])
+            seen = u64_load_acquire(&branch.pages[slot])
+            handle = <uint32_t>seen
             if handle:
                 page = page_at(map.memory, handle)
                 if node_reserve(&page.node):
-                    # Reserved, it stays what it is. It must also be linked: a handle that was recycled for
-                    # the same ids names a page that is not there yet. Pages hang in installed branches only.
+                    # The link, tag and all, is compared as well: the label alone is also that of a
+                    # page which was taken for the same ids again and is not linked. A linked page with
+                    # this label keeps its branch, whatever array named it, in the directory.
                     if (node_serves(&page.node, map, at.ledger_id, first_id)
-                            and <uint32_t>u64_load_acquire(&branch.pages[slot]) == handle):
+                            and u64_load_relaxed(&branch.pages[slot]) == seen):
                         found[0] = handle
                         return page
                     page_leave(map.memory, page, handle)

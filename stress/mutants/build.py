@@ -21,11 +21,18 @@ from stress.mutants.catalogue import CATALOGUE, Mutant
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("*.pxd", "*.h", "operations/_native.pyx")
 
+# The engine shall not see the switch: it is not part of what the code under test shares.
 HEADER = """\
 #ifndef PML_MUTANTS
 #define PML_MUTANTS "{ids}"
-static int pml_mutant = -1;
-#define pml_select_mutant(number) (pml_mutant = (number))
+static int pml_selected = -1;
+#ifdef PML_CHECKED
+__attribute__((noinline, no_sanitize("thread"))) static int pml_active(void) {{ return pml_selected; }}
+#else
+static inline int pml_active(void) {{ return pml_selected; }}
+#endif
+#define pml_mutant pml_active()
+#define pml_select_mutant(number) (pml_selected = (number))
 #endif
 """
 
@@ -103,10 +110,13 @@ def mutated(source: str, numbered: Iterable[tuple[int, Mutant]]) -> str:
     return source[: cut.start()] + declarations + source[cut.start() :]
 
 
-def build(into: Path = ROOT / "build" / "mutants", catalogue: Sequence[Mutant] = CATALOGUE) -> Path:
+def build(
+    into: Path = ROOT / "build" / "mutants", catalogue: Sequence[Mutant] = CATALOGUE, *, checked: bool = False
+) -> Path:
     """Copy, mutate and compile; the path of the module. Builds only when something changed.
 
-    Raises AnchorError, and RuntimeError with the compiler's output.
+    ``checked`` builds for the engine: see :mod:`pulsar_ml.harness.build_checked`. Raises AnchorError, and
+    RuntimeError with the compiler's output.
     """
     package = ROOT / "pulsar_ml"
     sources = sorted({path for pattern in COPIED for path in package.rglob(pattern)})
@@ -141,5 +151,6 @@ def build(into: Path = ROOT / "build" / "mutants", catalogue: Sequence[Mutant] =
             "PML_BUILD_ID": f'"mutants-{identity}"',
             "PML_MUTANTS_HEADER": '"pulsar_ml/sync/mutants.h"',
         },
-        flags=["-O2"],
+        flags=["-O2", "-std=gnu11"],
+        checked=checked,
     )

@@ -20,6 +20,8 @@ class Mutant:
         suite: the suite that must report it.
         breaks: invariants it breaks, for the reader.
         rare: real threads need some hundreds of trials or more; swept only when it is named.
+        mode: "" for what real threads show. Otherwise only the controlled engine looks for it: "c11" when it
+            takes weak memory, so that x86 and mode "sc" do not show it, "sc" when every mode does.
         helper: functions to put before the function that is changed.
         cimports: declarations that the new text needs.
     """
@@ -35,12 +37,28 @@ class Mutant:
     rare: bool = False
     helper: str = ""
     cimports: str = ""
+    mode: str = ""
 
 
 REFCOUNT = "structures/refcount.pxd"
 WRAPPER = "structures/entry_wrapper.pxd"
 RANGE_CACHE = "structures/range_cache.pxd"
 REMOVAL_QUEUE = "structures/removal_queue.pxd"
+STAMPED_LOCK = "structures/stamped_lock.pxd"
+OBJECT_POOL = "structures/object_pool.pxd"
+MPSC_QUEUE = "structures/mpsc_queue.pxd"
+POSITION_MAP = "structures/position_map.pxd"
+DIRECTORY = "structures/map_directory.pxd"
+
+RELEASE = """
+if i32_cas_weak_release(count, &seen, seen - references):
+    if seen > references:
+        return RELEASED
+    # Reads the zero just written, the end of every release's sequence. A load and not a
+    # fence, because thread sanitizers understand it.
+    i32_load_acquire(count)
+    return RELEASED_LAST
+"""
 
 LINK = """
 status = map_put_if_absent(&cache.map, key, handle)
@@ -62,6 +80,10 @@ if run.by_time:
         return STOP
 elif run.removed.bytes >= run.target:
     return STOP
+"""
+
+FOUND_PAGE = """    found[0] = handle
+    return page
 """
 
 CATALOGUE: tuple[Mutant, ...] = (
@@ -223,15 +245,7 @@ if status == PML_OK:
         title="release loads, subtracts and stores",
         origin="port",
         file=REFCOUNT,
-        old="""
-if i32_cas_weak_release(count, &seen, seen - references):
-    if seen > references:
-        return RELEASED
-    # Reads the zero just written, the end of every release's sequence. A load and not a
-    # fence, because thread sanitizers understand it.
-    i32_load_acquire(count)
-    return RELEASED_LAST
-""",
+        old=RELEASE,
         new="""
 i32_store_relaxed(count, seen - references)
 return RELEASED if seen > references else RELEASED_LAST
@@ -401,5 +415,172 @@ i32_store_relaxed(&read_count_at(pool, handle).expected,
 """,
         suite="read_count",
         breaks="I67",
+    ),
+    # Of the controlled engine ------------------------------------------------------------------------
+    Mutant(
+        id="M01",
+        title="an optimistic read is validated without the acquire fence",
+        origin="port",
+        file=STAMPED_LOCK,
+        old="fence_acquire()",
+        new="pass",
+        suite="stamped_lock",
+        breaks="I9",
+        mode="c11",
+    ),
+    Mutant(
+        id="M02",
+        title="a write section begins without the release fence",
+        origin="port",
+        file=STAMPED_LOCK,
+        old="fence_release()",
+        new="pass",
+        suite="stamped_lock",
+        breaks="I9",
+        mode="c11",
+    ),
+    Mutant(
+        id="M02b",
+        title="a write section ends with a relaxed store",
+        origin="port",
+        file=STAMPED_LOCK,
+        old="u64_store_release(lock, u64_load_relaxed(lock) + STAMPED_WRITER)",
+        new="u64_store_relaxed(lock, u64_load_relaxed(lock) + STAMPED_WRITER)",
+        suite="stamped_lock",
+        breaks="I9, SL-2",
+        cimports="from pulsar_ml.sync.atomics cimport u64_store_relaxed",
+        mode="c11",
+    ),
+    Mutant(
+        id="M06",
+        title="an object is given back by a relaxed exchange",
+        origin="port",
+        file=OBJECT_POOL,
+        old="""
+if u64_cas_weak_release(&pool.head, &seen, ((seen >> 32) + 1) << 32 | first):
+    return
+""",
+        new="""
+if u64_cas_weak_relaxed(&pool.head, &seen, ((seen >> 32) + 1) << 32 | first):
+    return
+""",
+        suite="object_pool",
+        breaks="OP-2, I34",
+        cimports="from pulsar_ml.sync.atomics cimport u64_cas_weak_relaxed",
+        mode="c11",
+    ),
+    Mutant(
+        id="M09b",
+        title="a page is linked in its branch by a relaxed exchange",
+        origin="port",
+        file=POSITION_MAP,
+        old="""
+if u64_cas_strong_acq_rel(&branch.pages[slot], &seen, ((seen >> 32) + 1) << 32 | handle):
+    u32_store_relaxed(&page.node.parent, parent)
+    found[0] = handle
+    return page
+""",
+        new="""
+if u64_cas_weak_relaxed(&branch.pages[slot], &seen, ((seen >> 32) + 1) << 32 | handle):
+    u32_store_relaxed(&page.node.parent, parent)
+    found[0] = handle
+    return page
+""",
+        suite="position_map",
+        breaks="I38",
+        cimports="from pulsar_ml.sync.atomics cimport u64_cas_weak_relaxed",
+        mode="c11",
+    ),
+    Mutant(
+        id="M09c",
+        title="the branch of a directory's record is read relaxed",
+        origin="found here by the engine in the position_map suite",
+        file=DIRECTORY,
+        old="return <uint32_t>u64_load_acquire(&array.records[index].branch)",
+        new="return <uint32_t>u64_load_relaxed(&array.records[index].branch)",
+        suite="position_map",
+        breaks="I38",
+        mode="c11",
+    ),
+    Mutant(
+        id="M11",
+        title="a reference is given back by a relaxed exchange",
+        origin="port",
+        file=REFCOUNT,
+        old=RELEASE,
+        new=RELEASE.replace("i32_cas_weak_release", "i32_cas_weak_relaxed"),
+        suite="refcount",
+        breaks="I2, I14",
+        cimports="from pulsar_ml.sync.atomics cimport i32_cas_weak_relaxed",
+        mode="c11",
+    ),
+    Mutant(
+        id="M11b",
+        title="the last release does not acquire the others'",
+        origin="port",
+        file=REFCOUNT,
+        old=RELEASE,
+        new=RELEASE.replace("i32_load_acquire(count)", "pass"),
+        suite="refcount",
+        breaks="I2, I14",
+        mode="c11",
+    ),
+    Mutant(
+        id="M14b",
+        title="a count is published by a relaxed store",
+        origin="port",
+        file=REFCOUNT,
+        old="i32_store_release(count, 1)",
+        new="i32_store_relaxed(count, 1)",
+        suite="refcount",
+        breaks="I12, I34",
+        cimports="from pulsar_ml.sync.atomics cimport i32_store_relaxed",
+        mode="c11",
+    ),
+    Mutant(
+        id="Q01",
+        title="a producer fills its slot by a relaxed store",
+        origin="port",
+        file=MPSC_QUEUE,
+        old="u32_store_release(&chunk.slots[place], handle)",
+        new="u32_store_relaxed(&chunk.slots[place], handle)",
+        suite="mpsc_queue",
+        breaks="MQ-1",
+        mode="c11",
+    ),
+    Mutant(
+        id="D01",
+        title="a reserved page is taken for the linked one by its label alone",
+        origin="found here by the engine in the position_map suite",
+        file=POSITION_MAP,
+        old="""
+if (node_serves(&page.node, map, at.ledger_id, first_id)
+        and u64_load_relaxed(&branch.pages[slot]) == seen):
+"""
+        + FOUND_PAGE,
+        new="if node_serves(&page.node, map, at.ledger_id, first_id):\n" + FOUND_PAGE,
+        suite="position_map",
+        breaks="I7, I39",
+        mode="sc",
+        rare=True,
+    ),
+    Mutant(
+        id="D02",
+        title="a reserved branch is taken for the one in the directory by its label alone",
+        origin="found here by the engine in the position_map suite",
+        file=POSITION_MAP,
+        old="""
+if (node_serves(&branch.node, map, at.ledger_id, first_id)
+        and directory_proved(&map.directory, proof)):
+    return handle
+""",
+        new="""
+if node_serves(&branch.node, map, at.ledger_id, first_id):
+    return handle
+""",
+        suite="position_map",
+        breaks="I7, I39",
+        mode="sc",
+        rare=True,
     ),
 )

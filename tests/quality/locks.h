@@ -170,8 +170,12 @@ JUDGE(semaphore_main_fixed)
                    syscall(SYS_futex, &s->word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);          \
                if (s->x != 1) BROKEN(v, "woken before"); }                                      \
     }
-FUTEX(futex_lost, syscall(SYS_futex, &s->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); atomic_store_explicit(&s->word, 1, REL);)
-FUTEX(futex_fixed, atomic_store_explicit(&s->word, 1, REL); syscall(SYS_futex, &s->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);)
+FUTEX(futex_lost,
+      syscall(SYS_futex, &s->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+      atomic_store_explicit(&s->word, 1, REL);)
+FUTEX(futex_fixed,
+      atomic_store_explicit(&s->word, 1, REL);
+      syscall(SYS_futex, &s->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);)
 
 /* Threads ------------------------------------------------------------------------------------------- */
 

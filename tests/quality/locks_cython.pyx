@@ -30,12 +30,14 @@ cdef void step(State* state) noexcept nogil:
     state.x += 1
 
 
-cdef void with_pymutex(void* state, int32_t t, const PmlCall* call, PmlResult* result, PmlViolation* v) noexcept nogil:
+cdef void with_pymutex(void* state, int32_t t, const PmlCall* call, PmlResult* result,
+          PmlViolation* v) noexcept nogil:
     with py_guard:
         step(<State*>state)
 
 
-cdef void half_pymutex(void* state, int32_t t, const PmlCall* call, PmlResult* result, PmlViolation* v) noexcept nogil:
+cdef void half_pymutex(void* state, int32_t t, const PmlCall* call, PmlResult* result,
+          PmlViolation* v) noexcept nogil:
     if t == 0:
         step(<State*>state)
     else:
@@ -43,7 +45,8 @@ cdef void half_pymutex(void* state, int32_t t, const PmlCall* call, PmlResult* r
             step(<State*>state)
 
 
-cdef void both_locks(void* state, int32_t t, const PmlCall* call, PmlResult* result, PmlViolation* v) noexcept nogil:
+cdef void both_locks(void* state, int32_t t, const PmlCall* call, PmlResult* result,
+          PmlViolation* v) noexcept nogil:
     if t == 0:
         py_guard.acquire()
         cpp_guard.lock()
@@ -55,7 +58,8 @@ cdef void both_locks(void* state, int32_t t, const PmlCall* call, PmlResult* res
     py_guard.release()
 
 
-cdef void with_cpp(void* state, int32_t t, const PmlCall* call, PmlResult* result, PmlViolation* v) noexcept nogil:
+cdef void with_cpp(void* state, int32_t t, const PmlCall* call, PmlResult* result,
+          PmlViolation* v) noexcept nogil:
     cpp_guard.lock()
     step(<State*>state)
     cpp_guard.unlock()

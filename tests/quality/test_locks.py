@@ -1,5 +1,5 @@
-"""Locks, conditions, semaphores, futexes and threads of code under test are modelled: each wrong program is found
-and named, each right one stays silent. In C, C++ and Cython, with every compiler that is installed.
+"""Locks, conditions, semaphores, futexes and threads of code under test are modelled: each wrong program is
+found and named, each right one stays silent. In C, C++ and Cython, with every compiler that is installed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ from pulsar_ml.harness.program import generate
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-SOURCES = {"locks": ("c", "-std=gnu11"), "locks_cpp": ("c++", "-std=gnu++20"), "locks_cython": ("c++", "-std=gnu++17")}
+SOURCES = {
+    "locks": ("c", "-std=gnu11"),
+    "locks_cpp": ("c++", "-std=gnu++20"),
+    "locks_cython": ("c++", "-std=gnu++17"),
+}
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 print(f"compilers found for checked builds: {', '.join(COMPILERS)}")
 EXECUTIONS = 3_000
@@ -94,7 +98,9 @@ def built(name: str, compiler: str) -> ModuleType:
             patch.setenv("CXX", "clang++")
             patch.setenv("LDSHARED", "clang -shared")
             patch.setenv("LDCXXSHARED", "clang++ -shared")
-        path = build_extension(HERE / f"{name}.pyx", into=folder, checked=True, flags=flags, language=language)
+        path = build_extension(
+            HERE / f"{name}.pyx", into=folder, checked=True, flags=flags, language=language
+        )
     return load_checked(path)
 
 

@@ -1,4 +1,4 @@
-"""docs/checked-builds.md, as a stranger follows it: the checked twins of two extensions, from an installed wheel."""
+"""docs/checked-builds.md, as a stranger follows it: checked twins of two extensions, from a wheel."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def search(built: Built, home: Path, module: str, *options: str, checked: bool =
 
 
 @pytest.mark.parametrize("options", [("ring", "ring_relaxed"), ("measurement", "measurement_bare")])
-def test_a_wrong_order_gives_a_wrong_value_in_mode_c11_only(built: Built, home: Path, options: tuple[str, str]) -> None:
+def test_a_wrong_order_gives_a_wrong_value_in_mode_c11_only(
+    built: Built, home: Path, options: tuple[str, str]
+) -> None:
     code, output = search(built, home, *options, "c11")
     assert code == 1, output
     assert "invariant R1" in output or "invariant M1" in output
@@ -53,7 +55,9 @@ def test_a_wrong_order_gives_a_wrong_value_in_mode_c11_only(built: Built, home: 
 
 @pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
 @pytest.mark.parametrize("options", [("ring", "ring_release"), ("measurement", "measurement_fenced")])
-def test_the_right_version_stays_silent(built: Built, home: Path, options: tuple[str, str], mode: str) -> None:
+def test_the_right_version_stays_silent(
+    built: Built, home: Path, options: tuple[str, str], mode: str
+) -> None:
     code, output = search(built, home, *options, mode)
     assert code == 0, output
     assert "clean after 20000 executions" in output

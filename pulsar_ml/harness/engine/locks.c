@@ -6,7 +6,9 @@
 #include <pthread.h>
 #include <semaphore.h>
 
-typedef enum { OBJECT_MUTEX, OBJECT_RWLOCK, OBJECT_CONDITION, OBJECT_SEMAPHORE, OBJECT_FUTEX, OBJECT_THREAD } ObjectKind;
+typedef enum {
+    OBJECT_MUTEX, OBJECT_RWLOCK, OBJECT_CONDITION, OBJECT_SEMAPHORE, OBJECT_FUTEX, OBJECT_THREAD
+} ObjectKind;
 
 typedef struct {
     uintptr_t address;
