@@ -71,11 +71,13 @@ WRONG_WITH = {
 FIXED = {
     "locks": (
         "locked try timed cycle_of_three destroy_held freed_held wake_lost wake_late wake_nobody wake_two "
-        "writer_writes readers_share upgrade semaphore semaphore_late semaphore_main futex started many_started "
+        "writer_writes readers_share upgrade semaphore semaphore_late semaphore_main futex started "
+        "many_started "
         "join_deadlock"
     ),
     "locks_cpp": (
-        "std_mutex std_recursive std_ab_ba std_wake_lost std_wake_late std_shared std_thread std_semaphore std_notify"
+        "std_mutex std_recursive std_ab_ba std_wake_lost std_wake_late std_shared std_thread "
+        "std_semaphore std_notify"
     ),
     "locks_cython": "pymutex cpp_mutex",
 }
