@@ -48,6 +48,7 @@ class Total:
     exhausted: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     failure: Failure | None = None
+    found: str = ""  # where: a shrunk failure does not say it any more
 
     def add(self, done: Exploration) -> None:
         self.programs += 1
@@ -57,6 +58,9 @@ class Total:
         self.exhausted += bool(done.exhausted)
         self.counts.update(done.statistics)
         self.failure = done.failure
+        if done.failure is not None:
+            found = done.failure
+            self.found = f"execution {found.execution} of program {self.programs} (strategy {found.strategy})"
 
     def exit_code(self) -> int:
         if self.failure is not None:
@@ -71,7 +75,7 @@ class Total:
             f"  with 95 % confidence a failure of these programs is rarer than 1 in {made / 3:,.0f} "
             "executions; load buffering is outside the memory model"
             if self.failure is None
-            else f"  failed at execution {self.failure.execution}"
+            else f"  failed in {self.found}"
         )
         return [
             f"{self.suite}: {self.executions:,} executions of {self.programs} programs in "

@@ -49,6 +49,8 @@ def main() -> int:
                 )
                 return 2
             table([known[name] for name in ids])
+        elif arguments == ["--checked"]:
+            print(build(checked=True))
         elif arguments:
             print(__doc__)
             for mutant in CATALOGUE:

@@ -20,8 +20,8 @@ class Mutant:
         suite: the suite that must report it.
         breaks: invariants it breaks, for the reader.
         rare: real threads need some hundreds of trials or more; swept only when it is named.
-        mode: "" for what real threads show. Otherwise only the controlled engine looks for it: "c11" when it
-            takes weak memory, so that x86 and mode "sc" do not show it, "sc" when every mode does.
+        mode: "" for what real threads show. Otherwise only the controlled engine looks for it, in this
+            mode: it takes weak memory, or a moment that real threads hardly meet.
         helper: functions to put before the function that is changed.
         cimports: declarations that the new text needs.
     """
@@ -561,7 +561,7 @@ if (node_serves(&page.node, map, at.ledger_id, first_id)
         new="if node_serves(&page.node, map, at.ledger_id, first_id):\n" + FOUND_PAGE,
         suite="position_map",
         breaks="I7, I39",
-        mode="sc",
+        mode="c11",
         rare=True,
     ),
     Mutant(
@@ -580,7 +580,7 @@ if node_serves(&branch.node, map, at.ledger_id, first_id):
 """,
         suite="position_map",
         breaks="I7, I39",
-        mode="sc",
+        mode="c11",
         rare=True,
     ),
 )

@@ -1,0 +1,81 @@
+"""``explore``, ``trace``, ``shrink`` and ``replay`` of what the engine finds, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stress.mutants.build import build
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def stress(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "stress", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def wrong() -> tuple[str, ...]:
+    return ("--module", str(build(checked=True)), "--mutant", "M01")
+
+
+def test_the_true_core_is_clean_and_says_what_that_means() -> None:
+    done = stress("explore", "refcount", "--executions", "5000", "--seed", "1")
+    assert done.returncode == 0, done.stderr
+    assert "refcount: 5,000 executions of 3 programs" in done.stdout
+    assert "a failure of these programs is rarer than 1 in 1,667 executions" in done.stdout
+
+
+def test_one_thread_exercises_nothing() -> None:
+    done = stress("explore", "refcount", "--threads", "1", "--executions", "100")
+    assert done.returncode == 3, done.stdout + done.stderr
+
+
+def test_a_weak_memory_bug_is_found_written_and_made_again(wrong: tuple[str, ...], tmp_path: Path) -> None:
+    found = stress("explore", "stamped_lock", *wrong, "--executions", "20000", "--records", str(tmp_path))
+    assert found.returncode == 1, found.stdout + found.stderr
+    assert "invariant I9" in found.stdout
+    assert "the failure was made again, step by step" in found.stdout
+    (record,) = tmp_path.glob("*.json")
+    traced = stress("trace", str(record), *wrong)
+    assert traced.returncode == 1
+    assert "stores old" in traced.stdout
+    assert "stamped_lock.pxd:" in traced.stdout
+    again = stress("shrink", str(record), *wrong)
+    assert again.returncode == 1
+    assert json.loads(record.read_text())["rule"] == "I9"
+
+
+def test_the_same_bug_is_invisible_in_mode_sc(wrong: tuple[str, ...], tmp_path: Path) -> None:
+    done = stress(
+        "explore", "stamped_lock", *wrong, "--mode", "sc", "--executions", "20000", "--records", str(tmp_path)
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("explore", "skip_list"), "no suite is called 'skip_list'"),
+        (("explore", "refcount", "--mutant", "M01"), "has no mutant 'M01'"),
+        (("trace", "no-such-file.json"), "cannot be read"),
+    ],
+)
+def test_usage_errors_say_what_is_wrong(arguments: tuple[str, ...], said: str) -> None:
+    done = stress(*arguments)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert said in done.stderr
+
+
+def test_a_damaged_failure_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.json"
+    path.write_text('{"kind_of_record": "pulsar_ml failure"')
+    done = stress("trace", str(path))
+    assert done.returncode == 2
+    assert str(path) in done.stderr
+    assert "Traceback" not in done.stderr
