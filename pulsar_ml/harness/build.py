@@ -6,6 +6,8 @@ now, from one file, in a directory of their choice.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -13,7 +15,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -55,15 +57,40 @@ def build_extension(
     key.update(
         repr((name, sorted((macros or {}).items()), list(flags), language, checked, sys.version)).encode()
     )
+    if checked:
+        key.update(Path(__file__).with_name("build_checked.py").read_bytes())
     home = Path(into).resolve() / f"{name}-{key.hexdigest()[:12]}"
     target = home / (name + suffix)
-    if target.exists():
-        return target
+    with only_one_process(home):
+        if not target.exists():
+            compile_into(home, target, source, include, macros, flags, language, checked)
+    return target
+
+
+@contextlib.contextmanager
+def only_one_process(folder: Path) -> Iterator[None]:
+    """Make ``folder`` and keep other processes that ask for the same one waiting until the end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def compile_into(
+    home: Path,
+    target: Path,
+    source: Path,
+    include: Sequence[Path],
+    macros: Mapping[str, str] | None,
+    flags: Sequence[str],
+    language: str,
+    checked: bool,
+) -> None:
     paths = [str(Path(path).resolve()) for path in include]
     paths.append(str(Path(__file__).resolve().parents[2]))
     # A process of its own, so that what the compiler prints is caught too.
     work = {
-        "name": name,
+        "name": target.name.partition(".")[0],
         "source": str(source),
         "home": str(home),
         "paths": paths,
@@ -84,12 +111,10 @@ def build_extension(
         stderr=subprocess.STDOUT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(entry or "." for entry in sys.path)},
     )
-    built = next((home / "staging").rglob("*" + suffix), None)
+    built = next((home / "staging").rglob(target.name), None)
     if done.returncode or built is None:
         raise RuntimeError(f"building {source} failed:\n{done.stdout}")
-    # The rename makes the module visible whole: two processes may build the same one.
-    os.replace(built, target)
-    return target
+    os.replace(built, target)  # visible only when it is whole
 
 
 def compile_here(

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
 
-from pulsar_ml.harness.build import build_extension
+from pulsar_ml.harness.build import build_extension, only_one_process
 from stress.mutants.catalogue import CATALOGUE, Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,22 +126,11 @@ def build(
     identity = digest.hexdigest()[:12]
     tree = into / identity / "src"
     made = into / identity / "module"
-    if not made.exists():
-        shutil.rmtree(tree, ignore_errors=True)
-        by_file = {file: [] for file in (mutant.file for mutant in catalogue)}
-        for number, mutant in enumerate(catalogue):
-            by_file[mutant.file].append((number, mutant))
-        for path in sources:
-            relative = path.relative_to(package).as_posix()
-            target = tree / "pulsar_ml" / relative
-            target.parent.mkdir(parents=True, exist_ok=True)
-            text = path.read_text()
-            target.write_text(mutated(text, by_file.pop(relative)) if relative in by_file else text)
-        if by_file:
-            raise AnchorError(f"no such source file: {', '.join(by_file)}")
-        sync = tree / "pulsar_ml" / "sync"
-        (sync / "mutants.h").write_text(HEADER.format(ids=" ".join(mutant.id for mutant in catalogue)))
-        (sync / "mutants.pxd").write_text(DECLARATION)
+    with only_one_process(into / identity):
+        if not made.exists():
+            shutil.rmtree(tree, ignore_errors=True)
+            write_mutated(package, sources, tree, catalogue)
+            made.mkdir()
     return build_extension(
         tree / "pulsar_ml" / "operations" / "_native.pyx",
         into=made,
@@ -154,3 +143,21 @@ def build(
         flags=["-O2", "-std=gnu11"],
         checked=checked,
     )
+
+
+def write_mutated(package: Path, sources: Sequence[Path], tree: Path, catalogue: Sequence[Mutant]) -> None:
+    """The sources below ``tree``, with the mutants of each file in it."""
+    by_file: dict[str, list[tuple[int, Mutant]]] = {}
+    for number, mutant in enumerate(catalogue):
+        by_file.setdefault(mutant.file, []).append((number, mutant))
+    for path in sources:
+        relative = path.relative_to(package).as_posix()
+        target = tree / "pulsar_ml" / relative
+        target.parent.mkdir(parents=True, exist_ok=True)
+        text = path.read_text()
+        target.write_text(mutated(text, by_file.pop(relative)) if relative in by_file else text)
+    if by_file:
+        raise AnchorError(f"no such source file: {', '.join(by_file)}")
+    sync = tree / "pulsar_ml" / "sync"
+    (sync / "mutants.h").write_text(HEADER.format(ids=" ".join(mutant.id for mutant in catalogue)))
+    (sync / "mutants.pxd").write_text(DECLARATION)
