@@ -45,6 +45,11 @@ def machine() -> str:
     )
 
 
+def number(value: float) -> str:
+    """Two decimals for small numbers, one for others."""
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
 def table(figures: Sequence[Figure]) -> Table:
     made = Table(title="medians, with the lowest and highest of the repeats")
     for column in ("benchmark", "unit", "median", "lowest", "highest", "target", ""):
@@ -59,9 +64,9 @@ def table(figures: Sequence[Figure]) -> Table:
         made.add_row(
             benchmark.name,
             benchmark.unit,
-            f"{row.median:.1f}",
-            f"{row.low:.1f}",
-            f"{row.high:.1f}",
+            number(row.median),
+            number(row.low),
+            number(row.high),
             bound,
             {None: "", True: "met", False: "missed"}[row.met],
         )
