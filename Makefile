@@ -46,7 +46,6 @@ sweep: java build
 	@$(BIN)/python -m spark.sweep --seeds $(SEEDS) $(ARGS)
 
 test: java build
-	@tools/prerequisites.sh $(PYTHON) c++
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 ifeq ($(SANITIZE),)

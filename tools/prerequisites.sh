@@ -1,6 +1,6 @@
 #!/bin/sh
 # Says in one sentence what is missing to build or to run Spark, and which package brings it.
-# Usage: prerequisites.sh PYTHON [java|c++]
+# Usage: prerequisites.sh PYTHON [java]
 set -u
 python=$1
 
@@ -23,11 +23,6 @@ include=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["include"]
 [ -f "$include/Python.h" ] ||
     fail "No Python.h in $include: install Python's headers (Debian/Ubuntu: apt install python3-dev; \
 Fedora: dnf install python3-devel)."
-if [ "${2:-}" = c++ ]; then
-    command -v "${CXX:-c++}" >/dev/null 2>&1 ||
-        fail "No C++ compiler '${CXX:-c++}' found, and the tests check C++ code too: install one \
-(Debian/Ubuntu: apt install g++; Fedora: dnf install gcc-c++)."
-fi
 [ "${2:-}" = java ] || exit 0
 java=${JAVA_HOME:+$JAVA_HOME/bin/}java
 command -v "$java" >/dev/null 2>&1 ||
