@@ -46,7 +46,6 @@ MOST_LINES = 500
 LONG_FILES = {
     "pulsar_ml/_core.pyx": "one extension module is one .pyx file",
     "tests/quality/bugs.h": "a list of small programs",
-    "stress/mutants/catalogue.py": "a list of mutants",
 }
 # What implements the compiler's atomic calls, and code under test that uses them as a stranger's does.
 NATIVE_ATOMICS = (

@@ -49,9 +49,9 @@ cdef extern from *:
 ctypedef void (*Filler)(SubjectTable* table) noexcept nogil
 
 cdef enum:
-    MOST_SUBJECTS = 16
+    MOST_SUBJECTS = 64
 
-cdef SubjectTable[16] tables
+cdef SubjectTable[64] tables
 cdef int n_tables = 0
 
 BUILD_ID = PML_BUILD_ID.decode()

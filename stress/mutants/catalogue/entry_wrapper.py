@@ -1,0 +1,58 @@
+"""Mistakes in structures/entry_wrapper.pxd."""
+
+from __future__ import annotations
+
+from stress.mutants.catalogue.mutant import Mutant
+
+FILE = "structures/entry_wrapper.pxd"
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        id="H08",
+        title="an optimistic read is used without validation",
+        origin="the step from #22814 to #22818",
+        file=FILE,
+        old="""
+if not stamped_validate(&wrapper.lock, stamp[0]):
+    stamped_lock_read(&wrapper.lock)
+    stamp[0] = stamped_optimistic(&wrapper.lock)
+    ledger_id = i64_load_relaxed(&wrapper.ledger_id)
+    entry_id = i64_load_relaxed(&wrapper.entry_id)
+    value = u32_load_relaxed(&wrapper.value)
+    holder = u32_load_relaxed(&wrapper.owner)
+    stamped_unlock_read(&wrapper.lock)
+""",
+        new="pass",
+        suite="entry_wrapper",
+        breaks="I9",
+    ),
+    Mutant(
+        id="M29",
+        title="a requeue leaves the accessed mark",
+        origin="port",
+        file=FILE,
+        old="""
+i64_store_relaxed(&wrapper.timestamp, now)
+u8_store_relaxed(&wrapper.accessed, 0)
+""",
+        new="i64_store_relaxed(&wrapper.timestamp, now)",
+        suite="removal_queue",
+        breaks="I59",
+    ),
+    Mutant(
+        id="M31",
+        title="a new incarnation starts with requeues",
+        origin="port",
+        file=FILE,
+        old="""
+wrapper.requeue_count = 0
+u8_store_relaxed(&wrapper.accessed, 0)
+""",
+        new="""
+wrapper.requeue_count = 2
+u8_store_relaxed(&wrapper.accessed, 0)
+""",
+        suite="entry_wrapper",
+        breaks="I30, I56",
+    ),
+)

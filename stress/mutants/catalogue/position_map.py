@@ -1,0 +1,71 @@
+"""Mistakes in structures/position_map.pxd."""
+
+from __future__ import annotations
+
+from stress.mutants.catalogue.mutant import Mutant
+
+FILE = "structures/position_map.pxd"
+
+FOUND_PAGE = """    found[0] = handle
+    return page
+"""
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        id="M09b",
+        title="a page is linked in its branch by a relaxed exchange",
+        origin="port",
+        file=FILE,
+        old="""
+if u64_cas_strong_acq_rel(&branch.pages[slot], &seen, ((seen >> 32) + 1) << 32 | handle):
+    u32_store_relaxed(&page.node.parent, parent)
+    found[0] = handle
+    return page
+""",
+        new="""
+if u64_cas_weak_relaxed(&branch.pages[slot], &seen, ((seen >> 32) + 1) << 32 | handle):
+    u32_store_relaxed(&page.node.parent, parent)
+    found[0] = handle
+    return page
+""",
+        suite="position_map",
+        breaks="I38",
+        cimports="from pulsar_ml.sync.atomics cimport u64_cas_weak_relaxed",
+        mode="c11",
+    ),
+    Mutant(
+        id="D01",
+        title="a reserved page is taken for the linked one by its label alone",
+        origin="found here by the engine in the position_map suite",
+        file=FILE,
+        old="""
+if (node_serves(&page.node, map, at.ledger_id, first_id)
+        and u64_load_relaxed(&branch.pages[slot]) == seen):
+"""
+        + FOUND_PAGE,
+        new="if node_serves(&page.node, map, at.ledger_id, first_id):\n" + FOUND_PAGE,
+        suite="position_map",
+        breaks="I7, I39",
+        mode="c11",
+        rare=True,
+    ),
+    Mutant(
+        id="D02",
+        title="a reserved branch is taken for the one in the directory by its label alone",
+        origin="found here by the engine in the position_map suite",
+        file=FILE,
+        old="""
+if (node_serves(&branch.node, map, at.ledger_id, first_id)
+        and directory_proved(&map.directory, proof)):
+    return handle
+""",
+        new="""
+if node_serves(&branch.node, map, at.ledger_id, first_id):
+    return handle
+""",
+        suite="position_map",
+        breaks="I7, I39",
+        mode="c11",
+        rare=True,
+    ),
+)

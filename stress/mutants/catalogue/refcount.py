@@ -1,0 +1,90 @@
+"""Mistakes in structures/refcount.pxd."""
+
+from __future__ import annotations
+
+from stress.mutants.catalogue.mutant import Mutant
+
+FILE = "structures/refcount.pxd"
+
+RELEASE = """
+if i32_cas_weak_release(count, &seen, seen - references):
+    if seen > references:
+        return RELEASED
+    # Reads the zero just written, the end of every release's sequence. A load and not a
+    # fence, because thread sanitizers understand it.
+    i32_load_acquire(count)
+    return RELEASED_LAST
+"""
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        id="H01",
+        title="retain adds first and looks afterwards",
+        origin="#2993, fixed by #2995",
+        file=FILE,
+        old="""
+while 0 < seen < INT32_MAX:
+    if i32_cas_weak_acquire(count, &seen, seen + 1):
+        return True
+return False
+""",
+        new="""
+if i32_fetch_add_relaxed(count, 1) > 0:
+    return True
+i32_fetch_sub_relaxed(count, 1)
+return False
+""",
+        suite="refcount",
+        breaks="I12, I18",
+        cimports="from pulsar_ml.sync.atomics cimport i32_fetch_add_relaxed, i32_fetch_sub_relaxed",
+    ),
+    Mutant(
+        id="M13",
+        title="release loads, subtracts and stores",
+        origin="port",
+        file=FILE,
+        old=RELEASE,
+        new="""
+i32_store_relaxed(count, seen - references)
+return RELEASED if seen > references else RELEASED_LAST
+""",
+        suite="refcount",
+        breaks="I13, I14",
+        cimports="from pulsar_ml.sync.atomics cimport i32_store_relaxed",
+    ),
+    Mutant(
+        id="M11",
+        title="a reference is given back by a relaxed exchange",
+        origin="port",
+        file=FILE,
+        old=RELEASE,
+        new=RELEASE.replace("i32_cas_weak_release", "i32_cas_weak_relaxed"),
+        suite="refcount",
+        breaks="I2, I14",
+        cimports="from pulsar_ml.sync.atomics cimport i32_cas_weak_relaxed",
+        mode="c11",
+    ),
+    Mutant(
+        id="M11b",
+        title="the last release does not acquire the others'",
+        origin="port",
+        file=FILE,
+        old=RELEASE,
+        new=RELEASE.replace("i32_load_acquire(count)", "pass"),
+        suite="refcount",
+        breaks="I2, I14",
+        mode="c11",
+    ),
+    Mutant(
+        id="M14b",
+        title="a count is published by a relaxed store",
+        origin="port",
+        file=FILE,
+        old="i32_store_release(count, 1)",
+        new="i32_store_relaxed(count, 1)",
+        suite="refcount",
+        breaks="I12, I34",
+        cimports="from pulsar_ml.sync.atomics cimport i32_store_relaxed",
+        mode="c11",
+    ),
+)

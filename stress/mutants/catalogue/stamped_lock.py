@@ -1,0 +1,45 @@
+"""Mistakes in structures/stamped_lock.pxd."""
+
+from __future__ import annotations
+
+from stress.mutants.catalogue.mutant import Mutant
+
+FILE = "structures/stamped_lock.pxd"
+
+MUTANTS: tuple[Mutant, ...] = (
+    # Of the controlled engine ------------------------------------------------------------------------
+    Mutant(
+        id="M01",
+        title="an optimistic read is validated without the acquire fence",
+        origin="port",
+        file=FILE,
+        old="fence_acquire()",
+        new="pass",
+        suite="stamped_lock",
+        breaks="I9",
+        mode="c11",
+    ),
+    Mutant(
+        id="M02",
+        title="a write section begins without the release fence",
+        origin="port",
+        file=FILE,
+        old="fence_release()",
+        new="pass",
+        suite="stamped_lock",
+        breaks="I9",
+        mode="c11",
+    ),
+    Mutant(
+        id="M02b",
+        title="a write section ends with a relaxed store",
+        origin="port",
+        file=FILE,
+        old="u64_store_release(lock, u64_load_relaxed(lock) + STAMPED_WRITER)",
+        new="u64_store_relaxed(lock, u64_load_relaxed(lock) + STAMPED_WRITER)",
+        suite="stamped_lock",
+        breaks="I9, SL-2",
+        cimports="from pulsar_ml.sync.atomics cimport u64_store_relaxed",
+        mode="c11",
+    ),
+)
