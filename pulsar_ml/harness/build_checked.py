@@ -16,7 +16,8 @@ from typing import Any
 # information serve the reports.
 COMPILE_FLAGS = (
     "-fsanitize=thread",
-    "-g",
+    # addr2line up to binutils 2.40 takes DWARF 5's first file for the second: a .c in place of the .pyx.
+    "-gdwarf-4",
     "-O2",
     "-fno-omit-frame-pointer",
     "-fno-builtin-memcpy",

@@ -53,6 +53,12 @@ print(pulsar_ml.__file__)
 """
 
 
+def test_an_installed_package_is_a_plugin_of_pytest(built: Built) -> None:
+    with zipfile.ZipFile(built.wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("entry_points.txt")]
+        assert "[pytest11]\npulsar_ml = pulsar_ml.harness.pytest_plugin" in archive.read(name).decode()
+
+
 def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(built: Built) -> None:
     with zipfile.ZipFile(built.wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}

@@ -11,14 +11,17 @@ from pulsar_ml.harness.build import build_extension
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def toys_path(*, checked: bool = False) -> Path:
-    """The shared object of the toys, compiled now unless that was done before; ``checked`` for the engine."""
-    folder = ROOT / "build" / ("checked_toys" if checked else "toys") / contract_digest()
+def toys_path(*, checked: bool = False, name: str = "toys") -> Path:
+    """The shared object of the toys, compiled now unless that was done before; ``checked`` for the engine.
+
+    ``name`` is the file: ``"toys"`` or ``"oracles"``.
+    """
+    folder = ROOT / "build" / (f"checked_{name}" if checked else name) / contract_digest()
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return build_extension(
-            Path(__file__).with_name("toys.pyx"),
+            Path(__file__).with_name(f"{name}.pyx"),
             into=folder,
             macros={"PML_FAULTS": "1"},
             flags=["-O1", "-std=gnu11", "-Wno-unused-function"],

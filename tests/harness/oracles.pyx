@@ -1,0 +1,139 @@
+"""Subjects whose mistakes show in nothing but their answers: for what compares answers with a specification.
+
+tickets        correct: each caller gets the next number.
+tickets_twice  load and store instead of one addition: two callers may get the same number.
+pair           correct: a value in two halves, written and read under a lock.
+pair_torn      the same without the lock: a reader may meet half of a write.
+counter_race   a plain number that two threads change: a data race.
+"""
+
+from __future__ import annotations
+
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memset
+from pulsar_ml.harness.subject cimport (
+    PML_SUBJECT_ABI,
+    PmlArgument,
+    PmlCall,
+    PmlOperation,
+    PmlResult,
+    PmlSubject,
+    PmlViolation,
+    wrap_subject,
+)
+from pulsar_ml.sync.atomics cimport (
+    i64_cas_weak_acquire,
+    i64_fetch_add_relaxed,
+    i64_load_relaxed,
+    i64_store_relaxed,
+    i64_store_release,
+    pml_i64,
+)
+from pulsar_ml.sync.memory cimport allocate_zeroed, release
+from pulsar_ml.sync.wait cimport yield_cpu
+
+cdef struct State:
+    pml_i64 next
+    pml_i64 lock
+    pml_i64 low
+    pml_i64 high
+    int64_t plain
+
+
+cdef void* create(const int64_t* settings, int32_t threads) noexcept nogil:
+    return allocate_zeroed(1, sizeof(State))
+
+
+cdef void destroy(void* instance) noexcept nogil:
+    release(instance)
+
+
+cdef void check(void* instance, PmlViolation* violation) noexcept nogil:
+    pass
+
+
+cdef void apply_tickets(void* instance, int32_t thread, const PmlCall* call, PmlResult* result,
+                        PmlViolation* violation) noexcept nogil:
+    result.words[0] = i64_fetch_add_relaxed(&(<State*>instance).next, 1)
+
+
+cdef void apply_tickets_twice(void* instance, int32_t thread, const PmlCall* call, PmlResult* result,
+                              PmlViolation* violation) noexcept nogil:
+    cdef State* state = <State*>instance
+    cdef int64_t mine = i64_load_relaxed(&state.next)
+    i64_store_relaxed(&state.next, mine + 1)
+    result.words[0] = mine
+
+
+cdef void lock(State* state) noexcept nogil:
+    cdef int64_t free = 0
+    while not i64_cas_weak_acquire(&state.lock, &free, 1):
+        free = 0
+        yield_cpu()
+
+
+cdef void use_pair(State* state, const PmlCall* call, PmlResult* result) noexcept nogil:
+    if call.code == 0:
+        i64_store_relaxed(&state.low, call.arguments[0])
+        i64_store_relaxed(&state.high, call.arguments[0])
+    else:
+        result.words[0] = i64_load_relaxed(&state.low)
+        result.words[1] = i64_load_relaxed(&state.high)
+
+
+cdef void apply_pair(void* instance, int32_t thread, const PmlCall* call, PmlResult* result,
+                     PmlViolation* violation) noexcept nogil:
+    lock(<State*>instance)
+    use_pair(<State*>instance, call, result)
+    i64_store_release(&(<State*>instance).lock, 0)
+
+
+cdef void apply_pair_torn(void* instance, int32_t thread, const PmlCall* call, PmlResult* result,
+                          PmlViolation* violation) noexcept nogil:
+    use_pair(<State*>instance, call, result)
+
+
+cdef void apply_counter_race(void* instance, int32_t thread, const PmlCall* call, PmlResult* result,
+                             PmlViolation* violation) noexcept nogil:
+    cdef State* state = <State*>instance
+    state.plain += 1
+    result.words[0] = state.plain
+
+
+cdef PmlArgument NONE = PmlArgument(NULL, 0, 0)
+cdef PmlOperation[1] NEXT = [PmlOperation(b"next", 1, 0, 0, 0, [NONE, NONE, NONE])]
+cdef PmlOperation[2] PAIR = [
+    PmlOperation(b"write", 1, 0, 1, 0, [PmlArgument(b"value", 1, 9), NONE, NONE]),
+    PmlOperation(b"read", 1, 0, 0, 0, [NONE, NONE, NONE]),
+]
+
+ctypedef void (*Apply)(void* instance, int32_t thread, const PmlCall* call, PmlResult* result,
+                       PmlViolation* violation) noexcept nogil
+
+cdef PmlSubject[5] TABLES
+BUILD_ID = "oracles-build-1"
+SUBJECTS = {}
+
+
+cdef void define(int at, const char* name, int n, const PmlOperation* operations, Apply apply) noexcept:
+    memset(&TABLES[at], 0, sizeof(PmlSubject))
+    TABLES[at].abi = PML_SUBJECT_ABI
+    TABLES[at].name = name
+    TABLES[at].summary = name
+    TABLES[at].n_operations = n
+    TABLES[at].operations = operations
+    TABLES[at].create = create
+    TABLES[at].apply = apply
+    TABLES[at].check = check
+    TABLES[at].destroy = destroy
+
+
+define(0, b"tickets", 1, &NEXT[0], apply_tickets)
+define(1, b"tickets_twice", 1, &NEXT[0], apply_tickets_twice)
+define(2, b"pair", 2, &PAIR[0], apply_pair)
+define(3, b"pair_torn", 2, &PAIR[0], apply_pair_torn)
+define(4, b"counter_race", 1, &NEXT[0], apply_counter_race)
+
+for at in range(5):
+    wrapped = wrap_subject(&TABLES[<int>at], BUILD_ID, None)
+    SUBJECTS[wrapped.name] = wrapped

@@ -1,0 +1,188 @@
+"""The pytest plugin as its users meet it: a project of its own, run by a pytest of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pulsar_ml.harness.build_checked import load_checked
+from pulsar_ml.harness.failure import Failure
+from pulsar_ml.harness.interleave import InterleavingFailure, failure_text, interleave
+from pulsar_ml.harness.sarif import location
+from tests.harness.build_toys import toys_path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PROJECT = """\
+import pytest
+from pulsar_ml.harness.build_checked import load_checked
+
+SUBJECTS = load_checked({oracles!r}).SUBJECTS
+
+
+@pytest.mark.interleave(executions=3000, programs=6, threads=2, operations=2)
+def test_pair(interleave):
+    interleave(SUBJECTS["pair"])
+
+
+@pytest.mark.interleave(executions=3000, programs=6)
+def test_race(interleave):
+    interleave(SUBJECTS["counter_race"], operations=2)
+"""
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def oracles() -> Path:
+    return toys_path(checked=True, name="oracles")
+
+
+@pytest.fixture
+def run(tmp_path: Path, oracles: Path) -> Run:
+    """Runs pytest in a fresh project with the plugin, which an installed package brings by itself."""
+    (tmp_path / "test_project.py").write_text(PROJECT.format(oracles=str(oracles)))
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_PLUGINS": "pulsar_ml.harness.pytest_plugin"}
+    environment = {name: value for name, value in environment.items() if "PYTEST_XDIST" not in name}
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    return run
+
+
+def record_of(tmp_path: Path) -> Path:
+    (record,) = (tmp_path / ".pulsar_ml" / "failures").iterdir()
+    return record
+
+
+def test_a_failure_shows_its_lanes_and_the_correct_subject_passes(run: Run, tmp_path: Path) -> None:
+    done = run("--junitxml=junit.xml", "--sarif=found.sarif")
+    assert done.returncode == 1
+    assert "1 failed, 1 passed" in done.stdout
+    assert re.search(r"data race: thread \d: ", done.stdout)
+    assert re.search(r"^thread 0 +thread 1$", done.stdout, re.MULTILINE)
+    assert "site-packages" not in done.stdout and "pytest_plugin.py" not in done.stdout
+    record = record_of(tmp_path)
+    assert f"pytest --replay .pulsar_ml/failures/{record.name} 'test_project.py::test_race'" in done.stdout
+
+    properties = {
+        case.get("name"): {each.get("name"): each.get("value") for each in case.iter("property")}
+        for case in ElementTree.parse(tmp_path / "junit.xml").iter("testcase")
+    }
+    assert properties["test_pair"]["pulsar_ml.executions"] == "3000"
+    assert properties["test_pair"]["pulsar_ml.residual_risk"] == "0.001"
+    failure = Failure.from_text(properties["test_race"]["pulsar_ml.failure"] or "")
+    assert failure == Failure.from_text(record.read_text())
+
+    (result,) = json.loads((tmp_path / "found.sarif").read_text())["runs"][0]["results"]
+    assert result["ruleId"] == "data race"
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"].endswith("oracles.pyx")
+    line = (ROOT / "tests/harness/oracles.pyx").read_text().splitlines()[place["region"]["startLine"] - 1]
+    assert "state.plain" in line
+
+
+def test_a_record_replays_and_tests_of_other_subjects_stand_aside(run: Run, tmp_path: Path) -> None:
+    run()
+    record = record_of(tmp_path)
+    for given in (str(record), Failure.from_text(record.read_text()).short()):
+        done = run("--replay", given)
+        assert done.returncode == 1
+        assert "1 failed, 1 skipped" in done.stdout
+        assert "made again, step by step" in done.stdout
+
+
+@pytest.mark.parametrize("damage", ["", "{", "pml1.xyz", "absent"])
+def test_a_damaged_record_is_a_usage_error(run: Run, tmp_path: Path, damage: str) -> None:
+    record = tmp_path / "record.json"
+    if damage != "absent":
+        record.write_text(damage)
+    done = run("--replay", str(record))
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--replay" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_command_line_is_over_the_marker(run: Run, tmp_path: Path) -> None:
+    run("--executions=40", "--seed=7", "-k", "pair", "--junitxml=junit.xml")
+    found = {
+        e.get("name"): e.get("value") for e in ElementTree.parse(tmp_path / "junit.xml").iter("property")
+    }
+    assert (found["pulsar_ml.executions"], found["pulsar_ml.seed"]) == ("40", "7")
+
+
+def test_workers_share_the_budget_and_show_a_failure_once(run: Run, tmp_path: Path) -> None:
+    done = run("-n2", "-v", "--junitxml=junit.xml", "--sarif=found.sarif")
+    assert done.returncode == 1
+    assert "2 failed, 2 passed" in done.stdout
+    assert len(re.findall(r"^thread 0 +thread 1$", done.stdout, re.MULTILINE)) == 1, "lanes are shown once"
+    assert "the same failure as in" in done.stdout
+    assert len(json.loads((tmp_path / "found.sarif").read_text())["runs"][0]["results"]) == 1
+    cases = [
+        {each.get("name"): each.get("value") for each in case.iter("property")}
+        for case in ElementTree.parse(tmp_path / "junit.xml").iter("testcase")
+        if "pair" in (case.get("name") or "")
+    ]
+    assert sorted(case["pulsar_ml.seed"] or "" for case in cases) == ["0", "1"]
+    assert sum(int(case["pulsar_ml.executions"] or 0) for case in cases) == 3000
+    assert sum(int(case["pulsar_ml.programs"] or 0) for case in cases) == 6
+
+
+def test_help_lists_the_options_and_the_marker(run: Run) -> None:
+    assert "interleavings of native code (pulsar_ml)" in run("--help").stdout
+    assert "@pytest.mark.interleave(" in run("--markers").stdout
+
+
+def test_options_that_another_plugin_has_get_longer_names(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("def pytest_addoption(parser):\n    parser.addoption('--seed')\n")
+    done = run("-p", "other", "--interleave-seed=3", "-k", "pair", "--junitxml=junit.xml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert 'name="pulsar_ml.seed" value="3"' in (tmp_path / "junit.xml").read_text()
+
+
+def test_what_exercises_nothing_does_not_pass(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "test_project.py").write_text(
+        PROJECT.format(oracles=str(toys_path(checked=True, name="oracles")))
+        + "\n\ndef test_alone(interleave):\n    interleave(SUBJECTS['pair'], threads=1, executions=10)\n"
+    )
+    done = run("-k", "alone")
+    assert done.returncode == 1 and "nothing was exercised" in done.stdout
+
+
+def test_the_budget_is_kept_and_programs_with_one_stride_are_disjoint(oracles: Path) -> None:
+    subject = load_checked(oracles).SUBJECTS["pair"]
+    done = interleave(subject, executions=1003, programs=7)
+    assert (done.executions, done.programs, done.failure) == (1003, 7, None)
+    assert done.residual_risk == pytest.approx(3 / 1003)
+    seeds = [{seed + number * 2 for number in range(7)} for seed in (0, 1)]
+    assert not seeds[0] & seeds[1]
+
+
+def test_a_time_is_a_budget_too(oracles: Path) -> None:
+    done = interleave(load_checked(oracles).SUBJECTS["pair"], seconds=0.05)
+    assert done.programs >= 1 and done.executions >= done.programs
+
+
+def test_a_failure_text_has_a_column_for_each_thread(oracles: Path) -> None:
+    subject = load_checked(oracles).SUBJECTS["counter_race"]
+    failure = interleave(subject).failure
+    assert failure is not None
+    text = failure_text(failure, subject)
+    assert "thread 0" in text and "thread 1" in text
+    assert str(InterleavingFailure(failure, text)) == text
+
+
+@pytest.mark.parametrize(("text", "line"), [("f a/b.pyx:12", 12), ("?", None), ("mod.so+0x12", None)])
+def test_a_place_becomes_a_location_if_it_has_a_line(text: str, line: int | None) -> None:
+    found = location(text)
+    assert (found and found["physicalLocation"]["region"]["startLine"]) == line
