@@ -4,24 +4,36 @@ every switch, stale read and fault.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
+from pulsar_ml.campaign.controlled import program_of
+from pulsar_ml.campaign.oracle import judge_of
 from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import load_native, select_mutant
+from pulsar_ml.campaign.trial import TrialOptions, load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.engine import FAULTS, MODES, REUSE, STRATEGIES
 from pulsar_ml.harness.explore import Exploration, explore
 from pulsar_ml.harness.failure import Failure, replay
-from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.oracle import Judge
+from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.report import lane_table, summary
+from pulsar_ml.harness.sandbox import (
+    Limits,
+    LostError,
+    call,
+    lost_exploration,
+    replay_lost,
+    watch,
+)
 from pulsar_ml.harness.shrink import shrink
 from pulsar_ml.harness.subject import Subject
 from stress.progress import Progress
@@ -33,6 +45,7 @@ EXIT_INTERRUPTED = 130
 PER_PROGRAM = 2_000
 CHECKED = "pulsar_ml.operations._checked"
 Command = Callable[..., int]
+T = TypeVar("T")
 OFFERED = tuple(strategy for strategy in STRATEGIES if strategy != "replay")
 
 
@@ -45,7 +58,8 @@ class Total:
     executions: int = 0
     seconds: float = 0.0
     rechecked: int = 0
-    exhausted: int = 0
+    exhausted: Counter[str] = field(default_factory=Counter)  # programs by what was proved of them
+    missed: tuple[float, float, float] = (0.0, 0.0, 0.0)  # of depth 1 to 3, in the worst of the programs
     counts: Counter[str] = field(default_factory=Counter)
     failure: Failure | None = None
     found: str = ""  # where: a shrunk failure does not say it any more
@@ -55,7 +69,10 @@ class Total:
         self.executions += done.executions
         self.seconds += done.seconds
         self.rechecked += done.rechecked
-        self.exhausted += bool(done.exhausted)
+        if done.exhausted:
+            self.exhausted[done.exhausted] += 1
+        first, second, third = (max(self.missed[depth - 1], done.missed(depth)) for depth in (1, 2, 3))
+        self.missed = (first, second, third)
         self.counts.update(done.statistics)
         self.failure = done.failure
         if done.failure is not None:
@@ -71,20 +88,41 @@ class Total:
         rate = self.executions / self.seconds if self.seconds else 0.0
         steps = self.counts["steps"] / self.seconds if self.seconds else 0.0
         made = max(self.executions, 1)
-        ended = (
-            f"  with 95 % confidence a failure of these programs is rarer than 1 in {made / 3:,.0f} "
-            "executions; load buffering is outside the memory model"
-            if self.failure is None
-            else f"  failed in {self.found}"
-        )
         return [
             f"{self.suite}: {self.executions:,} executions of {self.programs} programs in "
             f"{self.seconds:.1f} s ({rate:,.0f} executions/s, {steps:,.0f} steps/s)",
             f"  classes seen: {self.counts['classes']:,}; unseen mass about "
             f"{self.counts['once'] / made:.2%}; cut by the step limit: {self.counts['cut'] / made:.2%}; "
             f"made twice and equal: {self.rechecked}",
-            ended,
+            *(f"  exhausted {what}: {programs} programs" for what, programs in self.exhausted.items()),
+            *self.answers(),
+            *([f"  failed in {self.found}"] if self.failure else self.risks()),
         ]
+
+    def answers(self) -> list[str]:
+        """How many histories the suite's model was asked about."""
+        if not self.counts["judged"]:
+            return ["  answers: not compared with a model"]
+        unknown = self.counts["unknown"]
+        return [
+            f"  answers: {self.counts['judged']:,} histories compared with the model"
+            + (f", {unknown:,} of them too long to tell" if unknown else "")
+        ]
+
+    def risks(self) -> list[str]:
+        """What the executions say of what was not seen."""
+        lines = [
+            f"  with 95 % confidence a failure of these programs is rarer than 1 in "
+            f"{max(self.executions, 1) / 3:,.0f} executions; load buffering is outside the memory model"
+        ]
+        made = [self.counts[f"pct_{depth}"] for depth in (1, 2, 3)]
+        if any(made):
+            told = "; ".join(
+                f"depth {depth}: {missed:.2g} ({executions:,} executions)"
+                for depth, missed, executions in zip((1, 2, 3), self.missed, made, strict=True)
+            )
+            lines.append(f"  PCT missed a bug of the schedule with probability at most, by program: {told}")
+        return lines
 
     def as_data(self) -> dict[str, Any]:
         return {
@@ -93,7 +131,8 @@ class Total:
             "executions": self.executions,
             "seconds": self.seconds,
             "rechecked": self.rechecked,
-            "exhausted": self.exhausted,
+            "exhausted": dict(self.exhausted),
+            "pct_missed": self.missed,
             "counts": dict(self.counts),
             "failure": None if self.failure is None else json.loads(self.failure.to_json()),
         }
@@ -117,35 +156,60 @@ def explore_suite(
     suite: Suite,
     total: Total,
     *,
-    threads: int,
-    operations: int,
+    threads: int | None,
+    operations: int | None,
     executions: int,
     per_program: int,
     seed: int,
     progress: Progress,
     module: str,
     mutant: str | None,
+    limits: Limits | None,
+    answers: bool = True,
     **options: Any,
 ) -> None:
-    """Programs of seed, seed+1, ... until ``executions`` were made or one failed, added to ``total``."""
+    """Programs of seed, seed+1, ... until ``executions`` were made or one failed, added to ``total``.
+
+    In a child process when there are ``limits``.
+    """
     subject = checked_subject(suite.subject, module, mutant)
-    if subject.max_threads:
-        threads = min(threads, subject.max_threads)
+    size = TrialOptions(threads=threads, operations=operations)
+    judge = judge_of(suite.model) if answers else None
+
+    def program_of_number(number: int) -> Program:
+        return program_of(subject, suite, seed + number, size)
+
+    def search(tell: Callable[[Exploration], object]) -> None:
+        made = number = 0
+        while made < executions:
+            rest = min(per_program, executions - made)
+            before = None if judge is None else dataclasses.replace(judge.counts)
+            done = explore(
+                subject, program_of_number(number), executions=rest, seed=seed, judge=judge, **options
+            )
+            if judge is not None and before is not None:
+                counted = dict(done.statistics)
+                counted["judged"] = judge.counts.judged - before.judged
+                counted["unknown"] = judge.counts.unknown - before.unknown
+                done = dataclasses.replace(done, statistics=counted)
+            tell(done)
+            if done.failure is not None:
+                break
+            made += done.executions
+            number += 1
+
+    def add(done: Exploration) -> None:
+        total.add(done)
+        progress.explored(total.executions, total.programs)
+
     progress.begin_exploring(suite.name, executions, seed)
     try:
-        while total.executions < executions and total.failure is None:
-            program = generate(
-                subject,
-                seed + total.programs,
-                threads=threads,
-                operations=operations,
-                mix=suite.mix or None,
-                settings=suite.settings,
-                noise=False,
-            )
-            rest = min(per_program, executions - total.executions)
-            total.add(explore(subject, program, executions=rest, seed=seed, **options))
-            progress.explored(total.executions, total.programs)
+        if limits is None:
+            search(add)
+        else:
+            watch(search, add, limits=limits)
+    except LostError as lost:
+        add(lost_exploration(lost, subject, program_of_number(total.programs), {"seed": seed, **options}))
     finally:
         progress.end()
 
@@ -159,11 +223,51 @@ def read_failure(path: Path) -> Failure:
         raise BadRecordError(f"{path}: {error}") from None
 
 
-def show(failure: Failure, subject: Subject, *, table: bool) -> None:
-    again = replay(failure, subject)
+def show(
+    failure: Failure,
+    subject: Subject,
+    *,
+    table: bool,
+    limits: Limits | None,
+    judge: Judge | None = None,
+    sources: bool = True,
+) -> None:
+    """Make the failure again and print it; one whose process was lost always in a child."""
+    if failure.lost:
+        again = replay_lost(failure, subject, limits=limits)
+    else:
+        again = guarded(lambda: replay(failure, subject, judge), limits)
     click.echo(summary(failure, again))
-    if table:
-        click.echo(lane_table(failure, again.trace))
+    if table and again.trace:
+        click.echo(lane_table(failure, again.trace, subject=subject, sources=sources))
+
+
+def guarded(work: Callable[[], T], limits: Limits | None) -> T:
+    """What ``work`` returns, made in a child process when there are limits."""
+    return work() if limits is None else call(work, limits=limits)
+
+
+def in_sandbox(command: Command) -> Command:
+    """Options that say whether code under test runs in a child process, and how long that may be silent."""
+    sandbox = click.option(
+        "--sandbox/--no-sandbox",
+        default=True,
+        show_default=True,
+        help="Run in a child process: code that ends or blocks it is a failure and does no other harm.",
+    )
+    patience = click.option(
+        "--patience",
+        metavar="SECONDS",
+        type=click.FloatRange(0, min_open=True),
+        default=Limits().wall,
+        show_default=True,
+        help="How long one execution may take before the child process is called stuck.",
+    )
+    return sandbox(patience(command))
+
+
+def limits_of(sandbox: bool, patience: float) -> Limits | None:
+    return Limits(wall=patience, cpu=min(patience, Limits().cpu)) if sandbox else None
 
 
 def in_module(command: Command) -> Command:
@@ -184,8 +288,10 @@ def in_module(command: Command) -> Command:
 @click.option("--mode", type=click.Choice(MODES), default="c11", show_default=True, help="Memory model.")
 @click.option("--executions", type=click.IntRange(1), default=100_000, show_default=True)
 @click.option("--seed", type=click.IntRange(0, 2**63), default=0, show_default=True)
-@click.option("--threads", type=click.IntRange(1, 63), default=3, show_default=True)
-@click.option("--operations", type=click.IntRange(1, 1000), default=4, show_default=True, help="Per thread.")
+@click.option("--threads", type=click.IntRange(1, 63), help="Default: drawn from the suite's range.")
+@click.option(
+    "--operations", type=click.IntRange(1, 1000), help="Per thread. Default: drawn from the suite's range."
+)
 @click.option("--per-program", type=click.IntRange(1), default=PER_PROGRAM, show_default=True)
 @click.option(
     "--fault", "faults", multiple=True, type=click.Choice(tuple(FAULTS)), help="Faults that may happen."
@@ -194,15 +300,37 @@ def in_module(command: Command) -> Command:
     "--reuse", type=click.Choice(tuple(REUSE)), default="mixed", show_default=True, help="Freed memory."
 )
 @click.option(
+    "--races/--no-races",
+    default=True,
+    show_default=True,
+    help="Report data races. Without, only what code does is judged, not the orders it declares.",
+)
+@click.option(
+    "--answers/--no-answers",
+    default=True,
+    show_default=True,
+    help="Compare answers with the suite's model, where it has one.",
+)
+@click.option(
     "--bound", type=click.IntRange(0), default=2, show_default=True, help="Of exhaustive strategies."
 )
 @in_module
+@in_sandbox
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--records", type=click.Path(file_okay=False, path_type=Path), help="Default: a folder in runs/explore."
 )
 @click.pass_obj
-def explore_command(context: Any, /, suite: str, as_json: bool, records: Path | None, **options: Any) -> int:
+def explore_command(
+    context: Any,
+    /,
+    suite: str,
+    as_json: bool,
+    records: Path | None,
+    sandbox: bool,
+    patience: float,
+    **options: Any,
+) -> int:
     """Run SUITE, or "all", on fibers under the engine: small programs, many executions of each.
 
     \b
@@ -210,16 +338,17 @@ def explore_command(context: Any, /, suite: str, as_json: bool, records: Path | 
     python -m stress explore refcount --strategy preemptions --bound 3 --mode sc
     """
     suites = list(context.suites.values()) if suite == "all" else [context.suite(suite)]
+    limits = limits_of(sandbox, patience)
     totals: list[Total] = []
     interrupted = False
     for each in suites:
         total = Total(each.name)
         totals.append(total)
         try:
-            explore_suite(each, total, progress=context.progress, **options)
+            explore_suite(each, total, progress=context.progress, limits=limits, **options)
         except KeyboardInterrupt:  # what was made so far is kept and shown
             interrupted = True
-        path = keep(total, records, options["module"])
+        path = keep(total, records, options["module"], limits, judge_of(each.model))
         if not as_json:
             click.echo("\n".join(total.lines()))
             if path is not None and total.failure is not None:
@@ -227,6 +356,8 @@ def explore_command(context: Any, /, suite: str, as_json: bool, records: Path | 
                     total.failure,
                     checked_subject(each.subject, options["module"], options["mutant"]),
                     table=False,
+                    limits=limits,
+                    judge=judge_of(each.model),
                 )
                 click.echo(f"  written to {path}; {trace_line(path, options['module'], options['mutant'])}")
         if interrupted:
@@ -243,7 +374,9 @@ def trace_line(path: Path, module: str, mutant: str | None) -> str:
     return f"python -m stress trace {path}{chosen}"
 
 
-def keep(total: Total, records: Path | None, module: str) -> Path | None:
+def keep(
+    total: Total, records: Path | None, module: str, limits: Limits | None, judge: Judge | None = None
+) -> Path | None:
     """Shrink the failure of a suite, if there is one, and write it; its path."""
     if total.failure is None:
         return None
@@ -252,9 +385,23 @@ def keep(total: Total, records: Path | None, module: str) -> Path | None:
     path = folder / f"{total.suite}-{total.failure.execution}.json"
     path.write_text(total.failure.to_json() + "\n")  # before shrinking: that may be interrupted
     subjects = load_native(module).SUBJECTS  # with the mutant still selected
-    total.failure = shrink(total.failure, subjects[total.failure.subject])
+    total.failure = shrunk(total.failure, subjects[total.failure.subject], limits, judge)
     path.write_text(total.failure.to_json() + "\n")
     return path
+
+
+def shrunk(failure: Failure, subject: Subject, limits: Limits | None, judge: Judge | None = None) -> Failure:
+    """The failure made smaller; as it is when that loses the process."""
+    try:
+        return guarded(lambda: shrink(failure, subject, judge=judge), limits)
+    except LostError:
+        return failure
+
+
+def judge_for(suites: Mapping[str, Suite], subject: str) -> Judge | None:
+    """The judge of the first suite about this subject that has a model."""
+    models = [suite.model for suite in suites.values() if suite.subject == subject and suite.model]
+    return judge_of(models[0]) if models else None
 
 
 def exit_code(totals: Sequence[Total]) -> int:
@@ -266,23 +413,41 @@ def exit_code(totals: Sequence[Total]) -> int:
 @click.command("trace")
 @click.argument("failure", type=click.Path(path_type=Path))
 @in_module
-def trace_command(failure: Path, module: str, mutant: str | None) -> int:
+@in_sandbox
+@click.pass_obj
+def trace_command(
+    context: Any, /, failure: Path, module: str, mutant: str | None, sandbox: bool, patience: float
+) -> int:
     """Make a FAILURE of ``explore`` again, step by step, and print one column per thread."""
     read = read_failure(failure)
-    show(read, checked_subject(read.subject, module, mutant), table=True)
+    subject = checked_subject(read.subject, module, mutant)
+    show(
+        read,
+        subject,
+        table=True,
+        limits=limits_of(sandbox, patience),
+        judge=judge_for(context.suites, read.subject),
+        sources=mutant is None,
+    )
     return EXIT_VIOLATION
 
 
 @click.command("shrink")
 @click.argument("failure", type=click.Path(path_type=Path))
 @in_module
-def shrink_command(failure: Path, module: str, mutant: str | None) -> int:
+@in_sandbox
+@click.pass_obj
+def shrink_command(
+    context: Any, /, failure: Path, module: str, mutant: str | None, sandbox: bool, patience: float
+) -> int:
     """Make a FAILURE of ``explore`` smaller, in place, while it stays the same failure."""
+    limits = limits_of(sandbox, patience)
     before = read_failure(failure)
     subject = checked_subject(before.subject, module, mutant)
-    after = shrink(before, subject)
+    judge = judge_for(context.suites, before.subject)
+    after = shrunk(before, subject, limits, judge)
     failure.write_text(after.to_json() + "\n")
-    show(after, subject, table=False)
+    show(after, subject, table=False, limits=limits, judge=judge)
     return EXIT_VIOLATION
 
 

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 from types import ModuleType
 
+from pulsar_ml.campaign.oracle import LINEARIZABILITY, asked, judge_of
 from pulsar_ml.campaign.record import ReplayRecord
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import (
@@ -25,7 +26,7 @@ from pulsar_ml.campaign.trial import (
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import MODES, STRATEGIES, Campaign
 from pulsar_ml.harness.explore import Exploration, explore
-from pulsar_ml.harness.failure import Failure
+from pulsar_ml.harness.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.program import Program, generate, words
 from pulsar_ml.harness.shrink import shrink
 from pulsar_ml.harness.subject import Subject
@@ -35,12 +36,7 @@ MOST_THREADS = 63  # the engine's own limit
 MOST_EXECUTIONS = 1_000_000_000
 SHRINK_EXECUTIONS = 20_000  # a fraction of a second; ``python -m stress shrink`` takes longer
 SIZE_STREAM = 3  # of the seed's random numbers; the generator of programs has others
-OUTSIDE = "outside the engine's limits"  # one of its ENDS
 REUSE = "mixed"  # each execution decides whether freed memory comes back at once
-
-
-class LimitsError(RuntimeError):
-    """A program is too large for the engine, which then says nothing about it."""
 
 
 def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
@@ -56,6 +52,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     select_mutant(module, options.mutant)
     subject = find_subject(module, suite)
     program = program_of(subject, suite, seed, options)
+    before = asked(suite)
     done = explore(
         subject,
         program,
@@ -64,10 +61,11 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
         mode=options.mode,
         strategy=options.strategy,
         reuse=REUSE,
+        judge=judge_of(suite.model),
     )
-    if done.failure is not None and done.failure.kind == OUTSIDE:
-        raise LimitsError(f"seed {seed} of {suite.name}: {done.failure.message}")
-    return to_result(suite, options, subject, program, done)
+    judged, unknown = (after - at for after, at in zip(asked(suite), before, strict=True))
+    result = to_result(suite, options, subject, program, done)
+    return dataclasses.replace(result, judged=judged, unknown=unknown)
 
 
 def to_result(
@@ -79,7 +77,7 @@ def to_result(
 ) -> TrialResult:
     calls = sum(len(thread) for thread in program.threads)
     counts = done.statistics
-    violations = () if done.failure is None else (violation_of(done.failure, subject, options),)
+    violations = () if done.failure is None else (violation_of(done.failure, subject, suite, options),)
     first = violations[0] if violations else None
     return TrialResult(
         suite=suite.name,
@@ -114,13 +112,13 @@ def to_result(
     )
 
 
-def violation_of(failure: Failure, subject: Subject, options: TrialOptions) -> Violation:
+def violation_of(failure: Failure, subject: Subject, suite: Suite, options: TrialOptions) -> Violation:
     """The failure made smaller, as a violation: the broken invariant, or what the engine calls it."""
     failure = dataclasses.replace(failure, module=options.module, mutant=options.mutant)
-    small = shrink(failure, subject, budget=SHRINK_EXECUTIONS)
+    small = shrink(failure, subject, budget=SHRINK_EXECUTIONS, judge=judge_of(suite.model))
     _, _, *places = small.signature
     return Violation(
-        invariant=small.rule or small.kind,
+        invariant=LINEARIZABILITY if small.kind == WRONG_ANSWERS else small.rule or small.kind,
         message=small.message,
         phase=RUNNING,
         places=tuple(places),

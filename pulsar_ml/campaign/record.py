@@ -14,6 +14,7 @@ KIND = "pulsar_ml replay record"
 
 INTEGERS = ("seed", "threads", "operations")
 STRINGS = ("suite", "build_id", "module", "program")
+PLACES = ("thread", "call")
 OPTIONAL_STRINGS = ("mutant", "invariant", "message")
 
 
@@ -31,6 +32,7 @@ class ReplayRecord:
         module: importable name or path of the native module.
         mutant: the selected mutant, None for the product.
         invariant, message: what was broken; None when nothing was.
+        thread, call: which thread saw it, in its call of which number; -1 where that is not known.
         program: digest of the program, with which a replay notices that the suite or the generator
             has changed since; empty when unknown.
     """
@@ -47,6 +49,8 @@ class ReplayRecord:
     invariant: str | None = None
     message: str | None = None
     program: str = ""
+    thread: int = -1
+    call: int = -1
     version: int = VERSION
 
     def to_json(self) -> str:
@@ -60,6 +64,8 @@ class ReplayRecord:
         check_version(content)
         for name in INTEGERS:
             require(type(content.get(name)) is int, name, content, "an integer")
+        for name in PLACES:  # older records do not have them
+            require(type(content.get(name, -1)) is int, name, content, "an integer")
         for name in STRINGS:
             require(isinstance(content.get(name), str), name, content, "a text")
         for name in OPTIONAL_STRINGS:

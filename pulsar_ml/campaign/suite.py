@@ -35,6 +35,8 @@ class Suite:
         operations: operations per thread and program unless told otherwise.
         invariants: id -> sentence, for everything that this suite checks.
         controlled: size of its programs under the engine unless told otherwise.
+        model: importable name of a module whose ``Model(settings, threads)`` says what the operations
+            answer; empty: answers are not compared with a model.
     """
 
     name: str
@@ -46,3 +48,4 @@ class Suite:
     operations: int = 4000
     invariants: Mapping[str, str] = field(default_factory=dict)
     controlled: ControlledSize = ControlledSize()
+    model: str = ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from pulsar_ml.campaign.oracle import LINEARIZABILITY, asked, wrong_answers
 from pulsar_ml.campaign.record import ReplayRecord
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.errors import UsageError
@@ -97,7 +98,9 @@ class TrialResult:
         executions, steps: made under the engine; 0 for real threads, and so are the next two.
         classes: executions that differ in what read from what.
         cut: executions that the bound on steps ended.
-        exhausted: "", or what an exhaustive search proved: "within the bound" or "completely".
+        exhausted: "", or what an exhaustive search proved: "completely", or within which bounds.
+        judged: histories that were compared with the suite's model, by this process in this trial.
+        unknown: those of them that took too long to tell; they are not known to be right.
     """
 
     suite: str
@@ -116,6 +119,8 @@ class TrialResult:
     classes: int = 0
     cut: int = 0
     exhausted: str = ""
+    judged: int = 0
+    unknown: int = 0
 
 
 def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
@@ -141,7 +146,12 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     result = run(instance, program)
     violations = running_violations(result) + quiescent_violations(instance, result)
     del instance
-    return to_result(suite, options, subject, program, result, violations)
+    before = asked(suite)
+    if not violations:
+        violations = answer_violations(suite, subject, program, noise=options.noise)
+    told = to_result(suite, options, subject, program, result, violations)
+    judged, unknown = (after - at for after, at in zip(asked(suite), before, strict=True))
+    return dataclasses.replace(told, judged=judged, unknown=unknown)
 
 
 def replay_trial(suite: Suite, record: ReplayRecord, *, module: str | None = None) -> TrialResult:
@@ -221,6 +231,14 @@ def quiescent_violations(instance: Instance, result: RunResult) -> tuple[Violati
     return ()
 
 
+def answer_violations(
+    suite: Suite, subject: Subject, program: Program, *, noise: bool
+) -> tuple[Violation, ...]:
+    """Short programs of the same seed, recorded and compared with the suite's model."""
+    message = wrong_answers(subject, suite, program, noise=noise)
+    return (Violation(LINEARIZABILITY, message, RUNNING),) if message else ()
+
+
 def to_result(
     suite: Suite,
     options: TrialOptions,
@@ -258,6 +276,8 @@ def to_result(
             invariant=violations[0].invariant if violations else None,
             message=violations[0].message if violations else None,
             program=program.digest() if violations else "",
+            thread=result.violations[0].thread if result.violations else -1,
+            call=result.violations[0].call if result.violations else -1,
         ),
     )
 

@@ -19,8 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from pulsar_ml.errors import BuildError, UsageError
 from pulsar_ml.harness.build_checked import checked_extension
 
+HEADERS = {".h", ".hpp", ".hh", ".pxd", ".pxi"}
 DIRECTIVES = {
     "language_level": "3",
     "cdivision": True,
@@ -43,20 +45,26 @@ def build_extension(
 ) -> Path:
     """Compile ``source`` and return the path of the extension module.
 
-    ``into`` receives the result, in a folder named by a hash of the source, the flags and the macros, so
-    that a second call with equal input compiles nothing. Files that the source includes or
-    ``cimport``s are not part of the hash: give a fresh ``into`` when they changed. ``include`` lists
-    folders to search before the one that holds the installed ``pulsar_ml``. ``checked`` builds for the
-    engine: load the result with :func:`pulsar_ml.harness.build_checked.load_checked`. Raises RuntimeError
-    with the compiler's output when the build fails. Needs Cython and setuptools.
+    ``into`` receives the result, in a folder named by a hash of the source, the headers and .pxd files beside
+    it, the flags and the macros, so that a second call with equal input compiles nothing. Other files that
+    the source includes or ``cimport``s are not part of the hash: give a fresh ``into`` when they changed.
+    ``include`` lists folders to search before that of the source and the one that holds the installed
+    ``pulsar_ml``. ``language`` is "c" or "c++". ``checked`` builds for the engine: load the result with
+    :func:`pulsar_ml.harness.build_checked.load_checked`. The macro PML_BUILD_ID says in the module what it
+    was built from. Raises UsageError when there is no such file, BuildError with the compiler's output when
+    the build fails. Needs Cython and setuptools.
     """
     source = Path(source).resolve()
+    if not source.is_file():
+        raise UsageError(f"no file {source}: there should be a .pyx file to build")
     name = (name or source.stem).rpartition(".")[2]
     suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
     key = hashlib.sha256(source.read_bytes())
-    key.update(
-        repr((name, sorted((macros or {}).items()), list(flags), language, checked, sys.version)).encode()
-    )
+    for file in sorted(source.parent.iterdir()):
+        if file.suffix in HEADERS and file.is_file():
+            key.update(file.read_bytes())
+    macros = {"PML_BUILD_ID": f'"{key.hexdigest()[:12]}"', **(macros or {})}
+    key.update(repr((name, sorted(macros.items()), list(flags), language, checked, sys.version)).encode())
     if checked:
         key.update(Path(__file__).with_name("build_checked.py").read_bytes())
     home = Path(into).resolve() / f"{name}-{key.hexdigest()[:12]}"
@@ -86,7 +94,7 @@ def compile_into(
     language: str,
     checked: bool,
 ) -> None:
-    paths = [str(Path(path).resolve()) for path in include]
+    paths = [*(str(Path(path).resolve()) for path in include), str(source.parent)]
     paths.append(str(Path(__file__).resolve().parents[2]))
     # A process of its own, so that what the compiler prints is caught too.
     work = {
@@ -113,7 +121,7 @@ def compile_into(
     )
     built = next((home / "staging").rglob(target.name), None)
     if done.returncode or built is None:
-        raise RuntimeError(f"building {source} failed:\n{done.stdout}")
+        raise BuildError(f"building {source} failed:\n{done.stdout.rstrip()}")
     os.replace(built, target)  # visible only when it is whole
 
 
@@ -130,7 +138,8 @@ def compile_here(
 ) -> None:
     """The child's side of build_extension: cythonize and compile into ``home``."""
     from Cython.Build import cythonize
-    from setuptools import Distribution, Extension
+    from Cython.Compiler.Errors import CompileError
+    from setuptools import Distribution, Extension, errors
 
     extension = Extension(
         name,
@@ -143,19 +152,25 @@ def compile_here(
     )
     if checked:
         extension = checked_extension(extension)
-    modules = cythonize(
-        [extension],
-        include_path=paths,
-        build_dir=f"{home}/c",
-        compiler_directives=DIRECTIVES,
-        emit_linenums=checked,
-        quiet=True,
-    )
+    try:
+        modules = cythonize(
+            [extension],
+            include_path=paths,
+            build_dir=f"{home}/c",
+            compiler_directives=DIRECTIVES,
+            emit_linenums=checked,
+            quiet=True,
+        )
+    except CompileError:
+        sys.exit(1)  # Cython has said what is wrong
     command = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
     command.build_lib = f"{home}/staging"
     command.build_temp = f"{home}/objects"
     command.ensure_finalized()
-    command.run()
+    try:
+        command.run()
+    except errors.CCompilerError as error:
+        sys.exit(str(error))
 
 
 def load_extension(path: Path, name: str | None = None) -> ModuleType:

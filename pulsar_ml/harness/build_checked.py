@@ -41,7 +41,7 @@ WRAPPED = (
     *("pthread_cond_init", "pthread_cond_destroy", "pthread_cond_wait", "pthread_cond_timedwait"),
     *("pthread_cond_clockwait", "pthread_cond_signal", "pthread_cond_broadcast"),
     *("sem_init", "sem_destroy", "sem_wait", "sem_trywait", "sem_timedwait", "sem_clockwait", "sem_post"),
-    *("sem_getvalue", "syscall", "pthread_join", "pthread_detach", "pthread_self"),
+    *("sem_getvalue", "syscall", "pthread_join", "pthread_detach", "pthread_self", "pthread_sigmask"),
     # What the headers of libstdc++ leave to its library, and CPython's lock, of which cython.pymutex is made.
     "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE",
     *("_ZNSt18condition_variable10notify_oneEv", "_ZNSt18condition_variable10notify_allEv"),

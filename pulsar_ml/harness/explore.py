@@ -9,18 +9,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.errors import LimitsError, NondeterminismError
+from pulsar_ml.harness.engine import BUFFER, HISTORY, STEP_LIMIT, Campaign
 from pulsar_ml.harness.failure import Failure, capture
+from pulsar_ml.harness.oracle import Judge, run_judged
 from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.subject import Subject
 
 BATCH_SECONDS = 0.2
 FIRST_BATCH = 256
 SEARCHES = ("preemptions", "delays")
-
-
-class NondeterminismError(RuntimeError):
-    """The same decisions led to different executions: something is not under the engine's control."""
+NO_VERDICT = {  # of ENDS, those that say nothing of the code under test
+    "outside the engine's limits": LimitsError,
+    "outside the engine's control": NondeterminismError,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class Exploration:
         executions, seconds: made, and the processor time they took.
         statistics: the engine's counts (see ``EngineStats`` in engine.h).
         failure: the first failure, or None.
-        exhausted: "" or what a search has proved: "within the bound" or "completely".
+        exhausted: "" or what a search has proved: "completely", or "within the stated bounds: " and those
+            that left something out.
         rechecked: executions made twice and found equal.
     """
 
@@ -46,6 +49,16 @@ class Exploration:
     failure: Failure | None
     exhausted: str
     rechecked: int
+
+    def missed(self, depth: int) -> float:
+        """The probability that PCT's executions all missed a bug of this depth (1 to 3) that the program has.
+
+        An upper bound: each of the N with that depth finds it with probability 1 / (n * k**(depth - 1)) or
+        more, for n threads and k steps. It holds for what the schedule alone decides, within k steps.
+        """
+        made, n, k = (self.statistics[name] for name in (f"pct_{depth}", "threads", "pct_steps"))
+        # A program may have no step at all: each operation was refused before one.
+        return float((1 - 1 / (max(n, 1) * max(k, 1) ** (depth - 1))) ** made) if made else 1.0
 
     @property
     def verdict(self) -> str:
@@ -79,26 +92,33 @@ def explore(
     mode: str = "c11",
     strategy: str = "portfolio",
     first: int = 0,
+    judge: Judge | None = None,
     progress: Callable[[Campaign], object] | None = None,
     **options: Any,
 ) -> Exploration:
     """Run up to ``executions`` executions of ``program``, numbered from ``first``; stop at a failure.
 
-    ``options`` are those of :class:`Campaign`. ``progress`` is called after each batch. One execution of
-    each batch is made again and must be the same: NondeterminismError if not.
+    ``judge`` is asked about the answers of each execution, once for each history. ``options`` are those of
+    :class:`Campaign`. ``progress`` is called after each batch. One execution of each batch is made again
+    and must be the same: NondeterminismError if not. LimitsError when the program is too large for the
+    engine.
     """
-    campaign = Campaign(subject, program, mode=mode, strategy=strategy, seed=seed, **options)
+    campaign = Campaign(
+        subject, program, mode=mode, strategy=strategy, seed=seed, judged=judge is not None, **options
+    )
     done, rechecked, batch = 0, 0, FIRST_BATCH
     seconds = 0.0
     failure = None
     while done < executions:
         started = time.thread_time()
-        made = campaign.run(first + done, min(batch, executions - done))
+        made, refused = run_judged(campaign, first + done, min(batch, executions - done), judge)
         spent = time.thread_time() - started
         done += made
         seconds += spent
-        if campaign.failed():
-            failure = capture(campaign, first + done - 1, options)
+        if campaign.failed() and campaign.end() in NO_VERDICT:
+            raise NO_VERDICT[campaign.end()](str(campaign.failure()["message"]))
+        if campaign.failed() or refused:
+            failure = capture(campaign, first + done - 1, options, refused)
             break
         if campaign.statistics()["exhausted"] or made == 0:
             break
@@ -109,7 +129,6 @@ def explore(
         if progress is not None:
             progress(campaign)
     statistics = dict(campaign.statistics())
-    proved = ("", "within the bound", "completely")[statistics["exhausted"]]
     return Exploration(
         subject.name,
         mode,
@@ -120,9 +139,24 @@ def explore(
         seconds,
         statistics,
         failure,
-        proved,
+        proved(campaign, options),
         rechecked,
     )
+
+
+def proved(campaign: Campaign, options: Mapping[str, Any]) -> str:
+    """What an exhaustive search has shown, with each bound that left something out."""
+    counts = campaign.statistics()
+    if not counts["exhausted"]:
+        return ""
+    hit = {
+        f"{campaign.strategy.removesuffix('s')} bound {campaign.bound}": counts["pruned"],
+        f"step limit {options.get('step_limit', STEP_LIMIT):,}": counts["cut"],
+        f"{HISTORY} stores remembered of a location": counts["forgotten"],
+        f"{BUFFER} stores in a thread's buffer": counts["crowded"],
+    }
+    bounds = [bound for bound, left_out in hit.items() if left_out]
+    return f"within the stated bounds: {', '.join(bounds)}" if bounds else "completely"
 
 
 def next_batch(batch: int, spent: float) -> int:

@@ -12,17 +12,26 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pulsar_ml.errors import BadRecordError
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.harness.engine import STEP_LIMIT, Campaign
 from pulsar_ml.harness.program import Program
+from pulsar_ml.harness.race import WORDS, Race, race_of
 from pulsar_ml.harness.subject import Subject
 from pulsar_ml.harness.symbols import describe_pc, of_engine
+
+if TYPE_CHECKING:
+    from pulsar_ml.harness.oracle import Judge
 
 VERSION = 1
 KIND = "pulsar_ml failure"
 SHORT = "pml1."
+# Kinds of what only the sandbox sees. No decisions are known, only the seed and the execution's number.
+ENDED = "process ended"
+STUCK = "process stuck"
+
+WRONG_ANSWERS = "wrong answers"  # the kind of a failure that a judge found
 
 Decision = tuple[int, int, int, int]
 
@@ -37,11 +46,15 @@ class Failure:
         mode, reuse, faults, step_limit: under which rules; ``reuse`` is what the execution used.
         strategy, seed, execution: how it was found; 0, 0 after shrinking.
         decisions: the choices that were not the default: (point, thread, kind, value).
-        kind: one of the engine's ENDS; ``rule`` the broken invariant's id, or "".
-        message: one line in words; ``where`` the accesses involved, as function and file:line.
+        kind: one of the engine's ENDS or WRONG_ANSWERS; ``rule`` the broken invariant's id, or "".
+        message: one line in words; ``where`` the failing access's stack from the inside out, as function
+            and file:line; of a data race the places of the two accesses, the failing one first.
         trace_hash: of all steps in order; an exact replay has the same.
         module: importable name or path of the checked module with the subject; "": the product's.
         mutant: the mutant selected in that module, None for the unchanged code.
+        races: whether data races were looked for.
+        race: of a data race, both accesses and what is known of their order.
+        bound: of the exhaustive strategies.
     """
 
     subject: str
@@ -62,6 +75,14 @@ class Failure:
     trace_hash: int
     module: str = ""
     mutant: str | None = None
+    races: bool = True
+    race: Race | None = None
+    bound: int = 2
+
+    @property
+    def lost(self) -> bool:
+        """Whether its process was lost: it is made again from seed and number, in a child process."""
+        return self.kind in (ENDED, STUCK)
 
     @property
     def signature(self) -> tuple[str, ...]:
@@ -101,6 +122,8 @@ class Failure:
             )
             content["faults"] = tuple(str(fault) for fault in content["faults"])
             content["where"] = tuple(str(place) for place in content["where"])
+            if content.get("race") is not None:
+                content["race"] = Race.from_data(content["race"])
             return Failure(**content)
         except (KeyError, TypeError, ValueError) as error:
             raise BadRecordError(f"the failure is damaged: {type(error).__name__}: {error}") from None
@@ -124,11 +147,12 @@ class Replayed:
         return f"{build}another execution failed: {self.failure.kind}: {self.failure.message}"
 
 
-def capture(campaign: Campaign, number: int, options: Mapping[str, Any]) -> Failure:
+def capture(campaign: Campaign, number: int, options: Mapping[str, Any], refused: str = "") -> Failure:
     """Make execution ``number`` of a campaign again and return it as a failure.
 
-    The campaign's last execution must have failed. RuntimeError when the second time differs, which
-    means that something outside the engine's control decides what the code does.
+    The campaign's last execution must have failed, or been refused by a judge with the words ``refused``.
+    RuntimeError when the second time differs, which means that something outside the engine's control
+    decides what the code does.
     """
     first = campaign.hashes(), campaign.end()
     campaign.again(number)
@@ -137,13 +161,13 @@ def capture(campaign: Campaign, number: int, options: Mapping[str, Any]) -> Fail
             f"execution {number} ended as {first[1]!r} at first and as {campaign.end()!r} when made again: "
             "something outside the engine's control decides what the code does"
         )
-    return of_recorded(campaign, number, options)
+    return of_recorded(campaign, number, options, refused)
 
 
-def of_recorded(campaign: Campaign, number: int, options: Mapping[str, Any]) -> Failure:
-    """The failure of the execution last made by ``campaign.again``."""
+def of_recorded(campaign: Campaign, number: int, options: Mapping[str, Any], refused: str = "") -> Failure:
+    """The failure of the execution last made by ``campaign.again``; ``refused``: why a judge refused it."""
     raw = campaign.failure()
-    where = places(raw)
+    race = race_of(campaign, number, raw) if raw["kind"] == "data race" else None
     return Failure(
         subject=campaign.subject.name,
         build_id=str(campaign.subject.build_id),
@@ -151,25 +175,24 @@ def of_recorded(campaign: Campaign, number: int, options: Mapping[str, Any]) -> 
         mode=campaign.mode,
         reuse=campaign.used()[2],
         faults=tuple(options.get("faults", ())),
-        step_limit=int(options.get("step_limit", 20000)),
+        step_limit=int(options.get("step_limit", STEP_LIMIT)),
         strategy=campaign.used()[0],
         seed=campaign.seed,
         execution=number,
         decisions=campaign.decisions_made(),
-        kind=str(raw["kind"]),
-        rule=str(raw["invariant"]),
-        message=sentence(raw),
-        where=where,
+        kind=WRONG_ANSWERS if refused else str(raw["kind"]),
+        rule="" if refused else str(raw["invariant"]),
+        message=refused or sentence(raw),
+        where=(race.second.place, race.first.place) if race else () if refused else places(raw),
         trace_hash=campaign.hashes()[0],
+        races=bool(options.get("races", True)),
+        race=race,
     )
 
 
 def places(raw: Mapping[str, Any]) -> tuple[str, ...]:
-    """The failing access's stack from the inside out; for a race, its place and the other access's first."""
-    frames = [describe_pc(int(pc)) for pc in raw["frames"] if not of_engine(int(pc))]
-    if raw["kind"] == "data race":
-        frames.insert(1, describe_pc(int(raw["other_pc"])))
-    return tuple(frames)
+    """The failing access's stack from the inside out."""
+    return tuple(describe_pc(int(pc)) for pc in raw["frames"] if not of_engine(int(pc)))
 
 
 def sentence(raw: Mapping[str, Any]) -> str:
@@ -177,8 +200,8 @@ def sentence(raw: Mapping[str, Any]) -> str:
     who = f"thread {thread}" if int(thread) >= 0 else "the main thread"
     if kind == "data race":
         return (
-            f"{who}: {raw['op']} of {raw['width']} bytes, unordered with thread {other}: "
-            f"{raw['other_op']} of {raw['other_width']} bytes"
+            f"{who}: {WORDS.get(raw['op'], raw['op'])} of {raw['width']} bytes, "
+            f"unordered with thread {other}: {raw['other_op']} of {raw['other_width']} bytes"
         )
     if kind in ("use after free", "double free", "out of bounds", "leak"):
         text = f"{who}: {kind} at byte {raw['offset']} of a block of {raw['block_size']}"
@@ -195,21 +218,36 @@ def replay_campaign(failure: Failure, subject: Subject, **changes: Any) -> Campa
         "reuse": failure.reuse,
         "faults": failure.faults,
         "step_limit": failure.step_limit,
+        "races": failure.races,
         "decisions": failure.decisions,
     }
     options.update(changes)
     return Campaign(subject, Program.from_json(failure.program), strategy="replay", **options)
 
 
-def replay(failure: Failure, subject: Subject) -> Replayed:
-    """Make a failure again, and keep its trace."""
+def replay(failure: Failure, subject: Subject, judge: Judge | None = None) -> Replayed:
+    """Make a failure again, and keep its trace. UsageError for one that would take this process along.
+
+    ``judge`` is the one that refused the answers, where that was the failure; without it, equal steps mean
+    equal answers, and others are not judged.
+    """
+    if failure.lost:
+        raise UsageError(
+            f"{failure.kind}: only pulsar_ml.harness.sandbox.replay_lost makes this failure again"
+        )
     campaign = replay_campaign(failure, subject)
     campaign.again(0)
     again = None
-    if campaign.failed():
-        options = {"faults": failure.faults, "step_limit": failure.step_limit}
+    refused = ""
+    if failure.kind == WRONG_ANSWERS and campaign.end() == "complete":
+        if judge is not None:
+            refused = judge(campaign)
+        elif campaign.hashes()[0] == failure.trace_hash:
+            refused = failure.message
+    if campaign.failed() or refused:
+        options = {"faults": failure.faults, "step_limit": failure.step_limit, "races": failure.races}
         again = replace(
-            of_recorded(campaign, 0, options),
+            of_recorded(campaign, 0, options, refused),
             strategy=failure.strategy,
             seed=failure.seed,
             execution=failure.execution,

@@ -10,8 +10,9 @@ from typing import Any
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.explore import Exploration, explore
 from pulsar_ml.harness.failure import Failure, replay
+from pulsar_ml.harness.oracle import Judge
 from pulsar_ml.harness.program import Program, generate
-from pulsar_ml.harness.report import lane_table, summary
+from pulsar_ml.harness.report import WIDTH, counted, lane_table, summary
 from pulsar_ml.harness.shrink import shrink
 from pulsar_ml.harness.subject import Subject
 
@@ -38,6 +39,7 @@ class Interleavings:
         cut: executions that a bound ended.
         exercised: whether two threads ever touched one location.
         failure: the first one, shrunk, or None.
+        exhausted: what an exhaustive strategy has shown of every program, "" when a budget ended first.
     """
 
     subject: str
@@ -52,6 +54,7 @@ class Interleavings:
     cut: int
     exercised: bool
     failure: Failure | None
+    exhausted: str = ""
 
     @property
     def residual_risk(self) -> float:
@@ -61,14 +64,17 @@ class Interleavings:
     def describe(self) -> str:
         """One line."""
         return (
-            f"{self.subject}: {self.executions:,} executions of {self.programs:,} programs from seed "
-            f"{self.seed}, mode {self.mode}, {self.classes:,} classes, {self.cut:,} cut; "
-            + (
-                f"{self.failure.kind}"
-                if self.failure
-                else f"a failure is rarer than {self.residual_risk:.2g}"
-            )
+            f"{self.subject}: {counted(self.executions, 'execution')} of {counted(self.programs, 'program')} "
+            f"from seed {self.seed}, mode {self.mode}, {counted(self.classes, 'class')}, {self.cut:,} cut; "
+            + self.outcome()
         )
+
+    def outcome(self) -> str:
+        if self.failure is not None:
+            return self.failure.kind
+        if self.exhausted:
+            return f"all were tried {self.exhausted}"
+        return f"a failure is rarer than {self.residual_risk:.2g}"
 
 
 def interleave(
@@ -88,6 +94,7 @@ def interleave(
     settings: Mapping[str, tuple[int, int]] | None = None,
     reuse: str = "mixed",
     faults: Iterable[str] = (),
+    judge: Judge | None = None,
     **options: Any,
 ) -> Interleavings:
     """Explore ``programs`` random programs, or the one given, until the budget is spent or one fails.
@@ -101,7 +108,14 @@ def interleave(
     for name, value in (("executions", executions), ("programs", programs), ("stride", stride)):
         if value < 1:
             raise UsageError(f"{name} is {value}; it should be 1 or more")
-    chosen = {"mode": mode, "strategy": strategy, "reuse": reuse, "faults": tuple(faults), **options}
+    chosen = {
+        "mode": mode,
+        "strategy": strategy,
+        "reuse": reuse,
+        "faults": tuple(faults),
+        "judge": judge,
+        **options,
+    }
 
     def made(number: int) -> Program:
         return program or generate(
@@ -123,7 +137,7 @@ def interleave(
         results = _played(
             subject, made, lambda _: TIMED_EXECUTIONS, lambda _: time.monotonic() < deadline, seed, chosen
         )
-    return _summed(subject, results, seed, mode, strategy)
+    return _summed(subject, results, seed, mode, strategy, judge)
 
 
 def _played(
@@ -147,11 +161,11 @@ def _played(
 
 
 def _summed(
-    subject: Subject, results: list[Exploration], seed: int, mode: str, strategy: str
+    subject: Subject, results: list[Exploration], seed: int, mode: str, strategy: str, judge: Judge | None
 ) -> Interleavings:
     failure = results[-1].failure if results else None
     if failure is not None:
-        failure = shrink(failure, subject, budget=SHRINK_EXECUTIONS)
+        failure = shrink(failure, subject, budget=SHRINK_EXECUTIONS, judge=judge)
     return Interleavings(
         subject=subject.name,
         mode=mode,
@@ -165,10 +179,20 @@ def _summed(
         cut=sum(result.statistics["cut"] for result in results),
         exercised=any(result.statistics["shared"] and result.statistics["hooks"] for result in results),
         failure=failure,
+        exhausted=exhausted(results),
     )
 
 
-def failure_text(failure: Failure, subject: Subject, *, width: int = 44) -> str:
+def exhausted(results: list[Exploration]) -> str:
+    proved = {result.exhausted for result in results}
+    if not proved or "" in proved:
+        return ""
+    return "; ".join(sorted(proved))
+
+
+def failure_text(
+    failure: Failure, subject: Subject, *, width: int = WIDTH, judge: Judge | None = None
+) -> str:
     """What failed and one column for each thread, from a replay."""
-    again = replay(failure, subject)
-    return f"{summary(failure, again)}\n{lane_table(failure, again.trace, width=width)}"
+    again = replay(failure, subject, judge)
+    return f"{summary(failure, again)}\n{lane_table(failure, again.trace, subject=subject, width=width)}"

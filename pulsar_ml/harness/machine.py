@@ -20,14 +20,13 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import Campaign
-from pulsar_ml.harness.failure import Decision, Failure, capture
+from pulsar_ml.harness.explore import explore
+from pulsar_ml.harness.failure import WRONG_ANSWERS
 from pulsar_ml.harness.interleave import SHRINK_EXECUTIONS, InterleavingFailure, failure_text
 from pulsar_ml.harness.program import CALL, Program
-from pulsar_ml.harness.report import lane_table
-from pulsar_ml.harness.shrink import delta_debug, shrink
+from pulsar_ml.harness.shrink import shrink, shrink_schedule
 from pulsar_ml.harness.subject import Instance, Result, Subject
 
-NOT_LINEARIZABLE = "not linearizable"
 MOST_CALLS = 12  # orders are tried one by one
 
 
@@ -57,8 +56,11 @@ class Call:
 
     def __str__(self) -> str:
         arguments = ", ".join(map(str, self.step.arguments))
-        words = " ".join(map(str, self.result.words))
-        return f"thread {self.thread}: {self.step.operation}({arguments}) -> {self.result.status} [{words}]"
+        words = ", ".join(map(str, self.result.words))
+        return (
+            f"thread {self.thread}: {self.step.operation}({arguments}) -> status {self.result.status}, "
+            f"words {words}"
+        )
 
 
 class ConcurrentMachine(RuleBasedStateMachine):
@@ -121,65 +123,46 @@ def run_concurrently(
             super().teardown()
             self._instance = None
             if len(self.steps) > 1:
-                Judge(machine, self.steps, threads, explored).search(executions)
+                Dealt(machine, self.steps, threads).search(executions, **explored)
 
     Concurrent.__name__ = Concurrent.__qualname__ = machine.__name__
     run_state_machine_as_test(Concurrent, settings=chosen)
 
 
-class Judge:
-    """The executions of some steps, dealt to threads, against the machine."""
+class Dealt:
+    """Some steps, dealt to threads, against the machine."""
 
-    def __init__(
-        self,
-        machine: type[ConcurrentMachine],
-        steps: Sequence[Step],
-        threads: int,
-        options: Mapping[str, Any],
-    ) -> None:
+    def __init__(self, machine: type[ConcurrentMachine], steps: Sequence[Step], threads: int) -> None:
         self.machine = machine
-        self.subject = machine.subject
-        self.lanes = dealt(self.subject, steps, threads)
-        self.program = program_of(self.subject, self.lanes, machine.subject_settings)
-        self.options = options
-        self.legal: set[tuple[object, ...]] = set()
+        self.lanes = dealt(machine.subject, steps, threads)
+        self.program = program_of(machine.subject, self.lanes, machine.subject_settings)
 
-    def search(self, executions: int) -> None:
+    def search(self, executions: int, **options: Any) -> None:
         """InterleavingFailure when one of ``executions`` fails or cannot be explained."""
-        campaign = Campaign(self.subject, self.program, strategy="portfolio", **self.options)
-        for number in range(executions):
-            campaign.run(number, 1)
-            if campaign.failed():
-                failure = capture(campaign, number, self.options)
-                failure = shrink(failure, self.subject, budget=SHRINK_EXECUTIONS)
-                raise InterleavingFailure(failure, failure_text(failure, self.subject))
-            if not self.explained(campaign):
-                campaign.again(number)
-                raise self.failure(campaign.decisions_made(), campaign.used()[2])
+        subject = self.machine.subject
+        done = explore(subject, self.program, executions=executions, judge=self.judge, **options)
+        if done.failure is None:
+            return
+        if done.failure.kind != WRONG_ANSWERS:
+            failure = shrink(done.failure, subject, budget=SHRINK_EXECUTIONS)
+            raise InterleavingFailure(failure, failure_text(failure, subject))
+        failure = shrink_schedule(done.failure, subject, budget=SHRINK_EXECUTIONS, judge=self.judge)
+        raise InterleavingFailure(failure, failure_text(failure, subject, judge=self.judge))
 
-    def explained(self, campaign: Campaign) -> bool:
+    def judge(self, campaign: Campaign) -> str:
         history = self.history(campaign)
-        key = canonical(history)
-        if key not in self.legal and not has_order(history, self.fits):
-            return False
-        self.legal.add(key)
-        return True
+        if has_order(history, self.fits):
+            return ""
+        told = sorted(history, key=lambda call: (call.invoked, call.thread))
+        return "no order of the calls explains their answers: " + "; ".join(map(str, told))
 
     def history(self, campaign: Campaign) -> list[Call]:
         found = []
         for thread, lane in enumerate(self.lanes):
             went = campaign.calls(thread)
             for number, (step, (invoked, returned, status, words)) in enumerate(zip(lane, went, strict=True)):
-                found.append(
-                    Call(
-                        step,
-                        thread,
-                        number,
-                        invoked,
-                        returned,
-                        Result(status, (words[0], words[1], words[2], words[3])),
-                    )
-                )
+                result = Result(status, (words[0], words[1], words[2], words[3]))
+                found.append(Call(step, thread, number, invoked, returned, result))
         return found
 
     def fits(self, order: Sequence[Call]) -> bool:
@@ -192,44 +175,6 @@ class Judge:
             except AssertionError:
                 return False
         return True
-
-    def failure(self, decisions: Sequence[Decision], reuse: str) -> InterleavingFailure:
-        """The execution with the fewest of its decisions that still cannot be explained."""
-        options = {**self.options, "reuse": reuse}
-
-        def unexplained(some: Sequence[Decision]) -> Campaign | None:
-            campaign = Campaign(self.subject, self.program, strategy="replay", decisions=some, **options)
-            campaign.again(0)
-            return None if campaign.failed() or self.explained(campaign) else campaign
-
-        fewest = delta_debug(list(decisions), lambda some: unexplained(some) is not None)
-        campaign = unexplained(fewest)
-        assert campaign is not None, "delta debugging keeps what fails"
-        history = sorted(self.history(campaign), key=lambda call: call.invoked)
-        message = "no order of the calls explains their answers: " + "; ".join(map(str, history))
-        failure = Failure(
-            subject=self.subject.name,
-            build_id=str(self.subject.build_id),
-            program=self.program.to_json(),
-            mode=campaign.mode,
-            reuse=campaign.used()[2],
-            faults=tuple(self.options.get("faults", ())),
-            step_limit=int(self.options.get("step_limit", 20000)),
-            strategy="replay",
-            seed=0,
-            execution=0,
-            decisions=tuple(fewest),
-            kind=NOT_LINEARIZABLE,
-            rule="",
-            message=message,
-            where=(),
-            trace_hash=campaign.hashes()[0],
-        )
-        lanes = lane_table(failure, campaign.trace())
-        answers = "\n".join(f"  {call}" for call in history)
-        return InterleavingFailure(
-            failure, f"no order of the calls explains their answers:\n{answers}\n{lanes}"
-        )
 
 
 def dealt(subject: Subject, steps: Sequence[Step], threads: int) -> list[list[Step]]:
@@ -257,12 +202,6 @@ def program_of(subject: Subject, lanes: Sequence[Sequence[Step]], settings: Mapp
         operations=tuple(operation.name for operation in subject.operations),
         threads=tuple(threads),
     )
-
-
-def canonical(history: Sequence[Call]) -> tuple[object, ...]:
-    """Answers, and which calls came before which: all that a verdict depends on."""
-    before = tuple(tuple(other.returned < call.invoked for other in history) for call in history)
-    return (tuple(call.result for call in history), before)
 
 
 def has_order(history: Sequence[Call], fits: Callable[[Sequence[Call]], bool]) -> bool:

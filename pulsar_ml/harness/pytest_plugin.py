@@ -19,11 +19,13 @@ import pytest
 if TYPE_CHECKING:
     from pulsar_ml.harness.failure import Failure
     from pulsar_ml.harness.interleave import Interleavings
+    from pulsar_ml.harness.oracle import Judge
     from pulsar_ml.harness.subject import Subject
 
 MARKER = "interleave"
 FAILURE = "pulsar_ml.failure"  # the property of a report that holds a failure in its short form
 RECORD = "pulsar_ml.record"
+EXPLORED = "pulsar_ml.explored"  # what was explored, in one line; under -v the passed tests' are shown
 
 
 @pytest.hookimpl(trylast=True)  # so that a name which another plugin has is taken already
@@ -136,7 +138,7 @@ class Interleave:
 
         replayed = self.item.config.stash[REPLAYED]
         if replayed is not None:
-            self.replay(replayed, subject)
+            self.replay(replayed, subject, options.get("judge"))
         chosen = {**self.marked, **options}
         for name in ("seed", "executions"):
             if (given := self.item.config.getoption(f"interleave_{name}")) is not None:
@@ -152,7 +154,7 @@ class Interleave:
             record = self.keep(found.failure)
             self.properties.append((FAILURE, found.failure.short()))
             self.properties.append((RECORD, str(record)))
-            text = failure_text(found.failure, subject)
+            text = failure_text(found.failure, subject, judge=chosen.get("judge"))
             test = self.item.nodeid.replace(f"[part{shard.number + 1}of{shard.count}]", "")
             again = f"make it again: pytest --replay {record} {test!r}"
             raise InterleavingFailure(found.failure, f"{text}\n{found.describe()}\n{again}")
@@ -164,19 +166,20 @@ class Interleave:
             )
         return found
 
-    def replay(self, failure: Failure, subject: Subject) -> NoReturn:
+    def replay(self, failure: Failure, subject: Subject, judge: Judge | None) -> NoReturn:
         from pulsar_ml.harness.failure import replay
         from pulsar_ml.harness.interleave import InterleavingFailure, failure_text
 
         if failure.subject != subject.name:
             pytest.skip(f"the record is of subject {failure.subject!r}, this test is about {subject.name!r}")
-        again = replay(failure, subject)
+        again = replay(failure, subject, judge)
         if again.failure is not None:
-            raise InterleavingFailure(again.failure, failure_text(failure, subject))
+            raise InterleavingFailure(again.failure, failure_text(failure, subject, judge=judge))
         pytest.skip(f"replayed: {again.verdict()}")
 
     def note(self, found: Interleavings) -> None:
         """What was explored, as properties of the test (JUnit XML has them)."""
+        self.properties.append((EXPLORED, found.describe()))
         for name in ("seed", "programs", "executions", "mode", "strategy", "classes", "cut"):
             self.properties.append((f"pulsar_ml.{name}", getattr(found, name)))
         self.properties.append(("pulsar_ml.residual_risk", f"{found.residual_risk:.3g}"))
@@ -205,10 +208,13 @@ def interleave(request: pytest.FixtureRequest, interleave_shard: Shard) -> Inter
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """The lanes alone, without the stack of the harness."""
+    """The lanes alone, without the stack of the harness; then what Hypothesis noted."""
     report = yield
     if call.excinfo is not None and call.excinfo.typename == "InterleavingFailure":
-        report.longrepr = str(call.excinfo.value)
+        error = call.excinfo.value
+        # Hypothesis ends with lines that only failing examples ran: the harness's, and of no help.
+        noted = "\n".join(getattr(error, "__notes__", ())).partition("Explanation:")[0].rstrip()
+        report.longrepr = f"{error}\n{noted}" if noted else str(error)
     return report
 
 
@@ -222,12 +228,20 @@ class Merge:
         self.target = config.getoption("interleave_sarif")
         self.first: dict[tuple[str, ...], str] = {}
         self.failures: list[Failure] = []
+        self.explored: list[str] = []
+        self.verbose = config.get_verbosity() > 0
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         from pulsar_ml.harness.failure import Failure
 
-        if report.when != "call" or not report.failed:
+        if report.when != "call":
+            return
+        if report.passed and self.verbose:
+            self.explored += [
+                f"{found} ({report.nodeid})" for name, found in report.user_properties if name == EXPLORED
+            ]
+        if not report.failed:
             return
         properties = dict(report.user_properties)
         if FAILURE not in properties:
@@ -248,6 +262,10 @@ class Merge:
         Path(self.target).write_text(json.dumps(sarif(self.failures), indent=2) + "\n")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self.explored:
+            terminalreporter.section("interleavings explored without a failure")
+            for line in self.explored:
+                terminalreporter.line(line)
         if self.failures:
             terminalreporter.section("interleavings that failed")
             for failure, test in zip(self.failures, self.first.values(), strict=True):

@@ -4,33 +4,116 @@ it stands in the source, and where the running thread changed and why.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pulsar_ml.harness.engine import ORDERS
 from pulsar_ml.harness.failure import Failure, Replayed
-from pulsar_ml.harness.program import Program
-from pulsar_ml.harness.symbols import describe_pc
+from pulsar_ml.harness.program import Program, call_text
+from pulsar_ml.harness.subject import Subject
+from pulsar_ml.harness.symbols import describe_pc, source_line
 
-ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
-WIDTH = 44
+NOT_MADE = len(ORDERS)  # in place of an order
+WIDTH = 72  # of a column at most
+FEW_TURNS = 4  # so many equal turns of a loop are shown once
+LONGEST_TURN = 6  # in rows
 
 
-def lane_table(failure: Failure, trace: Sequence[dict[str, Any]], *, width: int = WIDTH) -> str:
-    """The trace in columns. Rows are steps in their order, indented to their thread."""
+def lane_table(
+    failure: Failure,
+    trace: Sequence[dict[str, Any]],
+    *,
+    subject: Subject | None = None,
+    width: int = WIDTH,
+    sources: bool = True,
+) -> str:
+    """The trace in columns, then the lines of the sources that it names, as far as they are here.
+
+    Rows are steps in their order, indented to their thread; no column is wider than ``width``. ``subject``
+    tells which arguments its operations have. ``sources=False`` leaves the lines out, for a module that was
+    built from changed copies: the names of its files lead to the unchanged ones.
+    """
     program = Program.from_json(failure.program)
     names = Names()
-    rows = []
-    previous = None
+    places = Places(trace)
+    rows: list[tuple[int, str]] = []
     for event in trace:
         thread = int(event["thread"])
         if thread < 0 or event["op"] in ("read", "write") and not names.shared(trace, event):
             continue
-        if previous is not None and thread != previous:
-            rows.append(switch_row(thread, len(program.threads), width))
-        previous = thread
-        rows.append(cell_row(describe(event, names, program), thread, len(program.threads), width))
-    header = "".join(f"thread {number}".ljust(width) for number in range(len(program.threads)))
-    return "\n".join([header.rstrip(), *rows])
+        if rows and thread != rows[-1][0]:
+            rows.append((thread, "-- goes on --"))
+        rows.append((thread, describe(event, names, places, program, subject)))
+    rows = without_repetition(rows)
+    threads = len(program.threads)
+    widths = [
+        min(width, max(len(text) for text in ("thread 0", *(row for at, row in rows if at == thread))) + 2)
+        for thread in range(threads)
+    ]
+    header = "".join(f"thread {thread}".ljust(widths[thread]) for thread in range(threads))
+    legend = places.legend() if sources and failure.mutant is None else []
+    return "\n".join([header.rstrip(), *(cell_row(*row, widths) for row in rows), *legend])
+
+
+def without_repetition(rows: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """One turn of a loop for many that do the same: a thread that waits would fill the table."""
+    shown: list[tuple[int, str]] = []
+    at = 0
+    while at < len(rows):
+        turn, times = repetition(rows, at)
+        if times < FEW_TURNS:
+            shown.append(rows[at])
+            at += 1
+            continue
+        shown += rows[at : at + turn]
+        shown.append((rows[at + turn - 1][0], f"-- the same {times - 1} times more --"))
+        at += turn * times
+    return shown
+
+
+def repetition(rows: list[tuple[int, str]], at: int) -> tuple[int, int]:
+    """The shortest turn that is repeated from ``at`` often enough: its rows, and how often it is there."""
+    for turn in range(1, LONGEST_TURN + 1):
+        times = 1
+        while rows[at + times * turn : at + (times + 1) * turn] == rows[at : at + turn] != []:
+            times += 1
+        if times >= FEW_TURNS:
+            return turn, times
+    return 1, 1
+
+
+class Places:
+    """File and line of each step: the file's own name where it says enough."""
+
+    def __init__(self, trace: Sequence[dict[str, Any]]) -> None:
+        self.full: dict[int, str] = {}
+        for event in trace:
+            if int(event["thread"]) >= 0 and event["op"] not in ("call", "return"):
+                self.full.setdefault(int(event["pc"]), describe_pc(int(event["pc"])).rpartition(" ")[2])
+        files = {place.rpartition(":")[0] for place in self.full.values()}
+        names = [file.rpartition("/")[2] for file in files]
+        self.short = {pc: place for pc, place in self.full.items()}
+        for pc, place in self.full.items():
+            if names.count(place.rpartition("/")[2].rpartition(":")[0]) == 1:
+                self.short[pc] = place.rpartition("/")[2]
+        self.used: dict[str, int] = {}
+
+    def of(self, event: Mapping[str, Any]) -> str:
+        pc = int(event["pc"])
+        self.used.setdefault(self.short[pc], pc)
+        return self.short[pc]
+
+    def legend(self) -> list[str]:
+        found = {place: source_line(pc) for place, pc in self.used.items()}
+        known = {place: text for place, text in found.items() if text}
+        longest = max(map(len, known), default=0)
+        told = [f"{place.ljust(longest)}  {text}" for place, text in sorted(known.items(), key=by_line)]
+        return ["", *told] if told else []
+
+
+def by_line(item: tuple[str, str]) -> tuple[str, int]:
+    file, _, line = item[0].rpartition(":")
+    return file, int(line)
 
 
 class Names:
@@ -53,29 +136,29 @@ class Names:
         return len(self.threads.get(int(event["address"]), ())) > 1
 
 
-def describe(event: dict[str, Any], names: Names, program: Program) -> str:
+def describe(
+    event: dict[str, Any], names: Names, places: Places, program: Program, subject: Subject | None
+) -> str:
     op = event["op"]
+    if event["order"] == NOT_MADE:
+        return f"{op} of {names.of(int(event['address']))} races  {places.of(event)}"
     order = ORDERS[int(event["order"])]
     if op == "call":
-        thread, number = int(event["thread"]), int(event["address"])
-        call = program.threads[thread][number]
-        arguments = ", ".join(str(value) for value in call["arguments"].tolist())
-        return f"> {program.operations[int(call['code'])]}({arguments})"
+        return f"> {call_text(program, int(event['thread']), int(event['address']), subject)}"
     if op == "return":
         return f"< status {signed(event['value'])}"
-    place = describe_pc(int(event["pc"])).rpartition(" ")[2]
+    place = places.of(event)
     if op == "fence":
         return f"fence {order}  {place}"
     what = names.of(int(event["address"]))
     value = signed(event["value"])
     if op == "load":
-        stale = f" ({event['stale']} stores old)" if event["stale"] else ""
+        stale = f" ({counted(int(event['stale']), 'store')} old)" if event["stale"] else ""
         return f"{what} -> {value} {order}{stale}  {place}"
-    if op in ("store", "flush"):
-        behind = f" (before {event['stale']} stores)" if event["stale"] else ""
-        return f"{what} <- {value} {order}{behind}  {place}" + (
-            "  (left the buffer)" if op == "flush" else ""
-        )
+    if op in ("store", "buffer", "flush"):
+        behind = f" (before {counted(int(event['stale']), 'store')})" if event["stale"] else ""
+        buffered = {"store": "", "buffer": " (into the buffer)", "flush": " (left the buffer)"}[op]
+        return f"{what} <- {value} {order}{behind}{buffered}  {place}"
     if op in ("rmw", "cas"):
         if event["failed"]:
             return f"{what} is {signed(event['before'])}, cas fails  {place}"
@@ -88,14 +171,19 @@ def signed(value: Any) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-def cell_row(text: str, thread: int, threads: int, width: int) -> str:
-    room = width if thread < threads - 1 else 2 * width
+def cell_row(thread: int, text: str, widths: Sequence[int]) -> str:
+    # Threads that an operation started have no column: they stand behind the last one.
+    before = sum(widths[:thread])
+    room = widths[thread] if thread < len(widths) - 1 else 2 * WIDTH
     shown = text if len(text) < room else text[: room - 2] + "~"
-    return (" " * (width * thread) + shown).rstrip()
+    return (" " * before + shown).rstrip()
 
 
-def switch_row(thread: int, threads: int, width: int) -> str:
-    return (" " * (width * thread) + "-- goes on --").rstrip()
+def counted(number: int, what: str) -> str:
+    """``1 class``, ``2,000 classes``."""
+    if number == 1:
+        return f"1 {what}"
+    return f"{number:,} {what}{'es' if what.endswith('s') else 's'}"
 
 
 def summary(failure: Failure, replayed: Replayed | None = None) -> str:
@@ -104,10 +192,10 @@ def summary(failure: Failure, replayed: Replayed | None = None) -> str:
     calls = sum(len(calls) for calls in program.threads)
     lines = [
         f"{failure.kind}{' ' + failure.rule if failure.rule else ''}: {failure.message}",
-        f"  {failure.subject}, {len(program.threads)} threads, {calls} operations, mode {failure.mode}, "
-        f"{len(failure.decisions)} decisions",
+        f"  {failure.subject}, {counted(len(program.threads), 'thread')}, {counted(calls, 'operation')}, "
+        f"mode {failure.mode}, {counted(len(failure.decisions), 'decision')}",
     ]
-    lines += [f"  at {place}" for place in failure.where]
+    lines += failure.race.lines() if failure.race else [f"  at {place}" for place in failure.where]
     if replayed is not None:
         lines.append(f"  {replayed.verdict()}")
     return "\n".join(lines)

@@ -7,7 +7,7 @@ the decisions, so when the old ones no longer lead to the failure a few fresh ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.harness.engine import Campaign
-from pulsar_ml.harness.failure import Decision, Failure, of_recorded
+from pulsar_ml.harness.failure import WRONG_ANSWERS, Decision, Failure, of_recorded
+from pulsar_ml.harness.oracle import Judge, run_judged
 from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.subject import Subject
 
@@ -36,6 +37,7 @@ class Shrinker:
     best: Failure
     executions: int = 0
     budget: int | None = None
+    judge: Judge | None = None
 
     @property
     def left(self) -> int:
@@ -50,30 +52,50 @@ class Shrinker:
             "reuse": self.best.reuse,
             "faults": self.best.faults,
             "step_limit": self.best.step_limit,
+            "races": self.best.races,
         }
         campaign = Campaign(self.subject, program, strategy="replay", decisions=tuple(decisions), **options)
         campaign.again(0)
         self.executions += 1
-        if campaign.failed():
-            found = of_recorded(campaign, 0, options)
-            if found.signature == self.best.signature:
-                return found
+        if (found := self.same(campaign, options, self.asked(campaign))) is not None:
+            return found
         if not fresh:
             return None
-        campaign = Campaign(self.subject, program, strategy="portfolio", seed=self.best.seed, **options)
+        campaign = Campaign(
+            self.subject,
+            program,
+            strategy="portfolio",
+            seed=self.best.seed,
+            judged=self.judge is not None,
+            **options,
+        )
         done = 0
         while done < fresh:
-            made = campaign.run(done, fresh - done)
+            made, refused = run_judged(campaign, done, fresh - done, self.judge)
             done += made
             self.executions += made
-            if campaign.failed() and campaign.failure()["kind"] == self.best.kind:
-                campaign.again(done - 1)
-                found = of_recorded(campaign, 0, options)
-                if found.signature == self.best.signature:
-                    return found
-            elif not campaign.failed():
+            if not campaign.failed() and not refused:
                 break
+            if refused or campaign.failure()["kind"] == self.best.kind:
+                campaign.again(done - 1)
+                if (found := self.same(campaign, options, refused)) is not None:
+                    return found
+            if refused:
+                campaign.accept()  # not the failure that is looked for
         return None
+
+    def asked(self, campaign: Campaign) -> str:
+        """Why the judge refuses the execution last made by ``campaign.again``; "" if it does not."""
+        if self.judge is None or campaign.end() != "complete":
+            return ""
+        return self.judge(campaign)
+
+    def same(self, campaign: Campaign, options: Mapping[str, Any], refused: str) -> Failure | None:
+        """The execution last made by ``campaign.again``, when it fails in the same way."""
+        if not campaign.failed() and not refused:
+            return None
+        found = of_recorded(campaign, 0, options, refused)
+        return found if found.signature == self.best.signature else None
 
     def accept(self, found: Failure | None) -> bool:
         if found is not None:
@@ -88,12 +110,19 @@ class Shrinker:
         return found is not None
 
 
-def shrink(failure: Failure, subject: Subject, *, budget: int | None = None) -> Failure:
+def shrink(
+    failure: Failure, subject: Subject, *, budget: int | None = None, judge: Judge | None = None
+) -> Failure:
     """The smallest form found of ``failure``; ``failure`` itself when it does not happen on this build.
 
-    ``budget`` bounds the executions that the search may take, roughly.
+    ``budget`` bounds the executions that the search may take, roughly. ``judge`` is the one that refused
+    the answers, where that is the failure. A failure whose process was lost stays as it is.
     """
-    state = Shrinker(subject, failure, budget=budget)
+    if failure.lost:
+        return failure
+    if failure.kind != WRONG_ANSWERS:
+        judge = None
+    state = Shrinker(subject, failure, budget=budget, judge=judge)
     if not state.accept(state.attempt(Program.from_json(failure.program), failure.decisions)):
         return failure
     while True:
@@ -105,6 +134,18 @@ def shrink(failure: Failure, subject: Subject, *, budget: int | None = None) -> 
         if size(state.best) >= before:
             break
     drop_idle_threads(state)
+    return state.best
+
+
+def shrink_schedule(
+    failure: Failure, subject: Subject, *, budget: int | None = None, judge: Judge | None = None
+) -> Failure:
+    """Like :func:`shrink`, with the program as it is: only decisions are left out."""
+    state = Shrinker(subject, failure, budget=budget, judge=judge)
+    if not state.accept(state.attempt(Program.from_json(failure.program), failure.decisions)):
+        return failure
+    shrink_decisions(state)
+    search_fewer(state)
     return state.best
 
 
@@ -184,9 +225,12 @@ def search_fewer(state: Shrinker) -> None:
             reuse=state.best.reuse,
             faults=state.best.faults,
             step_limit=state.best.step_limit,
+            judged=state.judge is not None,
+            races=state.best.races,
         )
-        state.executions += campaign.run(0, min(SEARCHED, state.left))
-        if not campaign.failed():
+        made, refused = run_judged(campaign, 0, min(SEARCHED, state.left), state.judge)
+        state.executions += made
+        if not campaign.failed() and not refused:
             continue
         campaign.again(0)
         if state.accept(state.attempt(program, campaign.decisions_made())):

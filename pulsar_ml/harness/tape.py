@@ -17,7 +17,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from pulsar_ml.harness.engine import CHOICES, FAULTS, Campaign
 from pulsar_ml.harness.failure import Decision, capture
 from pulsar_ml.harness.interleave import SHRINK_EXECUTIONS, InterleavingFailure, failure_text
-from pulsar_ml.harness.program import CALL, Program, resolve_mix
+from pulsar_ml.harness.program import CALL, Program, call_text, resolve_mix
 from pulsar_ml.harness.shrink import shrink
 from pulsar_ml.harness.subject import Operation, Subject
 
@@ -71,20 +71,20 @@ class Interleaving:
             raise InterleavingFailure(failure, failure_text(failure, self.subject))
 
     def __repr__(self) -> str:
-        lanes = " || ".join(calls_text(self.program, number) for number in range(len(self.program.threads)))
+        numbers = range(len(self.program.threads))
+        lanes = " || ".join(calls_text(self.program, number, self.subject) for number in numbers)
         settings = f", settings={dict(self.program.settings)}" if self.program.settings else ""
         return f"Interleaving({lanes!r}{settings}, decisions={list(self.decisions)}, seed={self.seed})"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # Hypothesis shows the fields of a dataclass otherwise, arrays and all.
+        printer.text(repr(self))
 
-def calls_text(program: Program, thread: int) -> str:
-    """The calls of one thread in words; arguments that an operation does not have are zero and left out."""
-    calls = []
-    for call in program.threads[thread]:
-        arguments = [int(value) for value in call["arguments"]]
-        while arguments and not arguments[-1]:
-            arguments.pop()
-        calls.append(f"{program.operations[int(call['code'])]}({', '.join(map(str, arguments))})")
-    return " ".join(calls) or "-"
+
+def calls_text(program: Program, thread: int, subject: Subject) -> str:
+    """The calls of one thread in words."""
+    numbers = range(len(program.threads[thread]))
+    return " ".join(call_text(program, thread, number, subject) for number in numbers) or "-"
 
 
 def calls(subject: Subject, operations: Sequence[Operation]) -> SearchStrategy[tuple[int, tuple[int, ...]]]:

@@ -125,6 +125,18 @@ def test_a_record_of_real_threads_is_none_of_the_engine(options: TrialOptions, t
         CliRunner().invoke(cli, ["replay", str(path)], standalone_mode=False, catch_exceptions=False)
 
 
+@pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
+def test_a_thread_that_never_comes_leaves_the_others_in_a_livelock(options: TrialOptions, mode: str) -> None:
+    # The program of seed 108 has a thread that only reads, so it does not come to the meeting of the others.
+    # Nothing is left in a buffer: it is the same in every mode.
+    suite = toy("racy")
+    program = program_of(load_module(options).SUBJECTS["racy"], suite, 108, options)
+    assert [thread for thread, calls in enumerate(program.threads) if 0 not in calls["code"]] == [1]
+    [violation] = run_trial(suite, 108, dataclasses.replace(options, mode=mode)).violations
+    assert violation.invariant == "livelock"
+    assert "spins on what nobody changes" in violation.message
+
+
 def test_one_thread_exercises_nothing(options: TrialOptions) -> None:
     result = run_trial(toy("counter"), 1, dataclasses.replace(options, threads=1))
     assert (result.verdict, result.executions) == ("nothing_exercised", 300)

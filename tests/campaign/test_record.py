@@ -60,13 +60,23 @@ def test_every_truncation_is_refused():
             ReplayRecord.from_json(text[:length])
 
 
+def test_an_older_record_does_not_know_which_call_it_was():
+    content = json.loads(RECORD.to_json())
+    del content["thread"], content["call"]
+    read = ReplayRecord.from_json(json.dumps(content))
+    assert (read.thread, read.call) == (-1, -1)
+
+
 @pytest.mark.parametrize("text", ["[]", "3", '{"kind": "letter"}', "{}", "null"])
 def test_other_json_is_refused(text):
     with pytest.raises(BadRecordError, match="not a replay record"):
         ReplayRecord.from_json(text)
 
 
-@pytest.mark.parametrize("field", sorted(set(json.loads(RECORD.to_json())) - {"kind", "version"}))
+MAY_BE_MISSING = {"kind", "version", "thread", "call"}
+
+
+@pytest.mark.parametrize("field", sorted(set(json.loads(RECORD.to_json())) - MAY_BE_MISSING))
 def test_a_missing_field_is_named(field):
     content = json.loads(RECORD.to_json())
     del content[field]

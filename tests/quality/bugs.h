@@ -1,23 +1,15 @@
 /* Small concurrent programs, each with its bug and, as NAME_fixed, without it. */
 
 /* Two threads load, add and store. */
-JUDGED_PROGRAM(counter, 2, Cell x;)
-{
-    long seen = ld(s->x, SEQ);
-    st(s->x, seen + 1, SEQ);
-}
-JUDGE(counter)
-{
-    if (ld(s->x, SEQ) != 2) BROKEN(v, "an update was lost");
-}
-JUDGED_PROGRAM(counter_fixed, 2, Cell x;)
-{
-    add(s->x, 1, SEQ);
-}
-JUDGE(counter_fixed)
-{
-    if (ld(s->x, SEQ) != 2) BROKEN(v, "an update was lost");
-}
+#define COUNTER(name, increment)                                                                \
+    JUDGED_PROGRAM(name, 2, Cell x; long made[2];)                                              \
+    {                                                                                           \
+        increment;                                                                              \
+        s->made[t] = 1;                                                                         \
+    }                                                                                           \
+    JUDGE(name) { if (ld(s->x, SEQ) != s->made[0] + s->made[1]) BROKEN(v, "an update was lost"); }
+COUNTER(counter, long seen = ld(s->x, SEQ); st(s->x, seen + 1, SEQ))
+COUNTER(counter_fixed, add(s->x, 1, SEQ))
 
 /* Room for one; both look before they enter. */
 JUDGED_PROGRAM(limit, 2, Cell inside; Cell most;)
@@ -284,37 +276,73 @@ REORDER(reorder_3, 3)
 REORDER(reorder_5, 5)
 REORDER(reorder_10, 10)
 REORDER(reorder_20, 20)
-PROGRAM(reorder_fixed, 5, pthread_mutex_t lock; Cell a; Cell b;)
-{
-    pthread_mutex_lock(&s->lock);
-    if (t < 4) { st(s->a, 1, SEQ); st(s->b, -1, SEQ); }
-    else if (ld(s->a, SEQ) != -ld(s->b, SEQ)) BROKEN(v, "one was set and the other not");
-    pthread_mutex_unlock(&s->lock);
-}
+#define REORDER_LOCKED(name, n)                                                                 \
+    PROGRAM(name, n, pthread_mutex_t lock; Cell a; Cell b;)                                     \
+    {                                                                                           \
+        pthread_mutex_lock(&s->lock);                                                           \
+        if (t < n - 1) { st(s->a, 1, SEQ); st(s->b, -1, SEQ); }                                 \
+        else if (ld(s->a, SEQ) != -ld(s->b, SEQ)) BROKEN(v, "one was set and the other not");   \
+        pthread_mutex_unlock(&s->lock);                                                         \
+    }
+REORDER_LOCKED(reorder_3_fixed, 3)
+REORDER_LOCKED(reorder_5_fixed, 5)
+REORDER_LOCKED(reorder_10_fixed, 10)
+REORDER_LOCKED(reorder_20_fixed, 20)
 
 /* Vyukov's lock-free stack of indices, wrong by one compare-exchange too few: three threads, five
- * preemptions. next is -1 for "taken". Thread-safe popping asks for two elements at least. */
-PROGRAM(safestack, 3, Cell ready; Cell head; Cell count; Cell next[3]; Cell value[3];)
+ * preemptions. next is -1 for "taken". Thread-safe popping asks for two elements at least. A retry
+ * that lets others go first gives exhaustive search an end. */
+#define SAFESTACK(name, retry)                                                                  \
+    PROGRAM(name, 3, Cell ready; Cell head; Cell count; Cell next[3]; Cell value[3];)           \
+    {                                                                                           \
+        /* head holds index - 0, count the elements - 3, next[i] the successor - (i + 1, the last -1). */\
+        for (int i = 0; i < 2; i++) {                                                           \
+            long element = -1;                                                                  \
+            while (ld(s->count, SEQ) + 3 > 1) {                                                 \
+                long top = ld(s->head, SEQ);                                                    \
+                long initial = top == 2 ? -1 : top + 1;                                         \
+                long after = swap(s->next[top], -1 - initial, SEQ) + initial;                   \
+                if (after >= 0) {                                                               \
+                    long seen = top;                                                            \
+                    if (cas(s->head, &seen, after, SEQ)) { add(s->count, -1, SEQ); element = top; break; }\
+                    swap(s->next[top], after - initial, SEQ);                                   \
+                }                                                                               \
+                retry;                                                                          \
+            }                                                                                   \
+            if (element < 0) break;                                                             \
+            st(s->value[element], t + 1, SEQ);                                                  \
+            if (ld(s->value[element], SEQ) != t + 1) BROKEN(v, "two threads own one element");  \
+            long top = ld(s->head, SEQ), initial = element == 2 ? -1 : element + 1;             \
+            do st(s->next[element], top - initial, SEQ);                                        \
+            while (!cas(s->head, &top, element, SEQ));                                          \
+            add(s->count, 1, SEQ);                                                              \
+        }                                                                                       \
+    }
+SAFESTACK(safestack, )
+SAFESTACK(safestack_yielding, pml_pause())
+
+/* The same with a head that counts its changes in place of the exchange of the link. */
+PROGRAM(safestack_fixed, 3, Cell ready; Cell head; Cell count; Cell next[3]; Cell value[3];)
 {
-    /* head holds index - 0, count the elements - 3, next[i] the successor - (i + 1, the last -1). */
     for (int i = 0; i < 2; i++) {
-        long element = -1;
+        long element = -1, seen, after;
         while (ld(s->count, SEQ) + 3 > 1) {
-            long top = ld(s->head, SEQ);
-            long initial = top == 2 ? -1 : top + 1;
-            long after = swap(s->next[top], -1 - initial, SEQ) + initial;
-            if (after >= 0) {
-                long seen = top;
-                if (cas(s->head, &seen, after, SEQ)) { add(s->count, -1, SEQ); element = top; break; }
-                swap(s->next[top], after - initial, SEQ);
+            seen = ld(s->head, SEQ);
+            long top = seen & 255;
+            after = ld(s->next[top], SEQ) + (top == 2 ? -1 : top + 1);
+            if (after < 0) break;
+            if (cas(s->head, &seen, ((seen >> 8) + 1) << 8 | after, SEQ)) {
+                add(s->count, -1, SEQ);
+                element = top;
+                break;
             }
         }
         if (element < 0) break;
         st(s->value[element], t + 1, SEQ);
         if (ld(s->value[element], SEQ) != t + 1) BROKEN(v, "two threads own one element");
-        long top = ld(s->head, SEQ), initial = element == 2 ? -1 : element + 1;
-        do st(s->next[element], top - initial, SEQ);
-        while (!cas(s->head, &top, element, SEQ));
+        seen = ld(s->head, SEQ);
+        do st(s->next[element], (seen & 255) - (element == 2 ? -1 : element + 1), SEQ);
+        while (!cas(s->head, &seen, ((seen >> 8) + 1) << 8 | element, SEQ));
         add(s->count, 1, SEQ);
     }
 }
@@ -386,6 +414,13 @@ SEQLOCK_FENCES(seqlock_fences_fixed, fence(REL), fence(ACQ))
     }
 CHASE_LEV(chase_lev, )
 CHASE_LEV(chase_lev_fixed, fence(SEQ))
+/* With one item both sides exchange, and no fence is needed. */
+PROGRAM(chase_lev_one_fixed, 2, Cell top; Cell bottom; Cell taken;)
+{
+    long top = ld(s->top, t ? ACQ : RLX), none = 0;
+    if (t == 0) st(s->bottom, 1, RLX);
+    if (top == 0 && cas(s->top, &none, 1, SEQ) && add(s->taken, 1, RLX)) BROKEN(v, "an item was taken twice");
+}
 
 /* Double-checked initialisation whose pointer is published relaxed: a race on the content. */
 #define DOUBLE_CHECKED(name, so, lo)                                                            \
@@ -490,6 +525,15 @@ PROGRAM(endless, 2, Cell x;)
 {
     volatile int going = 1;
     if (add(s->x, 1, SEQ) == 1 && t == 0) while (going) ;
+}
+PROGRAM(endless_behind_a_mask, 2, Cell x;)
+{
+    volatile int going = 1;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (add(s->x, 1, SEQ) == 1 && t == 0) while (going) ;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 PROGRAM(recursion, 2, Cell x;)
 {

@@ -4,6 +4,7 @@
 #define QUALITY_KIT_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ typedef atomic_long Cell;
     atomic_compare_exchange_strong_explicit(&(cell), expected, value, order, RLX)
 #define fence(order) atomic_thread_fence(order)
 
-enum { MOST_PROGRAMS = 160, MOST_OUTCOMES = 64 };
+enum { MOST_PROGRAMS = 256, MOST_OUTCOMES = 64 };
 
 typedef struct {
     PmlSubject subject;

@@ -13,7 +13,7 @@ cdef extern from *:
         PmlSubject subject
         int32_t threads
         uint64_t[64] outcomes
-    Program[160] programs
+    Program[256] programs
     int n_programs
 
 cdef int i

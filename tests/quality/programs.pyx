@@ -9,12 +9,16 @@ cdef extern from *:
     #include "tests/quality/kit.h"
     #include "tests/quality/litmus.h"
     #include "tests/quality/bugs.h"
+    #include "tests/quality/structures.h"
+    #include "tests/quality/counts.h"
+    #include "tests/quality/races.h"
+    #include "tests/quality/bounds.h"
     """
     ctypedef struct Program:
         PmlSubject subject
         int32_t threads
         uint64_t[64] outcomes
-    Program[160] programs
+    Program[256] programs
     int n_programs
 
 cdef int i

@@ -3,6 +3,7 @@ negative controls."""
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ EXPECTED = {
     "crash": "crash",
     "recursion": "stack overflow",
     "endless": "endless loop",
+    "endless_behind_a_mask": "endless loop",
     "assertion": "assertion",
     "livelock": "livelock",
     "silent_spin": "livelock",
@@ -41,6 +43,12 @@ def failure_of(name: str, **options: Any) -> Failure:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_detector_sees_its_bug(name: str) -> None:
     assert failure_of(name).kind == EXPECTED[name]
+
+
+def test_signals_that_the_code_under_test_blocks_are_not_blocked_afterwards() -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert failure_of("endless_behind_a_mask").kind == "endless loop"
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 
 
 def test_a_race_names_both_places() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests.quality.build_programs import campaign, programs
@@ -73,12 +75,15 @@ def test_exhaustive_search_reaches_exactly_the_outcomes_of_c11(name: str) -> Non
     assert set(programs().outcomes(name)) == OUTCOMES[name][2]
 
 
-# GenMC's own expectations: executions that differ in what reads from what or in modification order.
+# What GenMC expects of its own test programs, in SC and in RC11: executions that differ in what reads from
+# what or in modification order.
 ORACLE = {
     "sb_acq_rel": (3, 4),
     "two_plus_two_w_relaxed": (3, 4),
-    "rmw_atomic": (6, 6),
-    "counter_fixed": (2, 2),
+    **{f"increments_{n}": (math.factorial(n), math.factorial(n)) for n in range(2, 8)},
+    **{f"locked_increments_{n}": (math.factorial(n), math.factorial(n)) for n in range(2, 8)},
+    "readers_2": (2**2, 2**2),
+    "readers_4": (2**4, 2**4),
 }
 
 
@@ -86,8 +91,33 @@ ORACLE = {
 @pytest.mark.parametrize("mode", ["sc", "c11"])
 @pytest.mark.parametrize("strategy", ["preemptions", "delays"])
 def test_the_number_of_classes_equals_the_published_one(name: str, mode: str, strategy: str) -> None:
-    runs = campaign(name, mode=mode, strategy=strategy, bound=20)
-    runs.run(0, 100_000)
+    runs = campaign(name, mode=mode, strategy=strategy, bound=40)
+    runs.run(0, 500_000)
     statistics = runs.statistics()
     assert statistics["exhausted"] == 2
     assert statistics["classes"] == ORACLE[name][mode == "c11"]
+
+
+def test_eight_readers_have_two_to_the_eighth_executions() -> None:
+    runs = campaign("readers_8", mode="sc", strategy="preemptions", bound=40)
+    runs.run(0, 500_000)
+    assert runs.statistics()["exhausted"] == 2
+    assert runs.statistics()["classes"] == 2**8
+
+
+# Where GenMC counts only the executions that pass its program's assumptions: those with outcome 1 here.
+@pytest.mark.parametrize(
+    ("name", "mode", "expected"),
+    [("seqlock_once", "sc", 2), ("seqlock_once", "c11", 2), ("szymanski", "sc", 6)],
+)
+def test_the_number_of_classes_that_pass_equals_the_published_one(
+    name: str, mode: str, expected: int
+) -> None:
+    runs = campaign(name, mode=mode, strategy="preemptions", bound=40)
+    programs().outcomes(name)
+    passed, made = set(), 0
+    while not runs.statistics()["exhausted"]:
+        made += runs.run(made, 1)
+        if 1 in programs().outcomes(name):
+            passed.add(runs.hashes()[1])
+    assert len(passed) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,7 +45,7 @@ def test_a_weak_memory_bug_is_found_written_and_made_again(wrong: tuple[str, ...
     (record,) = tmp_path.glob("*.json")
     traced = stress("trace", str(record), *wrong)
     assert traced.returncode == 1
-    assert "stores old" in traced.stdout
+    assert re.search(r"\(\d+ stores? old\)", traced.stdout)
     assert "stamped_lock.pxd:" in traced.stdout
     again = stress("shrink", str(record), *wrong)
     assert again.returncode == 1
@@ -56,6 +57,41 @@ def test_the_same_bug_is_invisible_in_mode_sc(wrong: tuple[str, ...], tmp_path: 
         "explore", "stamped_lock", *wrong, "--mode", "sc", "--executions", "20000", "--records", str(tmp_path)
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_race_is_told_with_both_stacks_and_can_be_left_out(wrong: tuple[str, ...], tmp_path: Path) -> None:
+    command = (
+        "explore",
+        "object_pool",
+        *wrong[:2],
+        "--mutant",
+        "M06",
+        "--mode",
+        "sc",
+        "--records",
+        str(tmp_path),
+    )
+    found = stress(*command, "--executions", "4000")
+    assert found.returncode == 1, found.stdout + found.stderr
+    for part in ("data race: ", "  first, thread ", "  then, thread ", "  last synchronisation of the two: "):
+        assert part in found.stdout
+    assert "  seen in " in found.stdout
+    assert "object_pool.pxd:" in found.stdout
+    (record,) = tmp_path.glob("*.json")
+    assert json.loads(record.read_text())["race"]["first"]["stack"]
+    left_out = stress(*command, "--executions", "4000", "--no-races")
+    assert left_out.returncode == 0, left_out.stdout + left_out.stderr
+
+
+def test_a_run_says_what_it_may_have_missed_and_what_it_exhausted() -> None:
+    done = stress("explore", "refcount", "--executions", "3000", "--json")
+    (suite,) = json.loads(done.stdout)["suites"]
+    assert all(0 < missed <= 1 for missed in suite["pct_missed"]) and not suite["exhausted"]
+    told = stress("explore", "refcount", "--executions", "3000")
+    assert "PCT missed a bug of the schedule with probability at most, by program: depth 1: " in told.stdout
+    size = ("--threads", "2", "--operations", "1", "--executions", "300", "--mode", "sc")
+    done = stress("explore", "refcount", *size, "--strategy", "preemptions", "--bound", "9")
+    assert "  exhausted completely: " in done.stdout and "PCT" not in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -14,17 +14,37 @@ _flags = sys.getdlopenflags()
 sys.setdlopenflags(_flags | os.RTLD_GLOBAL)
 try:
     from pulsar_ml.harness.engine._engine import (
+        BUFFER,
         CHOICES,
         ENDS,
         FAULTS,
+        HISTORY,
         MODES,
         OPS,
+        ORDERS,
         REUSE,
+        STEP_LIMIT,
         STRATEGIES,
         Campaign,
+        beat_into,
         locate,
     )
 finally:
     sys.setdlopenflags(_flags)
 
-__all__ = ["CHOICES", "ENDS", "FAULTS", "MODES", "OPS", "REUSE", "STRATEGIES", "Campaign", "locate"]
+__all__ = [
+    "BUFFER",
+    "CHOICES",
+    "ENDS",
+    "FAULTS",
+    "HISTORY",
+    "MODES",
+    "OPS",
+    "ORDERS",
+    "REUSE",
+    "STEP_LIMIT",
+    "STRATEGIES",
+    "Campaign",
+    "beat_into",
+    "locate",
+]

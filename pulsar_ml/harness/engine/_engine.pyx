@@ -16,6 +16,8 @@ from pulsar_ml.harness.program import CALL
 cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     enum:
         ENGINE_MOST_THREADS
+        ENGINE_HISTORY
+        ENGINE_BUFFER
         STRATEGY_PREEMPTIONS
         STRATEGY_DELAYS
         STRATEGY_REPLAY
@@ -33,6 +35,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         int32_t source "from"
         int16_t thread
         uint8_t op, order, width, stale, failed, n_frames
+        int32_t call
         uint64_t[24] frames
 
     ctypedef struct EngineCall:
@@ -41,15 +44,16 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
 
     ctypedef struct EngineFailure:
         int32_t kind, thread, call, other_thread
-        uint64_t execution, address, pc, other_pc, block_pc, free_pc, block_size, offset
-        int32_t op, other_op, width, other_width, signal, n_frames
+        uint64_t execution, address, pc, block_pc, free_pc, block_size, offset
+        int32_t op, other_op, width, other_width, event, other_event, released, acquired, signal, n_frames
         uint64_t[24] frames
         char[28] invariant
         char[224] message
 
     ctypedef struct EngineStats:
         uint64_t executions, steps, complete, cut, switches, hooks, shared, classes, once, twice, stale
-        uint32_t longest
+        uint64_t forgotten, crowded, pruned, pct_1, pct_2, pct_3
+        uint32_t pct_steps, threads, longest
         int32_t exhausted
 
     ctypedef struct EngineConfig:
@@ -57,19 +61,25 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         const int64_t* settings
         const PmlCall** calls
         int32_t* n_calls
-        int32_t n_threads, mode, strategy, races, faults, reuse, depth, bound
+        int32_t n_threads, mode, strategy, races, judged, faults, reuse, depth, bound
         uint32_t step_limit
         uint64_t seed
         const EngineDecision* decisions
-        int32_t n_decisions
+        int32_t n_decisions, n_weakened, weakened_order
+        const uint64_t* weakened
 
+    void engine_beat(uint64_t* where) noexcept
     int engine_open(const EngineConfig* config) noexcept
     uint64_t engine_run(uint64_t first, uint64_t count, EngineStats* stats) noexcept
     int engine_again(uint64_t number) noexcept
+    int engine_reverse(uint64_t number) noexcept
     int engine_next(EngineStats* stats) noexcept
+    int engine_unjudged() noexcept
+    void engine_accept(EngineStats* stats) noexcept
     const EngineFailure* engine_failure() noexcept
     const EngineEvent* engine_trace(int64_t* count) noexcept
     const EngineDecision* engine_decisions(int64_t* count) noexcept
+    uint32_t engine_preemptions() noexcept
     const EngineCall* engine_calls(int thread) noexcept
     uint64_t engine_hash() noexcept
     uint64_t engine_class() noexcept
@@ -88,17 +98,22 @@ MODES = ("sc", "tso", "c11")
 STRATEGIES = ("random", "pct", "pos", "surw", "preemptions", "delays", "replay", "portfolio")
 ENDS = ("complete", "cut", "data race", "use after free", "double free", "bad free", "out of bounds", "leak",
         "uninitialised read", "deadlock", "livelock", "invariant", "assertion", "crash", "stack overflow",
-        "endless loop", "lock misuse", "outside the engine's limits")
+        "endless loop", "lock misuse", "outside the engine's limits", "outside the engine's control")
 OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "allocate", "free", "lock",
-       "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch")
+       "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer")
 CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
            "flush", "waiter")
+ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 FAULTS = {"weak_failure": 1, "spurious": 2, "no_memory": 4, "timeout": 8}
+HISTORY = ENGINE_HISTORY  # stores that a location remembers
+BUFFER = ENGINE_BUFFER  # stores that a thread may hold back in mode tso
+STEP_LIMIT = 20000  # of an execution, unless told otherwise
 REUSE = {"quarantine": 0, "reuse": 1, "mixed": 2}
 
 # The engine has one state: whose campaign it holds, and who may touch it.
 cdef object _owner = None
 _lock = threading.Lock()
+cdef object _heart = None
 
 
 def locate(pc: int) -> tuple[str, int] | None:
@@ -109,6 +124,24 @@ def locate(pc: int) -> tuple[str, int] | None:
     return info.dli_fname.decode(), pc - <size_t>info.dli_fbase
 
 
+def beat_into(buffer) -> None:
+    """Keep the number of the execution under way, and how many were begun, in the two words of ``buffer``.
+
+    Shared memory tells a watchdog in another process how far this one has come. None: nowhere.
+    """
+    global _heart
+    cdef uint64_t[::1] words
+    if buffer is None:
+        engine_beat(NULL)
+    else:
+        words = memoryview(buffer).cast("Q")
+        if words.shape[0] < 2:
+            raise ValueError(f"the buffer holds {words.shape[0]} words; two are needed")
+        engine_beat(&words[0])
+        buffer = words.base
+    _heart = buffer
+
+
 cdef class Campaign:
     """The executions of one program, numbered from 0, each decided by the seed and its number.
 
@@ -117,7 +150,9 @@ cdef class Campaign:
     allocator to keep freed blocks ("quarantine"), to hand them out at once ("reuse") or to let
     each execution decide ("mixed"). ``depth`` fixes PCT's depth (0: a mixture), ``bound`` the
     preemptions or delays of the exhaustive strategies. ``decisions`` are followed by "replay":
-    tuples (point, thread, kind, value).
+    tuples (point, thread, kind, value). With ``judged`` a run stops at each execution whose answers
+    were not accepted yet (:meth:`accept`). ``weaken`` is a fault: (places of code, order) gives the atomics
+    at those places that one of ORDERS, or leaves out the fence there for order "none".
 
     Raises UsageError for what is out of range and MemoryError.
     """
@@ -131,12 +166,14 @@ cdef class Campaign:
     cdef EngineStats stats
     cdef int64_t[16] settings
     cdef EngineDecision* decisions
+    cdef uint64_t* weakened
     cdef object arrays
     cdef bint started
 
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
                   seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
-                  uint32_t step_limit=20000, bint races=True, decisions=()):
+                  uint32_t step_limit=STEP_LIMIT, bint races=True, bint judged=False, decisions=(),
+                  weaken=None):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
         if program.subject != subject.name or program.operations != names:
@@ -178,6 +215,7 @@ cdef class Campaign:
         self.config.mode = MODES.index(mode)
         self.config.strategy = STRATEGIES.index(strategy)
         self.config.races = races
+        self.config.judged = judged
         self.config.reuse = REUSE[reuse]
         for fault in faults:
             self.config.faults |= <int32_t>FAULTS[fault]
@@ -186,9 +224,28 @@ cdef class Campaign:
         self.config.step_limit = step_limit
         self.config.seed = seed
         self.set_decisions(decisions)
+        self.set_weakened(weaken)
 
     def __dealloc__(self):
         free(self.decisions)
+        free(self.weakened)
+
+    cdef int set_weakened(self, weaken) except -1:
+        cdef int i
+        if weaken is None:
+            return 0
+        places, order = weaken
+        if order != "none" and order not in ORDERS:
+            raise UsageError(f"order {order!r} is not known; use one of: none, {', '.join(ORDERS)}")
+        self.weakened = <uint64_t*>calloc(len(places) + 1, sizeof(uint64_t))
+        if self.weakened is NULL:
+            raise MemoryError("no memory for the places to weaken")
+        for i, place in enumerate(sorted(places)):
+            self.weakened[i] = place
+        self.config.weakened = self.weakened
+        self.config.n_weakened = <int32_t>len(places)
+        self.config.weakened_order = -1 if order == "none" else ORDERS.index(order)
+        return 0
 
     cdef int set_decisions(self, decisions) except -1:
         cdef int i
@@ -236,9 +293,31 @@ cdef class Campaign:
             with nogil:
                 engine_again(number)
 
+    def reverse(self, uint64_t number) -> str:
+        """After :meth:`again` of an execution that ended with a race: try its accesses in the other order.
+
+        Returns which of ENDS shows that the first access also happens right after the second one:
+        "data race" or "use after free"; "" when that order was not reached. The execution is then
+        made again as it was.
+        """
+        cdef int shown = 0
+        with _lock:
+            self.take()
+            with nogil:
+                shown = engine_reverse(number)
+        return ENDS[shown] if shown >= FAIL_RACE else ""
+
     def skip(self) -> bool:
         """After a failure of an exhaustive search: go to the next path; False when there is none."""
         return bool(engine_next(&self.stats))
+
+    def unjudged(self) -> bool:
+        """Whether the last run stopped at answers that were not accepted yet; they are in :meth:`calls`."""
+        return bool(self.started and engine_unjudged())
+
+    def accept(self) -> None:
+        """Take the answers of the last execution for right, there and wherever they come again."""
+        engine_accept(&self.stats)
 
     def statistics(self) -> dict[str, int]:
         """Counts of all executions so far."""
@@ -269,10 +348,11 @@ cdef class Campaign:
         cdef const EngineFailure* f = engine_failure()
         return {
             "kind": ENDS[f.kind], "thread": f.thread, "call": f.call, "other_thread": f.other_thread,
-            "execution": f.execution, "address": f.address, "pc": f.pc, "other_pc": f.other_pc,
+            "execution": f.execution, "address": f.address, "pc": f.pc,
             "block_pc": f.block_pc, "free_pc": f.free_pc, "block_size": f.block_size, "offset": f.offset,
             "op": OPS[f.op], "other_op": OPS[f.other_op], "width": f.width, "other_width": f.other_width,
             "frames": tuple([f.frames[i] for i in range(f.n_frames)]),
+            "event": f.event, "other_event": f.other_event, "released": f.released, "acquired": f.acquired,
             "invariant": (<const char*>f.invariant).decode(errors="replace"),
             "message": (<const char*>f.message).decode(errors="replace"),
         }
@@ -280,20 +360,32 @@ cdef class Campaign:
     def trace(self) -> list[dict[str, object]]:
         """The events of the execution last made by :meth:`again`."""
         cdef int64_t count, i
-        cdef const EngineEvent* events = engine_trace(&count)
-        return [{
-            "step": events[i].step, "thread": events[i].thread, "op": OPS[events[i].op],
-            "address": events[i].address, "value": events[i].value, "before": events[i].before,
-            "width": events[i].width, "order": events[i].order, "from": events[i].source,
-            "stale": events[i].stale, "failed": bool(events[i].failed), "pc": events[i].pc,
-            "frames": tuple([events[i].frames[j] for j in range(events[i].n_frames)]),
-        } for i in range(count)]
+        engine_trace(&count)
+        return [self.event(i) for i in range(count)]
+
+    def event(self, int64_t index) -> dict[str, object]:
+        """One event of that trace, by its place."""
+        cdef int64_t count, j
+        cdef const EngineEvent* e = engine_trace(&count)
+        if not 0 <= index < count:
+            raise IndexError(f"event {index} is outside 0..{count - 1}")
+        e += index
+        return {
+            "step": e.step, "thread": e.thread, "call": e.call, "op": OPS[e.op], "address": e.address,
+            "value": e.value, "before": e.before, "width": e.width, "order": e.order, "from": e.source,
+            "stale": e.stale, "failed": bool(e.failed), "pc": e.pc,
+            "frames": tuple([e.frames[j] for j in range(e.n_frames)]),
+        }
 
     def decisions_made(self) -> tuple[tuple[int, int, int, int], ...]:
         """The choices of that execution that were not the default: (point, thread, kind, value)."""
         cdef int64_t count, i
         cdef const EngineDecision* made = engine_decisions(&count)
         return tuple([(made[i].at, made[i].thread, made[i].kind, made[i].value) for i in range(count)])
+
+    def preemptions(self) -> int:
+        """How often that execution left a thread that could have gone on."""
+        return engine_preemptions()
 
     def calls(self, int thread) -> list[tuple[int, int, int, tuple[int, ...]]]:
         """(invoked, returned, status, words) of each operation of a thread in the last execution."""

@@ -20,7 +20,7 @@ typedef struct {
     uint8_t live;
 } Block;
 
-static struct {
+SHARED struct {
     uint8_t *state;               /* of each sixteen bytes */
     Block *blocks;
     size_t used;

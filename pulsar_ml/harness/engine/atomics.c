@@ -14,8 +14,7 @@ static inline __attribute__((always_inline)) Variable *atomic_variable(Thread *t
     if (E.config.races && (v->write.clock | v->read.clock || v->readers != NONE))
         check_plain(t, v, op, writes, width, pc);
     if (unlikely(v->has_siblings))
-        check_siblings(t, v, op, writes, 0, pc);
-    v->atomic_pc = pc;
+        meet_siblings(t, v, op, writes, 0, pc);
     return v;
 }
 
@@ -23,6 +22,8 @@ static inline void note_load(Thread *t, Variable *v, Message *m, uint32_t stale,
 {
     observe(t, m, is_sc(order));
     acquire_from(t, m, order);
+    if (unlikely(E.recording))
+        trace_known(t);
     last_access(v)[t->number] = t->clock[t->number];
     E.class_hash += mix64(((uint64_t)t->number << 26 | t->points) << 32 | m->id);
     hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ m->id);
@@ -45,11 +46,13 @@ static __attribute__((noinline)) int32_t trace_atomic(Thread *t, EngineOp op, co
     return at;
 }
 
-static inline void atomic_load(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc,
-                               uint64_t *low, uint64_t *high)
+/* Inlined for each width: most of the engine's time is spent here. */
+static inline __attribute__((always_inline)) void atomic_load(Thread *t, uintptr_t address, uint32_t width, int order,
+                                                              uint64_t pc, uint64_t *low, uint64_t *high)
 {
     Variable *v = atomic_variable(t, address, width, OP_LOAD, 0, pc);
     uint32_t stale = 0;
+    int32_t from;
     Message *m;
     if (v->n > 1) {
         uint32_t options = v->n - oldest_place(t, v, is_sc(order));
@@ -59,6 +62,7 @@ static inline void atomic_load(Thread *t, uintptr_t address, uint32_t width, int
     m = message_at(v, v->n - 1u - stale);
     *low = m->low;
     *high = m->high;
+    from = m->event;
     if (unlikely(t->buffer_count)) {
         /* Own stores are seen before the others see them. */
         for (uint32_t i = 0; i < t->buffer_count; i++) {
@@ -66,11 +70,12 @@ static inline void atomic_load(Thread *t, uintptr_t address, uint32_t width, int
             if (b->address == address && b->width == width) {
                 *low = b->low;
                 *high = b->high;
+                from = b->event;
             }
         }
     }
     if (unlikely(E.recording))
-        trace_atomic(t, OP_LOAD, v, *low, 0, order, m->event, stale, 0, pc);
+        trace_atomic(t, OP_LOAD, v, *low, 0, order, from, stale, 0, pc);
     note_load(t, v, m, stale, order);
 }
 
@@ -109,7 +114,7 @@ static void flush_oldest(Thread *t)
     t->buffer_head = (t->buffer_head + 1) % ENGINE_BUFFER;
     if (--t->buffer_count == 0)
         E.buffered &= ~t->bit;
-    v = atomic_variable(t, b->address, b->width, OP_STORE, 1, b->pc);
+    v = atomic_variable(t, b->address, b->width, OP_FLUSH, 1, b->pc);
     m = place_store(t, v, v->n, __ATOMIC_RELAXED, NULL);
     m->low = b->low;
     m->high = b->high;
@@ -121,7 +126,7 @@ static void flush_oldest(Thread *t)
         clock_copy(m->words + E.width, b->clock);
     raw_write(b->address, b->width, b->low, b->high);
     if (unlikely(E.recording))
-        m->event = trace_atomic(t, OP_FLUSH, v, b->low, 0, b->order, -1, 0, 0, b->pc);
+        m->event = trace_flush(t);
     hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x6000);
     E.changes++;
     if (E.waiting)
@@ -138,8 +143,10 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
                                                    uint64_t pc, uint64_t low, uint64_t high)
 {
     Buffered *b;
-    if (t->buffer_count == ENGINE_BUFFER)
+    if (t->buffer_count == ENGINE_BUFFER) {
         flush_oldest(t);
+        E.crowded++;
+    }
     b = &t->buffer[(t->buffer_head + t->buffer_count++) % ENGINE_BUFFER];
     *b = (Buffered){.address = address, .low = low, .high = high, .pc = pc, .width = (uint8_t)width,
                     .order = (uint8_t)order, .store = (uint32_t)t->number << 26 | t->points};
@@ -151,6 +158,12 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
         clock_tick(t);
     E.buffered |= t->bit;
     t->watch_lost = 1;
+    b->event = -1;
+    if (unlikely(E.recording)) {
+        b->event = trace_event(t, OP_BUFFER, address, (int)width, low, pc);
+        if (b->event >= 0)
+            events[b->event].order = (uint8_t)order;
+    }
 }
 
 static inline void atomic_store(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, uint64_t low,

@@ -2,17 +2,22 @@
 
 /* Exhaustive search: the path through the tree of choices, deepest last. */
 typedef struct { uint16_t options, taken; } Node;
-static Node *path;
-static uint32_t path_length, path_room, path_at, bound_used;
-static uint8_t path_pruned;
+SHARED Node *path;
+SHARED uint32_t path_length, path_room, path_at, bound_used;
+SHARED uint8_t path_pruned;       /* the bound left something out of this execution */
+
+static inline int is_search(int strategy)
+{
+    return strategy == STRATEGY_PREEMPTIONS || strategy == STRATEGY_DELAYS;
+}
 
 static uint32_t search_choose(uint32_t options)
 {
     if (path_at < path_length) {
         /* A program that behaves differently on the same path is not under control. */
         if (path[path_at].options != options) {
-            fail_with(FAIL_CAPACITY, current, "the same choices led to different ones: something outside the "
-                                              "engine's control decides what the code does");
+            fail_with(FAIL_UNCONTROLLED, current, "the same choices led to different ones: something outside the "
+                                                  "engine's control decides what the code does");
             abandon();
         }
         return path[path_at++].taken;
@@ -20,8 +25,10 @@ static uint32_t search_choose(uint32_t options)
     if (path_length == path_room) {
         uint32_t room = path_room ? 2 * path_room : 4096;
         Node *more = realloc(path, room * sizeof *more);
-        if (more == NULL)
-            return 0;
+        if (more == NULL) {
+            fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
+            abandon();
+        }
         path = more;
         path_room = room;
     }
@@ -42,13 +49,54 @@ static int search_advance(void)
     return 0;
 }
 
+/* The decisions to follow, in the order of their keys. */
+SHARED struct { EngineDecision *decisions; int32_t n, room; } tape;
+
+static inline uint64_t tape_key(uint8_t thread, uint32_t at, uint8_t kind)
+{
+    return (uint64_t)thread << 40 | (uint64_t)at << 8 | kind;
+}
+
+static int tape_compare(const void *a, const void *b)
+{
+    const EngineDecision *x = a, *y = b;
+    uint64_t first = tape_key(x->thread, x->at, x->kind), second = tape_key(y->thread, y->at, y->kind);
+    return first < second ? -1 : first > second;
+}
+
+static int tape_load(const EngineDecision *decisions, int32_t n)
+{
+    if (n > tape.room) {
+        EngineDecision *more = realloc(tape.decisions, (size_t)n * sizeof *more);
+        if (more == NULL)
+            return 0;
+        tape.decisions = more;
+        tape.room = n;
+    }
+    tape.n = n;
+    if (n) {
+        memcpy(tape.decisions, decisions, (size_t)n * sizeof *decisions);
+        qsort(tape.decisions, (size_t)n, sizeof *decisions, tape_compare);
+    }
+    return 1;
+}
+
 static uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t options)
 {
-    const EngineDecision *d = E.config.decisions;
-    for (int32_t i = 0; i < E.config.n_decisions; i++)
-        if (d[i].at == t->points && d[i].thread == (uint8_t)t->number && d[i].kind == kind)
-            return d[i].value < options ? d[i].value : 0;
-    return 0;
+    uint64_t key = tape_key((uint8_t)t->number, t->points, (uint8_t)kind);
+    int32_t low = 0, high = tape.n;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        const EngineDecision *d = &tape.decisions[middle];
+        if (tape_key(d->thread, d->at, d->kind) < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == tape.n || tape_compare(&tape.decisions[low], &(EngineDecision){t->points, (uint8_t)t->number,
+                                                                              (uint8_t)kind, 0}) != 0)
+        return 0;
+    return tape.decisions[low].value < options ? tape.decisions[low].value : 0;
 }
 
 /* Out of 256: how often a random strategy departs from the default. A stale store is read half of the
@@ -65,7 +113,7 @@ static uint32_t choose(Thread *t, EngineChoice kind, uint32_t options)
     uint32_t chosen;
     if (E.strategy == STRATEGY_REPLAY) {
         chosen = replay_choose(t, kind, options);
-    } else if (E.strategy == STRATEGY_PREEMPTIONS || E.strategy == STRATEGY_DELAYS) {
+    } else if (is_search(E.strategy)) {
         chosen = search_choose(options);
     } else {
         uint64_t drawn = draw();

@@ -9,17 +9,19 @@
 
 #include "pulsar_ml/harness/engine/random.c"
 #include "pulsar_ml/harness/engine/fiber.c"
-#include "pulsar_ml/harness/engine/trace.c"
 #include "pulsar_ml/harness/engine/clocks.c"
+#include "pulsar_ml/harness/engine/trace.c"
 #include "pulsar_ml/harness/engine/variables.c"
 #include "pulsar_ml/harness/engine/choices.c"
 #include "pulsar_ml/harness/engine/strategies.c"
+#include "pulsar_ml/harness/engine/reversal.c"
 #include "pulsar_ml/harness/engine/sched.c"
 #include "pulsar_ml/harness/engine/race.c"
 #include "pulsar_ml/harness/engine/memory.c"
 #include "pulsar_ml/harness/engine/atomics.c"
 #include "pulsar_ml/harness/engine/alloc.c"
 #include "pulsar_ml/harness/engine/locks.c"
+#include "pulsar_ml/harness/engine/weaken.c"
 #include "pulsar_ml/harness/engine/hooks.c"
 #include "pulsar_ml/harness/engine/wraps.c"
 #include "pulsar_ml/harness/engine/wraps_locks.c"
@@ -27,13 +29,17 @@ static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/spawn.c"
 #include "pulsar_ml/harness/engine/crash.c"
 #include "pulsar_ml/harness/engine/classes.c"
+#include "pulsar_ml/harness/engine/answers.c"
+#include "pulsar_ml/harness/engine/stats.c"
 
 #define PROFILE_NUMBERS (UINT64_C(1) << 63)   /* execution numbers that no campaign uses */
 
-static void *reserve(size_t bytes)
+/* Each table begins at another cache line of its page, or their first entries, which every execution
+ * uses, would compete for the same cache sets. */
+static void *reserve(size_t bytes, size_t line)
 {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    char *memory = mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory + 64 * line;
 }
 
 static void fail_invariant(Thread *t, const PmlViolation *violation)
@@ -168,7 +174,7 @@ static void main_entry(void)
         check_leaks();
         E.ended = 1;
         current = NULL;
-        pml_fiber_switch(&E.main.sp, E.host);
+        fiber_switch(&E.main.sp, E.host);
     }
 }
 
@@ -184,13 +190,24 @@ static void prepare_fibers(void)
 static void layout(int32_t threads)
 {
     E.width = (threads + 3) / 4 * 4;
-    E.message_bytes = (offsetof(Message, words) + 3 * (size_t)E.width * sizeof(uint32_t) + 7) / 8 * 8;
+    E.message_bytes = offsetof(Message, words) + 3 * (size_t)E.width * sizeof(uint32_t);
     E.clocks_bytes = 2 * (size_t)E.width * sizeof(uint32_t);
     E.block_bytes = (ENGINE_HISTORY * E.message_bytes + E.clocks_bytes + 63) / 64 * 64;
 }
 
+/* Where a watchdog in another process sees how far this one has come: the number of the execution under
+ * way, and how many were begun. */
+static uint64_t nobody_watches[2], *heart = nobody_watches;
+
+void engine_beat(uint64_t *where)
+{
+    heart = where ? where : nobody_watches;
+}
+
 static void run_once(uint64_t number)
 {
+    heart[0] = number;
+    heart[1]++;
     E.n = E.config.n_threads;
     if (unlikely(++E.generation == 0)) {
         memset(E.slots, 0, SLOTS * sizeof *E.slots);
@@ -200,8 +217,9 @@ static void run_once(uint64_t number)
     E.execution = number;
     E.failure.kind = END_COMPLETE;
     E.step = 0;
+    E.step_check = E.config.step_limit / 2;
     E.ready = E.waiting = E.yielded = E.buffered = E.timed = 0;
-    E.changes = E.stuck_changes = E.stuck_rounds = 0;
+    E.changes = E.stuck_changes = E.stuck_rounds = E.main_turns = 0;
     E.hash = E.class_hash = 0;
     E.n_variables = E.n_readers = 0;
     E.sc_time = 1;
@@ -210,9 +228,11 @@ static void run_once(uint64_t number)
     E.now_ns = 1000000000;
     n_objects = 0;
     heap_reset();
+    path_at = bound_used = 0;
+    path_pruned = 0;
     E.reuse = E.config.reuse == 1;
     if (E.config.reuse == 2)
-        E.reuse = mix64(E.key ^ 0x5EED) & 1;
+        E.reuse = is_search(E.config.strategy) ? search_choose(2) : mix64(E.key ^ 0x5EED) & 1;
     if (unlikely(E.broken)) {
         E.broken = 0;
         prepare_fibers();
@@ -220,7 +240,7 @@ static void run_once(uint64_t number)
     E.main.depth = 0;
     E.main.controlled = 0;
     current = &E.main;
-    pml_fiber_switch(&E.host, E.main.sp);
+    fiber_switch(&E.host, E.main.sp);
 }
 
 static void run_one(uint64_t number)
@@ -230,6 +250,7 @@ static void run_one(uint64_t number)
         E.wider = 0;
         n_events = n_events_before;
         n_decisions = n_decisions_before;
+        n_preemptions = 0;
         layout(E.width + 4);
     }
 }
@@ -252,16 +273,15 @@ static int open_memory(void)
     if (E.opened)
         return 1;
     fill_nth_bit();
-    E.slots = reserve(SLOTS * sizeof *E.slots);
-    E.variables = reserve(MOST_VARIABLES * sizeof *E.variables);
+    E.slots = reserve(SLOTS * sizeof *E.slots, 0);
+    E.variables = reserve(MOST_VARIABLES * sizeof *E.variables, 21);
     E.blocks_bytes = (size_t)1 << 33;
-    E.blocks = reserve(E.blocks_bytes);
-    E.readers = reserve(MOST_READERS * ENGINE_MOST_THREADS * sizeof *E.readers);
-    E.reader_pcs = reserve(MOST_READERS * ENGINE_MOST_THREADS * sizeof *E.reader_pcs);
-    E.threads = reserve(ENGINE_MOST_THREADS * sizeof *E.threads);
+    E.blocks = reserve(E.blocks_bytes, 37);
+    E.readers = reserve(MOST_READERS * ENGINE_MOST_THREADS * sizeof *E.readers, 0);
+    E.threads = reserve(ENGINE_MOST_THREADS * sizeof *E.threads, 10);
     E.main.stack = stack_new();
     E.main.number = -1;
-    E.opened = E.slots && E.variables && E.blocks && E.readers && E.reader_pcs && E.threads && E.main.stack &&
+    E.opened = E.slots && E.variables && E.blocks && E.readers && E.threads && E.main.stack &&
                heap_open();
     return E.opened;
 }
@@ -270,6 +290,8 @@ static int open_memory(void)
 int engine_open(const EngineConfig *config)
 {
     if (!open_memory())
+        return -1;
+    if (!tape_load(config->decisions, config->n_decisions))
         return -1;
     E.config = *config;
     E.n = config->n_threads;
@@ -290,9 +312,9 @@ int engine_open(const EngineConfig *config)
     E.broken = 1;
     E.recording = 0;
     path_length = 0;
-    path_pruned = 0;
     memset(&profile, 0, sizeof profile);
     classes_reset();
+    answers_reset();
     return 0;
 }
 
@@ -301,8 +323,7 @@ static void learn(void)
 {
     int strategy = E.config.strategy;
     int32_t faults = E.config.faults;
-    if (profile.known || strategy == STRATEGY_RANDOM || strategy == STRATEGY_PREEMPTIONS ||
-        strategy == STRATEGY_DELAYS || strategy == STRATEGY_REPLAY)
+    if (profile.known || strategy == STRATEGY_RANDOM || is_search(strategy) || strategy == STRATEGY_REPLAY)
         return;
     E.config.strategy = STRATEGY_RANDOM;
     E.config.faults = 0;
@@ -311,6 +332,8 @@ static void learn(void)
         run_one(PROFILE_NUMBERS + (uint64_t)i);
         if (E.step > profile.steps)
             profile.steps = E.step;
+        if (E.failure.kind == FAIL_ENDLESS)   /* which took long, and the next one would too */
+            break;
     }
     profile.learning = 0;
     E.config.strategy = strategy;
@@ -318,51 +341,37 @@ static void learn(void)
     profile_finish();
 }
 
-static void count(EngineStats *stats)
-{
-    stats->executions++;
-    stats->steps += E.step;
-    stats->complete += E.failure.kind == END_COMPLETE;
-    stats->cut += E.failure.kind == END_CUT;
-    stats->shared += E.touched_twice;
-    if (E.step > stats->longest)
-        stats->longest = E.step;
-    E.touched_twice = 0;
-    classes_note(E.class_hash);
-}
-
-static void collect(EngineStats *stats, uint64_t hooks, uint64_t switches, uint64_t stale)
-{
-    stats->hooks += E.hooks - hooks;
-    stats->switches += E.switches - switches;
-    stats->stale += E.stale - stale;
-    classes_report(stats);
-}
-
 /* Executions first, first+1, ... until `count_of` were made or one failed. Returns how many. Exhaustive
  * strategies take the next path each time, whatever the number, and set stats->exhausted when there
- * is none left: 1 within the bound, 2 when the bound left nothing out either. */
+ * is none left. */
 uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
 {
-    uint64_t made = 0, hooks = E.hooks, switches = E.switches, stale = E.stale;
-    int searching = E.config.strategy == STRATEGY_PREEMPTIONS || E.config.strategy == STRATEGY_DELAYS;
+    uint64_t made = 0;
+    Counters before;
+    int over = 0;
     E.stats = stats;
+    answers.waits = 0;
     signals_start();
     learn();
     E.touched_twice = 0;
+    before = counters();
     while (made < count_of && !stats->exhausted) {
         run_one(first + made);
         made++;
         count(stats);
         if (unlikely(E.failure.kind >= FAIL_RACE))
             break;
-        if (searching && !search_advance())
-            stats->exhausted = stats->cut ? 0 : path_pruned ? 1 : 2;
-        if (searching && path_length == 0)
+        if (E.config.judged && E.failure.kind == END_COMPLETE && answers_new())
             break;
+        if (is_search(E.config.strategy) && !search_advance()) {
+            over = 1;
+            break;
+        }
     }
     signals_stop();
-    collect(stats, hooks, switches, stale);
+    collect(stats, before);
+    if (over)
+        stats->exhausted = all_paths_taken(stats);
     return made;
 }
 
@@ -374,6 +383,7 @@ int engine_again(uint64_t number)
     signals_start();
     learn();
     n_events = n_decisions = 0;
+    n_preemptions = 0;
     E.recording = 1;
     run_one(number);
     E.recording = 0;
@@ -381,18 +391,68 @@ int engine_again(uint64_t number)
     return E.failure.kind;
 }
 
+/* After engine_again() of an execution that ended with a race: whether its accesses can be made in the
+ * other order. Returns the EngineEnd that shows it, of the same access after the other one, or
+ * END_COMPLETE. The execution is then made again as it was, so that its trace and all else stand. */
+int engine_reverse(uint64_t number)
+{
+    EngineFailure race = E.failure;
+    EngineConfig config = E.config;
+    int shown = END_COMPLETE;
+    if (race.kind != FAIL_RACE || race.other_event < 0 || !tape_load(decisions_made, (int32_t)n_decisions))
+        return shown;
+    E.config.strategy = STRATEGY_REPLAY;
+    E.config.reuse = E.reuse;
+    reversal.first = race.other_thread;
+    reversal.second = race.thread;
+    reversal.at = events[race.other_event].op == OP_READ || events[race.other_event].op == OP_WRITE
+                      ? race.other_event : -1;
+    reversal.points = events[race.other_event].points;
+    reversal.address = events[race.event].address;
+    reversal.pc = events[race.event].pc;
+    for (int eager = 0; eager < 2 && shown == END_COMPLETE; eager++) {
+        reversal.on = 1;
+        reversal.held = NOT_HELD;
+        reversal.eager = (uint8_t)eager;
+        engine_again(number);
+        if (reversal.held == LET_GO && E.failure.thread == race.other_thread &&
+            ((E.failure.kind == FAIL_RACE && E.failure.other_thread == race.thread) ||
+             E.failure.kind == FAIL_USE_AFTER_FREE))
+            shown = E.failure.kind;
+    }
+    reversal.on = 0;
+    reversal.held = NOT_HELD;
+    E.config = config;
+    tape_load(config.decisions, config.n_decisions);   /* it had room before */
+    engine_again(number);
+    return shown;
+}
+
 /* Exhaustive strategies after a failure: goes to the next path. 0 when there is none. */
 int engine_next(EngineStats *stats)
 {
     int more = search_advance();
     if (!more)
-        stats->exhausted = stats->cut ? 0 : path_pruned ? 1 : 2;
+        stats->exhausted = all_paths_taken(stats);
     return more;
+}
+
+/* After engine_run() with `judged`: whether it stopped at an execution whose answers nobody judged yet. */
+int engine_unjudged(void) { return answers.waits; }
+
+/* The answers of that execution are right, and will be wherever they come again. An exhaustive strategy
+ * goes to its next path. */
+void engine_accept(EngineStats *stats)
+{
+    answers_accept();
+    if (E.config.strategy == STRATEGY_PREEMPTIONS || E.config.strategy == STRATEGY_DELAYS)
+        engine_next(stats);
 }
 
 const EngineFailure *engine_failure(void) { return &E.failure; }
 const EngineEvent *engine_trace(int64_t *count_of) { *count_of = n_events; return events; }
 const EngineDecision *engine_decisions(int64_t *count_of) { *count_of = n_decisions; return decisions_made; }
+uint32_t engine_preemptions(void) { return n_preemptions; }
 const EngineCall *engine_calls(int thread) { return E.threads[thread].calls; }
 uint64_t engine_hash(void) { return E.hash; }
 uint64_t engine_class(void) { return E.class_hash; }

@@ -19,6 +19,7 @@
 #define ENGINE_MOST_WATCHED 16    /* locations whose change ends a spin loop's wait */
 #define ENGINE_BUFFER 8           /* stores that a thread may hold back under TSO */
 #define ENGINE_MOST_OBJECTS 64    /* mutexes and the like alive in one execution */
+#define ENGINE_NOT_MADE 6         /* in place of an order: an atomic access that ended the execution */
 
 typedef enum { MODE_SC, MODE_TSO, MODE_C11 } EngineMode;
 
@@ -32,13 +33,14 @@ typedef enum {
     END_COMPLETE, END_CUT,
     FAIL_RACE, FAIL_USE_AFTER_FREE, FAIL_DOUBLE_FREE, FAIL_BAD_FREE, FAIL_OUT_OF_BOUNDS, FAIL_LEAK,
     FAIL_UNINITIALISED, FAIL_DEADLOCK, FAIL_LIVELOCK, FAIL_INVARIANT, FAIL_ASSERTION, FAIL_CRASH,
-    FAIL_STACK_OVERFLOW, FAIL_ENDLESS, FAIL_LOCK_MISUSE, FAIL_CAPACITY
+    FAIL_STACK_OVERFLOW, FAIL_ENDLESS, FAIL_LOCK_MISUSE, FAIL_CAPACITY, FAIL_UNCONTROLLED
 } EngineEnd;
 
 /* What a thread is about to do, and what a trace shows. Reads and writes are the plain ones. */
 typedef enum {
     OP_NONE, OP_LOAD, OP_STORE, OP_RMW, OP_CAS, OP_FENCE, OP_YIELD, OP_READ, OP_WRITE, OP_ALLOCATE, OP_FREE,
-    OP_LOCK, OP_UNLOCK, OP_WAIT, OP_WAKE, OP_SPAWN, OP_JOIN, OP_CALL, OP_RETURN, OP_END, OP_FLUSH, OP_SWITCH
+    OP_LOCK, OP_UNLOCK, OP_WAIT, OP_WAKE, OP_SPAWN, OP_JOIN, OP_CALL, OP_RETURN, OP_END, OP_FLUSH, OP_SWITCH,
+    OP_BUFFER
 } EngineOp;
 
 /* A choice other than the default one. The default: stay on the running thread; when it cannot go on,
@@ -70,7 +72,7 @@ typedef struct {
     uint64_t before;          /* what a read-modify-write found */
     uint64_t pc;
     uint32_t step;
-    int32_t from;             /* trace index of the store that a load read; -1: the initial value */
+    int32_t from;             /* trace index of the store that a load read, or that left the buffer; -1: none */
     int16_t thread;
     uint8_t op;
     uint8_t order;
@@ -78,6 +80,9 @@ typedef struct {
     uint8_t stale;            /* how many newer stores there were; for a store, how many it went before */
     uint8_t failed;           /* a compare-exchange that did not exchange */
     uint8_t n_frames;
+    uint32_t points;          /* scheduling points of the thread so far */
+    int32_t call;             /* index of its operation */
+    uint32_t clock[ENGINE_MOST_THREADS];   /* what it knows of each thread, this step included */
     uint64_t frames[ENGINE_MOST_FRAMES];
 } EngineEvent;
 
@@ -96,13 +101,14 @@ typedef struct {
     uint64_t execution;
     uint64_t address;
     uint64_t pc;
-    uint64_t other_pc;
     uint64_t block_pc;        /* where the block was allocated */
     uint64_t free_pc;         /* where it was freed */
     uint64_t block_size;
     uint64_t offset;          /* of the address in its block */
     int32_t op, other_op;     /* EngineOp of the two accesses */
     int32_t width, other_width;
+    int32_t event, other_event;   /* of a race, in the trace if one is kept: its accesses, the other one first */
+    int32_t released, acquired;   /* and what ordered the two threads last before, or -1 */
     int32_t signal;
     int32_t n_frames;
     uint64_t frames[ENGINE_MOST_FRAMES];
@@ -122,6 +128,12 @@ typedef struct {
     uint64_t once;            /* classes seen once, and twice */
     uint64_t twice;
     uint64_t stale;           /* loads that did not read the newest store */
+    uint64_t forgotten;       /* stores that a location forgot while a thread might still have read them */
+    uint64_t crowded;         /* stores that left a full buffer unasked, under TSO */
+    uint64_t pruned;          /* executions in which a search's bound left something out */
+    uint64_t pct_1, pct_2, pct_3;   /* executions of PCT with that depth to their end */
+    uint32_t pct_steps;       /* among which it drew its changes */
+    uint32_t threads;         /* the most of an execution, those that it started included */
     uint32_t longest;         /* steps of the longest execution */
     int32_t exhausted;
 } EngineStats;
@@ -135,6 +147,7 @@ typedef struct {
     int32_t mode;
     int32_t strategy;
     int32_t races;            /* detect data races */
+    int32_t judged;           /* stop at answers that were not accepted yet */
     int32_t faults;
     int32_t reuse;            /* allocator: 0 quarantine, 1 eager reuse, 2 decided by each execution */
     int32_t depth;            /* PCT: 0 a mixture */
@@ -143,17 +156,25 @@ typedef struct {
     uint64_t seed;
     const EngineDecision *decisions;   /* for replay */
     int32_t n_decisions;
+    int32_t n_weakened;
+    const uint64_t *weakened; /* places of code, ascending, whose atomics have the next order instead */
+    int32_t weakened_order;   /* -1: the fence there is left out */
     int32_t reserved;
 } EngineConfig;
 
 /* The engine's face for _engine.pyx. One engine, one OS thread at a time. */
 int engine_open(const EngineConfig *config);
+void engine_beat(uint64_t *where);
 uint64_t engine_run(uint64_t first, uint64_t count, EngineStats *stats);
 int engine_again(uint64_t number);
+int engine_reverse(uint64_t number);
 int engine_next(EngineStats *stats);
+int engine_unjudged(void);
+void engine_accept(EngineStats *stats);
 const EngineFailure *engine_failure(void);
 const EngineEvent *engine_trace(int64_t *count);
 const EngineDecision *engine_decisions(int64_t *count);
+uint32_t engine_preemptions(void);
 const EngineCall *engine_calls(int thread);
 uint64_t engine_hash(void);
 uint64_t engine_class(void);

@@ -162,7 +162,8 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
 }
 #endif
 
-#define ORDER(order) ((int)(order) & 7)
+#define ORDER(order) order_at((int)(order) & 7, PC)
+#define FAIL_ORDER(order) fail_order_at((int)(order) & 7, PC)
 #define SPLIT(type, x) (uint64_t)(x), (sizeof(type) > 8 ? (uint64_t)((x) >> (sizeof(type) > 8 ? 64 : 0)) : 0)
 #define JOIN(type, low, high) ((type)(low) | (type)(sizeof(type) > 8 ? (type)(high) << (sizeof(type) > 8 ? 64 : 0) : 0))
 
@@ -201,7 +202,7 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
             *expected = before;                                                                     \
             return before == wanted;                                                                \
         }                                                                                           \
-        if (atomic_cas(t, (uintptr_t)p, sizeof(type), ORDER(order), ORDER(fail_order), weak, PC, &low, &high, \
+        if (atomic_cas(t, (uintptr_t)p, sizeof(type), ORDER(order), FAIL_ORDER(fail_order), weak, PC, &low, &high, \
                        SPLIT(type, x)))                                                             \
             return 1;                                                                               \
         *expected = JOIN(type, low, high);                                                          \
@@ -222,7 +223,7 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
     {                                                                                               \
         Thread *t = step_of((void *)p, sizeof(type), OP_STORE, 1, PC);                              \
         if (t == NULL)                                                                              \
-            plain_store##bits(p, x, ORDER(order));                                                  \
+            plain_store##bits(p, x, (int)(order) & 7);                                                  \
         else                                                                                        \
             atomic_store(t, (uintptr_t)p, sizeof(type), ORDER(order), PC, SPLIT(type, x));          \
     }                                                                                               \
@@ -243,7 +244,7 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
         uint64_t high = sizeof(type) > 8 ? (uint64_t)(expected >> (sizeof(type) > 8 ? 64 : 0)) : 0; \
         if (t == NULL)                                                                              \
             return plain_cas##bits(p, expected, x);                                                 \
-        atomic_cas(t, (uintptr_t)p, sizeof(type), ORDER(order), ORDER(fail_order), 0, PC, &low, &high, \
+        atomic_cas(t, (uintptr_t)p, sizeof(type), ORDER(order), FAIL_ORDER(fail_order), 0, PC, &low, &high, \
                    SPLIT(type, x));                                                                 \
         return JOIN(type, low, high);                                                               \
     }
@@ -264,14 +265,17 @@ EXPORT void __tsan_atomic_thread_fence(int order)
         return;
     }
     E.hooks++;
+    order = ORDER(order);
+    if (order < 0)
+        return;
     /* Only a seq_cst fence is felt by others before the thread's next access. */
-    if (is_sc(ORDER(order)))
+    if (is_sc(order))
         announce(t, OP_FENCE, 0, 1);
-    fence(t, ORDER(order));
+    fence(t, order);
     if (unlikely(E.recording)) {
         int32_t at = trace_event(t, OP_FENCE, 0, 0, 0, PC);
         if (at >= 0)
-            events[at].order = (uint8_t)ORDER(order);
+            events[at].order = (uint8_t)order;
     }
 }
 

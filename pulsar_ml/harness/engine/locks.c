@@ -26,8 +26,8 @@ typedef struct {
 /* MUTEX_FOREIGN: a lock that any thread may give back, as Python's are. */
 enum { MUTEX_PLAIN, MUTEX_RECURSIVE, MUTEX_CHECKS, MUTEX_FOREIGN };
 
-static Object objects[ENGINE_MOST_OBJECTS];
-static uint32_t n_objects;
+SHARED Object objects[ENGINE_MOST_OBJECTS];
+SHARED uint32_t n_objects;
 
 static Object *find_object(Thread *t, const void *at, ObjectKind kind)
 {

@@ -82,7 +82,7 @@ static __attribute__((noinline)) void restart_history(Variable *v, uint64_t low,
     m->rmw = 0;
     m->has_released = 0;
     m->has_x = 0;
-    m->all = 1;
+    clock_zero(m->words);
     v->n = 1;
     v->order[0] = 0;
 }
@@ -104,8 +104,6 @@ static inline void refresh(Variable *v, uint32_t width)
 /* May t no longer read anything older than m? */
 static inline int knows(const Thread *t, const Message *m, int sc)
 {
-    if (m->all || m->words[t->number] != NEVER)
-        return 1;
     if (clock_reaches(m->words, t->clock))
         return 1;
     if (unlikely(E.x_used) && (clock_reaches(m->words, t->x_clock) ||
@@ -118,6 +116,16 @@ static inline int knows(const Thread *t, const Message *m, int sc)
 static inline uint32_t oldest_place(const Thread *t, const Variable *v, int sc)
 {
     uint32_t place = v->n - 1u;
+    if (likely(E.width == 4 && !(E.x_used | sc))) {
+        /* The same in the common case. */
+        Four known = FOUR(t->clock, 0);
+        for (; place > 0; place--) {
+            Two any = (Two)(FOUR(message_at(v, place)->words, 0) <= known);
+            if (any[0] | any[1])
+                break;
+        }
+        return place;
+    }
     while (place > 0 && !knows(t, message_at(v, place), sc))
         place--;
     return place;
@@ -125,7 +133,7 @@ static inline uint32_t oldest_place(const Thread *t, const Variable *v, int sc)
 
 static inline void observe(const Thread *t, Message *m, int sc)
 {
-    if (!m->all && m->words[t->number] == NEVER)
+    if (m->words[t->number] == NEVER)
         m->words[t->number] = t->clock[t->number];
     if (sc && m->sc_at == NEVER)
         m->sc_at = E.sc_time;
@@ -192,7 +200,7 @@ static inline Message *place_store(Thread *t, Variable *v, uint32_t place, int o
                 v->order[i - 1] = v->order[i];
             n--;
             place -= !forgotten;
-            E.cuts_history++;
+            E.forgotten++;
         } else {
             slot = n;
         }
@@ -210,7 +218,6 @@ static inline Message *place_store(Thread *t, Variable *v, uint32_t place, int o
     m->id = (uint32_t)id;
     m->event = -1;
     m->rmw = read != NULL;
-    m->all = 0;
     m->sc_at = is_sc(order) ? E.sc_time : NEVER;
     clock_fill(m->words, NEVER);
     m->words[t->number] = t->clock[t->number];

@@ -7,13 +7,16 @@ static inline int looks_uninitialised(uintptr_t address, uint32_t width);
 static inline uint32_t *last_access(const Variable *v);
 static inline uint32_t *last_store(const Variable *v);
 
+static int hold_plain(Thread *t);
+static void explain_race(EngineFailure *f, uintptr_t address, uint32_t width);
+
 static inline int is_ordered(uint32_t clock, int thread, const Thread *t)
 {
     return clock <= t->clock[thread];
 }
 
 static __attribute__((noinline)) void race_fail(Thread *t, const Variable *v, EngineOp op, uint32_t width,
-                                                uint64_t pc, int other, EngineOp other_op, uint64_t other_pc)
+                                                uint64_t pc, int other, EngineOp other_op)
 {
     EngineFailure *f = fail(FAIL_RACE, t, v->address, pc);
     if (f) {
@@ -21,11 +24,18 @@ static __attribute__((noinline)) void race_fail(Thread *t, const Variable *v, En
         f->width = (int32_t)width;
         f->other_thread = other;
         f->other_op = other_op;
-        f->other_pc = other_pc;
         f->other_width = v->width;
     }
-    if (E.recording)
-        trace_event(t, op, v->address, (int)width, 0, pc);
+    if (E.recording) {
+        /* A plain access stands in the trace already. An atomic one is not made any more. */
+        if (op <= OP_CAS || op == OP_FLUSH) {
+            int32_t at = op == OP_FLUSH ? trace_flush(t) : trace_event(t, op, v->address, (int)width, 0, pc);
+            if (at >= 0)
+                events[at].order = ENGINE_NOT_MADE;
+        }
+        if (f)
+            explain_race(f, v->address, v->width);
+    }
     abandon();
 }
 
@@ -33,16 +43,16 @@ static __attribute__((noinline)) void race_fail(Thread *t, const Variable *v, En
 static inline void check_plain(Thread *t, const Variable *v, EngineOp op, int writes, uint32_t width, uint64_t pc)
 {
     if (unlikely(!is_ordered(v->write.clock, v->write.thread, t)) && v->write.clock)
-        race_fail(t, v, op, width, pc, v->write.thread, v->write.op, v->write.pc);
+        race_fail(t, v, op, width, pc, v->write.thread, OP_WRITE);
     if (!writes)
         return;
     if (v->readers != NONE) {
         const uint32_t *clocks = &E.readers[v->readers * ENGINE_MOST_THREADS];
         for (int u = 0; u < E.n; u++)
             if (unlikely(!is_ordered(clocks[u], u, t)))
-                race_fail(t, v, op, width, pc, u, OP_READ, E.reader_pcs[v->readers * ENGINE_MOST_THREADS + u]);
+                race_fail(t, v, op, width, pc, u, OP_READ);
     } else if (unlikely(v->read.clock && !is_ordered(v->read.clock, v->read.thread, t))) {
-        race_fail(t, v, op, width, pc, v->read.thread, OP_READ, v->read.pc);
+        race_fail(t, v, op, width, pc, v->read.thread, OP_READ);
     }
 }
 
@@ -54,41 +64,44 @@ static inline void check_atomic(Thread *t, const Variable *v, EngineOp op, int w
         return;
     for (int u = 0; u < E.n; u++)
         if (!is_ordered(clocks[u], u, t))
-            race_fail(t, v, op, width, pc, u, writes ? OP_LOAD : OP_STORE, v->atomic_pc);
+            race_fail(t, v, op, width, pc, u, writes ? OP_LOAD : OP_STORE);
 }
 
-static __attribute__((noinline)) void check_siblings(Thread *t, const Variable *v, EngineOp op, int writes,
-                                                     int plain, uint64_t pc)
+/* What an access means for the overlapping variables of other widths. */
+static __attribute__((noinline)) void meet_siblings(Thread *t, const Variable *v, EngineOp op, int writes,
+                                                    int plain, uint64_t pc)
 {
     for (Variable *s = first_sibling(v); s; s = next_sibling(s)) {
         if (s == v || (s->mask & v->mask) == 0)
             continue;
-        check_plain(t, s, op, writes, v->width, pc);
-        if (plain && s->is_atomic)
-            check_atomic(t, s, op, writes, v->width, pc);
-        if (writes)
+        if (E.config.races) {
+            check_plain(t, s, op, writes, v->width, pc);
+            if (plain && s->is_atomic)
+                check_atomic(t, s, op, writes, v->width, pc);
+        }
+        if (writes) {
+            E.forgotten += s->n > 1;
             s->n = 0;             /* its history no longer describes its bytes */
+        }
     }
 }
 
 /* More than one unordered reader: from an epoch to a clock. */
-static __attribute__((noinline)) void note_reader(Thread *t, Variable *v, uint64_t pc)
+static __attribute__((noinline)) void note_reader(Thread *t, Variable *v)
 {
     uint32_t *clocks;
     if (v->readers == NONE) {
         if (E.n_readers == MOST_READERS) {
-            v->read = (Access){t->clock[t->number], (uint8_t)t->number, OP_READ, pc};
+            v->read = (Access){t->clock[t->number], (uint8_t)t->number};
             return;
         }
         v->readers = E.n_readers++;
         clocks = &E.readers[v->readers * ENGINE_MOST_THREADS];
         clock_zero(clocks);
         clocks[v->read.thread] = v->read.clock;
-        E.reader_pcs[v->readers * ENGINE_MOST_THREADS + v->read.thread] = v->read.pc;
     }
     clocks = &E.readers[v->readers * ENGINE_MOST_THREADS];
     clocks[t->number] = t->clock[t->number];
-    E.reader_pcs[v->readers * ENGINE_MOST_THREADS + t->number] = pc;
 }
 
 static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc)
@@ -100,19 +113,29 @@ static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, Eng
         heap_fail(t, address, width, op, pc);
     v = find_variable(address, width);
     touch(v, t);
-    if (unlikely(E.recording))
+    if (unlikely(E.recording)) {
+        if (unlikely(hold_plain(t))) {
+            if (!heap_ok(address))
+                heap_fail(t, address, width, op, pc);
+            v = find_variable(address, width);
+            now = t->clock[t->number];
+        }
         trace_event(t, op, address, (int)width, 0, pc);
+    }
     if (E.config.races) {
         check_plain(t, v, op, writes, width, pc);
         if (unlikely(v->is_atomic))
             check_atomic(t, v, op, writes, width, pc);
-        if (unlikely(v->has_siblings))
-            check_siblings(t, v, op, writes, 1, pc);
     }
+    if (unlikely(v->has_siblings))
+        meet_siblings(t, v, op, writes, 1, pc);
     if (writes) {
-        v->write = (Access){now, (uint8_t)t->number, (uint8_t)op, pc};
+        v->write = (Access){now, (uint8_t)t->number};
         v->read.clock = 0;
         v->readers = NONE;
+        /* With the race detector on, nobody could have read the others without a race. */
+        if (unlikely(v->n > 1 && !E.config.races))
+            E.forgotten++;
         v->n = 0;
         return;
     }
@@ -129,9 +152,9 @@ static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, Eng
     }
     if (v->readers == NONE && (v->read.clock == 0 || v->read.thread == t->number ||
                                is_ordered(v->read.clock, v->read.thread, t)))
-        v->read = (Access){now, (uint8_t)t->number, OP_READ, pc};
+        v->read = (Access){now, (uint8_t)t->number};
     else
-        note_reader(t, v, pc);
+        note_reader(t, v);
 }
 
 /* A plain access of any size and alignment: eight aligned bytes at a time. */

@@ -9,9 +9,13 @@ static inline uint64_t mix64(uint64_t x)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* The next number is made ready when one is taken: nobody waits for the multiplication. */
 static inline uint64_t draw(void)
 {
-    return mix64(E.key + ++E.draws * UINT64_C(0x9E3779B97F4A7C15));
+    uint64_t drawn = E.drawn;
+    E.counter += UINT64_C(0x9E3779B97F4A7C15);
+    E.drawn = mix64(E.counter);
+    return drawn;
 }
 
 /* 0..n-1. */
@@ -23,5 +27,6 @@ static inline uint32_t draw_below(uint32_t n)
 static void random_start(uint64_t seed, uint64_t execution)
 {
     E.key = mix64(mix64(seed + UINT64_C(0x632BE59BD9B4E019)) + execution * UINT64_C(0xD1342543DE82EF95));
-    E.draws = 0;
+    E.counter = E.key + UINT64_C(0x9E3779B97F4A7C15);
+    E.drawn = mix64(E.counter);
 }

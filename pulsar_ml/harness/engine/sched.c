@@ -40,7 +40,8 @@ static __attribute__((noinline)) void unstick(void)
             return;
         }
     }
-    explain_deadlock();
+    if (reversal.held != HELD)    /* else it waits for the thread that is held: not in this order */
+        explain_deadlock();
     abandon();
 }
 
@@ -53,9 +54,6 @@ static __attribute__((noinline)) Thread *pick(Thread *t)
         E.at_start = 0;
         t = &E.main;
     }
-    /* The common case, with the same draws as below. */
-    if (likely(E.strategy == STRATEGY_RANDOM && E.ready && !(E.yielded | E.buffered | E.recording)))
-        return E.ready & (E.ready - 1) ? random_thread(E.ready) : &E.threads[__builtin_ctzll(E.ready)];
     for (;;) {
         mask = E.ready;
         if (likely(mask)) {
@@ -88,12 +86,13 @@ static __attribute__((noinline)) Thread *pick(Thread *t)
 
 static __attribute__((noinline)) void step_limit(Thread *t)
 {
-    static uint32_t returned_at;
+    SHARED uint32_t returned_at;
     uint32_t returned = 0;
     for (int i = 0; i < E.n; i++)
         returned += E.threads[i].call + E.threads[i].done;
     if (E.step == E.config.step_limit / 2) {
         returned_at = returned;
+        E.step_check = E.config.step_limit;
         return;
     }
     if (returned == returned_at) {
@@ -104,29 +103,47 @@ static __attribute__((noinline)) void step_limit(Thread *t)
     abandon();
 }
 
+/* What some strategies do at every step. Whether the thread was held meanwhile. */
+static __attribute__((noinline)) int attend(Thread *t, uintptr_t address)
+{
+    if (E.strategy == STRATEGY_POS)
+        t->priority = (uint32_t)(draw() >> 33);
+    if (profile.learning)
+        profile_note(t, address);
+    return reversal.on && hold_atomic(t);
+}
+
+/* The common case, with the same draws as in pick(). */
+static inline __attribute__((always_inline)) Thread *pick_fast(Thread *t)
+{
+    if (likely(E.plain_walk && E.ready && !(E.yielded | E.buffered))) {
+        E.at_start = 0;
+        return E.ready & (E.ready - 1) ? random_thread(E.ready) : &E.threads[__builtin_ctzll(E.ready)];
+    }
+    return pick(t);
+}
+
 /* The thread's next step is `op` at `address`; returns when it may be taken. */
-static inline void announce(Thread *t, EngineOp op, uintptr_t address, int writes)
+static inline __attribute__((always_inline)) void announce(Thread *t, EngineOp op, uintptr_t address, int writes)
 {
     Thread *next;
     t->points++;
     t->op = op;
     t->op_address = address;
     t->op_writes = (uint8_t)writes;
-    if (E.strategy == STRATEGY_POS)
-        t->priority = (uint32_t)(draw() >> 33);
-    if (unlikely(profile.learning))
-        profile_note(t, address);
-    if (unlikely(E.starting < E.n)) {
+    if (unlikely(E.attentive) && attend(t, address)) {
+        /* Others went first. */
+    } else if (unlikely(E.starting < E.n)) {
         /* All threads come to their first step before the first choice: what is before it is
          * nobody else's business. */
         next = &E.threads[E.starting++];
         switch_to(t, next);
     } else if (E.ready != t->bit || E.buffered) {
-        next = pick(t);
+        next = pick_fast(t);
         if (next != t)
             switch_to(t, next);
     }
-    if (unlikely(++E.step == E.config.step_limit || E.step == E.config.step_limit / 2))
+    if (unlikely(++E.step == E.step_check))
         step_limit(t);
     if (t->fresh) {
         t->fresh = 0;
@@ -181,7 +198,7 @@ static __attribute__((noinline)) void turn_over(Thread *t)
         if (next != t)
             switch_to(t, next);
     }
-    if (unlikely(++E.step == E.config.step_limit || E.step == E.config.step_limit / 2))
+    if (unlikely(++E.step == E.step_check))
         step_limit(t);
     if (E.strategy == STRATEGY_SURW)
         t->priority = (uint32_t)(draw() >> 33);

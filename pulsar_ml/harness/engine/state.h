@@ -6,6 +6,7 @@
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
+#define SHARED static __attribute__((used))   /* a variable that fibers change: see fiber_switch() */
 #define EXPORT __attribute__((visibility("default")))
 #define NEVER UINT32_MAX          /* a clock that no thread reaches */
 #define NONE UINT32_MAX           /* no index */
@@ -18,6 +19,7 @@ typedef struct {
     uint32_t store;               /* the message's id */
     uint32_t now;                 /* the thread's clock when it was issued */
     uint8_t width, released, order;
+    int32_t event;                /* of the trace */
     uint64_t pc;
     uint32_t clock[ENGINE_MOST_THREADS];
 } Buffered;
@@ -71,8 +73,9 @@ typedef struct Thread {
     void *value;
 } Thread;
 
-/* One store in a location's modification order. seen[u]: clock of thread u when it first knew of it;
- * released: what an acquire of it learns; x_released likewise for SC fences. */
+/* One store in a location's modification order. seen[u]: clock of thread u when it first knew of it, 0
+ * for what was there from the start; released: what an acquire of it learns; x_released likewise for
+ * SC fences. */
 typedef struct {
     uint64_t low, high;
     uint32_t id;
@@ -80,16 +83,12 @@ typedef struct {
     uint32_t fence_at;
     int32_t event;                /* of the trace */
     uint8_t rmw;                  /* must stay directly behind the one before it */
-    uint8_t has_released, has_x, all;   /* all: known to every thread */
-    uint32_t words[];             /* seen, released, x_released: E.width each */
+    uint8_t has_released, has_x;
+    uint32_t words[] __attribute__((aligned(16)));             /* seen, released, x_released: E.width each */
 } Message;
 
-typedef struct {
-    uint32_t clock;
-    uint8_t thread;
-    uint8_t op;
-    uint64_t pc;
-} Access;
+/* Where it stands in the source is left to the trace: a failed execution is made again to be told of. */
+typedef struct { uint32_t clock; uint8_t thread; } Access;
 
 /* An address range within eight aligned bytes as accessed by the code under test. Plain accesses and
  * atomic ones of the same bytes share it; overlapping ones of other widths are its siblings. */
@@ -105,9 +104,8 @@ typedef struct {
     int8_t toucher;
     uint8_t n, order[ENGINE_HISTORY];   /* modification order, slots of messages */
     uint32_t version;             /* stores so far */
-    uint64_t atomic_pc;
     Access write, read;
-    uint32_t readers;             /* more than one unordered plain reader: index of clocks and pcs */
+    uint32_t readers;             /* more than one unordered plain reader: index of their clocks */
 } Variable;
 
 typedef struct { uintptr_t key; uint32_t generation, first; } Slot;
@@ -123,23 +121,24 @@ typedef struct {
     int32_t width;                /* entries of a clock: a multiple of four, n or more */
     int32_t live;
     int32_t starting;
-    uint8_t running, at_start, recording, broken, ended, x_used, reuse, strategy, opened;
+    uint8_t running, at_start, recording, broken, ended, x_used, reuse, strategy, plain_walk, attentive, opened;
     uint8_t wider;                /* the execution ended because a thread more than E.width was started */
     uint32_t generation;
-    uint32_t step;
+    uint32_t step, step_check;    /* the step at which to look whether it goes on */
     uint64_t execution;
-    uint64_t key, draws;
+    uint64_t key, counter, drawn;
     uint64_t ready;               /* threads that can make a step */
     uint64_t waiting;             /* that wait for a change of what they read */
     uint64_t yielded;             /* that let others go first */
     uint64_t buffered;            /* that hold back stores */
     uint64_t timed;
     uint32_t changes, stuck_changes, stuck_rounds;
+    uint32_t main_turns;          /* of loops in which the main thread waits */
     uint64_t hash, class_hash;
     uint32_t messages;
     uint32_t sc_time;
     uint32_t sc_clock[ENGINE_MOST_THREADS];
-    uint64_t hooks, switches, stale, cuts_history;
+    uint64_t hooks, switches, stale, forgotten, crowded;
     uint8_t touched_twice;
     int64_t now_ns;
     /* Variables. */
@@ -150,7 +149,6 @@ typedef struct {
     size_t blocks_bytes, block_bytes, message_bytes;
     size_t clocks_bytes;          /* of a block, in front of its messages: last access and last store */
     uint32_t *readers;
-    uint64_t *reader_pcs;
     uint32_t n_readers;
     /* Fibers. */
     void *host;
@@ -158,7 +156,7 @@ typedef struct {
     Thread *threads;
 } Engine;
 
-static Engine E;
+SHARED Engine E;
 /* The running fiber; NULL outside controlled runs, where every hook is the plain operation. */
 static __thread Thread *current __attribute__((tls_model("initial-exec")));
 

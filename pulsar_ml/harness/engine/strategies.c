@@ -6,7 +6,7 @@ enum { PCT_FIRST = 1 << 20, PCT_CHANGED = 1 << 19, PCT_YIELDED = 1 << 18 };
 /* What a few random executions taught: the number of steps, and who accesses which location how often.
  * They are the same for every campaign with the same seed and program, so any execution of it can
  * be made again without the others. */
-static struct {
+SHARED struct {
     uint8_t known, learning;
     uint32_t steps;
     uint32_t n;
@@ -15,13 +15,13 @@ static struct {
     uint32_t n_shared, shared[MOST_PROFILED];
 } profile;
 
-static struct {
+SHARED struct {
     uint32_t depth, next_change, n_changes;
     uint32_t changes[MOST_DEPTH];
     uint32_t yields;
 } pct;
 
-static struct {
+SHARED struct {
     uintptr_t address;
     int intended;
     uint64_t held;
@@ -67,19 +67,18 @@ static inline Thread *highest(uint64_t mask)
  * and always in the second half of the step limit, their choice is random, which is fair. */
 static inline int past_fair_point(void)
 {
-    uint32_t after = 4 * profile.steps + 1000;
-    return E.step > after || E.step > E.config.step_limit / 2;
+    return E.step > 4 * profile.steps + 1000 || E.step > E.config.step_limit / 2;
 }
 
-/* PCT (Burckhardt et al.): the highest priority runs; at depth-1 random steps the runner falls below
- * all others. */
-static Thread *pct_thread(Thread *t, uint64_t mask)
+/* PCT (Burckhardt et al.): the highest priority runs; at depth-1 random steps the one about to run falls
+ * below all others, which may be before its first step. */
+static Thread *pct_thread(uint64_t mask)
 {
     if (past_fair_point())
         return random_thread(mask);
     while (pct.next_change < pct.n_changes && E.step >= pct.changes[pct.next_change]) {
         if (E.step == pct.changes[pct.next_change])
-            t->priority = PCT_CHANGED - pct.next_change;
+            highest(mask)->priority = PCT_CHANGED - pct.next_change;
         pct.next_change++;
     }
     return highest(mask);
@@ -192,6 +191,9 @@ static Thread *default_thread(Thread *t, uint64_t mask)
 static Thread *replay_thread(Thread *t, uint64_t mask)
 {
     uint32_t wanted = replay_choose(t, CHOOSE_THREAD, ENGINE_MOST_THREADS + 1);
+    Thread *reversing;
+    if (unlikely(reversal.on) && (reversing = reversal_thread(mask)) != NULL)
+        return reversing;
     if (wanted && mask >> (wanted - 1) & 1)
         return &E.threads[wanted - 1];
     return default_thread(t, mask);
@@ -202,15 +204,17 @@ static inline Thread *choose_thread(Thread *t, uint64_t mask)
     Thread *chosen;
     switch (E.strategy) {
     case STRATEGY_RANDOM: chosen = random_thread(mask); break;
-    case STRATEGY_PCT: chosen = pct_thread(t, mask); break;
+    case STRATEGY_PCT: chosen = pct_thread(mask); break;
     case STRATEGY_POS: chosen = pos_thread(mask); break;
     case STRATEGY_SURW: chosen = surw_thread(mask); break;
     case STRATEGY_PREEMPTIONS: chosen = preemption_thread(t, mask); break;
     case STRATEGY_DELAYS: chosen = delay_thread(t, mask); break;
     default: chosen = replay_thread(t, mask); break;
     }
-    if (unlikely(E.recording) && chosen != default_thread(t, mask))
+    if (unlikely(E.recording) && chosen != default_thread(t, mask)) {
         decision_made(t, CHOOSE_THREAD, (uint32_t)chosen->number + 1);
+        n_preemptions += (mask & t->bit) != 0;
+    }
     return chosen;
 }
 
@@ -293,10 +297,10 @@ static void strategy_start(void)
     if (strategy == STRATEGY_SURW && profile.n_shared == 0)
         strategy = STRATEGY_POS;
     E.strategy = (uint8_t)strategy;
+    E.attentive = strategy == STRATEGY_POS || profile.learning || reversal.on;
+    E.plain_walk = strategy == STRATEGY_RANDOM && !E.recording;
     if (strategy == STRATEGY_PCT)
         pct_start();
     else if (strategy == STRATEGY_SURW)
         surw_start();
-    path_at = 0;
-    bound_used = 0;
 }

@@ -5,10 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-static EngineEvent *events;
-static int64_t n_events, events_room;
-static EngineDecision *decisions_made;
-static int64_t n_decisions, decisions_room;
+SHARED EngineEvent *events;
+SHARED int64_t n_events, events_room;
+SHARED EngineDecision *decisions_made;
+SHARED int64_t n_decisions, decisions_room;
+SHARED uint32_t n_preemptions;   /* of those decisions: away from a thread that could go on */
+
+/* An attempt to make the accesses of a race in the other order, see reversal.c. */
+enum { NOT_HELD, HELD, LET_GO };
+SHARED struct {
+    uint8_t on, held, eager;      /* eager: the second thread runs whenever it can */
+    int32_t first, second;        /* threads */
+    int32_t at;                   /* trace index of a plain first access, or -1 */
+    uint32_t points;              /* scheduling point of an atomic one */
+    uintptr_t address;            /* of the second access */
+    uint64_t pc;
+} reversal;
+
+static void second_access(const Thread *t, uintptr_t address, uint64_t pc);
+static Thread *reversal_thread(uint64_t mask);
 
 static int copy_frames(const Thread *t, uint64_t pc, uint64_t *frames)
 {
@@ -31,7 +46,7 @@ static __attribute__((noinline)) int32_t trace_event(Thread *t, EngineOp op, uin
         events_room = room;
     }
     EngineEvent *event = &events[n_events];
-    memset(event, 0, offsetof(EngineEvent, frames));
+    memset(event, 0, offsetof(EngineEvent, clock));
     event->address = address;
     event->value = value;
     event->pc = pc;
@@ -40,8 +55,37 @@ static __attribute__((noinline)) int32_t trace_event(Thread *t, EngineOp op, uin
     event->thread = (int16_t)t->number;
     event->op = (uint8_t)op;
     event->width = (uint8_t)width;
+    event->points = t->points;
+    event->call = t->number < 0 ? -1 : (int32_t)t->call;
+    clock_copy(event->clock, t->clock);
     event->n_frames = (uint8_t)copy_frames(t, pc, event->frames);
+    if (unlikely(reversal.held == HELD))
+        second_access(t, address, pc);
     return (int32_t)n_events++;
+}
+
+/* The step just traced taught its thread something. */
+static __attribute__((noinline)) void trace_known(const Thread *t)
+{
+    if (n_events)
+        clock_copy(events[n_events - 1].clock, t->clock);
+}
+
+/* The store that was at the head of t's buffer reaches memory; it stands where it was made. */
+static __attribute__((noinline)) int32_t trace_flush(Thread *t)
+{
+    const Buffered *b = &t->buffer[(t->buffer_head + ENGINE_BUFFER - 1) % ENGINE_BUFFER];
+    int32_t at = trace_event(t, OP_FLUSH, b->address, b->width, b->low, b->pc);
+    if (at >= 0 && b->event >= 0) {
+        const EngineEvent *made = &events[b->event];
+        events[at].from = b->event;
+        events[at].order = b->order;
+        events[at].points = made->points;
+        events[at].call = made->call;
+        events[at].n_frames = made->n_frames;
+        memcpy(events[at].frames, made->frames, sizeof made->frames);
+    }
+    return at;
 }
 
 static void decision_made(const Thread *t, EngineChoice kind, uint32_t value)
@@ -70,6 +114,7 @@ static EngineFailure *fail(EngineEnd kind, const Thread *t, uintptr_t address, u
     f->thread = t->number;
     f->call = t->number < 0 ? -1 : (int32_t)t->call;
     f->other_thread = -1;
+    f->event = f->other_event = f->released = f->acquired = -1;
     f->address = address;
     f->pc = pc;
     f->n_frames = copy_frames(t, pc, f->frames);

@@ -2,6 +2,7 @@
  * (--wrap, see build_checked.py). Outside a controlled run they go on to libc; memory that belongs to
  * the arena is recognised by its address. */
 
+#include <signal.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
@@ -112,21 +113,45 @@ EXPORT __attribute__((noreturn)) void __wrap___assert_fail(const char *what, con
     abort();
 }
 
+/* The main thread is alone: what it waits for does not come. */
+static __attribute__((noinline)) void main_turn(Thread *t)
+{
+    if (++E.main_turns <= E.config.step_limit)
+        return;
+    fail_with(FAIL_LIVELOCK, t, "create(), check() or destroy() waits for what nobody changes");
+    abandon();
+}
+
 /* Time passes by being read or waited for. */
 static void turn(void)
 {
-    Thread *t = controlled();
-    if (t)
+    Thread *t = current;
+    if (t == NULL)
+        return;
+    if (t->controlled)
         turn_over(t);
+    else
+        main_turn(t);
 }
 
 EXPORT void pml_checked_pause(void) { turn(); }
 
 EXPORT int __wrap_sched_yield(void)
 {
-    if (controlled() == NULL)
+    if (current == NULL)
         return sched_yield();
     turn();
+    return 0;
+}
+
+/* All threads of an execution are one thread of the system, whose signals are the engine's: a mask has no
+ * effect. An execution that is abandoned could not give it back. */
+EXPORT int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before_set)
+{
+    if (current == NULL)
+        return pthread_sigmask(how, set, before_set);
+    if (before_set != NULL)
+        sigemptyset(before_set);
     return 0;
 }
 
@@ -158,7 +183,7 @@ EXPORT int64_t __wrap__ZNSt6chrono3_V212system_clock3nowEv(void)
 
 EXPORT int __wrap_nanosleep(const struct timespec *span, struct timespec *left)
 {
-    if (controlled() == NULL)
+    if (current == NULL)
         return nanosleep(span, left);
     E.now_ns += span->tv_sec * 1000000000 + span->tv_nsec;
     current->watch_lost = 1;

@@ -1,0 +1,47 @@
+/* What a campaign counts. */
+
+static void count(EngineStats *stats)
+{
+    stats->executions++;
+    stats->steps += E.step;
+    stats->complete += E.failure.kind == END_COMPLETE;
+    stats->cut += E.failure.kind == END_CUT;
+    stats->shared += E.touched_twice;
+    stats->pruned += path_pruned;
+    if (E.strategy == STRATEGY_PCT && !past_fair_point()) {
+        stats->pct_1 += pct.depth == 1;
+        stats->pct_2 += pct.depth == 2;
+        stats->pct_3 += pct.depth == 3;
+        stats->pct_steps = profile.steps;
+    }
+    if ((uint32_t)E.n > stats->threads)
+        stats->threads = (uint32_t)E.n;
+    if (E.step > stats->longest)
+        stats->longest = E.step;
+    E.touched_twice = 0;
+    classes_note(E.class_hash);
+}
+
+/* Counters that go on through all campaigns. */
+typedef struct { uint64_t hooks, switches, stale, forgotten, crowded; } Counters;
+
+static Counters counters(void)
+{
+    return (Counters){E.hooks, E.switches, E.stale, E.forgotten, E.crowded};
+}
+
+static void collect(EngineStats *stats, Counters before)
+{
+    stats->hooks += E.hooks - before.hooks;
+    stats->switches += E.switches - before.switches;
+    stats->stale += E.stale - before.stale;
+    stats->forgotten += E.forgotten - before.forgotten;
+    stats->crowded += E.crowded - before.crowded;
+    classes_report(stats);
+}
+
+/* What is exhausted when no path is left: 1 within the bounds that were hit, 2 if none was. */
+static int32_t all_paths_taken(const EngineStats *stats)
+{
+    return stats->pruned || stats->cut || stats->forgotten || stats->crowded ? 1 : 2;
+}

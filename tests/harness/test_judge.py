@@ -1,0 +1,197 @@
+"""Judges from sequential models: what they accept, refuse, and cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pulsar_ml.campaign.oracle import judge_of
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.explore import explore
+from pulsar_ml.harness.history import ANSWER, RECORD, RETURNED, History, Signature, frozen
+from pulsar_ml.harness.judge import ModelJudge
+from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.sequential import State
+from pulsar_ml.operations import _checked
+from pulsar_ml.specs import answer, mpsc_queue, position_map, range_answers, refcount, stamped_lock
+
+# thread, operation, arguments, answer, invoked, returned
+Row = tuple[int, str, tuple[int, ...], tuple[int, tuple[int, ...]], int, int]
+
+MAP = {"chunk_bits": 1, "limit": 200, "spread": 5}
+CACHES = {"caches": 1, "keys": 8}
+
+
+def history(rows: Sequence[Row], settings: dict[str, int]) -> History:
+    names = sorted({row[1] for row in rows})
+    signatures = tuple(
+        Signature(name, max(len(row[2]) for row in rows if row[1] == name), ANSWER) for name in names
+    )
+    records = [
+        (thread, names.index(name), [*given, 0, 0, 0][:3], [status, *words], start, end, RETURNED, 0)
+        for thread, name, given, (status, words), start, end in rows
+    ]
+    return History(signatures, frozen(np.array(records, dtype=RECORD)), (), "test", "test", settings)
+
+
+def refused(model: Any, settings: dict[str, int], *rows: Row, fresh: bool = False) -> str:
+    return ModelJudge(model).message(history(rows, settings), 3, fresh=fresh)
+
+
+def test_answers_of_some_order_are_accepted() -> None:
+    rows: list[Row] = [
+        (0, "publish", (0,), answer(0, 1, 1), 1, 10),
+        (1, "retain", (0,), answer(0, 1, 1), 2, 3),
+        (1, "release", (0, 1), answer(0, 0, 0), 4, 5),
+    ]
+    assert refused(refcount.Model, {"objects": 1}, *rows) == ""
+
+
+def test_answers_of_no_order_are_told_with_what_is_wrong() -> None:
+    rows: list[Row] = [
+        (0, "publish", (0,), answer(0, 1, 1), 1, 2),
+        (1, "retain", (0,), answer(0, 2, 1), 3, 4),
+        (2, "publish", (1,), answer(0, 1, 1), 1, 9),
+    ]
+    message = refused(refcount.Model, {"objects": 2}, *rows)
+    assert message.startswith("retain(0) -> (0, (2, 1, 0, 0)) of thread 1 cannot be put after")
+    assert "publish(1)" not in message.split("illegal by themselves")[1]
+
+
+def test_what_takes_too_long_is_counted_and_not_called_right() -> None:
+    rows: list[Row] = [(thread, "offer", (), answer(0, 1), 1, 9) for thread in range(3)] + [
+        (0, "poll", (), answer(0, 1, thread), 10 + thread, 11 + thread) for thread in (2, 1, 0)
+    ]
+    quick = ModelJudge(mpsc_queue.Model, most_steps=2)
+    assert quick.message(history(rows, {}), 3) == ""
+    assert (quick.counts.judged, quick.counts.unknown) == (1, 1)
+    patient = ModelJudge(mpsc_queue.Model)
+    assert patient.message(history(rows, {}), 3) == ""
+    assert (patient.counts.judged, patient.counts.unknown) == (1, 0)
+
+
+def test_handles_out_of_order_are_refused() -> None:
+    rows: list[Row] = [
+        (0, "offer", (), answer(0, 1), 1, 2),
+        (1, "offer", (), answer(0, 1), 3, 4),
+        (2, "poll", (), answer(0, 1, 1), 5, 6),
+    ]
+    assert "poll() -> (0, (1, 1, 0, 0))" in refused(mpsc_queue.Model, {}, *rows)
+
+
+def test_an_old_number_is_legal_where_threads_may_see_old_values_and_only_there() -> None:
+    rows: list[Row] = [
+        (0, "write", (5,), answer(0, 5, 1), 1, 2),
+        (1, "read_optimistic", (), answer(0, 0), 3, 4),
+    ]
+    assert refused(stamped_lock.Model, {}, *rows) == ""
+    assert "read_optimistic" in refused(stamped_lock.Model, {}, *rows, fresh=True)
+    own: Row = (0, "read_optimistic", (), answer(0, 0), 3, 4)
+    assert "read_optimistic" in refused(stamped_lock.Model, {}, rows[0], own)
+
+
+def scan(count: int, seen: int, thread: int, start: int, end: int) -> Row:
+    return (thread, "iterate_all", (0,), answer(0, count, seen), start, end)
+
+
+def test_a_scan_may_miss_what_changes_meanwhile_and_nothing_else() -> None:
+    early: Row = (1, "put_own", (0, 0), answer(0), 1, 2)
+    late: Row = (0, "put_own", (1, 0), answer(0), 4, 6)
+    both = sorted([position_map.own_position(0, 1), position_map.own_position(1, 0)])
+    for found, legal in (
+        (both, True),
+        ([position_map.own_position(0, 1)], True),
+        ([position_map.own_position(1, 0)], False),
+        ([], False),
+    ):
+        seen = scan(len(found), position_map.digest(found), 1, 3, 7)
+        assert (refused(position_map.Model, MAP, early, late, seen) == "") is legal
+        # Another thread need not know of the first one, except where everybody sees everything.
+        other = scan(len(found), position_map.digest(found), 2, 3, 7)
+        assert refused(position_map.Model, MAP, early, late, other) == ""
+        assert (refused(position_map.Model, MAP, early, late, other, fresh=True) == "") is legal
+
+
+def put(number: int, start: int, thread: int = 0) -> Row:
+    return (thread, "put", (0, 3, 0), answer(0, thread << 40 | number, 24), start, start + 1)
+
+
+def get(status: int, incarnation: int, start: int, thread: int = 0) -> Row:
+    return (thread, "get", (0, 3), answer(status, incarnation), start, start + 1)
+
+
+def clear(start: int, end: int, thread: int = 1) -> Row:
+    return (thread, "clear", (0,), answer(0), start, end)
+
+
+@pytest.mark.parametrize(
+    ("rows", "legal"),
+    [
+        ([put(1, 1), get(1, 1, 3)], True),
+        ([put(1, 1), get(1, 2, 3)], False),  # never put
+        ([put(1, 1), get(0, 0, 3)], False),  # nobody removed it
+        ([put(1, 1), clear(2, 9), get(0, 0, 3)], True),
+        ([put(1, 1), clear(3, 4), put(2, 5), get(1, 1, 7)], False),  # an older incarnation
+        ([put(1, 1), clear(3, 4), put(2, 5), get(1, 1, 7, thread=2)], True),  # which another may still see
+        ([put(1, 1), put(2, 3)], False),  # put twice
+        ([put(1, 1), clear(2, 9), put(2, 3)], True),
+    ],
+)  # fmt: skip
+def test_what_a_range_cache_may_answer(rows: list[Row], legal: bool) -> None:
+    assert (refused(range_answers.Model, CACHES, *rows) == "") is legal
+
+
+def test_equal_states_are_one_and_shared_things_are_told_apart() -> None:
+    class Pair:
+        def __init__(self, first: list[int], second: list[int]) -> None:
+            self.first, self.second = first, second
+
+    shared = [1]
+    assert State(Pair([1], [1])) == State(Pair([1], [1]))
+    assert State(Pair([1], [1])) != State(Pair(shared, shared))
+
+
+class Asked(refcount.Model):
+    """Counts how often it is asked, all of them together."""
+
+    times = 0
+
+    def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Any:
+        Asked.times += 1
+        return super().step(operation, arguments, thread=thread)
+
+
+def test_a_judge_that_is_kept_asks_its_model_less_and_less() -> None:
+    subject = _checked.SUBJECTS["refcount"]
+    program = generate(subject, 1, threads=2, operations=4, noise=False)
+    judge = ModelJudge(Asked)
+    Asked.times = 0
+    first = explore(subject, program, executions=200, judge=judge)
+    once, histories = Asked.times, judge.counts.judged
+    second = explore(subject, program, executions=200, judge=judge)
+    assert first.failure is None
+    assert second.failure is None
+    assert once > 0
+    assert judge.counts.judged == 2 * histories
+    assert Asked.times == once
+
+
+def test_only_complete_executions_are_judged() -> None:
+    subject = _checked.SUBJECTS["refcount"]
+    program = generate(subject, 1, threads=2, operations=40, noise=False)
+    campaign = Campaign(subject, program, judged=True, step_limit=10)
+    campaign.run(0, 1)
+    judge = ModelJudge(refcount.Model)
+    assert campaign.end() != "complete"
+    assert judge(campaign) == ""
+    assert judge.counts.judged == 0
+
+
+def test_a_model_that_is_not_there_is_an_error_of_usage() -> None:
+    with pytest.raises(UsageError, match="no model in 'pulsar_ml.specs.none'"):
+        judge_of("pulsar_ml.specs.none")
+    assert judge_of("") is None

@@ -1,0 +1,104 @@
+"""Judges of answers: asked once for each history, their refusals are failures that replay and shrink."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from pulsar_ml.harness.build_checked import load_checked
+from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.explore import explore
+from pulsar_ml.harness.failure import WRONG_ANSWERS, Failure, replay
+from pulsar_ml.harness.oracle import run_judged
+from pulsar_ml.harness.program import Program, generate
+from pulsar_ml.harness.shrink import shrink
+from pulsar_ml.harness.subject import Subject
+from tests.harness.build_toys import toys_path
+
+History = tuple[tuple[tuple[int, int, int, tuple[int, ...]], ...], ...]
+
+
+@pytest.fixture(scope="module")
+def oracles() -> ModuleType:
+    return load_checked(toys_path(checked=True, name="oracles"))
+
+
+def program_of(subject: Subject, threads: int = 2, operations: int = 2) -> Program:
+    return generate(subject, 1, threads=threads, operations=operations, noise=False)
+
+
+def tickets(campaign: Campaign) -> str:
+    """Every caller gets a number of its own."""
+    given = [call[3][0] for thread in range(len(campaign.program.threads)) for call in campaign.calls(thread)]
+    return "" if len(set(given)) == len(given) else f"two callers got one number: {sorted(given)}"
+
+
+class Asked:
+    """A judge that accepts everything and counts what it was asked."""
+
+    def __init__(self) -> None:
+        self.histories: list[History] = []
+
+    def __call__(self, campaign: Campaign) -> str:
+        threads = range(len(campaign.program.threads))
+        self.histories.append(tuple(tuple(campaign.calls(thread)) for thread in threads))
+        return ""
+
+
+@pytest.mark.parametrize("strategy", ["portfolio", "random", "preemptions"])
+@pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
+def test_wrong_answers_are_a_failure_that_replays_and_shrinks(
+    oracles: ModuleType, strategy: str, mode: str
+) -> None:
+    subject = oracles.SUBJECTS["tickets_twice"]
+    program = program_of(subject, threads=3, operations=3)
+    found = explore(subject, program, executions=5000, strategy=strategy, mode=mode, judge=tickets).failure
+    assert found is not None and found.kind == WRONG_ANSWERS
+    assert Failure.from_text(found.short()) == found
+    small = shrink(found, subject, judge=tickets)
+    assert [len(lane) for lane in Program.from_json(small.program).threads] == [1, 1]
+    for judge in (tickets, None):
+        again = replay(small, subject, judge)
+        assert again.exact and again.failure == small
+
+
+def test_right_answers_are_not_blamed(oracles: ModuleType) -> None:
+    subject = oracles.SUBJECTS["tickets"]
+    done = explore(subject, program_of(subject, 3, 3), executions=20_000, judge=tickets)
+    assert done.failure is None and done.executions == 20_000
+
+
+def test_a_judge_is_asked_once_for_each_history(oracles: ModuleType) -> None:
+    subject = oracles.SUBJECTS["tickets"]
+    asked = Asked()
+    explore(subject, program_of(subject), executions=5000, judge=asked)
+    answers = [tuple(tuple(call[3][0] for call in lane) for lane in each) for each in asked.histories]
+    # Each thread takes two of four numbers, ascending: six ways, and some with calls that overlap or not.
+    assert len(set(answers)) == 6
+    assert len(asked.histories) <= 6 * 6
+
+
+def test_an_exhaustive_search_with_a_judge_takes_every_path_once(oracles: ModuleType) -> None:
+    subject = oracles.SUBJECTS["tickets"]
+    program = program_of(subject)
+    options = {"executions": 10_000, "strategy": "preemptions", "bound": 3, "mode": "sc"}
+    plain = explore(subject, program, **options)  # type: ignore[arg-type]
+    judged = explore(subject, program, judge=tickets, **options)  # type: ignore[arg-type]
+    assert plain.exhausted == judged.exhausted == "completely"
+    assert plain.executions == judged.executions
+    assert plain.statistics["classes"] == judged.statistics["classes"]
+
+
+def test_runs_with_a_judge_go_on_where_they_stopped(oracles: ModuleType) -> None:
+    subject = oracles.SUBJECTS["tickets"]
+    campaign = Campaign(subject, program_of(subject), judged=True, seed=3)
+    assert run_judged(campaign, 0, 1000, tickets) == (1000, "")
+    assert run_judged(campaign, 1000, 1000, tickets) == (1000, "")
+    assert campaign.statistics()["executions"] == 2000
+
+
+def test_a_refusal_of_another_kind_of_failure_does_not_hide_it(oracles: ModuleType) -> None:
+    subject = oracles.SUBJECTS["counter_race"]
+    found = explore(subject, program_of(subject), executions=1000, judge=lambda campaign: "").failure
+    assert found is not None and found.kind == "data race"

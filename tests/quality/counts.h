@@ -1,0 +1,77 @@
+/* Programs whose number of distinct executions is published for a model checker. */
+
+#define INCREMENTS(n)                                                                           \
+    JUDGED_PROGRAM(increments_##n, n, Cell x;) { add(s->x, 1, RLX); }                           \
+    JUDGE(increments_##n) { if (ld(s->x, RLX) != n) BROKEN(v, "an update was lost"); }
+INCREMENTS(2)
+INCREMENTS(3)
+INCREMENTS(4)
+INCREMENTS(5)
+INCREMENTS(6)
+INCREMENTS(7)
+
+#define LOCKED_INCREMENTS(n)                                                                    \
+    JUDGED_PROGRAM(locked_increments_##n, n, pthread_mutex_t lock; long x;)                     \
+    {                                                                                           \
+        pthread_mutex_lock(&s->lock); s->x++; pthread_mutex_unlock(&s->lock);                   \
+    }                                                                                           \
+    JUDGE(locked_increments_##n) { if (s->x != n) BROKEN(v, "an update was lost"); }
+LOCKED_INCREMENTS(2)
+LOCKED_INCREMENTS(3)
+LOCKED_INCREMENTS(4)
+LOCKED_INCREMENTS(5)
+LOCKED_INCREMENTS(6)
+LOCKED_INCREMENTS(7)
+
+/* One writer and n readers of one cell. */
+#define ONE_WRITER(n)                                                                           \
+    PROGRAM(readers_##n, n + 1, Cell x;) { if (t == 0) st(s->x, 1, RLX); else (void)ld(s->x, RLX); }
+ONE_WRITER(2)
+ONE_WRITER(4)
+ONE_WRITER(8)
+
+/* A sequence lock with one write and one read. Outcome 1: the read was valid. */
+JUDGED_PROGRAM(seqlock_once, 2, Cell version; Cell a; Cell b; long valid;)
+{
+    if (t == 0) {
+        st(s->version, 1, RLX); fence(REL); st(s->a, 1, RLX); st(s->b, 1, RLX); st(s->version, 2, REL);
+    } else {
+        long before = ld(s->version, ACQ);
+        if (before & 1) return;
+        (void)ld(s->a, RLX); (void)ld(s->b, RLX);
+        fence(ACQ);
+        s->valid = ld(s->version, RLX) == before;
+    }
+}
+JUDGE(seqlock_once)
+{
+    OUTCOME(seqlock_once, s->valid);
+}
+
+/* Szymanski's mutual exclusion of two with its waits as single tests. Outcome 1: both passed all of them. */
+JUDGED_PROGRAM(szymanski, 2, Cell flag[2]; Cell x; long passed[2];)
+{
+#define OTHER ld(s->flag[!t], RLX)
+#define SAY(value) st(s->flag[t], value, RLX); fence(SEQ)
+    SAY(1);
+    if (OTHER >= 3) return;
+    SAY(3);
+    if (OTHER == 1) {
+        SAY(2);
+        if (OTHER != 4) return;
+    }
+    SAY(4);
+    if (OTHER >= 2) return;
+    st(s->x, t, RLX);
+    (void)ld(s->x, RLX);
+    if (ld(s->x, RLX) != t) BROKEN(v, "both are inside");
+    fence(SEQ);
+    long other = OTHER;
+    if (other == 2 || other == 3) return;
+    st(s->flag[t], 0, RLX);
+    s->passed[t] = 1;
+}
+JUDGE(szymanski)
+{
+    OUTCOME(szymanski, s->passed[0] && s->passed[1]);
+}
