@@ -184,6 +184,15 @@ def generate(
     )
 
 
+def call_text(program: Program, thread: int, number: int, subject: Subject | None = None) -> str:
+    """One call in words; with ``subject``, only the arguments that the operation has."""
+    call = program.threads[thread][number]
+    arguments = call["arguments"].tolist()
+    if subject is not None:
+        arguments = arguments[: len(subject.operations[int(call["code"])].arguments)]
+    return f"{program.operations[int(call['code'])]}({', '.join(map(str, arguments))})"
+
+
 def possible_pairs(subject: Subject, mix: Mapping[str, int] | None, threads: int) -> list[tuple[str, str]]:
     """The pairs of operations that can overlap at all: two threads, both in the mix, not one role."""
     if threads < 2:

@@ -5,8 +5,12 @@ Around the operation it publishes the operation's code in a cache line of its ow
 starts one it looks into the line of one other thread, in turn: a code found there is an operation
 that was under way at that moment. The counts say which pairs of operations truly overlapped.
 
+Asked to, it records the history: each thread stamps its own operations in memory of its own. The stamps order
+what they bound: an operation's effects lie between its two stamps, for all processors.
+
 The runner must not order what the subject leaves unordered, or races would hide from a thread
-sanitizer: between barrier and end, threads read each other's cells with relaxed loads only.
+sanitizer: between barrier and end, threads read each other's cells with relaxed loads only. A recording run
+does order: it drains a processor's stores before a stamp, so record only to check the history.
 """
 
 from __future__ import annotations
@@ -15,58 +19,30 @@ import os
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from posix.signal cimport sigdelset, sigfillset, sigset_t
 from posix.time cimport CLOCK_MONOTONIC, timespec
+from pulsar_ml.harness.history cimport Record
+from pulsar_ml.harness.posix cimport (
+    CPU_ISSET, CPU_SET, CPU_SETSIZE, CPU_ZERO, SIG_SETMASK, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP,
+    cpu_set_t, pthread_cond_destroy, pthread_cond_init, pthread_cond_signal, pthread_cond_t,
+    pthread_cond_timedwait, pthread_condattr_destroy, pthread_condattr_init, pthread_condattr_setclock,
+    pthread_condattr_t, pthread_create, pthread_detach, pthread_join, pthread_mutex_destroy,
+    pthread_mutex_init, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock, pthread_sigmask, pthread_t,
+    sched_getaffinity, sched_getcpu, sched_setaffinity,
+)
 from pulsar_ml.harness.subject cimport Instance, PmlCall, PmlResult, PmlSubject, PmlViolation
 from pulsar_ml.sync.atomics cimport pml_i32, pml_i64, pml_u32
 from pulsar_ml.sync.atomics cimport i32_load_relaxed, i32_store_release, i64_load_relaxed, i64_store_relaxed
 from pulsar_ml.sync.atomics cimport u32_fetch_add_relaxed, u32_load_acquire, u32_load_relaxed
-from pulsar_ml.sync.atomics cimport u32_store_relaxed, u32_store_release
+from pulsar_ml.sync.atomics cimport fence_seq_cst, u32_store_relaxed, u32_store_release
 from pulsar_ml.sync.clock cimport monotonic_ns
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
 from pulsar_ml.sync.wait cimport pause, spin, yield_cpu
 
+from pulsar_ml.harness.history import RECORD, check_records
 from pulsar_ml.harness.program import CALL, check_fits
 from pulsar_ml.harness.result import RunResult, ThreadViolation
-
-cdef extern from "<pthread.h>" nogil:
-    ctypedef struct pthread_t: pass
-    ctypedef struct pthread_mutex_t: pass
-    ctypedef struct pthread_cond_t: pass
-    ctypedef struct pthread_condattr_t: pass
-    int pthread_create(pthread_t* thread, const void* attributes, void* (*body)(void*) noexcept nogil,
-                       void* argument) noexcept
-    int pthread_join(pthread_t thread, void** result) noexcept
-    int pthread_detach(pthread_t thread) noexcept
-    int pthread_mutex_init(pthread_mutex_t* mutex, const void* attributes) noexcept
-    int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept
-    int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept
-    int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept
-    int pthread_condattr_init(pthread_condattr_t* attributes) noexcept
-    int pthread_condattr_setclock(pthread_condattr_t* attributes, int clock) noexcept
-    int pthread_condattr_destroy(pthread_condattr_t* attributes) noexcept
-    int pthread_cond_init(pthread_cond_t* condition, const pthread_condattr_t* attributes) noexcept
-    int pthread_cond_signal(pthread_cond_t* condition) noexcept
-    int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
-                               const timespec* deadline) noexcept
-    int pthread_cond_destroy(pthread_cond_t* condition) noexcept
-
-cdef extern from "<signal.h>" nogil:
-    enum:
-        SIG_SETMASK, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP
-    int pthread_sigmask(int how, const sigset_t* mask, sigset_t* old) noexcept
-
-cdef extern from "<sched.h>" nogil:
-    enum:
-        CPU_SETSIZE
-    ctypedef struct cpu_set_t: pass
-    void CPU_ZERO(cpu_set_t* cpus) noexcept
-    void CPU_SET(int cpu, cpu_set_t* cpus) noexcept
-    int CPU_ISSET(int cpu, cpu_set_t* cpus) noexcept
-    int sched_getaffinity(int pid, size_t size, cpu_set_t* cpus) noexcept
-    int sched_setaffinity(int pid, size_t size, const cpu_set_t* cpus) noexcept
-    int sched_getcpu() noexcept
 
 
 # Values of PmlCall.noise: above 0 that many pauses, 0 nothing, -1 give the processor away, -2 - k
@@ -87,6 +63,18 @@ cdef enum:
 
 
 cdef int[6] FAULTS = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP]
+
+
+# The layout of history.RECORD.
+cdef struct Record:
+    int32_t thread
+    int32_t operation
+    int64_t[3] arguments
+    int64_t[5] result
+    int64_t invoked
+    int64_t returned
+    int32_t ending
+    int32_t reserved
 
 
 # What one thread shows the others.
@@ -121,6 +109,7 @@ cdef struct Lane:
     Run* run
     int32_t number
     const PmlCall* calls
+    Record* records       # one for each call, or NULL
     int64_t n_calls
     int64_t completed
     int64_t ended_ns
@@ -135,13 +124,18 @@ _left_behind = []
 assert sizeof(Slot) == LINE, "a slot must fill its line"
 
 
-def run(Instance instance not None, program, *, patience_ns: int = 120_000_000_000) -> RunResult:
+def run(
+    Instance instance not None, program, *, patience_ns: int = 120_000_000_000, records=None
+) -> RunResult:
     """Run ``program`` on ``instance``, each thread's calls on a thread of its own; 1 to 64 threads.
 
     Returns when all threads have ended. The first violation that a thread sees stops all threads
     after the operations they are in; what holds at quiescence is for the caller to check. A
     KeyboardInterrupt, or what else a signal handler raises, stops the threads likewise and is
     raised when they have ended; a second one leaves the threads behind.
+
+    ``records`` are arrays of history.RECORD, one for each thread and as long as its calls, into which each
+    operation's stamps and result go; :func:`pulsar_ml.harness.recording.record_run` makes them.
 
     Raises ValueError when the program does not fit the instance, TypeError when its arrays do not
     have the layout of PmlCall, MemoryError, and OSError when the system refuses a thread.
@@ -154,6 +148,10 @@ def run(Instance instance not None, program, *, patience_ns: int = 120_000_000_0
     check_fits(program, instance)
     if CALL.itemsize != sizeof(PmlCall):
         raise TypeError(f"program.CALL has {CALL.itemsize} bytes, PmlCall has {sizeof(PmlCall)}")
+    if RECORD.itemsize != sizeof(Record):
+        raise TypeError(f"history.RECORD has {RECORD.itemsize} bytes, Record has {sizeof(Record)}")
+    if records is not None:
+        check_records(records, program.threads)
     shared = new_run(instance, <int>len(program.threads))
     lanes = new_lanes(shared)
     if lanes is NULL:
@@ -162,6 +160,8 @@ def run(Instance instance not None, program, *, patience_ns: int = 120_000_000_0
     for number, calls in enumerate(program.threads):
         lanes[number].calls = <const PmlCall*><size_t>calls.ctypes.data
         lanes[number].n_calls = len(calls)
+        if records is not None:
+            lanes[number].records = <Record*><size_t>records[number].ctypes.data
     with nogil:
         number = start(shared, lanes, &error)
     if error:
@@ -174,7 +174,7 @@ def run(Instance instance not None, program, *, patience_ns: int = 120_000_000_0
         # The threads still use the instance, the program and the native memory: none is freed.
         with nogil:
             detach(lanes, shared.n_threads)
-        _left_behind.append((instance, program))
+        _left_behind.append((instance, program, records))
         if interruption is not None:
             raise interruption
         return collect_stuck(shared, patience)
@@ -442,7 +442,18 @@ cdef void work(Lane* lane) noexcept nogil:
             if seen:
                 lane.overlaps[call.code * shared.n_operations + seen - 1] += 1
         memset(&result, 0, sizeof(result))
-        table.apply(shared.instance, lane.number, call, &result, &lane.violation)
+        if lane.records is NULL:
+            table.apply(shared.instance, lane.number, call, &result, &lane.violation)
+        else:
+            # The fence waits for the store, which waits for the clock: nothing of the operation is before it.
+            lane.records[done].invoked = monotonic_ns()
+            fence_seq_cst()
+            table.apply(shared.instance, lane.number, call, &result, &lane.violation)
+            # Here it drains the operation's stores: what returned is seen by whoever begins later.
+            fence_seq_cst()
+            lane.records[done].returned = monotonic_ns()
+            memcpy(lane.records[done].result, &result, sizeof(lane.records[done].result))
+            lane.records[done].ending = 0
         i32_store_release(&mine.running, 0)
         done += 1
         i64_store_relaxed(&mine.done, done)

@@ -1,0 +1,216 @@
+"""The stack monitor: which values can lie at the bottom, from the outside in.
+
+A value is surely on the stack from the return of its push to the invocation of its pop. A maximal stretch of
+time in which some value surely is there needs one that lies below all others: pushed before the stretch
+begins, popped after it ends. Any that can, may; without it the stretch falls apart into shorter ones.
+"""
+
+from __future__ import annotations
+
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free, malloc
+
+import numpy as np
+
+
+# Segment trees over n leaves, from leaf i at size + i; node k has the children 2k and 2k + 1.
+cdef struct Trees:
+    int64_t size
+    int32_t* covers       # over times: values surely there; the least below a node, without
+    int32_t* added        # what was added to the whole node
+    int64_t latest_size
+    int64_t* latest       # over values by their stretch's begin: the return of the pop, -1: not to be used
+
+
+cdef void cover(Trees* t, int64_t node, int64_t low, int64_t high, int64_t first, int64_t last,
+                int32_t by) noexcept nogil:
+    cdef int64_t middle
+    if last <= low or high <= first:
+        return
+    if first <= low and high <= last:
+        t.covers[node] += by
+        t.added[node] += by
+        return
+    middle = (low + high) // 2
+    cover(t, 2 * node, low, middle, first, last, by)
+    cover(t, 2 * node + 1, middle, high, first, last, by)
+    t.covers[node] = min(t.covers[2 * node], t.covers[2 * node + 1]) + t.added[node]
+
+
+# The first uncovered time at or after ``first``; t.size if there is none.
+cdef int64_t uncovered(const Trees* t, int64_t node, int64_t low, int64_t high, int64_t first,
+                       int32_t above) noexcept nogil:
+    cdef int64_t middle, found
+    if high <= first or t.covers[node] + above > 0:
+        return t.size
+    if high - low == 1:
+        return low
+    middle = (low + high) // 2
+    above += t.added[node]
+    found = uncovered(t, 2 * node, low, middle, first, above)
+    if found == t.size:
+        found = uncovered(t, 2 * node + 1, middle, high, first, above)
+    return found
+
+
+cdef void set_latest(Trees* t, int64_t leaf, int64_t value) noexcept nogil:
+    cdef int64_t node = t.latest_size + leaf
+    t.latest[node] = value
+    node //= 2
+    while node:
+        t.latest[node] = max(t.latest[2 * node], t.latest[2 * node + 1])
+        node //= 2
+
+
+# The leaf of the greatest value in [first, last), -1 if all are -1.
+cdef int64_t latest_in(const Trees* t, int64_t first, int64_t last) noexcept nogil:
+    cdef int64_t low = first + t.latest_size
+    cdef int64_t high = last + t.latest_size
+    cdef int64_t best = -1
+    while low < high:
+        if low & 1:
+            if best < 0 or t.latest[low] > t.latest[best]:
+                best = low
+            low += 1
+        if high & 1:
+            high -= 1
+            if best < 0 or t.latest[high] > t.latest[best]:
+                best = high
+        low //= 2
+        high //= 2
+    if best < 0 or t.latest[best] < 0:
+        return -1
+    while best < t.latest_size:
+        best = 2 * best if t.latest[2 * best] == t.latest[best] else 2 * best + 1
+    return best - t.latest_size
+
+
+cdef int64_t power(int64_t n) noexcept nogil:
+    cdef int64_t size = 1
+    while size < n:
+        size *= 2
+    return size
+
+
+# The next value at or after ``leaf`` that is left.
+cdef int64_t left_from(int64_t* following, int64_t leaf) noexcept nogil:
+    cdef int64_t end = leaf
+    cdef int64_t after
+    while following[end] != end:
+        end = following[end]
+    while following[leaf] != leaf:
+        after = following[leaf]
+        following[leaf] = end
+        leaf = after
+    return end
+
+
+# The stretch without a bottom as (first leaf, time of its end) in out; 1 if there is one, 0 if none, -1
+# without memory. Arrays are by leaf: values in the order of their begins. ``waiting``: leaves by their
+# pushes.
+cdef int solve(int64_t n, int64_t times, const int64_t* begin, const int64_t* end, const int64_t* pushed,
+               const int64_t* popped, const int64_t* waiting, int64_t* out) noexcept nogil:
+    cdef Trees t
+    cdef int64_t* following = <int64_t*>malloc(<size_t>(n + 1) * sizeof(int64_t))
+    cdef int64_t* stack = <int64_t*>malloc(2 * <size_t>(n + 1) * sizeof(int64_t))
+    cdef int64_t depth = 0
+    cdef int64_t awake = 0
+    cdef int64_t first, until, begins, ends, leaf, past, i
+    cdef int answer = 0
+    t.size = power(times)
+    t.latest_size = power(n + 1)
+    t.covers = <int32_t*>calloc(2 * <size_t>t.size, sizeof(int32_t))
+    t.added = <int32_t*>calloc(2 * <size_t>t.size, sizeof(int32_t))
+    t.latest = <int64_t*>malloc(2 * <size_t>t.latest_size * sizeof(int64_t))
+    if (following is NULL or stack is NULL or t.covers is NULL or t.added is NULL or t.latest is NULL):
+        answer = -1
+    else:
+        for i in range(2 * t.latest_size):
+            t.latest[i] = -1
+        for i in range(n + 1):
+            following[i] = i
+        for i in range(n):
+            cover(&t, 1, 0, t.size, begin[i], end[i], 1)
+        # What is to be done: the values from a leaf on whose stretches begin before a time.
+        stack[0] = 0
+        stack[1] = times
+        depth = 1
+        while depth:
+            depth -= 1
+            first = left_from(following, stack[2 * depth])
+            until = stack[2 * depth + 1]
+            if first == n or begin[first] >= until:
+                continue
+            begins = begin[first]
+            ends = min(uncovered(&t, 1, 0, t.size, begins, 0), until)
+            # Stretches come in the order of their begins, so what was pushed early enough stays so.
+            while awake < n and pushed[waiting[awake]] < begins:
+                if following[waiting[awake]] == waiting[awake]:
+                    set_latest(&t, waiting[awake], popped[waiting[awake]])
+                awake += 1
+            past = first_at(begin, first, n, ends)
+            leaf = latest_in(&t, first, past)
+            if leaf < 0 or popped[leaf] < ends:
+                out[0] = first
+                out[1] = ends
+                answer = 1
+                break
+            set_latest(&t, leaf, -1)
+            following[leaf] = leaf + 1
+            cover(&t, 1, 0, t.size, begin[leaf], end[leaf], -1)
+            # First what is left of this stretch, then what comes after it.
+            stack[2 * depth] = past
+            stack[2 * depth + 1] = until
+            stack[2 * depth + 2] = first
+            stack[2 * depth + 3] = ends
+            depth += 2
+    free(following)
+    free(stack)
+    free(t.covers)
+    free(t.added)
+    free(t.latest)
+    return answer
+
+
+# The first leaf in [low, high) that begins at ``time`` or later.
+cdef int64_t first_at(const int64_t* begin, int64_t low, int64_t high, int64_t time) noexcept nogil:
+    cdef int64_t middle
+    while low < high:
+        middle = (low + high) // 2
+        if begin[middle] < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def bottomless(begin, end, pushed, popped, int64_t times):
+    """The values of a stretch of time in which none can lie at the bottom of the stack; empty: there is none.
+
+    All four are arrays of int64, one element a value, of ranks below ``times``: the return of its push and
+    the invocation of its pop, which is later; the invocation of its push and the return of its pop.
+    """
+    cdef int64_t n = len(begin)
+    cdef int64_t[2] out
+    cdef int answer
+    order = np.argsort(begin, kind="stable")
+    begin, end, pushed, popped = [
+        np.ascontiguousarray(each[order], dtype=np.int64) for each in (begin, end, pushed, popped)
+    ]
+    waiting = np.argsort(pushed, kind="stable")
+    cdef const int64_t[::1] begins = begin
+    cdef const int64_t[::1] ends = end
+    cdef const int64_t[::1] pushes = pushed
+    cdef const int64_t[::1] pops = popped
+    cdef const int64_t[::1] waits = waiting
+    if n == 0:
+        return np.zeros(0, np.int64)
+    with nogil:
+        answer = solve(n, times, &begins[0], &ends[0], &pushes[0], &pops[0], &waits[0], out)
+    if answer < 0:
+        raise MemoryError(f"no memory to check a stack of {n} values")
+    if answer == 0:
+        return np.zeros(0, np.int64)
+    # All values of the stretch, those that were taken out before included: each is needed to show it.
+    inside = (begin >= begin[out[0]]) & (end <= out[1])
+    return order[inside]

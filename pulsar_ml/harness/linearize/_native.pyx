@@ -1,0 +1,379 @@
+"""The native side of the checker: searches over symbols and states that are integers.
+
+A :class:`Checker` belongs to one model. It asks the model, in Python, once for each pair of a state and a
+symbol; all else runs without the GIL.
+"""
+
+from __future__ import annotations
+
+from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memset
+from pulsar_ml.harness.history cimport Record
+from pulsar_ml.harness.linearize.depth cimport (
+    ANSWER_ILLEGAL, ANSWER_LEGAL, ASKING, OUT_OF_MEMORY, Depth, depth_free, depth_run, depth_start,
+)
+from pulsar_ml.harness.linearize.lanes cimport REAL_TIME, lanes_build
+from pulsar_ml.harness.linearize.outcomes cimport MOST_CALLS, canonical
+from pulsar_ml.harness.linearize.pool cimport Pool, pool_add, pool_at, pool_bytes, pool_free, pool_shape
+from pulsar_ml.harness.linearize.stream cimport (
+    Stream, first_to_return, stream_free, stream_invoke, stream_open, stream_return,
+)
+from pulsar_ml.harness.linearize.table cimport (
+    WORDS, Table, mark_symbol, symbol_of, symbol_row, table_bytes, table_close, table_open, table_set,
+)
+
+import numpy as np
+
+from pulsar_ml.harness.history import RECORD
+
+ANSWERS = ("legal", "illegal", "out of steps", "out of memory")
+CRITERIA = ("real time", "program order", "quiescence")
+
+assert RECORD.itemsize == sizeof(Record), "history.RECORD must have the layout of Record"
+
+
+cdef const Record* records_of(object records) except? NULL:
+    if records.dtype != RECORD or not records.flags.c_contiguous:
+        raise TypeError(f"records should be a contiguous array of history.RECORD, not of {records.dtype}")
+    return <const Record*><size_t>records.ctypes.data
+
+
+cdef class Checker:
+    """Searches for one model.
+
+    ``learn(symbol, row)`` is called once for each new symbol, with the ten integers that make it, and returns
+    whether calls of that symbol never change a state, and the number of the part that they are about.
+    ``answer(state, symbol)`` returns the numbers of the states to which that call may lead. ``memory``
+    bounds, in bytes, each of: symbols and transitions; the configurations of a search; the outcome table.
+    Not to be used by two threads at once.
+    """
+
+    cdef object learn, answer
+    cdef readonly bint by_thread
+    cdef readonly int64_t memory
+    cdef Table table
+    cdef Depth depth
+    cdef Pool outcomes
+    cdef int64_t known
+    cdef int32_t* symbols_memory
+    cdef int32_t* everything
+    cdef int64_t symbols_room
+    cdef readonly int64_t searches
+    cdef readonly int64_t looked_up
+
+    def __cinit__(self, learn, answer, *, bint by_thread=False, int64_t memory=1 << 30):
+        self.learn = learn
+        self.answer = answer
+        self.by_thread = by_thread
+        self.memory = memory
+        memset(&self.depth, 0, sizeof(Depth))
+        memset(&self.outcomes, 0, sizeof(Pool))
+        table_open(&self.table, memory)
+
+    def __dealloc__(self):
+        table_close(&self.table)
+        depth_free(&self.depth)
+        pool_free(&self.outcomes)
+        free(self.symbols_memory)
+        free(self.everything)
+
+    def bytes(self) -> int:
+        """Memory that the checker holds."""
+        return table_bytes(&self.table) + pool_bytes(&self.depth.seen) + pool_bytes(&self.outcomes)
+
+    cdef int reserve(self, int64_t n) except -1:
+        cdef int64_t i
+        if n > self.symbols_room:
+            n += n // 2
+            free(self.symbols_memory)
+            free(self.everything)
+            self.symbols_memory = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
+            self.everything = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
+            self.symbols_room = n
+            if self.symbols_memory is NULL or self.everything is NULL:
+                self.symbols_room = 0
+                raise MemoryError("no memory for the symbols of a history")
+            for i in range(n):
+                self.everything[i] = <int32_t>i
+        return 0
+
+    # Symbols of n records into ``into``; asks about new ones.
+    cdef int intern(self, const Record* records, int64_t n, int32_t* into) except -1:
+        cdef int64_t i
+        cdef bint full = False
+        cdef int j
+        cdef const int64_t* row
+        with nogil:
+            for i in range(n):
+                into[i] = symbol_of(&self.table, &records[i], self.by_thread)
+                if into[i] < 0:
+                    full = True
+                    break
+        if full:
+            raise MemoryError("the symbols of this history need more memory than the checker may take")
+        while self.known < self.table.symbols.used:
+            row = symbol_row(&self.table, self.known)
+            pure, part = self.learn(self.known, tuple([row[j] for j in range(WORDS)]))
+            if not mark_symbol(&self.table, self.known, pure, part):
+                raise MemoryError("no memory for the symbols of a history")
+            self.known += 1
+        return 0
+
+    # Enters the model's answer; False: no memory.
+    cdef bint inquire(self, int32_t state, int32_t symbol) except -1:
+        cdef int32_t[64] few
+        cdef int32_t* many = few
+        cdef int i
+        cdef bint entered
+        states = self.answer(state, symbol)
+        if len(states) > 64:
+            many = <int32_t*>malloc(len(states) * sizeof(int32_t))
+            if many is NULL:
+                raise MemoryError("no memory for the answers of the model")
+        for i, other in enumerate(states):
+            many[i] = other
+        entered = table_set(&self.table, state, symbol, many, <int32_t>len(states))
+        if many is not few:
+            free(many)
+        return entered
+
+    def symbols(self, records):
+        """The symbol of each record, as an array of int32."""
+        cdef const Record* native = records_of(records)
+        made = np.empty(len(records), np.int32)
+        self.intern(native, len(records), <int32_t*><size_t>made.ctypes.data)
+        return made
+
+    cdef int run(self) except -1:
+        cdef int answer
+        while True:
+            with nogil:
+                answer = depth_run(&self.depth, &self.table)
+            if answer != ASKING:
+                return answer
+            if not self.inquire(self.depth.asked_state, self.depth.asked_symbol):
+                return OUT_OF_MEMORY
+
+    def search(self, records, *, symbols=None, chosen=None, int32_t state=0, int32_t parts=1,
+               int criterion=0, int64_t most_steps=INT64_MAX):
+        """Depth first for an order of the ``chosen`` records (indices, int32; default: all).
+
+        Returns (answer, way, blocked, steps, configurations): the answer as an index into ANSWERS, the order
+        found as indices, or the longest one if there is none, and then the call that it cannot be followed by
+        (-1: none). With ``parts`` above 1 the state is that many independent ones. ``symbols`` are what
+        :meth:`symbols` returned.
+        """
+        cdef const Record* native = records_of(records)
+        cdef const int32_t* its_symbols
+        cdef const int32_t* its_chosen
+        cdef int64_t n = len(records)
+        cdef int64_t i
+        cdef int32_t at, lane
+        cdef int answer
+        cdef int64_t* where
+        self.reserve(n)
+        if symbols is None:
+            self.intern(native, n, self.symbols_memory)
+            its_symbols = self.symbols_memory
+        else:
+            its_symbols = <const int32_t*><size_t>symbols.ctypes.data
+        its_chosen = self.everything
+        if chosen is not None:
+            its_chosen = <const int32_t*><size_t>chosen.ctypes.data
+            n = len(chosen)
+        with nogil:
+            answer = lanes_build(&self.depth.lanes, &self.table, native, its_chosen, its_symbols,
+                                 <int32_t>n, criterion)
+            self.depth.real_time = criterion == REAL_TIME
+            if answer:
+                answer = depth_start(&self.depth, state, parts, most_steps, self.memory)
+        if not answer:
+            raise MemoryError(f"no memory to check {n} calls")
+        self.searches += 1
+        answer = self.run()
+        way = []
+        blocked = -1
+        if answer == ANSWER_LEGAL:
+            way = [0] * self.depth.depth
+            # Back from the end: each lane gives its calls up from the last to the first.
+            for i in range(self.depth.depth - 1, -1, -1):
+                lane = self.depth.steps[i].lane
+                self.depth.at[lane] -= 1
+                way[i] = self.depth.lanes.ops[self.depth.at[lane]].index
+        else:
+            done = set()
+            for i in range(self.depth.best_depth):
+                at = self.depth.best[i]
+                way.append(self.depth.lanes.ops[at].index)
+                done.add(at)
+            for at in range(self.depth.lanes.n_ops + self.depth.lanes.n):
+                if self.depth.lanes.ops[at].returned == self.depth.best_returned and at not in done:
+                    blocked = self.depth.lanes.ops[at].index
+                    break
+        return answer, way, blocked, self.depth.spent, self.depth.seen.used
+
+    def search_many(self, records, *, int32_t state=0, int64_t most_steps=INT64_MAX, bint remember=True):
+        """The answer of each row of a two-dimensional array of records, as an array of int8.
+
+        With ``remember`` and rows of at most 64 calls, each canonical form is searched once.
+        """
+        cdef const Record* native = records_of(records)
+        cdef int64_t rows, i
+        cdef int32_t n
+        cdef int answer
+        if records.ndim != 2:
+            raise ValueError(f"search_many() takes rows of records, 2 dimensions, not {records.ndim}")
+        rows = len(records)
+        n = <int32_t>records.shape[1]
+        self.reserve(rows * n)
+        self.intern(native, rows * n, self.symbols_memory)
+        answers = np.empty(rows, np.int8)
+        cdef int8_t* into = <int8_t*><size_t>answers.ctypes.data
+        cdef size_t length = 2 * <size_t>n * sizeof(uint64_t)
+        if n > MOST_CALLS:
+            remember = False
+        elif remember and (self.outcomes.length != length or self.outcomes.stride == 0):
+            pool_shape(&self.outcomes, length, 16, self.memory)
+        i = 0
+        cdef bint started = False
+        while i < rows:
+            with nogil:
+                answer = self.batch(native, n, rows, &i, into, state, most_steps, remember, &started)
+            if answer == ASKING:
+                if not self.inquire(self.depth.asked_state, self.depth.asked_symbol):
+                    into[i] = OUT_OF_MEMORY
+                    i += 1
+                    started = False
+            elif answer == OUT_OF_MEMORY:
+                raise MemoryError(f"no memory to check {n} calls")
+        return answers
+
+    # Goes on from row *at until the end, or until a transition is missing.
+    cdef int batch(self, const Record* records, int32_t n, int64_t rows, int64_t* at, int8_t* into,
+                   int32_t state, int64_t most_steps, bint remember, bint* started) noexcept nogil:
+        cdef uint64_t[2 * 64] form
+        cdef uint64_t hash
+        cdef bint entered
+        cdef int64_t index
+        cdef int answer
+        cdef const Record* row
+        cdef const int32_t* symbols
+        while at[0] < rows:
+            row = records + at[0] * n
+            symbols = self.symbols_memory + at[0] * n
+            index = -1
+            if remember:
+                hash = canonical(row, symbols, n, form)
+                index = pool_add(&self.outcomes, form, hash, &entered)
+                if index >= 0:
+                    if entered:
+                        pool_at(&self.outcomes, index)[self.outcomes.length] = 255
+                    answer = pool_at(&self.outcomes, index)[self.outcomes.length]
+                    if answer != 255:
+                        into[at[0]] = <int8_t>answer
+                        self.looked_up += 1
+                        at[0] += 1
+                        continue
+            if not started[0]:
+                if not lanes_build(&self.depth.lanes, &self.table, row, self.everything, symbols, n, 0):
+                    return OUT_OF_MEMORY
+                self.depth.real_time = True
+                if not depth_start(&self.depth, state, 1, most_steps, self.memory):
+                    return OUT_OF_MEMORY
+                self.searches += 1
+                started[0] = True
+            answer = depth_run(&self.depth, &self.table)
+            if answer == ASKING:
+                return ASKING
+            started[0] = False
+            into[at[0]] = <int8_t>answer
+            if index >= 0:
+                pool_at(&self.outcomes, index)[self.outcomes.length] = <uint8_t>answer
+            at[0] += 1
+        return ANSWER_LEGAL
+
+
+cdef class Watch:
+    """Just-in-time linearization of a history that comes in pieces.
+
+    Feed records in the order of their invocations. Memory is bounded by ``memory`` bytes besides the
+    checker's own, whatever the length.
+    """
+
+    cdef Checker checker
+    cdef Stream stream
+    cdef readonly int64_t fed
+    cdef readonly int64_t blocked
+    cdef int64_t latest
+    cdef int answer_now
+
+    def __cinit__(self, Checker checker not None, *, int32_t state=0, int64_t most_steps=INT64_MAX,
+                  int64_t memory=1 << 30):
+        self.checker = checker
+        self.blocked = -1
+        self.latest = -INT64_MAX
+        if not stream_open(&self.stream, state, most_steps, memory):
+            raise MemoryError("no memory to watch a history")
+
+    def __dealloc__(self):
+        stream_free(&self.stream)
+
+    @property
+    def answer(self) -> int:
+        """So far, as an index into ANSWERS."""
+        return self.answer_now
+
+    @property
+    def steps(self) -> int:
+        return self.stream.spent
+
+    @property
+    def configurations(self) -> int:
+        """How many are kept now."""
+        return self.stream.now.used
+
+    # All returns before ``time``.
+    cdef int returns(self, int64_t time) except -1:
+        cdef int32_t slot
+        cdef int answer = ANSWER_LEGAL
+        while answer == ANSWER_LEGAL:
+            slot = self.stream.returning if self.stream.leading else first_to_return(&self.stream, time)
+            if slot < 0:
+                return ANSWER_LEGAL
+            with nogil:
+                answer = stream_return(&self.stream, &self.checker.table, slot)
+            if answer == ASKING:
+                answer = OUT_OF_MEMORY
+                if self.checker.inquire(self.stream.asked_state, self.stream.asked_symbol):
+                    answer = ANSWER_LEGAL
+            elif answer == ANSWER_ILLEGAL:
+                self.blocked = self.stream.index[slot]
+        return answer
+
+    def feed(self, records) -> int:
+        """Go on with these records; the answer so far. After another answer than legal nothing changes it."""
+        cdef const Record* native = records_of(records)
+        cdef int64_t n = len(records)
+        cdef int64_t i
+        symbols = self.checker.symbols(records)
+        cdef const int32_t* its_symbols = <const int32_t*><size_t>symbols.ctypes.data
+        for i in range(n):
+            if self.answer_now != ANSWER_LEGAL:
+                break
+            if native[i].invoked < self.latest:
+                raise ValueError(f"record {i} was invoked at {native[i].invoked}, before {self.latest}; "
+                                 "feed records in the order of their invocations")
+            self.latest = native[i].invoked
+            self.answer_now = self.returns(native[i].invoked)
+            if self.answer_now == ANSWER_LEGAL:
+                if not stream_invoke(&self.stream, &native[i], self.fed, its_symbols[i], &self.checker.table):
+                    self.answer_now = OUT_OF_MEMORY
+            self.fed += 1
+        return self.answer_now
+
+    def finish(self) -> int:
+        """No more records will come; the answer."""
+        if self.answer_now == ANSWER_LEGAL:
+            self.answer_now = self.returns(INT64_MAX)
+        return self.answer_now

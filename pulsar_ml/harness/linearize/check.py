@@ -1,0 +1,249 @@
+"""Is a history linearizable? The algorithms in their order, and what is said about an illegal history."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pulsar_ml.harness.history import History
+from pulsar_ml.harness.linearize._native import ANSWERS, Watch
+from pulsar_ml.harness.linearize.checker import MEMORY, ModelChecker, StatesFull
+from pulsar_ml.harness.linearize.core import minimal
+from pulsar_ml.harness.linearize.monitors import judge
+from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, QUIESCENT, SEQUENTIAL, UNKNOWN, Verdict
+
+REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
+
+FEW_STEPS = 32  # for each operation, that a search may take before a monitor is asked
+WEAKER_STEPS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a check is done.
+
+    Attributes:
+        partition: check the parts of a model that has them one by one.
+        monitors: use the monitors of models that are a register, queue, stack or set.
+        most_steps: of all searches together, until the answer is "unknown".
+        memory: bytes that each of states, answers and configurations may take, likewise.
+        explain: of an illegal history find the core and the weaker criteria.
+    """
+
+    partition: bool = True
+    monitors: bool = True
+    most_steps: int = 50_000_000
+    memory: int = MEMORY
+    explain: bool = True
+
+
+DEFAULT = Options()
+
+
+def check(
+    history: History, model: Any, *, options: Options = DEFAULT, checker: ModelChecker | None = None
+) -> Verdict:
+    """Whether ``history`` is linearizable with respect to ``model``.
+
+    ``checker`` is one made before for the same model, signatures and values. Raises ModelError when
+    the model breaks its contract and UsageError for operations that it does not have.
+    """
+    if checker is None:
+        checker = ModelChecker(model, history.signatures, history.values, memory=options.memory)
+    elif not checker.fits(history):
+        raise ValueError("the checker was made for histories with other signatures or values")
+    try:
+        return Check(history, checker, options).run()
+    except StatesFull as error:
+        return Verdict(UNKNOWN, reason=str(error))
+
+
+class Check:
+    """One check on its way."""
+
+    def __init__(self, history: History, checker: ModelChecker, options: Options) -> None:
+        self.history = history
+        self.records = history.records
+        self.checker = checker
+        self.options = options
+        self.symbols: NDArray[np.int32] = np.zeros(0, np.int32)
+        self.steps = 0
+        self.configurations = 0
+
+    def run(self) -> Verdict:
+        options = self.options
+        monitor = str(getattr(self.checker.model, "monitor", "")) if options.monitors else ""
+        if monitor and len(self.records) > 5_000:
+            # Numbers for so many symbols would cost more than the monitor.
+            if (judged := self.judged(monitor)) is not None:
+                return judged
+            monitor = ""
+        self.symbols = self.checker.native.symbols(self.records)
+        parts = self.checker.split(self.symbols) if options.partition and self.checker.parts else []
+        if len(parts) < 2:
+            return self.part(parts[0][0] if parts else None, None, monitor)
+        orders = []
+        unknown = None
+        for key, chosen in parts:
+            verdict = self.part(key, chosen, "")
+            if verdict.answer == ILLEGAL:
+                return verdict
+            if verdict.answer == UNKNOWN:
+                unknown = verdict
+            orders.append(verdict.linearization)
+        if unknown is not None:
+            return unknown
+        return self.verdict(LEGAL, linearization=self.joined(orders))
+
+    def verdict(self, answer: str, **more: Any) -> Verdict:
+        return Verdict(answer, steps=self.steps, configurations=self.configurations, **more)
+
+    def search(
+        self, chosen: NDArray[np.int32] | None, most: int, criterion: int = REAL_TIME
+    ) -> tuple[str, list[int], int]:
+        answer, way, blocked, steps, configurations = self.checker.native.search(
+            self.records,
+            symbols=self.symbols,
+            chosen=chosen,
+            state=self.checker.start,
+            parts=self.checker.independent(self.symbols) if chosen is None else 1,
+            criterion=criterion,
+            most_steps=most,
+        )
+        self.steps += steps
+        self.configurations = max(self.configurations, configurations)
+        return ANSWERS[answer], way, blocked
+
+    def part(self, key: object, chosen: NDArray[np.int32] | None, monitor: str) -> Verdict:
+        """One part alone: a search, and if it takes long what may be quicker."""
+        left = max(0, self.options.most_steps - self.steps)
+        few = FEW_STEPS * len(self.records)
+        answer, way, blocked = self.search(chosen, min(few, left) if monitor else left)
+        if answer == "out of steps" and monitor:
+            if (judged := self.judged(monitor)) is not None:
+                return judged
+            answer, way, blocked = self.search(chosen, left)
+        if answer == LEGAL:
+            return self.verdict(LEGAL, linearization=tuple(way))
+        if answer == ILLEGAL:
+            return self.explained(key, chosen, way, blocked)
+        if answer == "out of memory":
+            answer, blocked = self.watched(chosen, left)
+            if answer == LEGAL:
+                return self.verdict(LEGAL, method="just in time")
+            if answer == ILLEGAL:
+                return self.explained(key, chosen, way, blocked, method="just in time")
+        reason = f"{answer} after {self.steps} steps in {self.configurations} configurations"
+        return self.verdict(UNKNOWN, reason=reason, part=key)
+
+    def watched(self, chosen: NDArray[np.int32] | None, most: int) -> tuple[str, int]:
+        """The same just in time, which keeps less."""
+        watch = Watch(
+            self.checker.native, state=self.checker.start, most_steps=most, memory=self.options.memory
+        )
+        records = self.records if chosen is None else self.records[chosen]
+        order = np.argsort(records["invoked"], kind="stable")
+        watch.feed(np.ascontiguousarray(records[order]))
+        answer = watch.finish()
+        self.steps += watch.steps
+        blocked = -1
+        if watch.blocked >= 0:
+            at = int(order[watch.blocked])
+            blocked = at if chosen is None else int(chosen[at])
+        return ANSWERS[answer], blocked
+
+    def judged(self, monitor: str) -> Verdict | None:
+        """The monitor's verdict; None when the history is not for it."""
+        judgement = judge(monitor, self.history, self.checker.model)
+        if judgement is None:
+            return None
+        if judgement.legal:
+            return self.verdict(LEGAL, method="monitor")
+        witness = np.array(judgement.witness, dtype=np.int32)
+        small = Check(self.history.select(witness), self.fresh(), self.options)
+        small.symbols = small.checker.native.symbols(small.records)
+        answer, way, blocked = small.search(None, self.options.most_steps)
+        if answer != ILLEGAL:
+            return self.verdict(ILLEGAL, method="monitor", core=tuple(sorted(witness.tolist())))
+        found = small.explained(None, None, way, blocked)
+        return dataclasses.replace(
+            found,
+            method="monitor",
+            prefix=tuple(int(witness[index]) for index in found.prefix),
+            blocked=int(witness[found.blocked]) if found.blocked >= 0 else -1,
+            core=tuple(int(witness[index]) for index in found.core),
+            weaker=self.weaker(None) if self.options.explain and len(self.records) <= 5_000 else {},
+        )
+
+    def fresh(self) -> ModelChecker:
+        checker = self.checker
+        return ModelChecker(checker.model, checker.signatures, checker.values, memory=checker.memory)
+
+    def explained(
+        self,
+        key: object,
+        chosen: NDArray[np.int32] | None,
+        way: list[int],
+        blocked: int,
+        method: str = "search",
+    ) -> Verdict:
+        core: tuple[int, ...] = ()
+        weaker: dict[str, str] = {}
+        if self.options.explain:
+            indices = np.arange(len(self.records), dtype=np.int32) if chosen is None else chosen
+            if blocked >= 0:
+                # What was invoked after the blocked call returned cannot help it, and did not harm it.
+                until = self.records["returned"][blocked]
+                indices = indices[self.records["invoked"][indices] <= until]
+            core = minimal(self.checker, self.records, self.symbols, indices)
+            weaker = self.weaker(chosen)
+        return self.verdict(
+            ILLEGAL,
+            method=method,
+            part=key,
+            prefix=tuple(way),
+            blocked=blocked,
+            core=core,
+            weaker=weaker,
+        )
+
+    def weaker(self, chosen: NDArray[np.int32] | None) -> dict[str, str]:
+        """The weaker criteria. Sequential consistency of the parts says nothing about the whole; quiescent
+        consistency, like linearizability, is that of all parts."""
+        if len(self.symbols) != len(self.records):
+            self.symbols = self.checker.native.symbols(self.records)
+        answers = {}
+        for name, criterion, which in (
+            (SEQUENTIAL, PROGRAM_ORDER, [None]),
+            (QUIESCENT, QUIESCENCE, [piece for _, piece in self.checker.split(self.symbols)]),
+        ):
+            found = set()
+            for piece in which:
+                try:
+                    answer, _, _ = self.search(piece, WEAKER_STEPS, criterion)
+                except StatesFull:
+                    answer = "out of memory"
+                found.add(answer if answer in (LEGAL, ILLEGAL) else UNKNOWN)
+                if answer == ILLEGAL:
+                    break
+            answers[name] = ILLEGAL if ILLEGAL in found else UNKNOWN if UNKNOWN in found else LEGAL
+        return answers
+
+    def joined(self, orders: list[tuple[int, ...] | None]) -> tuple[int, ...] | None:
+        """One order from those of the parts: every call takes effect at a moment of its interval."""
+        invoked = self.records["invoked"].tolist()
+        placed: list[tuple[int, int]] = []
+        for order in orders:
+            if order is None:
+                return None
+            now = 0
+            for place, index in enumerate(order):
+                now = invoked[index] if place == 0 else max(now, invoked[index])
+                placed.append((now, index))
+        placed.sort(key=itemgetter(0))
+        return tuple(index for _, index in placed)

@@ -1,0 +1,150 @@
+"""A model made ready for searches: its states and calls as numbers, its answers remembered."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pulsar_ml.harness.history import Call, History, Signature, decoder
+from pulsar_ml.harness.linearize._native import Checker
+from pulsar_ml.harness.model import ModelError
+
+MEMORY = 1 << 30
+STATE_BYTES = 150  # of a state besides itself: its number, its place in the dictionary
+
+
+class StatesFull(MemoryError):
+    """The model's states take more memory than they may."""
+
+
+class State:
+    """A state of a model that brings its own equality and hash."""
+
+    __slots__ = ("model", "value")
+
+    def __init__(self, model: Any, value: Any) -> None:
+        self.model = model
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, State) and bool(self.model.equal(self.value, other.value))
+
+    def __hash__(self) -> int:
+        return int(self.model.hash(self.value))
+
+
+class ModelChecker:
+    """Answers of one model for histories with the same signatures and values.
+
+    Every answer of the model and the verdict of every short history are remembered, so a model in
+    Python costs something only for what it has not been asked. ``memory`` bounds, in bytes, each of the
+    model's states, its answers, a search and the outcome table. One thread at a time.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        signatures: Sequence[Signature],
+        values: Sequence[object] = (),
+        *,
+        memory: int = MEMORY,
+    ) -> None:
+        self.model = model
+        self.signatures = tuple(signatures)
+        self.values = values
+        self.memory = memory
+        self.decode = decoder(self.signatures, values)
+        self.calls: list[Call] = []  # by symbol
+        self.rows: dict[tuple[int, ...], int] = {}  # the symbol of a row
+        self.pure: list[bool] = []
+        self.parts: list[int] = []  # by symbol; -1: more than one part
+        self.part_numbers: dict[Hashable, int] = {}
+        self.states: list[Any] = []
+        self.numbers: dict[Any, int] = {}
+        self.state_bytes = 0
+        self.most_states = sys.maxsize
+        self.step = model.step
+        self.own_equality = hasattr(model, "equal") and hasattr(model, "hash")
+        self.native = Checker(
+            self.learn, self.answer, by_thread=bool(getattr(model, "by_thread", False)), memory=memory
+        )
+        self.start = self.number(model.init())
+
+    def number(self, state: Any) -> int:
+        key = State(self.model, state) if self.own_equality else state
+        try:
+            number = self.numbers.get(key)
+        except TypeError as error:
+            raise ModelError(
+                f"a state must be hashable, or the model have equal() and hash(): {error}"
+            ) from None
+        if number is not None:
+            return number
+        self.state_bytes += sys.getsizeof(state) + STATE_BYTES
+        if self.state_bytes > self.memory or len(self.states) >= self.most_states:
+            raise StatesFull(f"the model's states take more than {self.memory} bytes")
+        number = self.numbers[key] = len(self.states)
+        self.states.append(state)
+        return number
+
+    def learn(self, symbol: int, row: tuple[int, ...]) -> tuple[bool, int]:
+        call = self.decode(row[0] >> 1, row[2:5], None if row[0] & 1 else row[5:], row[1])
+        self.calls.append(call)
+        self.rows[row] = symbol
+        pure = bool(self.model.pure(call)) if hasattr(self.model, "pure") else False
+        self.pure.append(pure)
+        part = 0
+        if hasattr(self.model, "partition"):
+            key = self.model.partition(call)
+            part = -1 if key is None else self.part_numbers.setdefault(key, len(self.part_numbers))
+            self.parts.append(part)
+        return pure, part
+
+    def answer(self, state: int, symbol: int) -> list[int]:
+        before, call = self.states[state], self.calls[symbol]
+        found = [self.number(after) for after in self.step(before, call)]
+        if len(found) > 1:
+            found = list(dict.fromkeys(found))
+        if self.pure[symbol] and found and found != [state]:
+            raise ModelError(
+                f"the model calls {call} pure, yet it leads from {before!r} to {self.states[found[0]]!r}"
+            )
+        return found
+
+    def check_many(self, records: NDArray[np.void], *, most_steps: int = 1_000_000) -> NDArray[np.int8]:
+        """For each row of a two-dimensional array of records: 0 legal, 1 illegal, above: unknown.
+
+        Rows of at most 64 operations go through the outcome table.
+        """
+        return self.native.search_many(records, state=self.start, most_steps=most_steps)
+
+    def split(self, symbols: NDArray[np.int32]) -> list[tuple[Hashable, NDArray[np.int32]]]:
+        """The parts of a history by the model's partition; one part if it has none or a call concerns
+        several."""
+        whole: list[tuple[Hashable, NDArray[np.int32]]] = [(None, np.arange(len(symbols), dtype=np.int32))]
+        if not self.parts or len(symbols) == 0:
+            return whole
+        parts = np.array(self.parts, dtype=np.int64)[symbols]
+        if parts.min() < 0:
+            return whole
+        order = np.argsort(parts, kind="stable").astype(np.int32)
+        sorted_parts = parts[order]
+        ends = np.flatnonzero(np.diff(sorted_parts)) + 1
+        keys = list(self.part_numbers)
+        pieces = np.split(order, ends)
+        return [(keys[parts[piece[0]]], piece) for piece in pieces]
+
+    def independent(self, symbols: NDArray[np.int32]) -> int:
+        """Into how many parts the state falls for calls of these symbols; 1: it does not."""
+        if not self.parts or len(symbols) == 0:
+            return 1
+        if np.array(self.parts, dtype=np.int64)[symbols].min() < 0:
+            return 1
+        return len(self.part_numbers)
+
+    def fits(self, history: History) -> bool:
+        return history.signatures == self.signatures and history.values is self.values

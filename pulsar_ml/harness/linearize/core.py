@@ -1,0 +1,192 @@
+"""The minimal illegal part of an illegal history.
+
+Leaving out a call can make a legal history illegal: a read without its write. So a call is left out only
+where that proves nothing by itself: when it is pure; when the model says that its unit can go; or when the
+rest is illegal even if the call took effect at any time, any number of times, or never.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pulsar_ml.harness.linearize._native import ANSWERS, Checker
+from pulsar_ml.harness.linearize.checker import ModelChecker, StatesFull
+
+Item = TypeVar("Item")
+
+STEPS_OF_ONE = 50_000
+STEPS_OF_ALL = 10_000_000
+MORE_STATES = 5_000  # that shrinking may add: calls that may come again and again may lead on without end
+MOST_TOGETHER = 500
+
+
+def minimal(
+    checker: ModelChecker,
+    records: NDArray[np.void],
+    symbols: NDArray[np.int32],
+    indices: NDArray[np.int32],
+) -> tuple[int, ...]:
+    """Indices of an illegal part of the illegal ``indices`` of which nothing more can be left out."""
+    checker.most_states = len(checker.states) + MORE_STATES
+    try:
+        return Shrinking(checker, records, symbols).run(indices.tolist())
+    finally:
+        checker.most_states = sys.maxsize
+
+
+class Shrinking:
+    def __init__(self, checker: ModelChecker, records: NDArray[np.void], symbols: NDArray[np.int32]) -> None:
+        self.checker = checker
+        self.records = records
+        self.symbols = symbols
+        self.loose: set[int] = set()  # symbols of calls left out that could happen at any time
+        self.answers: dict[tuple[int, int], list[int]] = {}
+        self.left = STEPS_OF_ALL
+
+    def run(self, indices: list[int]) -> tuple[int, ...]:
+        kept = indices
+        while True:
+            before = len(kept)
+            kept = self.without_pure(kept)
+            kept = self.without_units(kept)
+            kept = self.without_others(kept)
+            if len(kept) == before:
+                return tuple(kept)
+
+    def illegal(self, indices: Sequence[int], loose: set[int]) -> bool:
+        if self.left <= 0:
+            return False
+        chosen = np.array(indices, dtype=np.int32)
+        try:
+            if loose:
+                records = np.ascontiguousarray(self.records[chosen])
+                loosened = Loosened(self, loose)
+                searched = loosened.native.search(records, state=loosened.start, most_steps=STEPS_OF_ONE)
+            else:
+                searched = self.checker.native.search(
+                    self.records,
+                    symbols=self.symbols,
+                    chosen=chosen,
+                    state=self.checker.start,
+                    most_steps=STEPS_OF_ONE,
+                )
+        except StatesFull:
+            return False
+        self.left -= searched[3]
+        return ANSWERS[searched[0]] == "illegal"
+
+    def answer(self, state: int, symbol: int) -> list[int]:
+        key = (state, symbol)
+        if key not in self.answers:
+            self.answers[key] = self.checker.answer(state, symbol)
+        return self.answers[key]
+
+    def without_pure(self, kept: list[int]) -> list[int]:
+        pure = [index for index in kept if self.checker.pure[self.symbols[index]]]
+
+        def still(wanted: list[int]) -> bool:
+            gone = set(pure) - set(wanted)
+            return self.illegal([index for index in kept if index not in gone], self.loose)
+
+        left: list[int] = reduced(pure, still)
+        gone = set(pure) - set(left)
+        return [index for index in kept if index not in gone]
+
+    def without_units(self, kept: list[int]) -> list[int]:
+        if not hasattr(self.checker.model, "unit"):
+            return kept
+        units: dict[Hashable, list[int]] = {}
+        for index in kept:
+            unit = self.checker.model.unit(self.checker.calls[self.symbols[index]])
+            if unit is not None:
+                units.setdefault(unit, []).append(index)
+        names = list(units)
+
+        def without(wanted: list[Hashable]) -> list[int]:
+            gone = {index for unit in set(names) - set(wanted) for index in units[unit]}
+            return [index for index in kept if index not in gone]
+
+        return without(reduced(names, lambda wanted: self.illegal(without(wanted), self.loose)))
+
+    def without_others(self, kept: list[int]) -> list[int]:
+        others = [index for index in kept if not self.checker.pure[self.symbols[index]]]
+
+        def loosened(wanted: list[int]) -> set[int]:
+            return self.loose | {int(self.symbols[index]) for index in set(others) - set(wanted)}
+
+        def without(wanted: list[int]) -> list[int]:
+            gone = set(others) - set(wanted)
+            return [index for index in kept if index not in gone]
+
+        wanted = reduced(others, lambda some: self.illegal(without(some), loosened(some)))
+        self.loose = loosened(wanted)
+        return without(wanted)
+
+
+def reduced(items: list[Item], still: Callable[[list[Item]], bool]) -> list[Item]:
+    """The items that are left when ever smaller runs of them are taken out while ``still`` holds."""
+    size = len(items)
+    while size:
+        at = 0
+        while at < len(items):
+            fewer = items[:at] + items[at + size :]
+            if still(fewer):
+                items = fewer
+            else:
+                at += size
+        size = len(items) // 2 if size > len(items) else size // 2
+    return items
+
+
+class Loosened:
+    """The model when calls of some symbols may happen at any time: its states are all states of the model in
+    which the object may then be.
+    """
+
+    def __init__(self, shrinking: Shrinking, loose: set[int]) -> None:
+        self.shrinking = shrinking
+        self.loose = loose
+        self.symbols: list[int] = []
+        self.states: list[frozenset[int]] = []
+        self.numbers: dict[frozenset[int], int] = {}
+        self.closures: dict[frozenset[int], int] = {}
+        checker = shrinking.checker
+        self.native = Checker(
+            self.learn, self.step, by_thread=checker.native.by_thread, memory=checker.memory
+        )
+        self.start = self.closed(frozenset([checker.start]))
+
+    def closed(self, states: frozenset[int]) -> int:
+        if states in self.closures:
+            return self.closures[states]
+        found = set(states)
+        waiting = list(states)
+        while waiting:
+            state = waiting.pop()
+            for symbol in self.loose:
+                for after in self.shrinking.answer(state, symbol):
+                    if after not in found:
+                        if len(found) >= MOST_TOGETHER:
+                            raise StatesFull("calls at any time lead to too many states")
+                        found.add(after)
+                        waiting.append(after)
+        together = frozenset(found)
+        number = self.numbers.setdefault(together, len(self.states))
+        if number == len(self.states):
+            self.states.append(together)
+        self.closures[states] = number
+        return number
+
+    def learn(self, symbol: int, row: tuple[int, ...]) -> tuple[bool, int]:
+        self.symbols.append(self.shrinking.checker.rows[row])
+        return False, 0
+
+    def step(self, number: int, symbol: int) -> list[int]:
+        whole = self.symbols[symbol]
+        image = [after for state in self.states[number] for after in self.shrinking.answer(state, whole)]
+        return [self.closed(frozenset(image))] if image else []

@@ -1,0 +1,77 @@
+"""Operations as bars along the time that they took, one line a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pulsar_ml.harness.history import History, ranks
+from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, Verdict
+from pulsar_ml.harness.model import describe_call
+
+WIDTH = 110
+MOST_SHOWN = 40
+
+
+def lanes(history: History, indices: Sequence[int], model: Any = None, *, mark: int = -1) -> str:
+    """The operations with these indices. A bar is as long as its text needs; bars overlap where the
+    operations did. One that did not return ends in dots; the one to ``mark`` has stars."""
+    part = history.select(indices)
+    invoked, returned = ranks(part)
+    moments = sorted({int(time) for time in (*invoked, *returned)})
+    texts = [describe_call(model, part.call(row)) for row in range(len(part))]
+    at: dict[int, int] = {}
+    column = 0
+    for moment in moments:
+        needed = column
+        for row in range(len(part)):
+            if int(returned[row]) == moment:
+                needed = max(needed, at[int(invoked[row])] + len(texts[row]) + 5)
+        at[moment] = needed
+        column = needed + 1
+    rows: dict[int, str] = {}
+    for row in sorted(range(len(part)), key=lambda one: int(invoked[one])):
+        thread = int(part.records["thread"][row])
+        begin, end = at[int(invoked[row])], at[int(returned[row])]
+        open_end = bool(part.records["ending"][row])
+        edge = "*" if indices[row] == mark else "|"
+        bar = edge + f" {texts[row]} ".center(end - begin - 1, "-") + ("..." if open_end else edge)
+        rows[thread] = rows.get(thread, "").ljust(begin) + bar
+    head = max((len(f"thread {thread}") for thread in rows), default=0) + 2
+    return "\n".join(f"thread {thread}".ljust(head) + rows[thread] for thread in sorted(rows))
+
+
+def report(history: History, verdict: Verdict, model: Any = None) -> str:
+    """A verdict in words, with the lanes of what is illegal."""
+    lines = [headline(history, verdict)]
+    if verdict.answer != ILLEGAL:
+        return "\n".join(lines)
+    if verdict.part is not None:
+        lines.append(f"  in the part of {verdict.part!r}")
+    if verdict.blocked >= 0:
+        lines.append(
+            f"  {len(verdict.prefix)} operations can be put in order; then nothing leads to operation "
+            f"{verdict.blocked}, {describe_call(model, history.call(verdict.blocked))}"
+        )
+    if verdict.weaker:
+        shown = ", ".join(f"{name}: {answer}" for name, answer in verdict.weaker.items())
+        lines.append(f"  {shown}")
+    if verdict.core:
+        count = len(verdict.core)
+        lines.append(f"  illegal by {'itself' if count == 1 else 'themselves'}: {count} of {len(history)}")
+        shown_part = sorted(verdict.core, key=lambda index: int(history.records["invoked"][index]))
+        lines += ["", lanes(history, shown_part[:MOST_SHOWN], model, mark=verdict.blocked)]
+        if count > MOST_SHOWN:
+            lines.append(f"... and {count - MOST_SHOWN} more")
+    return "\n".join(lines)
+
+
+def headline(history: History, verdict: Verdict) -> str:
+    how = f"{len(history)} operations, by {verdict.method}"
+    if verdict.steps:
+        how += f", {verdict.steps} steps"
+    if verdict.answer == LEGAL:
+        return f"legal: linearizable ({how})"
+    if verdict.answer == ILLEGAL:
+        return f"illegal: not linearizable ({how})"
+    return f"unknown: {verdict.reason} ({how})"

@@ -1,0 +1,114 @@
+"""Models of one cell: registers, counter, lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.history import Call
+
+
+def no_operation(model: object, name: str, known: str) -> UsageError:
+    """The error of a model for an operation that it does not have."""
+    return UsageError(f"the model {type(model).__name__} has no operation {name!r}; it has: {known}")
+
+
+class Register:
+    """read() -> value, write(value). At first it holds ``initial``."""
+
+    description = "a register"
+    monitor = "register"
+
+    def __init__(self, initial: Any = None) -> None:
+        self.initial = initial
+
+    def init(self) -> Any:
+        return self.initial
+
+    def step(self, state: Any, call: Call) -> Iterable[Any]:
+        if call.name == "write":
+            return (call.arguments[0],)
+        if call.name == "read":
+            return (state,) if call.pending or call.result == state else ()
+        raise no_operation(self, call.name, "read, write")
+
+    def pure(self, call: Call) -> bool:
+        return call.name == "read"
+
+
+class CasRegister(Register):
+    """A register with cas(old, new) -> whether it was exchanged; any result but False means that it was."""
+
+    description = "a compare-and-set register"
+    monitor = ""
+
+    def step(self, state: Any, call: Call) -> Iterable[Any]:
+        if call.name != "cas":
+            if call.name not in ("read", "write"):
+                raise no_operation(self, call.name, "read, write, cas")
+            return super().step(state, call)
+        old, new = call.arguments
+        if call.pending:
+            return (new,) if state == old else (state,)
+        if call.result is False:
+            return (state,) if state != old else ()
+        return (new,) if state == old else ()
+
+    def pure(self, call: Call) -> bool:
+        return call.name == "read" or (call.name == "cas" and call.result is False)
+
+
+class Counter:
+    """add(amount), increment(), decrement(), read() -> value; add_and_get(amount) and get_and_add(amount) ->
+    value."""
+
+    description = "a counter"
+
+    def __init__(self, initial: int = 0) -> None:
+        self.initial = initial
+
+    def init(self) -> int:
+        return self.initial
+
+    def step(self, state: int, call: Call) -> Iterable[int]:
+        if call.name == "read":
+            return (state,) if call.pending or call.result == state else ()
+        if call.name in ("increment", "decrement"):
+            return (state + 1 if call.name == "increment" else state - 1,)
+        if call.name not in ("add", "add_and_get", "get_and_add"):
+            known = "read, add, increment, decrement, add_and_get, get_and_add"
+            raise no_operation(self, call.name, known)
+        amount: Any = call.arguments[0]
+        after = state + amount
+        answer = {"add": call.result, "add_and_get": after, "get_and_add": state}[call.name]
+        return (after,) if call.pending or call.result == answer else ()
+
+    def pure(self, call: Call) -> bool:
+        return call.name == "read"
+
+
+class Lock:
+    """acquire(), try_acquire() -> whether it was taken, release() by the thread that holds it."""
+
+    description = "a lock"
+    by_thread = True
+
+    def init(self) -> int:
+        return -1
+
+    def step(self, state: int, call: Call) -> Iterable[int]:
+        if call.name == "acquire":
+            return (call.thread,) if state < 0 else ()
+        if call.name == "try_acquire":
+            if call.pending:
+                return (call.thread if state < 0 else state,)
+            if call.result:
+                return (call.thread,) if state < 0 else ()
+            return (state,) if state >= 0 else ()
+        if call.name == "release":
+            return (-1,) if state == call.thread else ()
+        raise no_operation(self, call.name, "acquire, try_acquire, release")
+
+    def pure(self, call: Call) -> bool:
+        return call.name == "try_acquire" and call.result is False

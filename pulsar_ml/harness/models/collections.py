@@ -1,0 +1,176 @@
+"""Models of things that hold many values: maps, set, queue, stack."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from pulsar_ml.harness.history import Call
+from pulsar_ml.harness.models.cells import no_operation
+
+Items = frozenset[tuple[Any, Any]]
+
+
+class KeyValueMap:
+    """get(key) -> value or None, put(key, value), append(key, value), delete(key) -> anything.
+
+    ``append`` adds to a string or a list; to nothing it puts. Keys are independent of each other.
+    """
+
+    description = "a key-value map"
+
+    def init(self) -> Items:
+        return frozenset()
+
+    def step(self, state: Items, call: Call) -> Iterable[Items]:
+        held = dict(state)
+        key = call.arguments[0]
+        if call.name == "get":
+            return (state,) if call.pending or call.result == held.get(key) else ()
+        if call.name == "delete":
+            held.pop(key, None)
+        elif call.name == "put":
+            held[key] = call.arguments[1]
+        elif call.name == "append":
+            added: Any = call.arguments[1]
+            held[key] = self.appended(held[key], added) if key in held else added
+        else:
+            raise no_operation(self, call.name, "get, put, append, delete")
+        return (frozenset(held.items()),)
+
+    def appended(self, held: Any, added: Any) -> Any:
+        """What an append makes of a value that is there."""
+        return held + added
+
+    def partition(self, call: Call) -> Hashable:
+        return call.arguments[0]
+
+    def pure(self, call: Call) -> bool:
+        return call.name == "get"
+
+
+class EvictingMap:
+    """A cache: put(key, value) -> whether the key was free, get(key) -> value or None, remove(key) -> value
+    or None, scan(low, high) -> values by ascending key.
+
+    The cache may forget any key at any moment, so None is always a legal answer of get and remove, and a
+    scan may have holes; but a value that was answered was there, and what is gone stays gone.
+    """
+
+    description = "a map that may forget"
+
+    def init(self) -> Items:
+        return frozenset()
+
+    def step(self, state: Items, call: Call) -> Iterable[Items]:
+        held = dict(state)
+        if call.name == "scan":
+            return self.scan(state, call)
+        key = call.arguments[0]
+        rest = frozenset(item for item in state if item[0] != key)
+        if call.name == "put":
+            stored = rest | {(key, call.arguments[1])}
+            if call.pending:
+                return (stored, state) if key in held else (stored,)
+            if not call.result:
+                return (state,) if key in held else ()
+            return (stored,)
+        if call.name == "get":
+            if call.pending:
+                return (state, rest)
+            if call.result is None:
+                return (rest,)
+            return (state,) if held.get(key) == call.result else ()
+        if call.name == "remove":
+            return (rest,) if call.pending or call.result is None or held.get(key) == call.result else ()
+        raise no_operation(self, call.name, "put, get, remove, scan")
+
+    def scan(self, state: Items, call: Call) -> Iterable[Items]:
+        low, high = call.arguments
+        inside = [item for item in sorted(state) if low <= item[0] <= high]
+        seen: Any = call.result
+        found = set()
+        # Values may repeat, so every way to choose the seen ones from the inside ones counts.
+        for count in range(len(inside) + 1) if call.pending else (len(seen),):
+            for chosen in itertools.combinations(inside, count):
+                if call.pending or [value for _, value in chosen] == list(seen):
+                    found.add(frozenset(state - set(inside)) | frozenset(chosen))
+        return found
+
+    def pure(self, call: Call) -> bool:
+        return False
+
+
+class Set:
+    """add(value), remove(value) and contains(value) -> truth values; add and remove may answer None, which
+    says nothing. read() -> the members in any order.
+    """
+
+    description = "a set"
+    monitor = "set"
+
+    def init(self) -> frozenset[Any]:
+        return frozenset()
+
+    def step(self, state: frozenset[Any], call: Call) -> Iterable[frozenset[Any]]:
+        if call.name == "read":
+            members: Any = call.result
+            same = call.pending or (len(members) == len(state) and frozenset(members) == state)
+            return (state,) if same else ()
+        value = call.arguments[0]
+        known = call.result in (True, False)
+        if call.name == "contains":
+            return (state,) if call.pending or call.result == (value in state) else ()
+        if call.name == "add":
+            return (state | {value},) if not known or call.result == (value not in state) else ()
+        if call.name == "remove":
+            return (state - {value},) if not known or call.result == (value in state) else ()
+        raise no_operation(self, call.name, "add, remove, contains, read")
+
+    def partition(self, call: Call) -> Hashable:
+        return None if call.name == "read" else call.arguments[0]
+
+    def pure(self, call: Call) -> bool:
+        return call.name in ("contains", "read") or call.result is False
+
+
+class Queue:
+    """enqueue(value), dequeue() -> value, or None when the queue is empty."""
+
+    description = "a queue"
+    monitor = "queue"
+    put, take = "enqueue", "dequeue"
+    end = 0  # at which values leave
+
+    def init(self) -> tuple[Any, ...]:
+        return ()
+
+    def step(self, state: tuple[Any, ...], call: Call) -> Iterable[tuple[Any, ...]]:
+        if call.name == self.put:
+            return ((*state, call.arguments[0]),)
+        if call.name != self.take:
+            raise no_operation(self, call.name, f"{self.put}, {self.take}")
+        left = state[1:] if self.end == 0 else state[:-1]
+        if call.pending:
+            return (left,)
+        if call.result is None:
+            return (state,) if not state else ()
+        return (left,) if state and state[self.end] == call.result else ()
+
+    def pure(self, call: Call) -> bool:
+        return call.name == self.take and call.result is None
+
+    def unit(self, call: Call) -> Hashable:
+        if call.name == self.put:
+            return ("value", call.arguments[0])
+        return None if call.pending else ("value", call.result)
+
+
+class Stack(Queue):
+    """push(value), pop() -> value, or None when the stack is empty."""
+
+    description = "a stack"
+    monitor = "stack"
+    put, take = "push", "pop"
+    end = -1

@@ -1,0 +1,91 @@
+"""``python -m pulsar_ml linearize``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pulsar_ml.cli import main
+from pulsar_ml.harness.history import Operation, history_of
+from pulsar_ml.harness.history_files import save
+
+LEGAL = [Operation(0, "write", (1,), None, 0, 1), Operation(1, "read", (), 1, 2, 3)]
+ILLEGAL = [*LEGAL, Operation(1, "read", (), None, 4, 5)]
+HARD = [Operation(thread, "enqueue", (thread % 2,), None, 0, 100) for thread in range(14)]
+HARD += [Operation(0, "dequeue", (), 99, 101, 102), Operation(0, "enqueue", (99,), None, 103, 104)]
+
+
+def run(tmp_path: Path, operations: list[Operation], *arguments: str) -> tuple[int, str]:
+    path = tmp_path / "history.jsonl"
+    save(history_of(operations), path)
+    done = CliRunner().invoke(main, ["linearize", str(path), *arguments])
+    return done.exit_code, done.output
+
+
+def test_a_legal_history(tmp_path: Path) -> None:
+    code, output = run(tmp_path, LEGAL, "--model", "register")
+    assert (code, output.splitlines()[0][:20]) == (0, "legal: linearizable ")
+
+
+def test_an_illegal_history_is_shown_in_lanes(tmp_path: Path) -> None:
+    code, output = run(tmp_path, ILLEGAL, "--model", "register")
+    assert code == 1
+    assert "illegal: not linearizable" in output
+    assert "sequentially consistent: illegal" in output
+    assert output.splitlines()[-2:] == [
+        "thread 0  |- write(1) -|",
+        "thread 1                *- read() -*",
+    ]
+
+
+def test_unknown_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    code, output = run(tmp_path, HARD, "--model", "queue", "--steps", "500")
+    assert code == 5
+    assert output.startswith("unknown: out of steps")
+
+
+def test_the_verdict_as_json(tmp_path: Path) -> None:
+    code, output = run(tmp_path, ILLEGAL, "--model", "register", "--json")
+    assert code == 1
+    verdict = json.loads(output)
+    assert (verdict["answer"], verdict["core"], verdict["blocked"]) == ("illegal", [0, 2], 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--model", "heap"], "there is no model 'heap'"),
+        (["--model", "stack"], "the model Stack has no operation 'write'; it has: push, pop"),
+        ([], "Missing option '--model'"),
+    ],
+)
+def test_what_is_given_wrongly(arguments: list[str], sentence: str, tmp_path: Path) -> None:
+    code, output = run(tmp_path, LEGAL, *arguments)
+    assert code == 2
+    assert sentence in output
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["linearize", str(tmp_path / "no.jsonl"), "--model", "register"])
+    assert done.exit_code == 2
+    assert "cannot read" in done.output
+
+
+def test_a_model_of_the_users_in_the_current_directory(tmp_path: Path) -> None:
+    save(history_of(LEGAL), tmp_path / "history.parquet")
+    (tmp_path / "mine.py").write_text(
+        "from pulsar_ml.harness.models import Register\n\n\nclass Mine(Register):\n    pass\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-m", "pulsar_ml", "linearize", "history.parquet", "--model", "mine:Mine"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr

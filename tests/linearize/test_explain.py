@@ -1,0 +1,198 @@
+"""What is said about an illegal history, and about one that is too hard."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.history import History, Operation, history_of
+from pulsar_ml.harness.linearize import (
+    ILLEGAL,
+    LEGAL,
+    QUIESCENT,
+    SEQUENTIAL,
+    UNKNOWN,
+    ModelChecker,
+    Options,
+    check,
+)
+from pulsar_ml.harness.linearize.picture import lanes, report
+from pulsar_ml.harness.model import Keyed
+from pulsar_ml.harness.models import MODELS, KeyValueMap, Queue, Register
+from pulsar_ml.harness.simulate import Cell, DigitMap, Keys, simulate
+from tests.linearize.histories import SHAPES, histories
+from tests.linearize.oracle import PROGRAM_ORDER, QUIESCENCE, REAL_TIME, allowed, oracle, relation, respects
+
+
+def history(*rows: tuple[int, str, tuple[object, ...], object, int, int | None]) -> History:
+    return history_of([Operation(*row) for row in rows])
+
+
+STALE = history(
+    (0, "write", (1,), None, 0, 1),
+    (0, "write", (2,), None, 2, 3),
+    (0, "write", (3,), None, 4, 9),
+    (1, "read", (), 2, 4, 5),
+    (1, "read", (), 1, 6, 7),
+    (2, "read", (), 3, 8, 9),
+)
+
+
+def test_a_stale_read_is_explained() -> None:
+    verdict = check(STALE, Register())
+    assert verdict.answer == ILLEGAL
+    assert verdict.blocked == 4
+    assert set(verdict.core) == {0, 1, 4}
+    # Nothing was quiet meanwhile, but the writes were of one thread and the reads of another.
+    assert verdict.weaker == {SEQUENTIAL: ILLEGAL, QUIESCENT: ILLEGAL}
+    assert verdict.criterion == "neither"
+
+
+def test_the_lanes_show_the_core() -> None:
+    verdict = check(STALE, Register())
+    assert lanes(STALE, verdict.core, mark=4).splitlines() == [
+        "thread 0  |- write(1) -||- write(2) -|",
+        "thread 1                              *- read() -> 1 -*",
+    ]
+    assert "nothing leads to operation 4, read() -> 1" in report(STALE, verdict, Register())
+
+
+def test_the_ladder_of_criteria() -> None:
+    sequential = history((0, "write", (1,), None, 0, 1), (1, "read", (), None, 2, 3))
+    assert check(sequential, Register()).criterion == "sequentially consistent"
+    # One thread's operations out of order, while another is busy all the time.
+    quiescent = history(
+        (0, "write", (1,), None, 1, 2), (0, "read", (), None, 3, 4), (1, "write", (7,), None, 0, 9)
+    )
+    assert check(quiescent, Register()).criterion == "quiescently consistent"
+
+
+@pytest.mark.parametrize("name", ["register", "cas-register", "set", "queue", "counter", "evicting-map"])
+def test_prefix_blocked_and_core_are_what_they_say(name: str) -> None:
+    illegal = 0
+
+    @settings(max_examples=120, deadline=None, derandomize=True, database=None)
+    @given(histories(SHAPES[name]))
+    def run(made: History) -> None:
+        nonlocal illegal
+        model = MODELS[name]()
+        verdict = check(made, model, options=Options(partition=False))
+        if verdict.answer != ILLEGAL:
+            return
+        illegal += 1
+        assert respects(verdict.prefix, relation(made, REAL_TIME))
+        assert allowed(made, model, verdict.prefix)
+        assert verdict.blocked not in verdict.prefix
+        # All that returned before the blocked call is in the prefix.
+        returned = made.records["returned"]
+        assert set(np.flatnonzero(returned < returned[verdict.blocked]).tolist()) <= set(verdict.prefix)
+        assert not oracle(made.select(verdict.core), model)
+        for criterion, kind in ((SEQUENTIAL, PROGRAM_ORDER), (QUIESCENT, QUIESCENCE)):
+            assert verdict.weaker[criterion] == (LEGAL if oracle(made, model, kind) else ILLEGAL)
+
+    run()
+    assert illegal >= 10
+
+
+def test_the_core_of_a_long_history_is_small() -> None:
+    for seed in range(4):
+        made = simulate(Cell(300), seed=seed, clients=4, operations=400, stale_at=0.5)
+        verdict = check(made, Register())
+        if verdict.answer == ILLEGAL:
+            assert len(verdict.core) <= 5
+            assert not oracle(made.select(verdict.core), Register())
+            break
+    else:
+        raise AssertionError("no seed made an illegal history")
+
+
+def test_the_illegal_part_is_named() -> None:
+    made = history(
+        (0, "put", ("a", 1), None, 0, 1), (1, "put", ("b", 1), None, 0, 1), (0, "get", ("b",), None, 2, 3)
+    )
+    verdict = check(made, KeyValueMap())
+    assert (verdict.answer, verdict.part, verdict.core) == (ILLEGAL, "b", (1, 2))
+
+
+def test_parts_together_and_one_by_one_agree() -> None:
+    answers = set()
+    for seed in range(12):
+        made = simulate(
+            Keys(3), seed=seed, clients=3, operations=60, crashes=0.02, stale_at=0.5 if seed % 2 else None
+        )
+        apart = check(made, DigitMap(), options=Options(explain=False))
+        together = check(made, DigitMap(), options=Options(explain=False, partition=False))
+        assert apart.answer == together.answer
+        answers.add(apart.answer)
+    assert answers == {LEGAL, ILLEGAL}
+
+
+def test_keyed_models_are_one_for_each_key() -> None:
+    made = history(
+        (0, "write", ("a", 1), None, 0, 1), (0, "read", ("b",), None, 2, 3), (0, "read", ("a",), 1, 4, 5)
+    )
+    for options in (Options(), Options(partition=False)):
+        assert check(made, Keyed(Register()), options=options).answer == LEGAL
+    assert check(made.select([1, 2]), Keyed(Register())).answer == ILLEGAL
+
+
+HARD = history(
+    *((thread, "enqueue", (thread,), None, 0, 100) for thread in range(12)), (0, "dequeue", (), 99, 101, 102)
+)
+
+
+def test_a_bound_on_steps_makes_the_answer_unknown() -> None:
+    verdict = check(HARD, Queue(), options=Options(monitors=False, most_steps=1_000))
+    assert verdict.answer == UNKNOWN
+    assert "out of steps" in verdict.reason
+    assert verdict.criterion == UNKNOWN
+
+
+def test_memory_stays_within_its_bound() -> None:
+    bound = 200_000
+    checker = ModelChecker(Queue(), HARD.signatures, HARD.values, memory=bound)
+    verdict = check(HARD, Queue(), options=Options(monitors=False, memory=bound), checker=checker)
+    assert verdict.answer == UNKNOWN
+    assert checker.state_bytes <= bound + 1_000
+    assert checker.native.bytes() <= 4 * bound
+    monitored = check(HARD, Queue(), options=Options(memory=bound))
+    assert monitored.answer in (ILLEGAL, UNKNOWN)
+
+
+def test_an_operation_that_the_model_does_not_have_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="no operation 'push'; it has: enqueue, dequeue"):
+        check(history((0, "push", (1,), None, 0, 1)), Queue())
+
+
+def test_verdicts_are_remembered_by_canonical_form() -> None:
+    made = simulate(Cell(2), seed=1, clients=1, operations=12)
+    rows = np.stack([made.records] * 50)
+    # Other stamps in the same order are the same form.
+    rows["invoked"] *= np.arange(1, 51)[:, None]
+    rows["returned"] *= np.arange(1, 51)[:, None]
+    rows[49]["result"][:, 0] = 77
+    checker = ModelChecker(Register(), made.signatures)
+    answers = checker.check_many(rows)
+    assert answers.tolist() == [0] * 49 + [1]
+    assert (checker.native.searches, checker.native.looked_up) == (2, 48)
+    again = checker.native.search_many(rows, state=checker.start, remember=False)
+    assert again.tolist() == answers.tolist()
+    assert checker.native.searches == 52
+
+
+@pytest.mark.parametrize("name", ["register", "evicting-map", "lock", "queue"])
+def test_the_outcome_table_answers_as_the_definition_does(name: str) -> None:
+    seen = set()
+
+    @settings(max_examples=60, deadline=None, derandomize=True, database=None)
+    @given(histories(SHAPES[name], most=5))
+    def run(made: History) -> None:
+        checker = ModelChecker(MODELS[name](), made.signatures, made.values)
+        expected = 0 if oracle(made, MODELS[name]()) else 1
+        assert checker.check_many(np.stack([made.records] * 2)).tolist() == [expected] * 2
+        seen.add(expected)
+
+    run()
+    assert seen == {0, 1}

@@ -1,0 +1,219 @@
+"""Histories on disk: round trips, what others wrote, and what is wrong with a file in one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.harness.history import (
+    CRASHED,
+    NEVER,
+    PENDING,
+    RECORD,
+    UNKNOWN,
+    History,
+    Operation,
+    Signature,
+    history_of,
+    overlap,
+)
+from pulsar_ml.harness.history_files import load, save
+from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, check
+from pulsar_ml.harness.model import Keyed
+from pulsar_ml.harness.models import CasRegister, Register
+from pulsar_ml.harness.simulate import Cell, Members, simulate
+
+VALUES = history_of(
+    [
+        Operation(0, "write", ("x", (1, 2.5, None)), None, 0, 5),
+        Operation(1, "read", (), True, 1, 3),
+        Operation(1, "read", (), 1, 4, None),
+        Operation(2, "read", (), None, 5, None, True),
+    ]
+)
+RESULTS = np.zeros(2, RECORD)
+RESULTS["result"] = [[1, -2, 3, -4, 5], [0, 0, 0, 0, 0]]
+RESULTS["arguments"][:, 0] = [7, -(2**63)]
+RESULTS["returned"] = [4, 9]
+RECORDED = History((Signature("take", 1, "answer"),), RESULTS, (), "threads", "thing", {"limit": 3})
+HISTORIES = {
+    "values": VALUES,
+    "answers": RECORDED,
+    "words": simulate(Cell(), seed=1, clients=3, operations=50, crashes=0.1),
+    "flags": simulate(Members(), seed=1, clients=3, operations=50),
+    "empty": history_of([]),
+}
+
+
+def content(history: History) -> list[Any]:
+    records = history.records
+    return [
+        (history.call(index), *(int(records[name][index]) for name in ("invoked", "returned", "ending")))
+        for index in range(len(history))
+    ]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "jsonl"])
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_history_comes_back_as_it_was(name: str, ending: str, tmp_path: Path) -> None:
+    history = HISTORIES[name]
+    path = tmp_path / f"history.{ending}"
+    save(history, path)
+    again = load(path)
+    assert content(again) == content(history)
+    assert again.signatures == history.signatures
+    assert (again.source, again.subject, again.settings) == (
+        history.source,
+        history.subject,
+        history.settings,
+    )
+
+
+def test_the_parts_of_a_call() -> None:
+    assert VALUES.call(0).arguments == ("x", (1, 2.5, None))
+    assert VALUES.call(1).result is True and VALUES.call(1).result != 2
+    assert VALUES.call(2).result is UNKNOWN and VALUES.call(2).pending
+    assert VALUES.records["ending"].tolist() == [0, 0, PENDING, CRASHED]
+    assert VALUES.records["returned"].tolist() == [5, 3, NEVER, NEVER]
+    assert RECORDED.call(0).result == (1, (-2, 3, -4, 5))
+    assert overlap(VALUES) == 3
+
+
+JEPSEN = """
+; a comment
+{:process 0, :type :invoke, :f :write, :value 1, :time 1}
+{:process 1, :type :invoke, :f :cas, :value [1 2]}
+{:process 0, :type :ok, :f :write, :value 1}
+{:process 1, :type :ok, :f :cas, :value [1 2]}
+{:process :nemesis, :type :info, :f :start, :value nil}
+{:process 2, :type :invoke, :f :read, :value nil}
+{:process 2, :type :ok, :f :read, :value READ}
+{:process 3, :type :invoke, :f :cas, :value [7 8]}
+{:process 3, :type :fail, :f :cas, :value [7 8], :error :mismatch}
+{:process 4, :type :invoke, :f :write, :value 4}
+{:process 4, :type :info, :f :write, :value 4}
+{:process 5, :type :invoke, :f :write, :value 5}
+"""
+
+
+@pytest.mark.parametrize("brackets", [("", ""), ("[", "]")])
+def test_jepsens_edn_is_read(brackets: tuple[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "history.edn"
+    first, last = brackets
+    path.write_text(first + JEPSEN.replace("READ", "2") + last)
+    history = load(path)
+    assert [str(history.call(index)) for index in range(len(history))] == [
+        "write(1)", "cas(1, 2)", "read() -> 2", "write(4) -> ?", "write(5) -> ?",
+    ]  # fmt: skip
+    assert history.records["ending"].tolist() == [0, 0, 0, CRASHED, PENDING]
+    assert check(history, CasRegister()).answer == LEGAL
+    path.write_text(first + JEPSEN.replace("READ", "1") + last)
+    assert check(load(path), CasRegister()).answer == ILLEGAL
+
+
+def test_keys_of_jepsens_independent_tests(tmp_path: Path) -> None:
+    path = tmp_path / "history.edn"
+    path.write_text(
+        "{:process 0 :type :invoke :f :write :value [:a 1]} {:process 0 :type :ok :f :write :value [:a 1]}\n"
+        "{:process 0 :type :invoke :f :read :value [:b nil]}\n"
+        "{:process 0 :type :ok :f :read :value [:b nil]}\n"
+    )
+    history = load(path, keyed=True)
+    assert [history.call(index).arguments for index in range(2)] == [("a", 1), ("b",)]
+    assert check(history, Keyed(Register())).answer == LEGAL
+
+
+def test_events_as_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    events = [
+        {"process": 0, "type": "invoke", "f": "get", "key": "k", "value": None},
+        {"process": 0, "type": "ok", "f": "get", "key": "k", "value": "v"},
+    ]
+    path.write_text("\n".join(json.dumps(event) for event in events))
+    assert str(load(path).call(0)) == "get(k) -> v"
+
+
+def test_operations_of_others_as_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    line = {"thread": 3, "operation": "read", "arguments": [], "result": 5, "invoked": 1, "returned": 2}
+    path.write_text(json.dumps(line) + "\n")
+    assert str(load(path).call(0)) == "read() -> 5"
+
+
+HEAD = {
+    "kind": "pulsar_ml history", "version": 1, "source": "", "subject": "", "settings": {},
+    "signatures": [["read", 0, "word"]], "operations": 0,
+}  # fmt: skip
+LINE = {"thread": 0, "operation": "read", "arguments": [], "result": 5, "invoked": 1, "returned": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("h.jsonl", "", "h.jsonl is empty"),
+        ("h.jsonl", '{"kind": "pulsar', "h.jsonl, line 1, is not JSON, so it is damaged or truncated"),
+        ("h.jsonl", json.dumps({**HEAD, "version": 2}), "has version 2 of the format, this harness reads 1"),
+        ("h.jsonl", json.dumps({**HEAD, "kind": "a song"}), "is not a history"),
+        ("h.jsonl", json.dumps({**HEAD, "operations": 3}),
+         "is truncated: it should have 3 operations, it has 0"),
+        ("h.jsonl", json.dumps({"kind": HEAD["kind"], "version": 1, "operations": 0}),
+         "is damaged: KeyError"),
+        ("h.jsonl", json.dumps({**HEAD, "operations": 1}) + "\n" + json.dumps({**LINE, "operation": "dig"}),
+         "operation 'dig' is not among the signatures"),
+        ("h.jsonl", json.dumps({"thread": 0}), "operation 0 should be an object with thread, operation"),
+        ("h.jsonl", json.dumps({**LINE, "returned": 0}), "returned at 0, before it was invoked at 1"),
+        ("h.edn", "{:process 0", "h.edn is not EDN, so it is damaged or truncated"),
+        ("h.edn", "{:a 1}", "event 0 should be a map with process, type and f"),
+        ("h.edn", "{:process 0 :type :ok :f :read}", "completes what process 0 did not invoke"),
+        ("h.edn", "{:process 0 :type :maybe :f :read}",
+         "has type 'maybe'; it should be invoke, ok, fail or info"),
+        ("h.parquet", "PAR1 and then nothing", "h.parquet is damaged, truncated or no parquet file"),
+        ("h.arrow", "nothing", "h.arrow is damaged, truncated or no arrow file"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_sentence(name: str, text: str, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(BadRecordError) as caught:
+        load(path)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_table_of_something_else_is_foreign(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    path = tmp_path / "h.parquet"
+    pq.write_table(pa.table({"a": [1]}), path)
+    with pytest.raises(BadRecordError, match="is not a history: its metadata has no"):
+        load(path)
+
+
+def test_a_truncated_table_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "h.parquet"
+    save(HISTORIES["words"], path)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(BadRecordError, match="damaged, truncated"):
+        load(path)
+
+
+def test_names_that_are_no_history(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="should end with .parquet"):
+        load(tmp_path / "h.csv")
+    with pytest.raises(UsageError, match="cannot read"):
+        load(tmp_path / "none.jsonl")
+    with pytest.raises(UsageError, match="can be written as"):
+        save(VALUES, tmp_path / "h.edn")
+
+
+def test_values_that_json_does_not_have_are_refused() -> None:
+    with pytest.raises(UsageError, match="cannot stand in a history"):
+        history_of([Operation(0, "write", ({1: 2},), None, 0, 1)])
+    with pytest.raises(UsageError, match="has 4 arguments; the most is 3"):
+        history_of([Operation(0, "write", (1, 2, 3, 4), None, 0, 1)])

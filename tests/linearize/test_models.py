@@ -1,0 +1,167 @@
+"""The models that ship keep their contract; models that do not are refused before a search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.conformance import check_model
+from pulsar_ml.harness.history import Call, History, Operation, history_of
+from pulsar_ml.harness.linearize import LEGAL, check
+from pulsar_ml.harness.model import ModelError
+from pulsar_ml.harness.models import MODELS, EvictingMap, Queue, Register, model_named
+from tests.linearize.histories import SHAPES, histories
+
+SOME = history_of([Operation(0, "write", (1,), None, 0, 1), Operation(0, "read", (), 1, 2, 3)])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_models_that_ship_keep_the_contract(name: str) -> None:
+    @settings(max_examples=30, deadline=None, derandomize=True, database=None)
+    @given(histories(SHAPES[name]))
+    def run(history: History) -> None:
+        check_model(MODELS[name](), history)
+
+    run()
+
+
+class Mutable(Register):
+    def init(self) -> Any:
+        return [None]
+
+    def step(self, state: Any, call: Call) -> Any:
+        if call.name == "write":
+            state[0] = call.arguments[0]
+        return [state]
+
+    def equal(self, first: Any, second: Any) -> bool:
+        return bool(first == second)
+
+    def hash(self, state: Any) -> int:
+        return hash(tuple(state))
+
+
+class Unhashable(Register):
+    def init(self) -> Any:
+        return [None]
+
+
+class WrongHash(Register):
+    def equal(self, first: Any, second: Any) -> bool:
+        return bool(first == second)
+
+    def hash(self, state: Any) -> int:
+        self.calls = getattr(self, "calls", 0) + 1
+        return self.calls
+
+
+class NotIterable(Register):
+    def step(self, state: Any, call: Call) -> Any:
+        return state is None
+
+
+class Fickle(Register):
+    times = 0
+
+    def step(self, state: Any, call: Call) -> Any:
+        self.times += 1
+        return (self.times,)
+
+
+class FalselyPure(Register):
+    def pure(self, call: Call) -> bool:
+        return True
+
+
+class NoPending(Register):
+    def step(self, state: Any, call: Call) -> Any:
+        return () if call.pending else super().step(state, call)
+
+
+class Half(Register):
+    def equal(self, first: Any, second: Any) -> bool:
+        return bool(first == second)
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        (Mutable(), "step() changed the state it was given"),
+        (Unhashable(), "cannot be hashed"),
+        (WrongHash(), "have different hashes"),
+        (NotIterable(), "step() should give the states that may follow"),
+        (Fickle(), "otherwise when it is asked again"),
+        (FalselyPure(), "is called pure and leads from"),
+        (NoPending(), "without a result it cannot"),
+        (Half(), "a model with equal() also has hash()"),
+        (object(), "a model has a method init()"),
+    ],
+)
+def test_a_model_that_breaks_its_contract_is_refused(model: Any, sentence: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        check_model(model, SOME)
+    assert sentence in str(caught.value)
+
+
+def test_a_pure_call_that_changes_the_state_is_noticed_in_the_search_too() -> None:
+    with pytest.raises(ModelError, match="pure, yet it leads from"):
+        check(SOME, FalselyPure())
+
+
+class Modulo:
+    """Its states are lists, equal modulo ten."""
+
+    def init(self) -> list[int]:
+        return [0]
+
+    def step(self, state: list[int], call: Call) -> list[list[int]]:
+        if call.name == "add":
+            return [[state[0] + int(str(call.arguments[0]))]]
+        return [state] if call.pending or call.result == state[0] % 10 else []
+
+    def equal(self, first: list[int], second: list[int]) -> bool:
+        return first[0] % 10 == second[0] % 10
+
+    def hash(self, state: list[int]) -> int:
+        return state[0] % 10
+
+
+def test_a_model_may_bring_its_own_equality() -> None:
+    history = history_of(
+        [
+            Operation(0, "add", (7,), None, 0, 1),
+            Operation(0, "add", (8,), None, 2, 3),
+            Operation(1, "read", (), 5, 4, 5),
+        ]
+    )
+    check_model(Modulo(), history)
+    assert check(history, Modulo()).answer == LEGAL
+
+
+def test_a_scan_may_have_holes_and_a_miss_is_final() -> None:
+    def answer(*rows: tuple[str, tuple[object, ...], object]) -> str:
+        operations = [Operation(0, *row, 10 * at, 10 * at + 5) for at, row in enumerate(rows)]
+        return check(history_of(operations), EvictingMap()).answer
+
+    puts = (("put", (1, "a"), True), ("put", (2, "b"), True))
+    assert answer(*puts, ("scan", (0, 9), ("a", "b"))) == LEGAL
+    assert answer(*puts, ("scan", (0, 9), ("b",)), ("get", (1,), None)) == LEGAL
+    assert answer(*puts, ("scan", (0, 9), ("b", "a"))) != LEGAL
+    assert answer(*puts, ("scan", (0, 9), ("b",)), ("get", (1,), "a")) != LEGAL
+    assert answer(*puts, ("get", (1,), None), ("get", (1,), "a")) != LEGAL
+
+
+def test_models_by_name() -> None:
+    assert isinstance(model_named("queue"), Queue)
+    assert isinstance(model_named("pulsar_ml.harness.models:Queue"), Queue)
+    for name, sentence in (
+        ("heap", "there is no model 'heap'; use one of register"),
+        ("no_such_module:Model", "cannot be imported"),
+        ("json:Model", "has no 'Model'"),
+        ("json:JSONEncoder", "is no model: a model has init"),
+    ):
+        with pytest.raises(UsageError, match=sentence):
+            model_named(name)

@@ -1,0 +1,116 @@
+"""The monitors against the definition on small histories, and against the search on large ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from pulsar_ml.harness.history import History, Operation, history_of
+from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
+from pulsar_ml.harness.linearize.monitors import judge
+from pulsar_ml.harness.models import MODELS
+from pulsar_ml.harness.simulate import Cell, Line, Members, simulate
+from tests.linearize.histories import distinct, distinct_cell, distinct_members
+from tests.linearize.oracle import oracle
+
+STRATEGIES = {
+    "register": distinct_cell(),
+    "queue": distinct("enqueue", "dequeue"),
+    "stack": distinct("push", "pop"),
+    "set": distinct_members(),
+}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_the_judgement_is_that_of_the_definition(name: str) -> None:
+    seen: set[bool] = set()
+
+    @settings(max_examples=500, deadline=None, derandomize=True, database=None)
+    @given(STRATEGIES[name])
+    def run(history: History) -> None:
+        model = MODELS[name]()
+        judgement = judge(name, history, model)
+        if judgement is None:
+            return
+        assert judgement.legal == oracle(history, model)
+        if not judgement.legal:
+            assert not oracle(history.select(judgement.witness), model)
+        seen.add(judgement.legal)
+
+    run()
+    assert seen == {True, False}
+
+
+SYSTEMS: dict[str, Any] = {
+    "register": lambda: Cell(distinct=True),
+    "queue": Line,
+    "stack": lambda: Line(stack=True),
+    "set": lambda: Members(400),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize(("clients", "operations"), [(2, 200), (4, 40)])
+def test_monitor_and_search_agree_on_long_histories(name: str, clients: int, operations: int) -> None:
+    seen = set()
+    for seed in range(16):
+        history = simulate(
+            SYSTEMS[name](), seed=seed, clients=clients, operations=operations,
+            stale_at=0.4 if seed % 2 else None,
+        )  # fmt: skip
+        judgement = judge(name, history, MODELS[name]())
+        if judgement is None:
+            assert name == "set"  # a value was added twice
+            continue
+        verdict = check(
+            history, MODELS[name](), options=Options(monitors=False, explain=False, most_steps=200_000)
+        )
+        if verdict.answer == UNKNOWN:
+            continue
+        assert verdict.answer == (LEGAL if judgement.legal else ILLEGAL), seed
+        seen.add(verdict.answer)
+    assert seen == {LEGAL, ILLEGAL} or name == "set"
+
+
+@pytest.mark.parametrize("name", ["queue", "stack"])
+def test_a_long_history_with_one_lie_is_illegal_and_its_core_small(name: str) -> None:
+    history = simulate(Line(stack=name == "stack"), seed=3, clients=4, operations=20_000, stale_at=0.5)
+    verdict = check(history, MODELS[name]())
+    assert (verdict.answer, verdict.method) == (ILLEGAL, "monitor")
+    assert 2 <= len(verdict.core) <= 8
+    assert not oracle(history.select(verdict.core), MODELS[name]())
+    honest = simulate(Line(stack=name == "stack"), seed=3, clients=4, operations=20_000)
+    assert check(honest, MODELS[name]()).answer == LEGAL
+
+
+@pytest.mark.parametrize(
+    ("name", "operations"),
+    [
+        ("queue", [("enqueue", (1,), None), ("enqueue", (1,), None)]),
+        ("queue", [("dequeue", (), "open")]),
+        ("register", [("write", (1,), None), ("write", (1,), None)]),
+        ("set", [("add", (1,), True), ("remove", (1,), True), ("add", (1,), True)]),
+        ("set", [("read", (), (1,))]),
+        ("register", [("write", (1,), None), ("write", (1.0,), None)]),
+    ],
+)
+def test_histories_that_do_not_qualify_are_left_to_the_search(name: str, operations: list[Any]) -> None:
+    made = [
+        Operation(0, call, arguments, result, 10 * at, None if result == "open" else 10 * at + 5)
+        for at, (call, arguments, result) in enumerate(operations)
+    ]
+    assert judge(name, history_of(made), MODELS[name]()) is None
+
+
+def test_the_witness_of_an_overtaking_is_two_values() -> None:
+    history = simulate(Line(), seed=1, clients=1, operations=2_000)
+    records = history.records.copy()
+    takes = np.flatnonzero((records["operation"] == 1) & (records["result"][:, 0] >= 0))
+    first, second = takes[10], takes[11]
+    records["result"][[first, second]] = records["result"][[second, first]]
+    judgement = judge("queue", history.with_records(records), MODELS["queue"]())
+    assert judgement is not None and not judgement.legal
+    assert len(judgement.witness) == 4 and {first, second} <= set(judgement.witness)
