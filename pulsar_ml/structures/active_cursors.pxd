@@ -1,0 +1,344 @@
+# The active cursors of a managed ledger, in groups sorted by position: how many are at or before one of them.
+#
+# Origin       ActiveManagedCursorContainerImpl (Pulsar 4.1, PIP-430). Changes are recorded and applied when
+#              somebody asks. Here the list is of groups, not of cursors, so that a move crosses many
+#              cursors in one step; many or far moves end in one sweep. Mended: moves of the tail out of
+#              or onto a shared group, null updates, queries under the wrong lock, retained cursors.
+# Threads      Any thread, except init and destroy.
+# Invariants   After a flush, inside any section:
+#              AC-1 (I73) a group's rank = number of tracked cursors at or before its position.
+#              AC-2 (I76) no change is pending.
+#              Always, inside any section:
+#              AC-3 (I75) a cursor is in the list of changes at most once; one that is not there is in place.
+#              AC-4 (I77) everything but counters is changed in a write section.
+#              AC-5 (I78) removed cursors not yet given back are fewer than max(64, registered ones).
+#              AC-6 groups in the list + spare ones = registered cursors + removed ones not given back.
+#              AC-7 entries that are added are cached while a cursor is registered, and for the grace period.
+# Ordering     Queries read relaxed cells under a stamp while nothing is pending. A cursor's group is stored
+#              with release and read with acquire: the reader may be ahead of its stamp, and then must
+#              find the group's memory made.
+# Reclamation  Cursors and groups come from pools shared by all containers of a memory. A removed cursor goes
+#              back with the next flush, which a removal makes itself when enough have gathered or nobody is
+#              left. Each cursor brings a group with it, so a flush never allocates.
+# Not promised Queries that take no lock while changes are pending. A rank is of a moment during the call.
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from pulsar_ml.structures.active_groups cimport (
+    ActiveCursor, CursorGroup, CursorGroups, cursor_group, cursor_hand_over, groups_leave, groups_merge,
+    groups_move, groups_spare, groups_take_spare,
+)
+from pulsar_ml.structures.cursor_registry cimport (
+    CursorNode, CursorPosition, CursorRegistry, registry_changed, registry_find, registry_give,
+    registry_idle, registry_init, registry_publish_slowest, registry_register, registry_set_durable,
+    registry_size, registry_slowest, registry_take, registry_withdraw, tracked_at, untracked,
+)
+from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_destroy, pool_give, pool_init, pool_take
+from pulsar_ml.structures.stamped_lock cimport (
+    stamped_lock_write, stamped_optimistic, stamped_unlock_write, stamped_validate,
+)
+from pulsar_ml.structures.status cimport PML_OK, Status
+from pulsar_ml.sync.atomics cimport (
+    i64_load_relaxed, i64_store_relaxed, pml_i64, ptr_load_acquire, ptr_store_release,
+    u64_load_relaxed,
+)
+
+
+cdef enum:
+    ACTIVE_FEWEST_REMOVALS = 64     # removed cursors that may wait for somebody else's flush
+
+
+# The memory that all containers of a manager share.
+cdef struct ActiveMemory:
+    Pool cursors
+    Pool groups
+
+
+cdef struct ActiveCursors:
+    CursorRegistry registry
+    ActiveMemory* memory
+    CursorGroups groups
+    ActiveCursor* changes
+    pml_i64 pending         # length of that list
+    int64_t removed         # cursors removed and not given back yet
+    int64_t grace           # nanoseconds
+
+
+# Memory and life ---------------------------------------------------------------------------------
+
+# chunk_bits: objects of a chunk as a power of two; limit: most objects of a kind. On failure everything
+# is given back.
+cdef inline Status active_memory_init(
+    ActiveMemory* memory, uint32_t chunk_bits, uint32_t limit
+) noexcept nogil:
+    cdef Status status
+    memset(memory, 0, sizeof(ActiveMemory))
+    status = pool_init(&memory.cursors, sizeof(ActiveCursor), <size_t>&(<CursorNode*>NULL).link, chunk_bits,
+                       limit)
+    if status == PML_OK:
+        status = pool_init(&memory.groups, sizeof(CursorGroup), <size_t>&(<CursorGroup*>NULL).link,
+                           chunk_bits, limit)
+    if status != PML_OK:
+        active_memory_destroy(memory)
+    return status
+
+
+# When no container of the memory is left.
+cdef inline void active_memory_destroy(ActiveMemory* memory) noexcept nogil:
+    pool_destroy(&memory.cursors)
+    pool_destroy(&memory.groups)
+
+
+# grace: nanoseconds for which added entries are still cached after the last cursor left, or after `now`;
+# 0 or less: not at all.
+cdef inline void active_cursors_init(
+    ActiveCursors* container, ActiveMemory* memory, int64_t grace, int64_t now
+) noexcept nogil:
+    memset(container, 0, sizeof(ActiveCursors))
+    registry_init(&container.registry, &memory.cursors, now)
+    container.memory = memory
+    container.grace = grace
+
+
+# Gives all cursors back. Nobody else inside.
+cdef inline void active_cursors_destroy(ActiveCursors* container) noexcept nogil:
+    while container.registry.first is not NULL:
+        active_cursors_remove(container, u64_load_relaxed(&container.registry.first.id), 0)
+
+
+# Changes -----------------------------------------------------------------------------------------
+
+# Registers a cursor and stores its id. The data version that this made, or 0 without memory, and then
+# nothing changed.
+cdef inline int64_t active_cursors_add(
+    ActiveCursors* container, CursorPosition target, bint durable, uint64_t* id
+) noexcept nogil:
+    cdef ActiveCursor* cursor = <ActiveCursor*>registry_take(&container.registry)
+    cdef uint32_t handle
+    cdef CursorGroup* group
+    cdef int64_t version
+    if cursor is NULL:
+        return 0
+    handle = pool_take(&container.memory.groups)
+    if not handle:
+        registry_give(&container.registry, &cursor.node)
+        return 0
+    group = <CursorGroup*>pool_at(&container.memory.groups, handle)
+    group.handle = handle
+    ptr_store_release(&cursor.group, NULL)
+    cursor.target = target
+    cursor.changed = False
+    cursor.removed = False
+    stamped_lock_write(&container.registry.lock)
+    groups_spare(&container.groups, group)
+    id[0] = registry_register(&container.registry, &cursor.node, durable)
+    if target.tracked:
+        active_change(container, cursor)
+    version = registry_changed(&container.registry)
+    stamped_unlock_write(&container.registry.lock)
+    return version
+
+
+# Says where a cursor is now, or that it is not tracked any more; applied when somebody asks. The data
+# version that this made, or 0 when there is no such cursor.
+cdef inline int64_t active_cursors_update(
+    ActiveCursors* container, uint64_t id, CursorPosition target
+) noexcept nogil:
+    cdef ActiveCursor* cursor
+    cdef int64_t version = 0
+    stamped_lock_write(&container.registry.lock)
+    cursor = <ActiveCursor*>registry_find(&container.registry, id)
+    if cursor is not NULL:
+        cursor.target = target
+        active_change(container, cursor)
+        version = registry_changed(&container.registry)
+    stamped_unlock_write(&container.registry.lock)
+    return version
+
+
+# What adding a name once more means: the cursor's position and durability are replaced. As update.
+cdef inline int64_t active_cursors_replace(
+    ActiveCursors* container, uint64_t id, CursorPosition target, bint durable
+) noexcept nogil:
+    cdef ActiveCursor* cursor
+    cdef int64_t version = 0
+    stamped_lock_write(&container.registry.lock)
+    cursor = <ActiveCursor*>registry_find(&container.registry, id)
+    if cursor is not NULL:
+        cursor.target = target
+        registry_set_durable(&container.registry, &cursor.node, durable)
+        active_change(container, cursor)
+        version = registry_changed(&container.registry)
+    stamped_unlock_write(&container.registry.lock)
+    return version
+
+
+# Removes a cursor at the time `now`. The data version that this made, or 0 when there is no such cursor.
+cdef inline int64_t active_cursors_remove(
+    ActiveCursors* container, uint64_t id, int64_t now
+) noexcept nogil:
+    cdef ActiveCursor* cursor
+    cdef int64_t version = 0
+    stamped_lock_write(&container.registry.lock)
+    cursor = <ActiveCursor*>registry_find(&container.registry, id)
+    if cursor is not NULL:
+        registry_withdraw(&container.registry, &cursor.node, now)
+        cursor.target = untracked()
+        cursor.removed = True
+        container.removed += 1
+        active_change(container, cursor)
+        version = registry_changed(&container.registry)
+        if active_is_crowded(container):
+            active_flush(container)
+    stamped_unlock_write(&container.registry.lock)
+    return version
+
+
+# Whether so many removed cursors wait that this removal has to see to them.
+cdef inline bint active_is_crowded(const ActiveCursors* container) noexcept nogil:
+    cdef int64_t size = registry_size(&container.registry)
+    return size == 0 or container.removed >= max(size, <int64_t>ACTIVE_FEWEST_REMOVALS)
+
+
+cdef inline void active_change(ActiveCursors* container, ActiveCursor* cursor) noexcept nogil:
+    if cursor.changed:
+        return
+    cursor.changed = True
+    cursor.next_changed = container.changes
+    container.changes = cursor
+    i64_store_relaxed(&container.pending, i64_load_relaxed(&container.pending) + 1)
+
+
+# Queries -----------------------------------------------------------------------------------------
+
+# How many tracked cursors are at the position of this one or before it, itself included; 0 for one that
+# is not tracked or not registered.
+cdef inline int64_t active_cursors_rank(ActiveCursors* container, uint64_t id) noexcept nogil:
+    cdef uint64_t stamp = stamped_optimistic(&container.registry.lock)
+    cdef int64_t rank
+    if not i64_load_relaxed(&container.pending):
+        rank = active_rank(container, id)
+        if stamped_validate(&container.registry.lock, stamp):
+            return rank
+    stamped_lock_write(&container.registry.lock)
+    active_flush(container)
+    rank = active_rank(container, id)
+    stamped_unlock_write(&container.registry.lock)
+    return rank
+
+
+cdef inline int64_t active_rank(const ActiveCursors* container, uint64_t id) noexcept nogil:
+    cdef ActiveCursor* cursor = <ActiveCursor*>registry_find(&container.registry, id)
+    cdef CursorGroup* group = NULL
+    if cursor is not NULL:
+        # Pairs with the release in groups_join.
+        group = <CursorGroup*>ptr_load_acquire(&cursor.group)
+    return 0 if group is NULL else i64_load_relaxed(&group.rank)
+
+
+# The lowest position of all tracked cursors.
+cdef inline CursorPosition active_cursors_slowest(ActiveCursors* container) noexcept nogil:
+    cdef uint64_t stamp = stamped_optimistic(&container.registry.lock)
+    cdef CursorPosition slowest
+    if not i64_load_relaxed(&container.pending):
+        slowest = registry_slowest(&container.registry)
+        if stamped_validate(&container.registry.lock, stamp):
+            return slowest
+    stamped_lock_write(&container.registry.lock)
+    active_flush(container)
+    slowest = registry_slowest(&container.registry)
+    stamped_unlock_write(&container.registry.lock)
+    return slowest
+
+
+# Whether an entry that is added now is worth caching: somebody may read it soon.
+cdef inline bint active_cursors_should_cache(const ActiveCursors* container, int64_t now) noexcept nogil:
+    return not registry_idle(&container.registry, now, container.grace)
+
+
+# How often an entry that is added now will be read: every active cursor is before it.
+cdef inline int64_t active_cursors_reads_of_added(const ActiveCursors* container) noexcept nogil:
+    return registry_size(&container.registry)
+
+
+# How often entries will be read that this cursor just read from storage; asked when they have arrived.
+cdef inline int64_t active_cursors_reads_of_stored(ActiveCursors* container, uint64_t id) noexcept nogil:
+    return active_cursors_rank(container, id)
+
+
+# Flush -------------------------------------------------------------------------------------------
+
+# Applies all changes: one by one as long as that is cheaper than one sweep over the whole list. A cursor
+# that comes takes the place of one that leaves and goes on from there: far fewer groups are between.
+cdef inline void active_flush(ActiveCursors* container) noexcept nogil:
+    cdef int64_t budget = container.groups.count + 16
+    cdef ActiveCursor* waiting = NULL   # one that comes or leaves and has met no counterpart
+    cdef ActiveCursor* cursor
+    if container.changes is NULL:
+        return
+    while container.changes is not NULL and budget > 0:
+        cursor = active_next_change(container)
+        if waiting is NULL and active_comes_or_leaves(cursor):
+            waiting = cursor
+            continue
+        if waiting is not NULL and active_comes_or_leaves(cursor) and (
+                waiting.target.tracked != cursor.target.tracked):
+            cursor_hand_over(waiting, cursor)
+            budget -= active_settle(container, waiting)
+            waiting = NULL
+        budget -= active_settle(container, cursor)
+    if waiting is not NULL:
+        active_settle(container, waiting)
+    if container.changes is not NULL:
+        active_sweep(container)
+    registry_publish_slowest(
+        &container.registry,
+        untracked() if container.groups.head is NULL else tracked_at(container.groups.head.at))
+
+
+cdef inline bint active_comes_or_leaves(const ActiveCursor* cursor) noexcept nogil:
+    return cursor.target.tracked == (cursor_group(cursor) is NULL)
+
+
+# Applies one change; the groups that were touched.
+cdef inline int64_t active_settle(ActiveCursors* container, ActiveCursor* cursor) noexcept nogil:
+    cdef int64_t steps = groups_move(&container.groups, cursor)
+    active_give_removed(container, cursor)
+    return steps
+
+
+cdef inline ActiveCursor* active_next_change(ActiveCursors* container) noexcept nogil:
+    cdef ActiveCursor* cursor = container.changes
+    container.changes = cursor.next_changed
+    cursor.next_changed = NULL
+    cursor.changed = False
+    i64_store_relaxed(&container.pending, i64_load_relaxed(&container.pending) - 1)
+    return cursor
+
+
+# A removed cursor that stands nowhere goes back, with a group.
+cdef inline void active_give_removed(ActiveCursors* container, ActiveCursor* cursor) noexcept nogil:
+    if not cursor.removed:
+        return
+    container.removed -= 1
+    pool_give(&container.memory.groups, groups_take_spare(&container.groups).handle)
+    registry_give(&container.registry, &cursor.node)
+
+
+# All changes at once: everybody leaves, then those that stay tracked are merged into the list in order.
+cdef inline void active_sweep(ActiveCursors* container) noexcept nogil:
+    cdef ActiveCursor* arriving = NULL
+    cdef ActiveCursor* cursor
+    cdef int64_t count = 0
+    while container.changes is not NULL:
+        cursor = active_next_change(container)
+        if cursor_group(cursor) is not NULL:
+            groups_leave(&container.groups, cursor)
+        if cursor.target.tracked:
+            cursor.next_changed = arriving
+            arriving = cursor
+            count += 1
+        else:
+            active_give_removed(container, cursor)
+    groups_merge(&container.groups, arriving, count)

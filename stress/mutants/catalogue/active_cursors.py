@@ -1,0 +1,111 @@
+"""Mistakes in structures/active_cursors.pxd."""
+
+from __future__ import annotations
+
+from stress.mutants.catalogue.mutant import Mutant
+
+FILE = "structures/active_cursors.pxd"
+
+SLOWEST = """
+stamped_lock_write(&container.registry.lock)
+active_flush(container)
+slowest = registry_slowest(&container.registry)
+stamped_unlock_write(&container.registry.lock)
+"""
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        id="H18b",
+        title="removed cursors stay until somebody asks for an order",
+        origin="#26511",
+        file=FILE,
+        old="""
+if active_is_crowded(container):
+    active_flush(container)
+""",
+        new="pass",
+        suite="active_cursors",
+        breaks="I78",
+    ),
+    Mutant(
+        id="M67",
+        # Linked twice, a cursor would close a loop, and no check would come to speak.
+        title="a cursor that is pending is counted once more",
+        origin="port",
+        file=FILE,
+        old="""
+if cursor.changed:
+    return
+""",
+        new="""
+if cursor.changed:
+    i64_store_relaxed(&container.pending, i64_load_relaxed(&container.pending) + 1)
+    return
+""",
+        suite="active_cursors",
+        breaks="I75, I76",
+    ),
+    Mutant(
+        id="M68",
+        title="a rank is answered without applying what is pending",
+        origin="port",
+        file=FILE,
+        old="""
+active_flush(container)
+rank = active_rank(container, id)
+""",
+        new="rank = active_rank(container, id)",
+        suite="active_cursors",
+        breaks="I73, I76",
+    ),
+    Mutant(
+        id="C01",
+        title="the update of a cursor that is pending already is lost",
+        origin="port",
+        file=FILE,
+        old="""
+cursor.target = target
+active_change(container, cursor)
+version = registry_changed(&container.registry)
+""",
+        new="""
+if not cursor.changed:
+    cursor.target = target
+active_change(container, cursor)
+version = registry_changed(&container.registry)
+""",
+        suite="active_cursors",
+        breaks="I73, I80",
+    ),
+    # Of the controlled engine ------------------------------------------------------------------------
+    # Real threads see it too, but may walk for ever through what it leaves behind.
+    Mutant(
+        id="H18a",
+        title="the slowest query applies changes under the shared lock",
+        origin="#26511",
+        file=FILE,
+        old=SLOWEST,
+        new=SLOWEST.replace("lock_write", "lock_read"),
+        suite="active_cursors",
+        breaks="I77, I72, I73",
+        cimports="from pulsar_ml.structures.stamped_lock cimport stamped_lock_read, stamped_unlock_read",
+        mode="sc",
+        within=20_000,
+    ),
+    Mutant(
+        id="C02",
+        title="a slowest position copied under a stamp is used without validation",
+        origin="port",
+        file=FILE,
+        old="""
+slowest = registry_slowest(&container.registry)
+if stamped_validate(&container.registry.lock, stamp):
+    return slowest
+""",
+        new="return registry_slowest(&container.registry)",
+        suite="active_cursors",
+        breaks="I80",
+        mode="sc",
+        within=20_000,
+    ),
+)
