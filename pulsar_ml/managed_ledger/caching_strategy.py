@@ -1,0 +1,117 @@
+"""What active cursors mean for the cache: the strategy of expected reads, and the one it replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pulsar_ml._core import ActiveManagedCursorContainer, ManagedCursorContainer
+from pulsar_ml.managed_ledger.ledgers import after
+from pulsar_ml.managed_ledger.settings import LedgerSettings
+from pulsar_ml.positions import Position
+
+EVERYTHING = Position(2**63 - 1, 0)  # is behind every entry
+
+
+class CachingStrategy(Protocol):
+    """The active cursors of a managed ledger. All methods may be called from any number of threads."""
+
+    def add(self, cursor: str, read: Position, mark_delete: Position) -> None:
+        """A cursor is active from now on, at its read and mark-delete positions."""
+        ...
+
+    def move(self, cursor: str, read: Position, mark_delete: Position) -> None:
+        """It is at these positions now; no effect for one that is not active."""
+        ...
+
+    def remove(self, cursor: str) -> None:
+        """It is active no longer."""
+        ...
+
+    def __contains__(self, cursor: object, /) -> bool: ...
+
+    def reads_of_added(self) -> int | None:
+        """How many reads to expect of an entry that is added now; None: it is not worth caching."""
+        ...
+
+    def reads_of_stored(self, cursor: str) -> int:
+        """How many reads to expect of what a cursor reads from the storage; 0: it is not worth caching."""
+        ...
+
+    def unwanted_before(self) -> Position | None:
+        """Cached entries before this are wanted by nobody; None: that is for eviction to say."""
+        ...
+
+
+class ExpectedReads:
+    """Entries are cached with the number of cursors that are still to read them (PIP-430)."""
+
+    def __init__(self, grace_millis: int, clock: Callable[[], int]) -> None:
+        self.clock = clock
+        self.cursors = ActiveManagedCursorContainer(
+            continue_caching_added_entries_after_last_active_cursor_leaves_millis=grace_millis, now_ns=clock()
+        )
+
+    def add(self, cursor: str, read: Position, mark_delete: Position) -> None:
+        self.cursors.add(cursor, read)
+
+    def move(self, cursor: str, read: Position, mark_delete: Position) -> None:
+        self.cursors.update_cursor(cursor, read)
+
+    def remove(self, cursor: str) -> None:
+        self.cursors.remove_cursor(cursor, now_ns=self.clock())
+
+    def __contains__(self, cursor: object, /) -> bool:
+        return cursor in self.cursors
+
+    def reads_of_added(self) -> int | None:
+        if self.cursors.should_cache_added_entry(now_ns=self.clock()):
+            return len(self.cursors)
+        return None
+
+    def reads_of_stored(self, cursor: str) -> int:
+        return self.cursors.number_of_cursors_at_same_position_or_before(cursor)
+
+    def unwanted_before(self) -> Position | None:
+        return None
+
+
+class SlowestCursor:
+    """Entries are cached while a cursor is active, until the slowest one read or mark-deleted them."""
+
+    def __init__(self, *, by_mark_delete: bool) -> None:
+        self.by_mark_delete = by_mark_delete
+        self.cursors = ManagedCursorContainer()
+
+    def wanted_from(self, read: Position, mark_delete: Position) -> Position:
+        return after(mark_delete) if self.by_mark_delete else read
+
+    def add(self, cursor: str, read: Position, mark_delete: Position) -> None:
+        self.cursors.add(cursor, self.wanted_from(read, mark_delete))
+
+    def move(self, cursor: str, read: Position, mark_delete: Position) -> None:
+        self.cursors.cursor_updated(cursor, self.wanted_from(read, mark_delete))
+
+    def remove(self, cursor: str) -> None:
+        self.cursors.remove_cursor(cursor)
+
+    def __contains__(self, cursor: object, /) -> bool:
+        return cursor in self.cursors
+
+    def reads_of_added(self) -> int | None:
+        return None if self.cursors.is_empty else 0
+
+    def reads_of_stored(self, cursor: str) -> int:
+        return int(cursor in self.cursors)
+
+    def unwanted_before(self) -> Position | None:
+        return self.cursors.slowest_cursor_position() or EVERYTHING
+
+
+def caching_strategy(settings: LedgerSettings, clock: Callable[[], int]) -> CachingStrategy:
+    """The strategy that the settings ask for."""
+    if settings.cache_eviction_by_expected_read_count:
+        return ExpectedReads(
+            settings.continue_caching_added_entries_after_last_active_cursor_leaves_millis, clock
+        )
+    return SlowestCursor(by_mark_delete=settings.cache_eviction_by_mark_deleted_position)

@@ -1,0 +1,125 @@
+"""A storage that fails, stalls and answers wrongly on command."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from concurrent.futures import Future
+from enum import Enum
+
+from pulsar_ml.errors import StorageError
+from pulsar_ml.managed_ledger.memory_storage import failed
+from pulsar_ml.managed_ledger.storage import (
+    LedgerProperties,
+    LedgerStorage,
+    StoredEntry,
+)
+
+Answer = Future[list[StoredEntry]]
+
+
+class Fault(Enum):
+    """What happens to a read."""
+
+    NONE = "as it should be"
+    FAIL = "an error"
+    STALL = "nothing, until it is told to go on"
+    SHORT = "the last entry is missing"
+    FOREIGN = "entries in between that nobody asked for, and one twice"
+    FOREIGN_INSTEAD = "entries that nobody asked for in the place of the first"
+
+
+class FaultyStorage:
+    """LedgerStorage over another one. :meth:`plan` says what happens to the next reads.
+
+    ``fail_appends`` many of the next appends fail. Thread-safe.
+    """
+
+    def __init__(self, inner: LedgerStorage) -> None:
+        self.inner = inner
+        self.lock = threading.Lock()
+        self.planned: deque[Fault] = deque()
+        self.stalled: list[tuple[Answer, Answer]] = []
+        self.fail_appends = 0
+        self.reads: list[tuple[int, int, int]] = []
+
+    def plan(self, *faults: Fault) -> None:
+        """Let the next reads end so, one each."""
+        with self.lock:
+            self.planned.extend(faults)
+
+    def resume(self, which: int = 0, *, error: BaseException | None = None) -> None:
+        """Let the stalled read number ``which``, from the oldest, get its answer, or fail. IndexError."""
+        with self.lock:
+            answer, real = self.stalled.pop(which)
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            real.add_done_callback(lambda future: pass_on(future, answer, Fault.NONE))
+
+    def read(self, ledger_id: int, first: int, last: int) -> Answer:
+        with self.lock:
+            self.reads.append((ledger_id, first, last))
+            fault = self.planned.popleft() if self.planned else Fault.NONE
+        if fault is Fault.FAIL:
+            return failed(StorageError(f"a failure on command: {ledger_id}:{first}..{last}"))
+        real = self.inner.read(ledger_id, first, last)
+        answer: Answer = Future()
+        if fault is Fault.STALL:
+            with self.lock:
+                self.stalled.append((answer, real))
+        else:
+            real.add_done_callback(lambda future: pass_on(future, answer, fault))
+        return answer
+
+    def append(self, ledger_id: int, entry_id: int, data: bytes) -> Future[None]:
+        with self.lock:
+            failing = self.fail_appends > 0
+            self.fail_appends -= failing
+        if failing:
+            return failed(StorageError(f"a failure on command: append of {ledger_id}:{entry_id}"))
+        return self.inner.append(ledger_id, entry_id, data)
+
+    def create_ledger(self, name: str) -> int:
+        return self.inner.create_ledger(name)
+
+    def ledgers(self, name: str) -> list[LedgerProperties]:
+        return self.inner.ledgers(name)
+
+    def delete_ledger(self, ledger_id: int) -> Future[None]:
+        return self.inner.delete_ledger(ledger_id)
+
+    def properties(self, name: str) -> dict[str, str]:
+        return self.inner.properties(name)
+
+    def set_property(self, name: str, key: str, value: str | None) -> None:
+        self.inner.set_property(name, key, value)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def pass_on(real: Answer, answer: Answer, fault: Fault) -> None:
+    """The real answer, changed by the fault."""
+    error = real.exception()
+    if error is not None:
+        answer.set_exception(error)
+    else:
+        answer.set_result(changed(real.result(), fault))
+
+
+def changed(entries: list[StoredEntry], fault: Fault) -> list[StoredEntry]:
+    """Foreign entries are of another ledger, 2**32 further, and before and behind the range."""
+    first, last = entries[0], entries[-1]
+    foreign = [
+        first._replace(ledger_id=first.ledger_id + 1, data=b"another ledger"),
+        first._replace(entry_id=first.entry_id + 2**32, data=b"2**32 further"),
+        last._replace(entry_id=last.entry_id + 1, data=b"behind"),
+    ]
+    if fault is Fault.SHORT:
+        return entries[:-1]
+    if fault is Fault.FOREIGN:
+        return [*reversed(entries), *foreign, first]
+    if fault is Fault.FOREIGN_INSTEAD:
+        return [*foreign, *entries[1:]]
+    return entries

@@ -1,0 +1,92 @@
+"""The ledgers of a log and what they hold: arithmetic of positions, no locks."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+
+from pulsar_ml.managed_ledger.storage import LedgerProperties
+from pulsar_ml.positions import Position
+
+EARLIEST = Position(-1, -1)
+
+
+def after(at: Position) -> Position:
+    """The next id of the same ledger, whether there is an entry or not."""
+    return Position(at.ledger_id, at.entry_id + 1)
+
+
+class Ledgers:
+    """Ledgers in ascending order. Not thread-safe."""
+
+    def __init__(self, ledgers: Iterable[LedgerProperties] = ()) -> None:
+        self.sizes = {ledger.ledger_id: [ledger.entries, ledger.length] for ledger in ledgers}
+        self.order = sorted(self.sizes)
+
+    def begin(self, ledger_id: int) -> None:
+        self.sizes[ledger_id] = [0, 0]
+        insort(self.order, ledger_id)
+
+    def add(self, ledger_id: int, length: int) -> None:
+        """One more entry."""
+        size = self.sizes[ledger_id]
+        size[0] += 1
+        size[1] += length
+
+    def ids(self) -> list[int]:
+        return list(self.order)
+
+    def entries(self, ledger_id: int) -> int:
+        return self.sizes[ledger_id][0]
+
+    def length(self, ledger_id: int) -> int:
+        return self.sizes[ledger_id][1]
+
+    def contains(self, at: Position) -> bool:
+        return at.ledger_id in self.sizes and 0 <= at.entry_id < self.sizes[at.ledger_id][0]
+
+    def last(self) -> Position:
+        """The last entry, or EARLIEST."""
+        for ledger_id in reversed(self.order):
+            if self.entries(ledger_id):
+                return Position(ledger_id, self.entries(ledger_id) - 1)
+        return EARLIEST
+
+    def first_at_or_after(self, at: Position) -> Position | None:
+        """The first entry that is not before a position; None when there is none yet."""
+        for ledger_id in self.order[bisect_left(self.order, at.ledger_id) :]:
+            first = max(at.entry_id, 0) if ledger_id == at.ledger_id else 0
+            if first < self.entries(ledger_id):
+                return Position(ledger_id, first)
+        return None
+
+    def ends_after(self, at: Position) -> list[tuple[Position, int]]:
+        """Where the log goes on in another ledger, from the ledger of a position on: the last entry before,
+        and the ledger. When that ledger is not there, the position is such a last entry.
+        """
+        ids = [i for i in self.order[bisect_left(self.order, at.ledger_id) :] if self.entries(i)]
+        ends = []
+        for following in ids:
+            if following != at.ledger_id:
+                ends.append((at, following))
+            at = Position(following, self.entries(following) - 1)
+        return ends
+
+    def count_after(self, at: Position) -> int:
+        """Entries behind a position."""
+        count = 0
+        for ledger_id in self.order[bisect_left(self.order, at.ledger_id) :]:
+            passed = at.entry_id + 1 if ledger_id == at.ledger_id else 0
+            count += max(self.entries(ledger_id) - max(passed, 0), 0)
+        return count
+
+    def trim(self, passed: Position, *, keep: int | None) -> list[int]:
+        """Forget the ledgers from the front whose entries are all at or before ``passed``."""
+        gone = []
+        while self.order and self.order[0] != keep:
+            ledger_id = self.order[0]
+            if Position(ledger_id, self.entries(ledger_id) - 1) > passed:
+                break
+            gone.append(self.order.pop(0))
+            del self.sizes[ledger_id]
+        return gone

@@ -1,0 +1,96 @@
+"""Mistakes in structures/inflight_limiter.pxd."""
+
+from __future__ import annotations
+
+from stress.mutants.catalogue.mutant import Mutant
+
+FILE = "structures/inflight_limiter.pxd"
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        id="H23b",
+        title="waiting requests are told under the monitor",
+        origin="#23952, fixed by #23958",
+        file=FILE,
+        old="""
+limiter.remaining += permits
+told = limiter_settle(limiter)
+monitor_leave(&limiter.monitor)
+return told
+""",
+        new="""
+limiter.remaining += permits
+limiter_tell(limiter, limiter_settle(limiter))
+monitor_leave(&limiter.monitor)
+return 0
+""",
+        suite="inflight_limiter",
+        breaks="I84",
+        # Whoever is told waits for itself: real threads would hang.
+        mode="sc",
+        within=4_000,
+    ),
+    Mutant(
+        id="RD3",
+        title="a request that waited takes its permits twice",
+        origin="port; the count of #23869",
+        file=FILE,
+        old="limiter.remaining -= waiter.permits",
+        new="limiter.remaining -= 2 * waiter.permits",
+        suite="inflight_limiter",
+        breaks="I87, I88",
+    ),
+    Mutant(
+        id="H27",
+        title="permits that a callback refuses are lost",
+        origin="#26296",
+        file=FILE,
+        old="""
+if not callback(context, argument, permits, granted):
+    refused += permits
+""",
+        new="callback(context, argument, permits, granted)",
+        suite="inflight_limiter",
+        breaks="I88",
+    ),
+    Mutant(
+        id="M58",
+        title="a release looks at the first request once",
+        origin="port",
+        file=FILE,
+        old="limiter.waiting -= 1",
+        new="""
+limiter.waiting -= 1
+break
+""",
+        suite="inflight_limiter",
+        breaks="I90",
+    ),
+    Mutant(
+        id="M59",
+        title="a request that failed gives back what it asked for",
+        origin="port",
+        file=FILE,
+        old="taken[0] = 0",
+        new="taken[0] = permits",
+        suite="inflight_limiter",
+        breaks="I87",
+    ),
+    Mutant(
+        id="RD4",
+        title="a request is granted and its permits taken in two sections",
+        origin="port",
+        file=FILE,
+        old="limiter.remaining -= permits",
+        new="""
+monitor_leave(&limiter.monitor)
+monitor_enter(&limiter.monitor)
+limiter.remaining -= permits
+""",
+        suite="inflight_limiter",
+        breaks="I87",
+        # A moment that real threads hardly meet.
+        mode="sc",
+        within=4_000,
+    ),
+)
