@@ -23,11 +23,21 @@ STRUCTURES = (
     "mpsc_queue",
     "read_count",
     "entry",
+    "receive_buffer",
     "entry_wrapper",
     "position_map",
     "range_cache",
     "removal_queue",
+    "inflight_limiter",
+    "pending_reads",
+    "managed_ledger",
+    "active_cursors",
+    "cursor_heap",
+    "ack_state",
+    "eviction_policy",
+    "cache_manager",
     "engine",
+    "linearize",
 )
 
 

@@ -22,6 +22,12 @@ from pulsar_ml.structures.mpsc_queue cimport (
 from pulsar_ml.structures.object_pool cimport (
     Pool, pool_destroy, pool_give, pool_init, pool_take,
 )
+from pulsar_ml.structures.eviction_policy cimport (
+    EvictionPolicy, eviction_destroy, eviction_init, eviction_run,
+)
+from pulsar_ml.structures.policy_pass cimport (
+    EvictionPass, PolicyKind, PolicySettings, size_pass, time_pass,
+)
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport (
     MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_next, map_put_if_absent,
@@ -36,10 +42,6 @@ from pulsar_ml.structures.read_count cimport (
     read_count_increment, read_count_mark_read, read_count_new, read_count_pool_init,
 )
 from pulsar_ml.structures.refcount cimport refcount_publish, refcount_release, refcount_retain
-from pulsar_ml.structures.removal_queue cimport (
-    RemovalPass, RemovalQueue, removal_queue_destroy, removal_queue_init,
-    removal_run, size_pass, time_pass,
-)
 from pulsar_ml.structures.stamped_lock cimport (
     stamped_lock_write, stamped_optimistic, stamped_unlock_write, stamped_validate,
 )
@@ -83,27 +85,27 @@ cdef class Gate:
 
 
 cdef class World:
-    """One manager's memory, removal queue and range cache, driven natively."""
+    """One manager's memory, eviction policy and range cache, driven natively."""
 
     cdef CacheMemory memory
-    cdef RemovalQueue queue
+    cdef EvictionPolicy policy
     cdef RangeCache* cache
     cdef pml_i32 stop
 
-    def __init__(self, int32_t max_requeue_count=5):
+    def __init__(self, int32_t max_requeue_count=5, int kind=0):
         if (cache_memory_init(&self.memory, CHUNK_BITS, MOST) != PML_OK
-                or removal_queue_init(&self.queue, &self.memory, CHUNK_BITS, max_requeue_count,
-                                      False) != PML_OK):
+                or eviction_init(&self.policy, <PolicyKind>kind, &self.memory, CHUNK_BITS,
+                                 PolicySettings(max_requeue_count, False, INT64_MAX)) != PML_OK):
             raise MemoryError
-        self.cache = range_cache_new(&self.memory, &self.queue.queue)
+        self.cache = range_cache_new(&self.memory, &self.policy.base.intake)
 
     def __dealloc__(self):
-        cdef RemovalPass run = time_pass(INT64_MAX, 0)
+        cdef EvictionPass run = time_pass(INT64_MAX, 0)
         with nogil:
             self.remove_all()
-            removal_run(&self.queue, &run, INT64_MAX)
+            eviction_run(&self.policy, &run, INT64_MAX)
             range_cache_delete(self.cache)
-            removal_queue_destroy(&self.queue)
+            eviction_destroy(&self.policy)
             cache_memory_destroy(&self.memory)
 
     cdef int64_t remove_all(self) noexcept nogil:
@@ -207,19 +209,19 @@ cdef class World:
 
     def remove_range(self) -> int:
         cdef int64_t spent
-        cdef RemovalPass run = time_pass(INT64_MAX, 0)
+        cdef EvictionPass run = time_pass(INT64_MAX, 0)
         with nogil:
             spent = self.remove_all()
-            removal_run(&self.queue, &run, INT64_MAX)
+            eviction_run(&self.policy, &run, INT64_MAX)
         return spent
 
     def evict(self, bint by_time) -> int:
         """One time pass or size pass over everything."""
-        cdef RemovalPass run = time_pass(INT64_MAX, 0) if by_time else size_pass(INT64_MAX, 0)
+        cdef EvictionPass run = time_pass(INT64_MAX, 0) if by_time else size_pass(INT64_MAX, 0)
         cdef int64_t start
         with nogil:
             start = monotonic_ns()
-            removal_run(&self.queue, &run, INT64_MAX)
+            eviction_run(&self.policy, &run, INT64_MAX)
             start = monotonic_ns() - start
         return start
 
@@ -229,7 +231,7 @@ cdef class World:
         Entries with expected reads stay: each pass requeues them. Returns the number inserted.
         """
         cdef int64_t i = 0
-        cdef RemovalPass run
+        cdef EvictionPass run
         with nogil:
             gate.enter()
             while not i32_load_acquire(&self.stop):
@@ -237,7 +239,7 @@ cdef class World:
                 i += 1
                 if i % 4096 == 0:
                     run = size_pass(4096 * <int64_t>length, 0)
-                    removal_run(&self.queue, &run, INT64_MAX)
+                    eviction_run(&self.policy, &run, INT64_MAX)
         return i
 
     def end(self) -> None:

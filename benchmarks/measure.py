@@ -50,10 +50,10 @@ class Figure:
 
 
 @cache
-def loops() -> ModuleType:
+def loops(module: str = "loops") -> ModuleType:
     """The native loops of this build of the core, compiled on first use below ``build/benchmarks``."""
     into = HERE.parent / "build" / "benchmarks" / BUILD_ID
-    return load_extension(build_extension(HERE / "loops.pyx", into=into))
+    return load_extension(build_extension(HERE / f"{module}.pyx", into=into))
 
 
 def figure(benchmark: Benchmark, repeats: int) -> Figure:
@@ -61,9 +61,9 @@ def figure(benchmark: Benchmark, repeats: int) -> Figure:
     return Figure(benchmark, statistics.median(samples), min(samples), max(samples))
 
 
-def per_operation(loop: str, count: int) -> Callable[[], float]:
-    """A run that calls ``loops.<loop>(count)``."""
-    return lambda: getattr(loops(), loop)(count) / count
+def per_operation(loop: str, count: int, *, module: str = "loops") -> Callable[[], float]:
+    """A run that calls ``<module>.<loop>(count)``."""
+    return lambda: getattr(loops(module), loop)(count) / count
 
 
 def in_threads(functions: Sequence[Callable[[], int]]) -> list[int]:

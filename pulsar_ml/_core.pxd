@@ -2,14 +2,39 @@
 
 from libc.stdint cimport int64_t, uint32_t
 
+from pulsar_ml.structures.cache_manager cimport CacheManager
+from pulsar_ml.structures.entry cimport Payload
+from pulsar_ml.structures.eviction_policy cimport EvictionPolicy
+from pulsar_ml.structures.policy_pass cimport EvictionPass
 from pulsar_ml.structures.position cimport Position as NativePosition
 from pulsar_ml.structures.range_cache cimport CacheMemory, RangeCache as NativeCache
-from pulsar_ml.structures.removal_queue cimport RemovalPass, RemovalQueue
+from pulsar_ml.structures.receive_buffer cimport ReceiveBuffer as NativeBuffer
+from pulsar_ml.structures.receive_size cimport ReceiveSize
 
 
 cdef class NativeMemory:
     cdef CacheMemory* memory
-    cdef RemovalQueue* queue
+    cdef EvictionPolicy* policy
+    cdef CacheManager* manager
+    cdef bint copy_entries          # whether cached entries have bytes of their own
+    cdef object clock               # None: the monotonic clock; else called for nanoseconds
+    cdef object __weakref__
+    cdef int64_t now(self, object given, str role) except? -1
+
+
+cdef class ReceiveBuffer:
+    cdef NativeMemory owner
+    cdef NativeBuffer* native       # NULL once it was released
+    cdef int check_usable(self) except -1
+
+
+cdef class BufferSlice:
+    cdef NativeMemory owner
+    cdef Payload* payload
+
+
+cdef class ReceiveBufferSize:
+    cdef ReceiveSize native
 
 
 cdef class Entry:
@@ -33,6 +58,7 @@ cdef class RangeCache:
 cdef class EntryCacheManager:
     cdef NativeMemory owner
     cdef dict caches
+    cdef readonly str policy
     cdef bint is_closed
     cdef int check_open(self) except -1
-    cdef object run(self, RemovalPass* run)
+    cdef object run(self, EvictionPass* run)

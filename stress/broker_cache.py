@@ -1,18 +1,19 @@
 """Stress: the whole cache as a broker uses it: appends, tailing and catch-up readers, dispatch, eviction.
 
-The subject is that of the removal queue. The mix is a broker's: most calls read what was put lately,
-dispatch copies count their reads, evictors come now and then and meet readers that still hold entries.
+The subject is that of the cache manager. The mix is a broker's: most calls read what was put lately and
+dispatch copies count their reads. The manager's thread is there now and then, for some puts, and evicts by
+age and by size under readers that still hold entries; else the puts evict.
 """
 
 from __future__ import annotations
 
 from pulsar_ml.campaign.suite import Suite
+from stress.cache_manager import BOOKS
 from stress.range_cache import BALANCE, READS
-from stress.removal_queue import EVICTION
 
 SUITE = Suite(
     name="broker_cache",
-    subject="removal_queue",
+    subject="cache_manager",
     summary="A broker's cache as a whole: puts, tailing and catch-up readers, dispatch, eviction.",
     mix={
         "put": 100,
@@ -26,12 +27,15 @@ SUITE = Suite(
         "remove_range": 10,
         "clear": 1,
         "size": 4,
-        "expire": 6,
-        "free": 12,
+        "tick": 4,
+        "free": 6,
         "configure": 1,
+        "configure_policy": 1,
+        "stats": 2,
+        "serve": 12,
     },
-    settings={"keys": (16, 128), "caches": (2, 3), "max_requeue": (1, 5)},
+    settings={"keys": (16, 128), "caches": (2, 3), "max_requeue": (1, 5), "max_size": (500, 4096)},
     threads=4,
     operations=10000,
-    invariants=READS | BALANCE | EVICTION,
+    invariants=READS | BALANCE | BOOKS,
 )

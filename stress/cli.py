@@ -14,8 +14,8 @@ from rich.console import Console
 from pulsar_ml.campaign.record import ReplayRecord
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import PRODUCT, TrialOptions, find_subject, load_native, select_mutant
-from pulsar_ml.errors import BadRecordError, UsageError
-from stress import explore, registry
+from pulsar_ml.errors import BadRecordError, LimitsError, NondeterminismError, UsageError
+from stress import explore, invariants, registry, schedule
 from stress.failures import failure_text, replay_failure
 from stress.progress import Progress
 from stress.records import Records
@@ -109,6 +109,24 @@ def list_command(context: Context, as_json: bool) -> int:
         click.echo(json.dumps(suites_as_data(context.suites), indent=2))
     else:
         print_suites(context.console, context.suites)
+    return EXIT_CLEAN
+
+
+@cli.command("invariants")
+@click.option("--write", is_flag=True, help="Write docs/invariants.md instead of printing it.")
+def invariants_command(write: bool) -> int:
+    """Print which suites and tests check which invariant, and which known bugs break it.
+
+    \b
+    Examples:
+      python -m stress invariants
+      python -m stress invariants --write
+    """
+    text = invariants.current_page()
+    if write:
+        invariants.PAGE.write_text(text)
+    else:
+        click.echo(text, nl=False)
     return EXIT_CLEAN
 
 
@@ -256,7 +274,7 @@ def replay_command(
     context: Context, record: Path, repeats: int, count_all: bool, module: str | None, as_json: bool
 ) -> int:
     if (failure := failure_text(record)) is not None:
-        return replay_failure(record, failure, module=module, as_json=as_json)
+        return replay_failure(record, failure, suites=context.suites, module=module, as_json=as_json)
     content = read_record(record)
     outcome = replay(
         context.suite(content.suite),
@@ -288,6 +306,7 @@ def replay_command(
 
 
 explore.register(cli)
+cli.add_command(schedule.schedule_command)
 
 
 def read_record(path: Path) -> ReplayRecord:
@@ -323,7 +342,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED
-    except (ImportError, MemoryError, OSError) as error:
+    except (ImportError, MemoryError, OSError, LimitsError, NondeterminismError) as error:
         click.echo(f"error: the run could not be made: {type(error).__name__}: {error}", err=True)
         if isinstance(error, ImportError):
             click.echo("is it built? python setup.py build_ext --inplace", err=True)

@@ -7,6 +7,7 @@ from pulsar_ml.campaign.suite import Suite
 SUITE = Suite(
     name="entry",
     subject="entry",
+    model="pulsar_ml.specs.entry",
     summary="Entries that threads make, copy, retain by stale handles, pass on and release.",
     settings={"chunk_bits": (0, 2), "limit": (4, 64)},
     threads=4,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
 import click
 
+from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import CHECKED, load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, UsageError
 
@@ -24,11 +26,14 @@ def failure_text(path: Path) -> str | None:
     return text if isinstance(content, dict) and content.get("kind_of_record") == KIND else None
 
 
-def replay_failure(path: Path, text: str, *, module: str | None, as_json: bool) -> int:
+def replay_failure(
+    path: Path, text: str, *, suites: Mapping[str, Suite], module: str | None, as_json: bool
+) -> int:
     """Make a failure again, once, and print what came of it; 1 when the execution failed, else 0."""
     # Here, because it loads the engine, which checked modules need and real threads do not.
     from pulsar_ml.harness.failure import Failure, replay
     from pulsar_ml.harness.report import summary
+    from stress.explore import judge_for
 
     try:
         failure = Failure.from_text(text)
@@ -40,7 +45,7 @@ def replay_failure(path: Path, text: str, *, module: str | None, as_json: bool) 
     if failure.subject not in subjects:
         raise UsageError(f"{name} has no subject {failure.subject!r}; it has: {', '.join(sorted(subjects))}")
     select_mutant(native, failure.mutant)
-    again = replay(failure, subjects[failure.subject])
+    again = replay(failure, subjects[failure.subject], judge_for(suites, failure.subject))
     code = 0 if again.failure is None else 1
     if as_json:
         data = {

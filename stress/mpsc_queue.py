@@ -7,6 +7,7 @@ from pulsar_ml.campaign.suite import Suite
 SUITE = Suite(
     name="mpsc_queue",
     subject="mpsc_queue",
+    model="pulsar_ml.specs.mpsc_queue",
     summary="Many producers and one consumer on a queue whose chunks hold one to fifteen handles.",
     settings={"chunk_bits": (1, 4)},
     threads=4,

@@ -7,6 +7,7 @@ from pulsar_ml.campaign.suite import Suite
 SUITE = Suite(
     name="object_pool",
     subject="object_pool",
+    model="pulsar_ml.specs.object_pool",
     summary="Objects taken and given back by all threads, from a pool so small that it runs out.",
     # Small pools and small chunks: reuse, exhaustion and new chunks all the time.
     settings={"chunk_bits": (0, 2), "limit": (2, 24)},

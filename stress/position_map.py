@@ -7,6 +7,7 @@ from pulsar_ml.campaign.suite import Suite
 SUITE = Suite(
     name="position_map",
     subject="position_map",
+    model="pulsar_ml.specs.position_map",
     summary="Two maps that share few pages, under puts, removals, finds and iterations at far ends.",
     settings={"limit": (8, 128)},
     threads=4,

@@ -32,14 +32,17 @@ BALANCE = {
     "I44": "The size taken off for an incarnation is the one that was added.",
     "I46": "The bytes that removals answer add up to those that were put.",
     "I47": "Entries put less entries removed are linked.",
+    "I55": "The mark of a hit stays until a write section takes it away.",
     "I60": "Empty wrappers are dropped and counted nowhere.",
     "I70": "Expected-read counts are given back with the last entry that shares them.",
     "I102": "No write section is left open.",
+    "RB-2": "An empty cache pins no receive buffer.",
 }
 
 SUITE = Suite(
     name="range_cache",
     subject="range_cache",
+    model="pulsar_ml.specs.range_answers",
     summary="One to three caches over few positions: puts, point and range reads, held references, removal.",
     threads=4,
     operations=6000,

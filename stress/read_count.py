@@ -7,6 +7,7 @@ from pulsar_ml.campaign.suite import ControlledSize, Suite
 SUITE = Suite(
     name="read_count",
     subject="read_count",
+    model="pulsar_ml.specs.read_count",
     summary="Counts of expected reads, shared and passed on between threads.",
     # Few counts and many changes of each, so that two threads often change the same one.
     mix={"new": 2, "retain": 6, "pass_on": 6, "increment": 30, "mark_read": 30, "value": 4, "release": 3},

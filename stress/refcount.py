@@ -7,6 +7,7 @@ from pulsar_ml.campaign.suite import Suite
 SUITE = Suite(
     name="refcount",
     subject="refcount",
+    model="pulsar_ml.specs.refcount",
     summary="Counts that refuse to leave zero, under threads that retain and release a few objects.",
     threads=4,
     operations=8000,

@@ -15,11 +15,20 @@ STRUCTURES: tuple[str, ...] = (
     "mpsc_queue",
     "read_count",
     "entry",
+    "receive_buffer",
     "position_map",
     "entry_wrapper",
     "range_cache",
     "removal_queue",
+    "inflight_limiter",
+    "pending_reads",
+    "cache_manager",
+    "eviction_policy",
+    "expected_reads",
     "broker_cache",
+    "active_cursors",
+    "cursor_heap",
+    "ack_state",
 )
 
 

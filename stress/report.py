@@ -93,6 +93,9 @@ def facts(tally: Tally) -> Table:
     table.add_row("operations", f"{tally.operations:,}, {rate}, {tally.overlaps:,} overlaps seen")
     if tally.nothing_exercised:
         table.add_row("", f"{tally.nothing_exercised:,} programs saw no overlap")
+    if tally.judged:
+        unknown = f", {tally.unknown:,} of them too long to tell" if tally.unknown else ""
+        table.add_row("answers", f"{tally.judged:,} recorded histories compared with the model{unknown}")
     if tally.usage is not None:
         use = tally.usage
         growth = "" if tally.memory_judged else ", growth not judged"
@@ -163,6 +166,8 @@ def tally_as_data(tally: Tally, foreign: str | None) -> dict[str, Any]:
         "elapsed_seconds": tally.elapsed,
         "overlaps": tally.overlaps,
         "nothing_exercised": tally.nothing_exercised,
+        "judged": tally.judged,
+        "unknown": tally.unknown,
         "pairs_possible": len(tally.possible),
         "pairs": [
             {"first": first, "second": second, "count": tally.pairs[first, second]}

@@ -72,6 +72,8 @@ class Tally:
     operations: int = 0
     overlaps: int = 0
     nothing_exercised: int = 0
+    judged: int = 0
+    unknown: int = 0
     native_ns: int = 0
     elapsed: float = 0.0
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -85,6 +87,8 @@ class Tally:
         self.operations += result.operations
         self.overlaps += result.overlaps
         self.nothing_exercised += result.verdict == NOTHING_EXERCISED
+        self.judged += result.judged
+        self.unknown += result.unknown
         self.native_ns += result.duration_ns
         self.pairs.update(result.pairs)
 

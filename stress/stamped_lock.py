@@ -7,6 +7,7 @@ from pulsar_ml.campaign.suite import Suite
 SUITE = Suite(
     name="stamped_lock",
     subject="stamped_lock",
+    model="pulsar_ml.specs.stamped_lock",
     summary="Write sections, shared readers and optimistic readers of fields that change together.",
     threads=4,
     operations=8000,

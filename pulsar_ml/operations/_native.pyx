@@ -13,13 +13,22 @@ tests call them to see that a check notices.
 from libc.stdint cimport int64_t
 
 from pulsar_ml.harness.subject cimport Subject, wrap_subject
+from pulsar_ml.operations.cache_manager cimport cache_manager_subject
+from pulsar_ml.operations.ack_state cimport ack_state_subject
+from pulsar_ml.operations.active_cursors cimport active_cursors_subject
+from pulsar_ml.operations.cache_manager cimport cache_manager_subject
+from pulsar_ml.operations.cursor_heap cimport cursor_heap_subject
 from pulsar_ml.operations.entry cimport entry_subject
 from pulsar_ml.operations.entry_wrapper cimport entry_wrapper_subject
+from pulsar_ml.operations.eviction_policy cimport eviction_policy_subject
+from pulsar_ml.operations.inflight_limiter cimport inflight_limiter_subject
 from pulsar_ml.operations.mpsc_queue cimport mpsc_queue_subject
 from pulsar_ml.operations.object_pool cimport object_pool_subject
+from pulsar_ml.operations.pending_reads cimport pending_reads_subject
 from pulsar_ml.operations.position_map cimport position_map_subject
 from pulsar_ml.operations.range_cache cimport range_cache_subject
 from pulsar_ml.operations.read_count cimport read_count_subject
+from pulsar_ml.operations.receive_buffer cimport receive_buffer_subject
 from pulsar_ml.operations.refcount cimport refcount_subject
 from pulsar_ml.operations.removal_queue cimport removal_queue_subject
 from pulsar_ml.operations.stamped_lock cimport stamped_lock_subject
@@ -90,10 +99,18 @@ cdef dict all_subjects():
     add_subject(subjects, mpsc_queue_subject)
     add_subject(subjects, read_count_subject)
     add_subject(subjects, entry_subject)
+    add_subject(subjects, receive_buffer_subject)
     add_subject(subjects, position_map_subject)
     add_subject(subjects, entry_wrapper_subject)
     add_subject(subjects, range_cache_subject)
     add_subject(subjects, removal_queue_subject)
+    add_subject(subjects, inflight_limiter_subject)
+    add_subject(subjects, pending_reads_subject)
+    add_subject(subjects, active_cursors_subject)
+    add_subject(subjects, cursor_heap_subject)
+    add_subject(subjects, cache_manager_subject)
+    add_subject(subjects, eviction_policy_subject)
+    add_subject(subjects, ack_state_subject)
     return subjects
 
 

@@ -1,7 +1,7 @@
 # What must hold in a cache world when nobody is inside: in full, then once more when everything is out.
 #
 # A check gives back what threads hold, looks at every linked wrapper and at the sums, evicts what was
-# not accessed, clears the caches, lets the removal queue drop the empty wrappers and expects every
+# not accessed, clears the caches, lets the policy drop the empty wrappers and expects every
 # pool to be empty.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t
@@ -14,13 +14,14 @@ from pulsar_ml.operations.cache_world cimport (
 from pulsar_ml.operations.cache_operations cimport range_remove_all
 from pulsar_ml.structures.entry cimport Payload, entry_references
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds
-from pulsar_ml.structures.mpsc_queue cimport mpsc_size
+from pulsar_ml.structures.eviction_policy cimport eviction_configure, eviction_held, eviction_run
+from pulsar_ml.structures.policy_pass cimport (
+    CENTRAL_QUEUE, LEDGER_SCAN, RELEASED_QUEUE, EvictionPass, PolicySettings, time_pass,
+)
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport MapCursor, map_cursor, map_is_empty, map_next
 from pulsar_ml.structures.range_cache cimport range_cache_size
-from pulsar_ml.structures.removal_queue cimport (
-    RemovalPass, removal_queue_configure, removal_run, time_pass,
-)
+from pulsar_ml.structures.receive_buffer cimport buffer_books_pinned
 from pulsar_ml.structures.stamped_lock cimport STAMPED_READERS, STAMPED_WRITER
 from pulsar_ml.sync.atomics cimport (
     i32_load_relaxed, i64_load_relaxed, u32_load_relaxed, u64_load_relaxed, u8_load_relaxed,
@@ -111,23 +112,27 @@ cdef inline bint world_check_totals(CacheWorld* world, PmlViolation* violation) 
                             bytes, size))
 
 
-# I55, I59: a time pass that nobody disturbs and for which everything is old removes all but what was
-# accessed, and leaves that marked as new and not accessed.
+# I55, I59: a time pass that nobody disturbs, for which everything is old and no read is waited for, removes
+# all but what a queue keeps because it was accessed, and leaves that marked as new and not accessed.
 cdef inline void world_last_pass(CacheWorld* world, PmlViolation* violation) noexcept nogil:
-    cdef int64_t now = world_tick(world)
-    cdef RemovalPass run = time_pass(now, now)
-    cdef int32_t max_requeue = world.queue.max_requeue_count
-    cdef bint extend = world.queue.extend_recently_accessed
-    cdef int64_t accessed = world_count(world, now, False)
+    # Later than every put: one without memory gives its moment back, and then two moments may be equal.
+    cdef int64_t now = world_tick(world) + world_ticks(1 << 20)
+    cdef EvictionPass run = time_pass(now, now)
+    cdef PolicySettings settings = world.policy.base.settings
+    cdef bint keeps = world.policy.base.kind in (CENTRAL_QUEUE, RELEASED_QUEUE)
+    cdef int64_t accessed = world_count(world, now, False) if keeps else 0
     cdef int64_t linked = world_count(world, now, True)
-    removal_queue_configure(&world.queue, 0, True)
-    removal_run(&world.queue, &run, INT64_MAX)
-    removal_queue_configure(&world.queue, max_requeue, extend)
+    eviction_configure(&world.policy, PolicySettings(0, True, 0))
+    # More than it takes, and an end where the policy is broken.
+    eviction_run(&world.policy, &run, 4 * (eviction_held(&world.policy) + linked) + 64)
+    eviction_configure(&world.policy, settings)
     world.threads[0].passed_entries += run.removed.entries
     world.threads[0].passed_bytes += run.removed.bytes
     world.threads[0].missing += run.missing
-    world_equal(world, violation, b"I55", b"entries kept because they were accessed", run.requeued, accessed)
     world_equal(world, violation, b"I64", b"old entries removed", run.removed.entries, linked - accessed)
+    if keeps:
+        world_equal(world, violation, b"I55", b"entries kept because they were accessed", run.requeued,
+                    accessed)
     world_equal(world, violation, b"I59", b"kept wrappers that are marked as accessed",
                 world_count(world, now, False), 0)
     world_equal(world, violation, b"I59", b"kept wrappers without the time of the pass",
@@ -156,12 +161,12 @@ cdef inline int64_t world_count(const CacheWorld* world, int64_t now, bint by_ti
     return count
 
 
-# Clears the caches, lets the queue drop its empty wrappers and gives the kept payloads back.
+# Clears the caches, lets the policy drop its empty wrappers and gives the kept payloads back.
 cdef inline void world_empty(CacheWorld* world, PmlViolation* violation) noexcept nogil:
     cdef PmlResult ignored = PmlResult(0, [0, 0, 0, 0])
-    cdef RemovalPass run = time_pass(world_ticks(FIRST_TICK), world_tick(world))
+    cdef EvictionPass run = time_pass(world_ticks(FIRST_TICK), world_tick(world))
     cdef int64_t offered = 0, dropped = 0
-    cdef int64_t queued = <int64_t>mpsc_size(&world.queue.queue)
+    cdef int64_t queued = eviction_held(&world.policy)
     cdef int32_t cache, thread, i
     cdef Payload* payload
     for cache in range(world.n_caches):
@@ -174,16 +179,20 @@ cdef inline void world_empty(CacheWorld* world, PmlViolation* violation) noexcep
         dropped += world.threads[thread].missing + world.threads[thread].passed_entries
         for cache in range(world.n_caches):
             offered += world.threads[thread].put_entries[cache]
+    # Where nothing is queued, who removes an entry recycles its wrapper.
+    if world.policy.base.kind == LEDGER_SCAN:
+        offered = dropped
     if not world_equal(world, violation, b"I23", b"wrappers offered less those dropped, against the queue",
                        offered - dropped, queued):
         return
-    removal_run(&world.queue, &run, queued + 1)
+    # More than it takes, and an end where the policy is broken.
+    eviction_run(&world.policy, &run, 4 * queued + 64)
     world.threads[0].missing += run.missing
     world_equal(world, violation, b"I43", b"entries that a pass removed from cleared caches",
                 run.removed.entries, 0)
     world_equal(world, violation, b"I60", b"empty wrappers dropped from the queue", run.missing, queued)
     world_equal(world, violation, b"I23", b"wrappers left in the queue",
-                <int64_t>mpsc_size(&world.queue.queue), 0)
+                eviction_held(&world.policy), 0)
     for thread in range(world.n_threads):
         for i in range(KEPT):
             payload = world.threads[thread].kept[i]
@@ -203,6 +212,10 @@ cdef inline void world_check_empty(CacheWorld* world, PmlViolation* violation) n
         made_sum += world.threads[thread].made_sum
     world_equal(world, violation, b"I23", b"wrappers in use", world_in_use(&world.memory.wrappers), 0)
     world_equal(world, violation, b"I17", b"entries in use", world_in_use(&world.memory.entries.entries), 0)
+    world_equal(world, violation, b"I17", b"bytes of receive buffers",
+                i64_load_relaxed(&world.memory.buffers.allocated), 0)
+    world_equal(world, violation, b"RB-2", b"bytes pinned by an empty cache",
+                buffer_books_pinned(&world.memory.buffers, 0), 0)
     world_equal(world, violation, b"I20", b"deallocations", i64_load_relaxed(&world.deallocated), made)
     world_equal(world, violation, b"I20", b"the sum of incarnations deallocated",
                 i64_load_relaxed(&world.deallocated_sum), made_sum)

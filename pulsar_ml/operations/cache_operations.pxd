@@ -6,27 +6,29 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.operations.cache_puts cimport (
+    range_put, range_put_alone, range_put_foreign, world_get, world_next, world_remove,
+)
 from pulsar_ml.operations.cache_world cimport (
-    FIRST_TICK, MOST_KEYS, MOST_LATE, MOST_RANGE, PLACES, CacheWorld, Held, WorldThread, world_counted,
-    world_entry, world_equal, world_expected, world_give_back, world_hold,
-    world_incarnation, world_key, world_position, world_release, world_tick, world_ticks, world_vacancy,
-    world_verify, world_violate,
+    FIRST_TICK, MOST_KEYS, MOST_LATE, MOST_RANGE, PLACES, CacheWorld, Held, world_expected, world_give_back,
+    world_hold, world_incarnation, world_key, world_position, world_release, world_tick, world_ticks,
+    world_vacancy, world_verify, world_violate,
 )
-from pulsar_ml.operations.support cimport (
-    SubjectTable, operation_argument, table_operation, table_setting,
-)
+from pulsar_ml.operations.support cimport SubjectTable, operation_argument, table_operation, table_setting
 from pulsar_ml.structures.entry cimport (
-    entry_at, entry_copy, entry_payload, entry_references, payload_bytes,
+    entry_at, entry_copy, entry_expect_read, entry_not_delivered, entry_payload, entry_references,
+    payload_bytes,
 )
+from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds, wrapper_unchanged
+from pulsar_ml.structures.eviction_policy cimport eviction_run
+from pulsar_ml.structures.policy_pass cimport S3_FIFO, EvictionPass, time_pass
 from pulsar_ml.structures.position cimport position
-from pulsar_ml.structures.position_map cimport MapCursor
+from pulsar_ml.structures.position_map cimport MapCursor, map_find
 from pulsar_ml.structures.range_cache cimport (
-    Removed, range_cache_cursor, range_cache_exists, range_cache_get, range_cache_next, range_cache_put,
-    range_cache_remove, range_cache_size,
+    Removed, range_cache_cursor, range_cache_exists, range_cache_size,
 )
-from pulsar_ml.structures.removal_queue cimport RemovalPass, removal_run, time_pass
-from pulsar_ml.structures.status cimport PML_MISMATCH, PML_NO_MEMORY, PML_OK
-from pulsar_ml.sync.atomics cimport i64_fetch_add_relaxed, i64_fetch_sub_relaxed
+from pulsar_ml.structures.stamped_lock cimport stamped_optimistic
+from pulsar_ml.sync.atomics cimport i64_fetch_add_relaxed, u8_load_relaxed
 
 
 # Statuses of reads and releases; put answers a Status of the structures.
@@ -45,6 +47,8 @@ cdef enum:
     RANGE_HOLD
     RANGE_RELEASE
     RANGE_DISPATCH
+    RANGE_EXPECT
+    RANGE_DROP
     RANGE_READ
     RANGE_VISIT
     RANGE_EXISTS
@@ -52,6 +56,8 @@ cdef enum:
     RANGE_CLEAR
     RANGE_SIZE
     RANGE_SWEEP
+    # On request: the puts of a suite whose only putter is one thread.
+    RANGE_PUT_ALONE
     # A user's mistake that the cache must survive, and mistakes of a cache.
     RANGE_OVER_RELEASE
     RANGE_FORGET
@@ -61,62 +67,12 @@ cdef enum:
 
 # Operations ----------------------------------------------------------------------------------------
 
-# put(cache, key, expected reads): words are the incarnation and the bytes counted. A late put took its
-# timestamp so many ticks ago, as a producer does that was held up before it reached the queue.
-cdef inline void range_put(
-    CacheWorld* world, int32_t thread, int64_t cache, int64_t key, int64_t expected_reads, int64_t late,
-    PmlResult* result, PmlViolation* violation
-) noexcept nogil:
-    cdef WorldThread* me = &world.threads[thread]
-    cdef int64_t now = world_tick(world) - world_ticks(late)
-    cdef uint32_t entry = world_entry(world, thread, cache, key, expected_reads)
-    cdef uint32_t length = world_counted(world, key)
-    if not entry:
-        range_put_refused(world, thread, result)
-        return
-    result.status = range_cache_put(world.caches[cache], world_position(world, key), entry, length, now)
-    if result.status == PML_OK:
-        # The reference is the cache's now: the entry is not to be touched any more.
-        me.put_entries[cache] += 1
-        me.put_bytes[cache] += length
-        result.words[0] = <int64_t>thread << 40 | me.incarnations
-        result.words[1] = length
-        return
-    if world_verify(world, cache, key, entry, violation):
-        world_release(world, entry, violation)
-    if result.status == PML_NO_MEMORY:
-        range_put_refused(world, thread, result)
-
-
-# A put without memory takes no number and no moment, so that a second try answers as the first would have.
-cdef inline void range_put_refused(CacheWorld* world, int32_t thread, PmlResult* result) noexcept nogil:
-    result.status = PML_NO_MEMORY
-    world.threads[thread].incarnations -= 1
-    i64_fetch_sub_relaxed(&world.clock, world_ticks(1))
-
-
-# An entry offered under a position that is not its own is refused.
-cdef inline void range_put_foreign(
+# A verified hit; words are the incarnation, the expected reads left and the references.
+cdef inline uint32_t range_hit(
     CacheWorld* world, int32_t thread, int64_t cache, int64_t key, PmlResult* result,
     PmlViolation* violation
 ) noexcept nogil:
-    cdef int64_t now = world_tick(world)
-    cdef uint32_t entry = world_entry(world, thread, cache, key, 0)
-    if not entry:
-        range_put_refused(world, thread, result)
-        return
-    result.status = range_cache_put(world.caches[cache], world_vacancy(world, key), entry, 1, now)
-    world_equal(world, violation, b"I1", b"status of a put under a foreign position", result.status,
-                PML_MISMATCH)
-    if world_verify(world, cache, key, entry, violation):
-        world_release(world, entry, violation)
-
-
-# A verified hit; words are the incarnation, the expected reads left and the references.
-cdef inline uint32_t range_hit(
-    CacheWorld* world, int64_t cache, int64_t key, PmlResult* result, PmlViolation* violation
-) noexcept nogil:
-    cdef uint32_t entry = range_cache_get(world.caches[cache], world_position(world, key))
+    cdef uint32_t entry = world_get(world, thread, cache, world_position(world, key))
     if not entry or not world_verify(world, cache, key, entry, violation):
         return 0
     result.status = RANGE_HIT
@@ -126,14 +82,36 @@ cdef inline uint32_t range_hit(
     return entry
 
 
+cdef inline uint64_t range_stamp(const CacheWorld* world, uint32_t handle) noexcept nogil:
+    return stamped_optimistic(&wrapper_at(&world.memory.wrappers, handle).lock) if handle else 0
+
+
+# I55: after a hit through a wrapper that no write section changed since the stamp, its mark is set: only a
+# write section takes it away.
+cdef inline void range_check_mark(
+    CacheWorld* world, int64_t cache, int64_t key, uint32_t handle, uint64_t stamp, PmlViolation* violation
+) noexcept nogil:
+    cdef EntryWrapper* wrapper = wrapper_at(&world.memory.wrappers, handle)
+    cdef bint lost
+    if not handle:
+        return
+    lost = (not u8_load_relaxed(&wrapper.accessed)
+            and wrapper_holds(wrapper, world_position(world, key), world.caches[cache].number))
+    if lost and wrapper_unchanged(wrapper, stamp):
+        world_violate(world, violation, b"I55", b"the mark of a hit on key %lld was taken away", key, 0, 0)
+
+
 # get(cache, key, place): a negative place releases at once, another one keeps the reference.
 cdef inline void range_get(
     CacheWorld* world, int32_t thread, int64_t cache, int64_t key, int64_t place, PmlResult* result,
     PmlViolation* violation
 ) noexcept nogil:
-    cdef uint32_t entry = range_hit(world, cache, key, result, violation)
+    cdef uint32_t handle = map_find(&world.caches[cache].map, world_position(world, key))
+    cdef uint64_t stamp = range_stamp(world, handle)
+    cdef uint32_t entry = range_hit(world, thread, cache, key, result, violation)
     if not entry:
         return
+    range_check_mark(world, cache, key, handle, stamp, violation)
     if place >= 0:
         world_hold(world, thread, place, cache, key, entry, violation)
     elif world_verify(world, cache, key, entry, violation):
@@ -152,13 +130,38 @@ cdef inline void range_release(
     result.status = RANGE_LAST if world_give_back(world, held, violation) else RANGE_HIT
 
 
+# release, of a copy that was never delivered.
+cdef inline void range_drop(
+    CacheWorld* world, int32_t thread, int64_t place, PmlResult* result, PmlViolation* violation
+) noexcept nogil:
+    cdef Held* held = &world.threads[thread].held[place % PLACES]
+    if held.entry:
+        entry_not_delivered(&world.memory.entries, held.entry)
+    range_release(world, thread, place, result, violation)
+
+
+# One more read of what the thread keeps at a place is expected; words are the incarnation and the reads.
+cdef inline void range_expect(
+    CacheWorld* world, int32_t thread, int64_t place, PmlResult* result, PmlViolation* violation
+) noexcept nogil:
+    cdef Held* held = &world.threads[thread].held[place % PLACES]
+    if not held.entry or not world_verify(world, held.cache, held.key, held.entry, violation):
+        return
+    if not entry_expect_read(&world.memory.entries, held.entry):
+        result.status = RANGE_NO_MEMORY
+        return
+    result.status = RANGE_HIT
+    result.words[0] = world_incarnation(world, held.entry)
+    result.words[1] = world_expected(world, held.entry)
+
+
 # A hit becomes a counting copy; the cached entry is released at once and the copy at once (negative
 # place) or later. The last word is what is still expected afterwards.
 cdef inline void range_dispatch(
     CacheWorld* world, int32_t thread, int64_t cache, int64_t key, int64_t place, PmlResult* result,
     PmlViolation* violation
 ) noexcept nogil:
-    cdef uint32_t entry = range_hit(world, cache, key, result, violation)
+    cdef uint32_t entry = range_hit(world, thread, cache, key, result, violation)
     cdef uint32_t copy
     if not entry:
         return
@@ -209,7 +212,7 @@ cdef inline void range_read(
     cdef int64_t i
     # Keys ascend strictly inside the bounds, so there are 64 at most.
     while True:
-        entry = range_cache_next(world.caches[cache], &cursor)
+        entry = world_next(world, cache, &cursor)
         if not entry:
             break
         key = range_next_key(world, cache, entry, first, last, key, violation)
@@ -237,7 +240,7 @@ cdef inline void range_visit(
     cdef int64_t key = -1
     cdef uint32_t entry
     while True:
-        entry = range_cache_next(world.caches[cache], &cursor)
+        entry = world_next(world, cache, &cursor)
         if not entry:
             return
         key = range_next_key(world, cache, entry, first, last, key, violation)
@@ -270,7 +273,7 @@ cdef inline void range_remove(
     PmlViolation* violation
 ) noexcept nogil:
     cdef MapCursor cursor = range_cache_cursor(world_position(world, first), world_position(world, last))
-    range_removed(world, thread, cache, range_cache_remove(world.caches[cache], &cursor, INT64_MAX),
+    range_removed(world, thread, cache, world_remove(world, cache, &cursor, INT64_MAX),
                   result, violation)
 
 
@@ -281,7 +284,7 @@ cdef inline void range_remove_all(
     cdef MapCursor cursor = range_cache_cursor(position(-1, -1), position(INT64_MAX, INT64_MAX))
     cdef Removed removed
     while True:
-        removed = range_cache_remove(world.caches[cache], &cursor, 7)
+        removed = world_remove(world, cache, &cursor, 7)
         range_removed(world, thread, cache, removed, result, violation)
         if removed.entries < 7:
             return
@@ -304,12 +307,12 @@ cdef inline void range_size(
         world_violate(world, violation, b"I40", b"the size of cache %lld is %lld", cache, result.words[0], 0)
 
 
-# Lets the queue drop what was emptied at its head: a time pass for which nothing is old enough.
+# Lets the policy drop what was emptied where it looks first: a time pass for which nothing is old enough.
 cdef inline void range_sweep(
     CacheWorld* world, int32_t thread, int64_t steps, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
-    cdef RemovalPass run = time_pass(world_ticks(FIRST_TICK), world_tick(world))
-    removal_run(&world.queue, &run, steps)
+    cdef EvictionPass run = time_pass(world_ticks(FIRST_TICK), world_tick(world))
+    eviction_run(&world.policy, &run, steps)
     world.threads[thread].missing += run.missing
     result.words[0] = run.missing
     if run.removed.entries or run.removed.bytes or run.requeued:
@@ -319,14 +322,14 @@ cdef inline void range_sweep(
 
 # Mistakes, for the tests.
 cdef inline void range_mistake(
-    CacheWorld* world, int32_t code, int64_t cache, int64_t key, PmlResult* result,
+    CacheWorld* world, int32_t thread, int32_t code, int64_t cache, int64_t key, PmlResult* result,
     PmlViolation* violation
 ) noexcept nogil:
     cdef uint32_t entry
     if code == RANGE_MISCOUNT:
         i64_fetch_add_relaxed(&world.caches[cache].size, 1)
         return
-    entry = range_hit(world, cache, key, result, violation)
+    entry = range_hit(world, thread, cache, key, result, violation)
     if not entry:
         return
     if code == RANGE_OVER_RELEASE:
@@ -358,6 +361,12 @@ cdef inline bint range_common_apply(
         range_release(world, thread, call.arguments[0], result, violation)
     elif call.code == RANGE_DISPATCH:
         range_dispatch(world, thread, cache, key, third, result, violation)
+    elif call.code == RANGE_EXPECT:
+        range_expect(world, thread, call.arguments[0], result, violation)
+    elif call.code == RANGE_DROP:
+        range_drop(world, thread, call.arguments[0], result, violation)
+    elif call.code == RANGE_PUT_ALONE:
+        range_put_alone(world, thread, cache, key, third, result, violation)
     elif call.code == RANGE_READ:
         range_read(world, cache, key, last, result, violation)
     elif call.code == RANGE_VISIT:
@@ -373,7 +382,7 @@ cdef inline bint range_common_apply(
     elif call.code == RANGE_SWEEP:
         range_sweep(world, thread, call.arguments[0], result, violation)
     elif call.code <= RANGE_MISCOUNT:
-        range_mistake(world, call.code, cache, key, result, violation)
+        range_mistake(world, thread, call.code, cache, key, result, violation)
     else:
         return False
     return True
@@ -403,6 +412,7 @@ cdef inline void world_table(SubjectTable* table, int32_t removal) noexcept nogi
     table_setting(table, b"extend", 0, 1)
     table_setting(table, b"length_shift", 0, 26)
     table_setting(table, b"keep", 0, 1)
+    table_setting(table, b"policy", 0, S3_FIFO)
     world_operation(table, RANGE_PUT, b"put", 120, b"expected_reads", -1, 3)
     world_operation(table, RANGE_PUT_LATE, b"put_late", 8, b"ticks", 1, MOST_LATE)
     world_operation(table, RANGE_PUT_FOREIGN, b"put_foreign", 4, NULL, 0, 0)
@@ -411,6 +421,10 @@ cdef inline void world_table(SubjectTable* table, int32_t removal) noexcept nogi
     operation = table_operation(table, RANGE_RELEASE, b"release", 24, 0)
     operation_argument(operation, b"place", 0, PLACES - 1)
     world_operation(table, RANGE_DISPATCH, b"dispatch", 40, b"place", -8, PLACES - 1)
+    operation = table_operation(table, RANGE_EXPECT, b"expect", 12, 0)
+    operation_argument(operation, b"place", 0, PLACES - 1)
+    operation = table_operation(table, RANGE_DROP, b"drop", 8, 0)
+    operation_argument(operation, b"place", 0, PLACES - 1)
     world_operation(table, RANGE_READ, b"read_range", 24, b"width", 0, MOST_RANGE - 1)
     world_operation(table, RANGE_VISIT, b"visit", 2, b"clear_after", 0, 64)
     world_operation(table, RANGE_EXISTS, b"exists", 16, NULL, 0, 0)
@@ -421,6 +435,8 @@ cdef inline void world_table(SubjectTable* table, int32_t removal) noexcept nogi
     operation_argument(operation, b"cache", 0, 2)
     operation = table_operation(table, RANGE_SWEEP, b"sweep", 12, 0)
     operation_argument(operation, b"steps", 1, 64)
+    world_operation(table, RANGE_PUT_ALONE, b"put_alone", 0, b"expected_reads", -1, 3)
+    table.operations[RANGE_PUT_ALONE].role = 1
     world_operation(table, RANGE_OVER_RELEASE, b"over_release", 0, NULL, 0, 0)
     world_operation(table, RANGE_FORGET, b"forget", 0, NULL, 0, 0)
     world_operation(table, RANGE_SCRIBBLE, b"scribble", 0, NULL, 0, 0)

@@ -1,5 +1,5 @@
-# What the operations of the range cache and of the removal queue work on: one memory, one removal
-# queue, one to three range caches, a virtual clock, and for every thread the references it keeps, the
+# What the operations of the range cache and of the removal queue work on: one memory, one eviction
+# policy, one to three range caches, a virtual clock, and for every thread the references it keeps, the
 # payloads it watches and what it put in and took out.
 #
 # A payload says which entry it belongs to and which incarnation of it, and every read checks all of
@@ -11,21 +11,25 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subject cimport PmlViolation
 from pulsar_ml.operations.support cimport expect_equal, mix, violate
+from pulsar_ml.structures.cache_manager cimport CacheManager
 from pulsar_ml.structures.entry cimport (
-    Payload, entry_at, entry_matches, entry_new, entry_on_deallocate, entry_payload, entry_read_count,
-    entry_references, entry_release, payload_bytes, payload_new, payload_release, read_count_maybe_new,
+    Payload, entry_at, entry_expected_reads, entry_matches, entry_new, entry_on_deallocate, entry_payload,
+    entry_references, entry_release, payload_bytes, payload_length, payload_new, payload_release,
+    payload_slice, read_count_maybe_new,
 )
+from pulsar_ml.structures.eviction_policy cimport EvictionPolicy, eviction_destroy, eviction_init
 from pulsar_ml.structures.object_pool cimport Pool, pool_link
+from pulsar_ml.structures.policy_pass cimport PolicyKind, PolicySettings
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.range_cache cimport (
     CacheMemory, RangeCache, cache_memory_destroy, cache_memory_init, range_cache_delete, range_cache_new,
 )
-from pulsar_ml.structures.read_count cimport read_count_release, read_count_value
+from pulsar_ml.structures.read_count cimport read_count_release
 from pulsar_ml.structures.refcount cimport (
     RELEASED_LAST, RELEASED_TOO_OFTEN, ReleaseResult, refcount_retain,
 )
-from pulsar_ml.structures.removal_queue cimport (
-    RemovalQueue, removal_queue_destroy, removal_queue_init, removal_queue_synchronize,
+from pulsar_ml.structures.receive_buffer cimport (
+    ReceiveBuffer, receive_buffer_append, receive_buffer_new, receive_buffer_release,
 )
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
@@ -40,6 +44,7 @@ cdef enum:
     MOST_KEYS = 128         # of one cache; bitmaps and buffers count on 64 keys a range
     MOST_RANGE = 64
     PLACES = 16             # references a thread keeps
+    SLACK = 24              # bytes of a receive buffer beyond its slice
 
 cdef extern from *:
     """
@@ -63,6 +68,7 @@ cdef enum:
     TICK_BITS = 32
     FIRST_TICK = 1000
     MOST_LATE = 40
+    LONG_LIFE = 100         # ticks, of entries that still expect reads
 
 cdef enum:
     LEDGER = 5              # the first half of the keys; the second half ends at both largest numbers
@@ -89,12 +95,15 @@ cdef struct WorldThread:
     int64_t passed_entries  # by passes of the removal queue, over all caches
     int64_t passed_bytes
     int64_t missing
-    char[128] apart
+    int64_t hits            # counted reads, by entries and by bytes
+    int64_t hit_bytes
+    char[112] apart
 
 
 cdef struct CacheWorld:
     CacheMemory memory
-    RemovalQueue queue
+    EvictionPolicy policy
+    CacheManager* manager   # NULL: caches are used without books
     RangeCache* caches[3]
     WorldThread* threads
     int32_t n_threads
@@ -102,7 +111,7 @@ cdef struct CacheWorld:
     int64_t n_keys
     int32_t length_shift
     bint keep
-    bint has_queue
+    bint has_policy
     char[64] apart
     pml_i64 clock
     pml_i64 deallocated
@@ -186,11 +195,25 @@ cdef inline uint64_t* payload_words(Payload* payload) noexcept nogil:
     return <uint64_t*>payload_bytes(payload)
 
 
+# Every second incarnation is a slice of a receive buffer that nobody else keeps.
+cdef inline Payload* world_bytes(CacheWorld* world, uint32_t length, int64_t incarnation) noexcept nogil:
+    cdef ReceiveBuffer* buffer
+    cdef Payload* payload = NULL
+    if incarnation & 1:
+        return payload_new(length)
+    buffer = receive_buffer_new(&world.memory.buffers, length + SLACK)
+    if buffer is not NULL:
+        receive_buffer_append(buffer, length)
+        payload = payload_slice(buffer, 0, length)
+        receive_buffer_release(buffer)
+    return payload
+
+
 # The second word tells the incarnation, and in its last bit whether a keeper shares the payload.
 cdef inline Payload* world_payload(
-    int64_t cache, int64_t key, int64_t incarnation, bint kept
+    CacheWorld* world, int64_t cache, int64_t key, int64_t incarnation, bint kept
 ) noexcept nogil:
-    cdef Payload* payload = payload_new(world_length(key))
+    cdef Payload* payload = world_bytes(world, world_length(key), incarnation)
     cdef uint64_t* words
     cdef int64_t i
     if payload is NULL:
@@ -248,11 +271,11 @@ cdef inline bint world_verify(
         world_violate(world, violation, b"I11", b"the payload of key %lld of cache %lld is not its own",
                       key, cache, 0)
         return False
-    if payload.length != world_length(key):
+    if payload_length(payload) != world_length(key):
         world_violate(world, violation, b"I2", b"the payload of key %lld has %lld bytes, not %lld", key,
-                      payload.length, world_length(key))
+                      payload_length(payload), world_length(key))
         return False
-    for i in range(2, payload.length // 8):
+    for i in range(2, payload_length(payload) // 8):
         if words[i] != payload_word(words[0], words[1], i):
             world_violate(world, violation, b"I2", b"word %lld of the payload of key %lld changed", i, key, 0)
             return False
@@ -271,10 +294,8 @@ cdef inline int64_t world_incarnation(const CacheWorld* world, uint32_t entry) n
     return <int64_t>(payload_words(entry_payload(entry_at(&world.memory.entries, entry)))[1] >> 1)
 
 
-# Expected reads left, -1000 where none were ever expected.
-cdef inline int64_t world_expected(const CacheWorld* world, uint32_t entry) noexcept nogil:
-    cdef uint32_t read_count = entry_read_count(&world.memory.entries, entry)
-    return read_count_value(&world.memory.entries.read_counts, read_count) if read_count else -1000
+cdef inline int64_t world_expected(CacheWorld* world, uint32_t entry) noexcept nogil:
+    return entry_expected_reads(&world.memory.entries, entry)
 
 
 # Entries and references ----------------------------------------------------------------------------
@@ -289,7 +310,7 @@ cdef inline uint32_t world_entry(
     cdef Payload* payload
     me.incarnations += 1
     incarnation = <int64_t>thread << 40 | me.incarnations
-    payload = world_payload(cache, key, incarnation, world.keep and world_can_keep(me))
+    payload = world_payload(world, cache, key, incarnation, world.keep and world_can_keep(me))
     if payload is NULL:
         return 0
     if not read_count_maybe_new(&world.memory.entries, <int32_t>expected_reads, &read_count):
@@ -369,7 +390,11 @@ cdef inline int64_t world_tick(CacheWorld* world) noexcept nogil:
 
 # Life ----------------------------------------------------------------------------------------------
 
-# Settings: caches, keys, chunk_bits, queue_chunk_bits, max_requeue, extend, length_shift, keep. NULL
+cdef inline PolicySettings world_settings(int64_t max_requeue, bint extend) noexcept nogil:
+    return PolicySettings(<int32_t>max_requeue, extend, world_ticks(LONG_LIFE))
+
+
+# Settings: caches, keys, chunk_bits, queue_chunk_bits, max_requeue, extend, length_shift, keep, policy. NULL
 # without memory, and nothing is left behind.
 cdef inline void* world_create(const int64_t* settings, int32_t threads) noexcept nogil:
     cdef CacheWorld* world = <CacheWorld*>allocate_zeroed(1, sizeof(CacheWorld))
@@ -389,13 +414,14 @@ cdef inline void* world_create(const int64_t* settings, int32_t threads) noexcep
         release(world.threads)
         release(world)
         return NULL
-    world.has_queue = removal_queue_init(&world.queue, &world.memory, <uint32_t>settings[3],
-                                         <int32_t>settings[4], settings[5] != 0) == PML_OK
-    if not world.has_queue:
+    world.has_policy = eviction_init(
+        &world.policy, <PolicyKind>settings[8], &world.memory, <uint32_t>settings[3],
+        world_settings(settings[4], settings[5] != 0)) == PML_OK
+    if not world.has_policy:
         world_free(world)
         return NULL
     for i in range(<int32_t>settings[0]):
-        world.caches[i] = range_cache_new(&world.memory, &world.queue.queue)
+        world.caches[i] = range_cache_new(&world.memory, &world.policy.base.intake)
         if world.caches[i] is NULL:
             world_free(world)
             return NULL
@@ -409,11 +435,10 @@ cdef inline void* world_create(const int64_t* settings, int32_t threads) noexcep
 cdef inline void world_free(CacheWorld* world) noexcept nogil:
     cdef int32_t i
     cdef bint whole = not u32_load_relaxed(&world.broken)
-    if whole and world.has_queue:
-        removal_queue_synchronize(&world.queue)
+    if whole and world.has_policy:
         for i in range(world.n_caches):
             range_cache_delete(world.caches[i])
-        removal_queue_destroy(&world.queue)
+        eviction_destroy(&world.policy)
     cache_memory_destroy(&world.memory)
     release(world.threads)
     release(world)

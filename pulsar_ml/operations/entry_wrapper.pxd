@@ -240,7 +240,7 @@ cdef inline void ew_drain(
         if empty:
             ew_expect_empty(wrapper, violation)
         else:
-            wrapper_mark_requeued(wrapper, step)
+            wrapper_mark_requeued(wrapper, step, 1)
             if i64_load_relaxed(&wrapper.timestamp) != step or not wrapper.requeue_count:
                 violate(violation, b"I59", b"a requeue mark left timestamp %lld, count %lld",
                         i64_load_relaxed(&wrapper.timestamp), wrapper.requeue_count, 0)

@@ -1,5 +1,5 @@
 # The removal queue's operations for the harness: those of the range caches that it empties, time passes,
-# size passes and its settings.
+# size passes and its settings. Under another policy they are the same calls.
 #
 # A pass runs as its users run it, or watched: then this file takes the monitor itself, looks at the
 # head before each step and compares what the step did with what it should have done.
@@ -8,49 +8,28 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.cache_check cimport world_check, world_destroy
-from pulsar_ml.operations.cache_world cimport (
-    CacheWorld, WorldThread, world_create, world_tick, world_ticks, world_violate,
+from pulsar_ml.operations.cache_operations cimport range_common_apply, world_table
+from pulsar_ml.operations.cache_world cimport CacheWorld, world_create, world_violate
+from pulsar_ml.operations.pass_operations cimport (
+    PASS_CONFIGURE, PASS_EXPIRE, PASS_FREE, PASS_LOSE, PASS_SLICE, pass_configure, pass_in_slices,
+    pass_most_requeues, pass_step_checked, pass_to_expire, pass_to_free, slice_plain,
 )
-from pulsar_ml.operations.cache_operations cimport RANGE_MISCOUNT, range_common_apply, world_table
 from pulsar_ml.operations.support cimport (
     SubjectTable, operation_argument, table_operation, table_start,
 )
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, NO_LEDGER, wrapper_at, wrapper_key
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
+from pulsar_ml.structures.policy_pass cimport CENTRAL_QUEUE, RELEASED_QUEUE, EvictionPass
 from pulsar_ml.structures.position cimport Position
-from pulsar_ml.structures.removal_queue cimport (
-    RemovalPass, removal_queue_configure, removal_run, removal_step, size_pass, time_pass,
-)
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_read, stamped_unlock_read
 from pulsar_ml.sync.atomics cimport i64_load_relaxed, u8_load_relaxed
-
-
-# Statuses of a pass.
-cdef enum:
-    REMOVAL_OVER = 0
-    REMOVAL_INTERRUPTED = 1     # so many steps were taken that it was given up
-
-
-cdef enum:
-    REMOVAL_SLICE = 64          # steps of one stay under the monitor
-    REMOVAL_MOST_STEPS = 4096   # readers that touch everything again and again cannot hold a pass for ever
-
-
-# The codes after those of cache_operations.pxd.
-cdef enum:
-    REMOVAL_EXPIRE = RANGE_MISCOUNT + 1
-    REMOVAL_FREE
-    REMOVAL_CONFIGURE
-    # A mistake.
-    REMOVAL_LOSE
 
 
 # What a step should act on: the head, before it.
 cdef struct RemovalHead:
     Position key
     int64_t timestamp
-    int64_t size
     int64_t requeue_count
     bint accessed
 
@@ -61,7 +40,6 @@ cdef inline RemovalHead removal_look(EntryWrapper* wrapper) noexcept nogil:
     stamped_lock_read(&wrapper.lock)
     head.key = wrapper_key(wrapper)
     head.timestamp = i64_load_relaxed(&wrapper.timestamp)
-    head.size = wrapper.size
     head.requeue_count = wrapper.requeue_count
     head.accessed = u8_load_relaxed(&wrapper.accessed) != 0
     stamped_unlock_read(&wrapper.lock)
@@ -70,19 +48,23 @@ cdef inline RemovalHead removal_look(EntryWrapper* wrapper) noexcept nogil:
 
 # One step under the monitor, checked against the head before it. Other threads may empty the head's
 # wrapper or mark it accessed meanwhile; only the consumer changes its timestamp and requeue count.
-cdef inline bint removal_watch(CacheWorld* world, RemovalPass* run, PmlViolation* violation) noexcept nogil:
-    cdef RemovalPass before = run[0]
-    cdef uint32_t handle = mpsc_peek(&world.queue.queue)
+cdef inline bint removal_watch(CacheWorld* world, EvictionPass* run, PmlViolation* violation) noexcept nogil:
+    cdef EvictionPass before = run[0]
+    cdef uint32_t handle = mpsc_peek(&world.policy.base.intake.queue)
     cdef EntryWrapper* wrapper
-    cdef RemovalHead head, after
+    cdef RemovalHead head
     cdef bint more
     if not handle:
-        return removal_step(&world.queue, run)
+        return pass_step_checked(world, run, violation)
     wrapper = wrapper_at(&world.memory.wrappers, handle)
     head = removal_look(wrapper)
-    more = removal_step(&world.queue, run)
+    more = pass_step_checked(world, run, violation)
+    if violation.found:
+        return False
     if not more:
         removal_check_stop(world, run, &head, violation)
+        if mpsc_peek(&world.policy.base.intake.queue) != handle:
+            world_violate(world, violation, b"I52", b"a pass that stopped moved the head", 0, 0, 0)
     elif run.missing != before.missing:
         if run.removed.entries != before.removed.entries or run.removed.bytes != before.removed.bytes:
             world_violate(world, violation, b"I60", b"dropping an empty wrapper removed %lld entries, %lld "
@@ -91,15 +73,7 @@ cdef inline bint removal_watch(CacheWorld* world, RemovalPass* run, PmlViolation
     else:
         removal_check_due(world, &before, &head, violation)
         if run.requeued != before.requeued:
-            if (not world.queue.extend_recently_accessed
-                    and head.requeue_count >= world.queue.max_requeue_count):
-                world_violate(world, violation, b"I56", b"an entry was requeued %lld times before, at most "
-                              b"%lld are allowed", head.requeue_count, world.queue.max_requeue_count, 0)
-            after = removal_look(wrapper)
-            if after.key.ledger_id != NO_LEDGER and (
-                    after.timestamp != run.now or after.requeue_count != head.requeue_count + 1):
-                world_violate(world, violation, b"I59", b"a requeued wrapper has timestamp %lld at time %lld "
-                              b"and was requeued %lld times", after.timestamp, run.now, after.requeue_count)
+            removal_check_kept(world, run, &head, wrapper, violation)
         else:
             removal_check_removed(world, run, &before, &head, violation)
     return more
@@ -107,7 +81,7 @@ cdef inline bint removal_watch(CacheWorld* world, RemovalPass* run, PmlViolation
 
 # The pass ended at this head.
 cdef inline void removal_check_stop(
-    CacheWorld* world, const RemovalPass* run, const RemovalHead* head, PmlViolation* violation
+    CacheWorld* world, const EvictionPass* run, const RemovalHead* head, PmlViolation* violation
 ) noexcept nogil:
     if head.key.ledger_id == NO_LEDGER:
         world_violate(world, violation, b"I60", b"a pass stopped at an empty wrapper", 0, 0, 0)
@@ -121,7 +95,7 @@ cdef inline void removal_check_stop(
 
 # The step removed or requeued the head: was it its turn?
 cdef inline void removal_check_due(
-    CacheWorld* world, const RemovalPass* before, const RemovalHead* head, PmlViolation* violation
+    CacheWorld* world, const EvictionPass* before, const RemovalHead* head, PmlViolation* violation
 ) noexcept nogil:
     if head.key.ledger_id == NO_LEDGER:
         world_violate(world, violation, b"I33", b"an empty wrapper in the queue became full", 0, 0, 0)
@@ -133,114 +107,107 @@ cdef inline void removal_check_due(
                       before.removed.bytes, before.target, 0)
 
 
-cdef inline void removal_check_removed(
-    CacheWorld* world, const RemovalPass* run, const RemovalPass* before, const RemovalHead* head,
+# The step requeued the head. The central queue does not charge what was accessed.
+cdef inline void removal_check_kept(
+    CacheWorld* world, const EvictionPass* run, const RemovalHead* head, EntryWrapper* wrapper,
     PmlViolation* violation
 ) noexcept nogil:
-    if (run.removed.entries != before.removed.entries + 1
-            or run.removed.bytes != before.removed.bytes + head.size):
-        world_violate(world, violation, b"I44", b"a step removed %lld entries, %lld bytes; %lld were counted",
-                      run.removed.entries - before.removed.entries,
-                      run.removed.bytes - before.removed.bytes, head.size)
-    elif world.queue.extend_recently_accessed and head.accessed:
+    cdef bint extend = world.policy.base.settings.extend_recently_accessed
+    cdef bint central = world.policy.base.kind == CENTRAL_QUEUE
+    cdef int64_t least = head.requeue_count if central and extend else head.requeue_count + 1
+    cdef int64_t most = head.requeue_count if central and extend and head.accessed else head.requeue_count + 1
+    cdef RemovalHead after
+    if not extend and head.requeue_count >= world.policy.base.settings.max_requeue_count:
+        world_violate(world, violation, b"I56", b"an entry was requeued %lld times before, at most %lld are "
+                      b"allowed", head.requeue_count, world.policy.base.settings.max_requeue_count, 0)
+    after = removal_look(wrapper)
+    if after.key.ledger_id != NO_LEDGER and (
+            after.timestamp != run.now or after.requeue_count < least or after.requeue_count > most):
+        world_violate(world, violation, b"I59", b"a requeued wrapper has timestamp %lld at time %lld and was "
+                      b"requeued %lld times", after.timestamp, run.now, after.requeue_count)
+
+
+cdef inline void removal_check_removed(
+    CacheWorld* world, const EvictionPass* run, const EvictionPass* before, const RemovalHead* head,
+    PmlViolation* violation
+) noexcept nogil:
+    if run.removed.entries != before.removed.entries + 1:
+        world_violate(world, violation, b"I60", b"a step neither removed, requeued, dropped nor stopped",
+                      0, 0, 0)
+    # The central queue keeps nothing in its second round.
+    elif (world.policy.base.settings.extend_recently_accessed and head.accessed
+            and world.policy.base.kind == RELEASED_QUEUE):
         world_violate(world, violation, b"I55", b"an entry was removed though it was accessed", 0, 0, 0)
 
 
-cdef inline bint removal_run_watched(
-    CacheWorld* world, RemovalPass* run, int64_t most_steps, PmlViolation* violation
+cdef inline bint slice_watched(
+    CacheWorld* world, EvictionPass* run, int64_t most_steps, void* context, PmlViolation* violation
 ) noexcept nogil:
+    cdef bint queue = world.policy.base.kind in (CENTRAL_QUEUE, RELEASED_QUEUE)
     cdef bint more = True
-    monitor_enter(&world.queue.monitor)
+    cdef bint begins = not run.begun
+    cdef int64_t* most_requeues = <int64_t*>context
+    monitor_enter(&world.policy.base.intake.monitor)
     while more and most_steps > 0 and not violation.found:
-        more = removal_watch(world, run, violation)
+        if queue:
+            more = removal_watch(world, run, violation)
+        else:
+            more = pass_step_checked(world, run, violation)
+        if begins:
+            begins = False
+            most_requeues[0] = pass_most_requeues(world)
+        if 0 <= most_requeues[0] < run.requeued:
+            world_violate(world, violation, b"I57", b"a pass over %lld wrappers requeued %lld times",
+                          most_requeues[0], run.requeued, 0)
         most_steps -= 1
-    monitor_leave(&world.queue.monitor)
+    monitor_leave(&world.policy.base.intake.monitor)
     return more
 
 
-# A pass in slices; words are entries and bytes removed, wrappers requeued and dropped.
 cdef inline void removal_pass(
-    CacheWorld* world, int32_t thread, RemovalPass* run, bint watched, PmlResult* result,
+    CacheWorld* world, int32_t thread, EvictionPass* run, bint watched, PmlResult* result,
     PmlViolation* violation
 ) noexcept nogil:
-    cdef WorldThread* me = &world.threads[thread]
-    cdef int64_t steps = 0
-    cdef bint more = True
-    while more and steps < REMOVAL_MOST_STEPS and not violation.found:
-        if watched:
-            more = removal_run_watched(world, run, REMOVAL_SLICE, violation)
-        else:
-            more = removal_run(&world.queue, run, REMOVAL_SLICE)
-        steps += REMOVAL_SLICE
-    if run.removed.entries < 0 or run.removed.bytes < 0:
-        world_violate(world, violation, b"I46", b"a pass answers %lld entries, %lld bytes",
-                      run.removed.entries, run.removed.bytes, 0)
-    me.passed_entries += run.removed.entries
-    me.passed_bytes += run.removed.bytes
-    me.missing += run.missing
-    result.status = REMOVAL_INTERRUPTED if more else REMOVAL_OVER
-    result.words[0] = run.removed.entries
-    result.words[1] = run.removed.bytes
-    result.words[2] = run.requeued
-    result.words[3] = run.missing
-
-
-# expire(age, watched): removes what is older than `age` ticks of the clock.
-cdef inline void removal_expire(
-    CacheWorld* world, int32_t thread, int64_t age, bint watched, PmlResult* result,
-    PmlViolation* violation
-) noexcept nogil:
-    cdef int64_t now = world_tick(world)
-    cdef RemovalPass run = time_pass(now - world_ticks(age), now)
-    removal_pass(world, thread, &run, watched, result, violation)
-
-
-# free(bytes, watched): the target grows with the setting length_shift as entries do.
-cdef inline void removal_free(
-    CacheWorld* world, int32_t thread, int64_t amount, bint watched, PmlResult* result,
-    PmlViolation* violation
-) noexcept nogil:
-    cdef RemovalPass run = size_pass(amount << world.length_shift, world_tick(world))
-    removal_pass(world, thread, &run, watched, result, violation)
-    # Stopped though the target was not reached: the queue was empty at that moment.
-    if run.removed.bytes >= run.target and run.removed.bytes - (
-            <int64_t>56 << world.length_shift) >= run.target:
-        world_violate(world, violation, b"I53", b"a size pass freed %lld bytes for a target of %lld",
-                      run.removed.bytes, run.target, 0)
+    cdef int64_t most_requeues = -1
+    pass_in_slices(world, thread, run, slice_watched if watched else slice_plain, &most_requeues,
+                   PASS_SLICE, result, violation)
 
 
 cdef inline void removal_queue_apply(
     void* instance, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef CacheWorld* world = <CacheWorld*>instance
+    cdef EvictionPass run
     if range_common_apply(world, thread, call, result, violation):
         return
-    if call.code == REMOVAL_EXPIRE:
-        removal_expire(world, thread, call.arguments[0], call.arguments[1] != 0, result, violation)
-    elif call.code == REMOVAL_FREE:
-        removal_free(world, thread, call.arguments[0], call.arguments[1] != 0, result, violation)
-    elif call.code == REMOVAL_CONFIGURE:
-        removal_queue_configure(&world.queue, <int32_t>call.arguments[0], call.arguments[1] != 0)
-    elif call.code == REMOVAL_LOSE:
-        monitor_enter(&world.queue.monitor)
-        if mpsc_peek(&world.queue.queue):
-            mpsc_poll(&world.queue.queue)
+    if call.code == PASS_EXPIRE:
+        run = pass_to_expire(world, call.arguments[0])
+        removal_pass(world, thread, &run, call.arguments[1] != 0, result, violation)
+    elif call.code == PASS_FREE:
+        run = pass_to_free(world, call.arguments[0])
+        removal_pass(world, thread, &run, call.arguments[1] != 0, result, violation)
+    elif call.code == PASS_CONFIGURE:
+        pass_configure(world, call.arguments[0], call.arguments[1] != 0)
+    elif call.code == PASS_LOSE:
+        monitor_enter(&world.policy.base.intake.monitor)
+        if mpsc_peek(&world.policy.base.intake.queue):
+            mpsc_poll(&world.policy.base.intake.queue)
             result.status = 1
-        monitor_leave(&world.queue.monitor)
+        monitor_leave(&world.policy.base.intake.monitor)
 
 
 cdef inline void removal_queue_subject(SubjectTable* table) noexcept nogil:
     cdef PmlOperation* operation
-    table_start(table, b"removal_queue", b"The queue that evicts the entries of one to three range caches.",
+    table_start(table, b"removal_queue", b"The policy that evicts the entries of one to three range caches.",
                 world_create, removal_queue_apply, world_check, world_destroy)
     world_table(table, 1)
-    operation = table_operation(table, REMOVAL_EXPIRE, b"expire", 10, 0)
+    operation = table_operation(table, PASS_EXPIRE, b"expire", 10, 0)
     operation_argument(operation, b"age", 0, 1000)
     operation_argument(operation, b"watched", 0, 1)
-    operation = table_operation(table, REMOVAL_FREE, b"free", 16, 0)
+    operation = table_operation(table, PASS_FREE, b"free", 16, 0)
     operation_argument(operation, b"bytes", 1, 200)
     operation_argument(operation, b"watched", 0, 1)
-    operation = table_operation(table, REMOVAL_CONFIGURE, b"configure", 2, 0)
+    operation = table_operation(table, PASS_CONFIGURE, b"configure", 2, 0)
     operation_argument(operation, b"max_requeue", 0, 5)
     operation_argument(operation, b"extend", 0, 1)
-    operation = table_operation(table, REMOVAL_LOSE, b"lose", 0, 0)
+    operation = table_operation(table, PASS_LOSE, b"lose", 0, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer, unknown
 from pulsar_ml.specs.hands import Hands
@@ -26,6 +27,13 @@ class Entry:
 
 class Model:
     """References to entries. The last one that goes marks a read if the entry counts."""
+
+    weak: ClassVar[Mapping[str, str]] = {
+        "new": "NO_MEMORY says nothing about what is held: a call that fails holds objects for a moment.",
+        "copy": "NO_MEMORY as for new.",
+        "release": "DONE instead of LAST: somebody who tried a stale handle had a reference at that moment.",
+        "release_all": "DONE instead of LAST, as for release.",
+    }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.entries = settings["limit"] - 1
@@ -85,3 +93,11 @@ class Model:
         if entry.counts and entry.reads is not None:
             entry.reads.expected -= 1
         return LAST
+
+    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+        if given == answer(NO_MEMORY, len(self.hands.threads[thread])):
+            return True  # nothing changed
+        made = self.step(operation, arguments, thread=thread)
+        if operation.startswith("release") and made == answer(LAST, *made[1][:2]):
+            return given in (made, answer(DONE, *made[1][:2]))
+        return made == given

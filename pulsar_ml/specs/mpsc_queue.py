@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer, unknown
 
@@ -14,6 +15,14 @@ PENDING = 64  # handles that one producer may have in the queue
 
 class Model:
     """The queue and how many handles each producer offered."""
+
+    fresh = False
+    weak: ClassVar[Mapping[str, str]] = {
+        "poll": "EMPTY is about a queue that may have been offered to since, unless the offer is known to "
+        "the consumer. A handle is the oldest one.",
+        "poll_known": "As poll.",
+        "size": "Between the handles that the consumer knows of and those in the queue.",
+    }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.queue: deque[tuple[int, int]] = deque()
@@ -34,3 +43,19 @@ class Model:
         if operation == "size":
             return answer(DONE, len(self.queue))
         raise unknown("mpsc_queue", operation)
+
+    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+        if not self.fresh:
+            # The handles up to its own last one the consumer has seen queued.
+            producers = [producer for producer, _ in self.queue]
+            known = max(
+                (place + 1 for place, producer in enumerate(producers) if producer == thread), default=0
+            )
+            if given == answer(EMPTY):
+                return known == 0
+            if operation == "size":
+                return given[1] == answer(DONE, given[1][0])[1] and known <= given[1][0] <= len(self.queue)
+        return self.step(operation, arguments, thread=thread) == given
+
+    def canonical(self) -> object:
+        return tuple(self.queue), tuple(self.offered)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer, unknown
 
@@ -37,10 +39,29 @@ def own_position(place: int, thread: int) -> Position:
 class Model:
     """Who put each position, by map. A page exists while one of its positions is taken."""
 
+    fresh = False
+    weak: ClassVar[Mapping[str, str]] = {
+        "put": "EXISTS may be about a handle that was removed since, by a thread that the caller does not "
+        "know of. NO_MEMORY may also be answered while pages are on their way into a map or out of "
+        "it.",
+        "put_own": "NO_MEMORY as for put.",
+        "remove": "Of the suite: ABSENT says that no put of the position was recorded as finished.",
+        "find": "A handle that was at the position at some time, or ABSENT: not older than what the "
+        "caller knows, but perhaps over.",
+        "iterate": "A subset of what was at the positions in its interval, with all that the caller knows "
+        "to have been there all the while.",
+        "iterate_all": "As iterate.",
+    }
+    spans = frozenset({"iterate", "iterate_all"})
+
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
+        self.threads = threads
         self.pages = settings["limit"] - 1
         self.places = min(PLACES, 1 << settings["spread"])
         self.maps: list[dict[Position, int]] = [{}, {}]
+        self.ever: list[dict[Position, frozenset[int]]] = [{}, {}]  # who put each position so far
+        self.scans: dict[int, tuple[set[Position], set[Position]]] = {}  # by thread: surely seen, and perhaps
+        self.scanned: dict[int, int] = {}  # by thread: the map
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         if operation == "iterate":
@@ -54,7 +75,7 @@ class Model:
         at = shared_position(key) if name == operation else own_position(key, thread)
         taken = self.maps[which]
         if name == "put":
-            return self.put(taken, at, thread)
+            return self.put(which, at, thread)
         if operation == "remove_foreign":
             return answer(ABSENT)
         if name not in ("find", "remove"):
@@ -63,24 +84,100 @@ class Model:
             return answer(ABSENT)
         if name == "remove":
             del taken[at]
+            for by, (sure, _) in self.scans.items():
+                if self.scanned[by] == which:
+                    sure.discard(at)
         return answer(DONE, taken[at] + 1) if operation == "find" else answer(DONE)
 
-    def put(self, taken: dict[Position, int], at: Position, thread: int) -> Answer:
+    def put(self, which: int, at: Position, thread: int) -> Answer:
+        taken = self.maps[which]
         if at in taken:
             return answer(EXISTS)
-        pages = {(id(positions), page(used)) for positions in self.maps for used in positions}
-        if (id(taken), page(at)) not in pages and len(pages) == self.pages:
+        pages = self.pages_used()
+        if (which, page(at)) not in pages and len(pages) == self.pages:
             return answer(NO_MEMORY)
         taken[at] = thread
+        self.ever[which][at] = self.ever[which].get(at, frozenset()) | {thread}
+        for by, (_, perhaps) in self.scans.items():
+            if self.scanned[by] == which:
+                perhaps.add(at)
         return answer(DONE)
+
+    def pages_used(self) -> set[tuple[int, Position]]:
+        return {(which, page(at)) for which, taken in enumerate(self.maps) for at in taken}
 
     def iterate(self, which: int, first: Position, last: Position) -> Answer:
         """The number of positions found, and a hash of them in their order."""
         found = [at for at in sorted(self.maps[which]) if first <= at <= last]
-        seen = 0
-        for ledger_id, entry_id in found:
-            seen = (seen * 1000003 + (ledger_id ^ entry_id)) % 2**64
-        return answer(DONE, len(found), seen)
+        return answer(DONE, len(found), digest(found))
+
+    def canonical(self) -> object:
+        """Not in which order positions were put."""
+        scans = [
+            (thread, self.scanned[thread], frozenset(sure), frozenset(perhaps))
+            for thread, (sure, perhaps) in sorted(self.scans.items())
+        ]
+        return (
+            *(frozenset(taken.items()) for taken in self.maps),
+            *(frozenset(ever.items()) for ever in self.ever),
+            tuple(scans),
+        )
+
+    def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
+        which = arguments[-1]
+        self.scanned[thread] = which
+        known = self.maps[which] if self.fresh else own_positions(thread)
+        perhaps = self.maps[which] if self.fresh else self.ever[which]
+        self.scans[thread] = ({at for at in self.maps[which] if at in known}, set(perhaps))
+
+    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+        if operation in self.spans:
+            return self.scan_ends(operation, arguments, thread, given)
+        if operation in ("put", "put_own") and given == answer(NO_MEMORY):
+            # Each other thread may have one page that no position is in, and of each map the last branch.
+            return len(self.pages_used()) + len(self.maps) * self.threads >= self.pages
+        if operation == "remove" and given == answer(ABSENT):
+            return True
+        if not self.fresh and operation in ("find", "put"):
+            key, which = arguments
+            ever = self.ever[which].get(
+                shared_position(key + key % PLACES % self.places - key % PLACES), frozenset()
+            )
+            if operation == "find":
+                return given == answer(ABSENT) or given in [answer(DONE, by + 1) for by in ever]
+            if given == answer(EXISTS):
+                return bool(ever)
+        return self.step(operation, arguments, thread=thread) == given
+
+    def scan_ends(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
+        if thread not in self.scans:
+            return False
+        bounds = (0, 0), (GREATEST, GREATEST)
+        if operation == "iterate":
+            bounds = shared_position(arguments[0]), shared_position(arguments[1])
+        sure, perhaps = (
+            {at for at in some if bounds[0] <= at <= bounds[1]} for some in self.scans.pop(thread)
+        )
+        del self.scanned[thread]
+        status, (count, seen, *rest) = given
+        if status != DONE or any(rest) or not len(sure) <= count <= len(sure | perhaps):
+            return False
+        return any(
+            digest(sorted(sure.union(more))) == seen
+            for more in itertools.combinations(sorted(perhaps - sure), count - len(sure))
+        )
+
+
+def digest(found: Sequence[Position]) -> int:
+    """One signed number for positions in their order."""
+    seen = 0
+    for ledger_id, entry_id in found:
+        seen = (seen * 1000003 + (ledger_id ^ entry_id)) % 2**64
+    return seen - 2**64 if seen >= 2**63 else seen
+
+
+def own_positions(thread: int) -> set[Position]:
+    return {own_position(place, thread) for place in range(PLACES)}
 
 
 def page(at: Position) -> Position:

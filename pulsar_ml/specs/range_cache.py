@@ -2,67 +2,21 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
 from pulsar_ml.specs import Answer, answer, unknown
+from pulsar_ml.specs.cached import EVICTED, Cache, Entry, Wrapper
+from pulsar_ml.specs.policies import POLICIES, Pass, Rules
 
 MISS, HIT, LAST = 0, 1, 2
 OK, EXISTS, MISMATCH = 0, 1, 2
 
 PLACES = 16
 FIRST_TIME = 1000
-NEVER_EXPECTED = -1000
+MOST_LATE = 40
+LONG_LIFE = 100
 
 Words = list[int]
-
-
-@dataclass(slots=True)
-class Entry:
-    """An entry, or a counting copy of one; copies share the list that holds the expected reads."""
-
-    incarnation: int
-    expected: list[int] | None
-    counts_read: bool = False
-    references: int = 1
-
-    def expected_reads(self) -> int:
-        return NEVER_EXPECTED if self.expected is None else self.expected[0]
-
-    def release(self) -> bool:
-        """Gives one reference back; whether it was the last."""
-        self.references -= 1
-        if self.references == 0 and self.counts_read and self.expected is not None:
-            self.expected[0] -= 1
-        return self.references == 0
-
-
-@dataclass(slots=True)
-class Wrapper:
-    """A queued wrapper; empty when its entry is None."""
-
-    cache: int
-    key: int
-    entry: Entry | None
-    size: int
-    timestamp: int
-    requeues: int = 0
-    accessed: bool = False
-
-
-@dataclass(slots=True)
-class Cache:
-    """A cache: key -> wrapper, and the bytes counted."""
-
-    wrappers: dict[int, Wrapper] = field(default_factory=dict)
-    size: int = 0
-
-    def ascending(self, first: int, last: int) -> Iterator[Wrapper]:
-        """The wrappers of a range of keys; what is removed meanwhile does not come any more."""
-        for key in range(first, last + 1):
-            if key in self.wrappers:
-                yield self.wrappers[key]
 
 
 class Model:
@@ -70,8 +24,8 @@ class Model:
 
     operations: frozenset[str] = frozenset(
         (
-            "put put_late put_foreign get hold release dispatch read_range visit exists remove_range "
-            "clear size sweep over_release"
+            "put put_late put_foreign get hold release dispatch expect drop read_range visit exists "
+            "remove_range clear size sweep put_alone over_release"
         ).split()
     )
 
@@ -79,9 +33,8 @@ class Model:
         self.caches = [Cache() for _ in range(settings["caches"])]
         self.n_keys = settings["keys"]
         self.length_shift = settings["length_shift"]
-        self.max_requeue = settings["max_requeue"]
-        self.extend = bool(settings["extend"])
-        self.queue: deque[Wrapper] = deque()
+        self.rules = Rules(settings["max_requeue"], bool(settings["extend"]), LONG_LIFE)
+        self.policy = POLICIES[settings["policy"]](self.caches, self.rules)
         self.clock = FIRST_TIME
         self.incarnations = [0] * threads
         self.held: list[dict[int, Entry]] = [{} for _ in range(threads)]
@@ -101,10 +54,16 @@ class Model:
         self.clock += 1
         self.incarnations[thread] += 1
         incarnation = thread << 40 | self.incarnations[thread]
-        return Entry(incarnation, [expected_reads] if expected_reads > 0 else None)
+        return Entry(incarnation, [max(expected_reads, 0)], shared=expected_reads > 0)
 
     def put(self, words: Words, thread: int, cache: int, key: int, expected_reads: int) -> int:
         return self.insert(words, thread, cache, key, expected_reads, 0)
+
+    def put_alone(self, words: Words, thread: int, cache: int, key: int, expected_reads: int) -> int:
+        status = self.put(words, thread, cache, key, expected_reads)
+        if status == EXISTS and not self.policy.merges_counts:
+            self.find(cache, key)
+        return status
 
     def put_late(self, words: Words, thread: int, cache: int, key: int, ticks: int) -> int:
         return self.insert(words, thread, cache, key, 0, ticks)
@@ -114,13 +73,26 @@ class Model:
         key %= self.n_keys
         entry = self.new_entry(thread, expected_reads)
         if key in self.caches[owner].wrappers:
+            self.merge(self.caches[owner].wrappers[key], entry)
             return EXISTS
         wrapper = Wrapper(owner, key, entry, self.length(key), self.clock - late)
         self.caches[owner].wrappers[key] = wrapper
         self.caches[owner].size += wrapper.size
-        self.queue.append(wrapper)
+        self.policy.put(wrapper)
         words[:2] = [entry.incarnation, wrapper.size]
         return OK
+
+    def merge(self, wrapper: Wrapper, duplicate: Entry) -> None:
+        """The cached entry shares a duplicate's expected reads, or adds them where the policy does that."""
+        cached = wrapper.entry
+        if cached is None or not cached.references:
+            return
+        if not self.policy.merges_counts:
+            cached.expected, cached.shared = duplicate.expected, duplicate.shared
+        elif duplicate.shared:
+            cached.shared = True
+            if cached.expected[0] > EVICTED // 2:
+                cached.expected[0] += duplicate.expected[0]
 
     def put_foreign(self, words: Words, thread: int, cache: int, key: int) -> int:
         self.new_entry(thread, 0)
@@ -132,7 +104,10 @@ class Model:
         if wrapper is None or wrapper.entry is None:
             return None
         wrapper.accessed = True
-        return wrapper.entry if wrapper.entry.references else None
+        if not wrapper.entry.references:
+            return None
+        self.policy.hit(wrapper)
+        return wrapper.entry
 
     def retain(self, words: Words, cache: int, key: int) -> Entry | None:
         entry = self.find(cache, key)
@@ -172,7 +147,8 @@ class Model:
         entry = self.retain(words, cache, key)
         if entry is None:
             return MISS
-        copy = Entry(entry.incarnation, entry.expected, counts_read=True)
+        entry.shared = True
+        copy = Entry(entry.incarnation, entry.expected, counts_read=True, shared=True)
         if place >= 0:
             entry.release()
             self.keep(thread, place, copy)
@@ -181,6 +157,21 @@ class Model:
         words[3] = entry.expected_reads()
         entry.release()
         return HIT
+
+    def expect(self, words: Words, thread: int, place: int) -> int:
+        entry = self.held[thread].get(place % PLACES)
+        if entry is None:
+            return MISS
+        entry.shared = True
+        entry.expected[0] += 1
+        words[:2] = [entry.incarnation, entry.expected[0]]
+        return HIT
+
+    def drop(self, words: Words, thread: int, place: int) -> int:
+        entry = self.held[thread].get(place % PLACES)
+        if entry is not None and entry.counts_read:
+            entry.counts_read = False
+        return self.release(words, thread, place)
 
     def read_range(self, words: Words, thread: int, cache: int, key: int, width: int) -> int:
         key %= self.n_keys
@@ -200,20 +191,11 @@ class Model:
     def exists(self, words: Words, thread: int, cache: int, key: int) -> int:
         return int(key % self.n_keys in self.caches[cache % len(self.caches)].wrappers)
 
-    def take_out(self, wrapper: Wrapper) -> int:
-        """Removes what a wrapper holds and leaves it empty; the bytes that were counted for it."""
-        cache = self.caches[wrapper.cache]
-        del cache.wrappers[wrapper.key]
-        cache.size -= wrapper.size
-        if wrapper.entry is not None and wrapper.entry.references:
-            wrapper.entry.release()
-        wrapper.entry = None
-        return wrapper.size
-
     def remove_keys(self, words: Words, cache: int, first: int, last: int) -> int:
-        for wrapper in self.caches[cache % len(self.caches)].ascending(first, last):
+        owner = self.caches[cache % len(self.caches)]
+        for wrapper in owner.ascending(first, last):
             words[2] += 1
-            words[3] += self.take_out(wrapper)
+            words[3] += owner.take_out(wrapper, mark=self.policy.merges_counts)
         return 0
 
     def remove_range(self, words: Words, thread: int, cache: int, key: int, width: int) -> int:
@@ -229,9 +211,9 @@ class Model:
 
     def sweep(self, words: Words, thread: int, steps: int) -> int:
         self.clock += 1
-        while words[0] < steps and self.queue and self.queue[0].entry is None:
-            self.queue.popleft()
-            words[0] += 1
+        nothing_old = Pass(self.clock, threshold=FIRST_TIME - MOST_LATE)
+        self.policy.run(nothing_old, steps)
+        words[0] = nothing_old.missing
         return 0
 
     def over_release(self, words: Words, thread: int, cache: int, key: int) -> int:
@@ -249,6 +231,10 @@ class Model:
                 entry.release()
             held.clear()
         self.clock += 1
+        everything_old = Pass(self.clock, threshold=self.clock)
+        given, self.policy.rules = self.policy.rules, Rules(0, False, 0)
+        self.policy.run(everything_old, 1 << 30)
+        self.policy.rules = given
         for number in range(len(self.caches)):
             self.clear([0, 0, 0, 0], 0, number)
-        self.queue.clear()
+        self.policy.forget()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer, unknown
 from pulsar_ml.specs.hands import Hands
@@ -19,8 +20,14 @@ class Count:
 class Model:
     """References to counts; a count lives as long as one of them."""
 
+    weak: ClassVar[Mapping[str, str]] = {
+        "new": "EXHAUSTED says that every object was taken at least once and that none was free at one "
+        "moment.",
+    }
+
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.counts = settings["limit"] - 1
+        self.takes = 0  # up to the number of objects
         self.hands: Hands[Count] = Hands(threads)
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
@@ -36,6 +43,7 @@ class Model:
             if len(set(hands.everywhere())) == self.counts:
                 return EXHAUSTED, 0
             held.append(Count(arguments[0]))
+            self.takes = min(self.takes + 1, self.counts)
             return DONE, 0
         if operation == "pass_on":
             return DONE, hands.exchange(thread, arguments[0])
@@ -57,3 +65,9 @@ class Model:
         else:
             raise unknown("read_count", operation)
         return DONE, 0
+
+    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+        if given == answer(EXHAUSTED, len(self.hands.threads[thread])):
+            # Nothing changed, and whatever was refused would have been tried.
+            return self.takes == self.counts
+        return self.step(operation, arguments, thread=thread) == given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer, unknown
 
@@ -10,27 +11,61 @@ DONE, CHANGED = range(2)
 
 
 class Model:
-    """The guarded number, the count of write sections, and the section each thread's stamp is of."""
+    """The guarded number after each write section, and the section each thread's stamp is of."""
+
+    fresh = False
+    weak: ClassVar[Mapping[str, str]] = {
+        "read_optimistic": "CHANGED may be answered at any time. A number is that of one write section, "
+        "not earlier than the last one that the caller wrote or read; without an order "
+        "from elsewhere it may be an old one.",
+        "stamp_keep": "As read_optimistic.",
+        "stamp_check": "CHANGED is answered after a write section that the stamp is older than. A stamp "
+        "that is still accepted says so of a section that may be over, as read_optimistic "
+        "does.",
+    }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
-        self.value = 0
-        self.sections = 0
+        self.values = [0]
+        self.known = [0] * threads  # sections that the thread has seen for sure
         self.stamps: list[int | None] = [None] * threads
+
+    @property
+    def sections(self) -> int:
+        return len(self.values) - 1
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         if operation == "write":
-            self.value += arguments[0]
-            self.sections += 1
-            return answer(DONE, self.value, self.sections)
-        if operation in ("read_shared", "read_optimistic"):
-            return answer(DONE, self.value)
-        if operation == "stamp_keep":
+            self.values.append(self.values[-1] + arguments[0])
+        elif operation == "stamp_keep":
             self.stamps[thread] = self.sections
-            return answer(DONE, self.value)
-        if operation == "stamp_check":
+        elif operation == "stamp_check":
             if self.stamps[thread] != self.sections:
                 return answer(CHANGED)
-            return answer(DONE, self.value)
-        if operation == "read_crowd":
+        elif operation == "read_crowd":
             return answer(DONE, 1)  # shared holders do not invalidate a stamp
-        raise unknown("stamped_lock", operation)
+        elif operation not in ("read_shared", "read_optimistic"):
+            raise unknown("stamped_lock", operation)
+        self.known[thread] = self.sections
+        return answer(DONE, self.values[-1], self.sections if operation == "write" else 0)
+
+    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+        status, (value, *_) = given
+        stamp = self.stamps[thread]
+        if status == CHANGED:
+            if operation == "stamp_keep":
+                self.stamps[thread] = None
+            return operation != "stamp_check" or stamp is None or stamp < self.sections
+        if given != answer(DONE, value) or value not in self.values:
+            return False
+        section = self.values.index(value)
+        if operation == "stamp_check" and section != stamp:
+            return False
+        if section < (self.sections if self.fresh else self.known[thread]):
+            return False
+        self.known[thread] = section
+        if operation == "stamp_keep":
+            self.stamps[thread] = section
+        return True
+
+    def canonical(self) -> object:
+        return tuple(self.values), tuple(self.known), tuple(self.stamps)

@@ -1,8 +1,8 @@
 # An entry: a position, a share of a payload, and perhaps a share of an expected-read count, pooled
 # and reference-counted.
 #
-# Origin       EntryImpl (Pulsar 4.1). The payload is a shared native buffer instead of a Netty ByteBuf;
-#              on-deallocate callbacks are one native function with one argument.
+# Origin       EntryImpl (Pulsar 4.1). The payload is a shared native buffer, or a slice of a receive buffer,
+#              instead of a Netty ByteBuf; on-deallocate callbacks are one native function with one argument.
 # Threads      retain, release, copies: any thread that holds a reference (retain also tries on a stale
 #              handle). Setters: the creator, before others know the handle.
 # Invariants   EN-1 (I12-I14) see refcount.pxd.
@@ -10,22 +10,30 @@
 #              EN-3 (I69) a counting copy marks its read once, when it is deallocated.
 #              EN-4 (I20) the callback runs once an incarnation, before the payload is given back.
 #              EN-5 (I2, I19) payload bytes do not change and stay while any entry shares them.
+#              EN-6 (I67, I70) a read count is reached under a reference of its own: while it is replaced,
+#              a reader holds the old one or the new one.
 # Ordering     See refcount.pxd and object_pool.pxd. Fields are plain: written before publication, read
-#              after a successful retain.
+#              after a successful retain; but `extra`, whose read count changes while it is shared:
+#              exchanged with release -> loaded with acquire.
 # Reclamation  The thread whose release reached zero gives everything back. Entry memory is type-stable;
-#              the payload is freed.
+#              the payload is freed, and with a slice its reference to the receive buffer goes back.
 # Not promised That entry_retain on a stale handle retains the entry it once named: compare the position
 #              afterwards.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.string cimport memcpy
 
 from pulsar_ml.structures.object_pool cimport (
     Pool, pool_at, pool_destroy, pool_give, pool_init, pool_take,
 )
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.read_count cimport (
-    read_count_mark_read, read_count_new, read_count_pool_init, read_count_release, read_count_retain,
+    read_count_increment, read_count_mark_read, read_count_new, read_count_pool_init, read_count_release,
+    read_count_retain,
     read_count_value,
+)
+from pulsar_ml.structures.receive_buffer cimport (
+    ReceiveBuffer, receive_buffer_bytes, receive_buffer_release, receive_buffer_retain,
 )
 from pulsar_ml.structures.refcount cimport (
     RELEASED_LAST, ReleaseResult, refcount_publish, refcount_release,
@@ -33,7 +41,8 @@ from pulsar_ml.structures.refcount cimport (
 )
 from pulsar_ml.structures.status cimport PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
-    i64_load_relaxed, i64_store_relaxed, pml_i32, pml_i64,
+    i64_load_relaxed, i64_store_relaxed, pml_i32, pml_i64, pml_u32, u32_cas_strong_acq_rel, u32_load_acquire,
+    u32_load_relaxed, u32_store_relaxed,
 )
 from pulsar_ml.sync.memory cimport allocate, release
 
@@ -41,10 +50,17 @@ from pulsar_ml.sync.memory cimport allocate, release
 ctypedef void (*DeallocateCallback)(void* context, int64_t argument) noexcept nogil
 
 
-# The bytes of an entry, shared by its copies. The bytes follow the header.
+# The bytes of an entry, shared by its copies. The bytes follow the header, unless it is a slice.
 cdef struct Payload:
     pml_i32 references
-    uint32_t length
+    uint32_t length_and_mark    # payload_length() without the mark
+
+
+# A payload whose bytes lie in a receive buffer, of which it holds one reference.
+cdef struct PayloadSlice:
+    Payload payload
+    ReceiveBuffer* source
+    char* bytes
 
 
 # What an entry with an on-deallocate callback has beyond the others.
@@ -53,7 +69,12 @@ cdef struct Callback:
     void* context
     int64_t argument
     pml_i64 link            # next free callback while pooled
-    uint32_t read_count     # the entry's, moved here
+    pml_u32 read_count      # the entry's, moved here
+
+
+cdef enum:
+    PAYLOAD_IS_SLICE = 0x80000000   # of length_and_mark
+    PAYLOAD_LEAST = 16              # bytes after the header of the smallest payload: what a slice has there
 
 
 cdef enum:
@@ -68,7 +89,7 @@ cdef struct Entry:          # 32 bytes
     int64_t entry_id
     pml_i64 payload         # address of the Payload; next free entry while pooled
     pml_i32 references
-    uint32_t extra
+    pml_u32 extra
 
 
 cdef struct EntryPool:
@@ -102,21 +123,65 @@ cdef inline Entry* entry_at(const EntryPool* pool, uint32_t handle) noexcept nog
 
 # Payloads --------------------------------------------------------------------------------------
 
-# Uninitialised bytes with one reference, or NULL. The creator fills them before it shares them.
+# Uninitialised bytes with one reference, or NULL. The creator fills them before it shares them. At
+# most INT32_MAX bytes.
 cdef inline Payload* payload_new(uint32_t length) noexcept nogil:
-    cdef Payload* payload = <Payload*>allocate(sizeof(Payload) + <size_t>length)
+    # Never less than a slice takes: as much as the smallest block of an allocator has.
+    cdef Payload* payload = <Payload*>allocate(sizeof(Payload) + max(<size_t>length, <size_t>PAYLOAD_LEAST))
     if payload is not NULL:
-        payload.length = length
+        payload.length_and_mark = length
         refcount_publish(&payload.references)
     return payload
 
 
+# Bytes that were appended to a buffer, with one reference, or NULL. The caller holds the buffer.
+cdef inline Payload* payload_slice(ReceiveBuffer* source, uint32_t start, uint32_t length) noexcept nogil:
+    cdef PayloadSlice* slice = <PayloadSlice*>allocate(sizeof(PayloadSlice))
+    if slice is NULL:
+        return NULL
+    receive_buffer_retain(source)
+    slice.source = source
+    slice.bytes = receive_buffer_bytes(source) + start
+    slice.payload.length_and_mark = length | PAYLOAD_IS_SLICE
+    refcount_publish(&slice.payload.references)
+    return &slice.payload
+
+
+# The same bytes in memory of their own, with one reference, or NULL (managedLedgerCacheCopyEntries).
+cdef inline Payload* payload_copy(Payload* payload) noexcept nogil:
+    cdef Payload* copy = payload_new(payload_length(payload))
+    if copy is not NULL:
+        memcpy(payload_bytes(copy), payload_bytes(payload), payload_length(payload))
+    return copy
+
+
+cdef inline uint32_t payload_length(const Payload* payload) noexcept nogil:
+    return payload.length_and_mark & ~<uint32_t>PAYLOAD_IS_SLICE
+
+
 cdef inline char* payload_bytes(Payload* payload) noexcept nogil:
+    if payload.length_and_mark & PAYLOAD_IS_SLICE:
+        return (<PayloadSlice*>payload).bytes
     return <char*>payload + sizeof(Payload)
 
 
+# The receive buffer that the bytes lie in, NULL when they have memory of their own.
+cdef inline ReceiveBuffer* payload_source(Payload* payload) noexcept nogil:
+    if payload.length_and_mark & PAYLOAD_IS_SLICE:
+        return (<PayloadSlice*>payload).source
+    return NULL
+
+
+cdef inline void payload_retain(Payload* payload) noexcept nogil:
+    refcount_retain(&payload.references)
+
+
 cdef inline void payload_release(Payload* payload) noexcept nogil:
+    cdef ReceiveBuffer* source
     if refcount_release(&payload.references, 1) == RELEASED_LAST:
+        source = payload_source(payload)
+        if source is not NULL:
+            receive_buffer_release(source)
         release(payload)
 
 
@@ -139,27 +204,45 @@ cdef inline uint32_t entry_new(
     entry.ledger_id = at.ledger_id
     entry.entry_id = at.entry_id
     i64_store_relaxed(&entry.payload, <int64_t>payload)
-    entry.extra = read_count | (EXTRA_COUNTS_READ if counts_read else 0)
+    u32_store_relaxed(&entry.extra, read_count | (EXTRA_COUNTS_READ if counts_read else 0))
     # Last: from here a stale handle can retain this incarnation.
     refcount_publish(&entry.references)
     return handle
 
 
 # A new entry for the same bytes and the same expected reads, or 0 when memory ran out. The caller
-# holds a reference to the original. A dispatch copy counts its read when it is released.
+# holds a reference to the original. A dispatch copy counts its read when it is released. Both share a
+# handler from here, made now if no read was expected: later expectations are of both.
 cdef inline uint32_t entry_copy(EntryPool* pool, uint32_t handle, bint counts_read) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
-    cdef uint32_t read_count = entry_read_count(pool, handle)
+    cdef uint32_t read_count = entry_hold_reads(pool, handle, True)
     cdef uint32_t copy
-    refcount_retain(&entry_payload(entry).references)
-    if read_count:
-        read_count_retain(&pool.read_counts, read_count)
+    if not read_count:
+        return 0
+    payload_retain(entry_payload(entry))
     copy = entry_new(pool, position(entry.ledger_id, entry.entry_id), entry_payload(entry),
                      read_count, counts_read)
     if not copy:
         payload_release(entry_payload(entry))
-        if read_count:
+        read_count_release(&pool.read_counts, read_count)
+    return copy
+
+
+# A new entry as entry_copy makes, with the bytes in memory of their own, or 0 when memory ran out.
+cdef inline uint32_t entry_copy_bytes(EntryPool* pool, uint32_t handle, bint counts_read) noexcept nogil:
+    cdef Entry* entry = entry_at(pool, handle)
+    cdef Payload* payload = payload_copy(entry_payload(entry))
+    cdef uint32_t read_count
+    cdef uint32_t copy = 0
+    if payload is NULL:
+        return 0
+    read_count = entry_hold_reads(pool, handle, True)
+    if read_count:
+        copy = entry_new(pool, position(entry.ledger_id, entry.entry_id), payload, read_count, counts_read)
+        if not copy:
             read_count_release(&pool.read_counts, read_count)
+    if not copy:
+        payload_release(payload)
     return copy
 
 
@@ -177,8 +260,9 @@ cdef inline Status entry_on_deallocate(
     made.function = function
     made.context = context
     made.argument = argument
-    made.read_count = entry.extra & EXTRA_HANDLE
-    entry.extra = callback | EXTRA_IS_CALLBACK | (entry.extra & EXTRA_COUNTS_READ)
+    u32_store_relaxed(&made.read_count, u32_load_relaxed(&entry.extra) & EXTRA_HANDLE)
+    u32_store_relaxed(&entry.extra, callback | EXTRA_IS_CALLBACK
+                      | (u32_load_relaxed(&entry.extra) & EXTRA_COUNTS_READ))
     return PML_OK
 
 
@@ -211,16 +295,17 @@ cdef inline ReleaseResult entry_release(
 cdef inline void entry_deallocate(EntryPool* pool, uint32_t handle) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
     cdef uint32_t read_count = entry_read_count(pool, handle)
-    if read_count and entry.extra & EXTRA_COUNTS_READ:
+    cdef uint32_t extra = u32_load_relaxed(&entry.extra)
+    if read_count and extra & EXTRA_COUNTS_READ:
         read_count_mark_read(&pool.read_counts, read_count)
-    if entry.extra & EXTRA_IS_CALLBACK:
-        entry_run_callback(pool, entry.extra & EXTRA_HANDLE)
+    if extra & EXTRA_IS_CALLBACK:
+        entry_run_callback(pool, extra & EXTRA_HANDLE)
     payload_release(entry_payload(entry))
     if read_count:
         read_count_release(&pool.read_counts, read_count)
     entry.ledger_id = -1
     entry.entry_id = -1
-    entry.extra = 0
+    u32_store_relaxed(&entry.extra, 0)
     pool_give(&pool.entries, handle)
 
 
@@ -239,19 +324,104 @@ cdef inline int32_t entry_references(const EntryPool* pool, uint32_t handle) noe
     return refcount_value(&entry_at(pool, handle).references)
 
 
+# Bytes of the payload.
+cdef inline uint32_t entry_length(const EntryPool* pool, uint32_t handle) noexcept nogil:
+    return payload_length(entry_payload(entry_at(pool, handle)))
+
+
 cdef inline bint entry_matches(const EntryPool* pool, uint32_t handle, Position at) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
     return entry.entry_id == at.entry_id and entry.ledger_id == at.ledger_id
 
 
-# The handle of the shared read count, 0 when no read was expected.
-cdef inline uint32_t entry_read_count(const EntryPool* pool, uint32_t handle) noexcept nogil:
-    cdef uint32_t extra = entry_at(pool, handle).extra
+# Expected reads; the caller holds a reference to the entry -----------------------------------------
+
+# The cell whose lower bits name the read count.
+cdef inline pml_u32* entry_reads_cell(const EntryPool* pool, uint32_t handle) noexcept nogil:
+    cdef Entry* entry = entry_at(pool, handle)
+    cdef uint32_t extra = u32_load_relaxed(&entry.extra)
     if extra & EXTRA_IS_CALLBACK:
-        return (<Callback*>pool_at(&pool.callbacks, extra & EXTRA_HANDLE)).read_count
-    return extra & EXTRA_HANDLE
+        return &(<Callback*>pool_at(&pool.callbacks, extra & EXTRA_HANDLE)).read_count
+    return &entry.extra
 
 
+# The handle of the shared read count, 0 when no read was expected and nobody shares it yet. Of a cached
+# entry it may be replaced at any time, but inside the write section of its wrapper.
+cdef inline uint32_t entry_read_count(const EntryPool* pool, uint32_t handle) noexcept nogil:
+    # Pairs with the release of who made the read count or let the entry adopt it.
+    return u32_load_acquire(entry_reads_cell(pool, handle)) & EXTRA_HANDLE
+
+
+# The read count with a reference for the caller. If there is none, a new one of 0 with `create`, and
+# otherwise 0; also 0 when memory ran out.
+cdef inline uint32_t entry_hold_reads(EntryPool* pool, uint32_t handle, bint create) noexcept nogil:
+    cdef pml_u32* cell = entry_reads_cell(pool, handle)
+    cdef uint32_t seen = u32_load_acquire(cell)
+    cdef uint32_t made
+    while True:
+        if seen & EXTRA_HANDLE:
+            # What was adopted away before this may have been given back, and be another entry's now.
+            if read_count_retain(&pool.read_counts, seen & EXTRA_HANDLE):
+                made = u32_load_acquire(cell)
+                if (made ^ seen) & EXTRA_HANDLE == 0:
+                    return seen & EXTRA_HANDLE
+                read_count_release(&pool.read_counts, seen & EXTRA_HANDLE)
+            seen = u32_load_acquire(cell)
+            continue
+        made = read_count_new(&pool.read_counts, 0) if create else 0
+        if not made:
+            return 0
+        read_count_retain(&pool.read_counts, made)
+        # Fails when another thread was first.
+        if u32_cas_strong_acq_rel(cell, &seen, seen | made):
+            return made
+        read_count_release(&pool.read_counts, made)
+        read_count_release(&pool.read_counts, made)
+
+
+# updateExpectedReadCount: the entry shares the newest addition's read count from here, also none.
+cdef inline void entry_adopt_reads(EntryPool* pool, uint32_t handle, uint32_t newest) noexcept nogil:
+    cdef pml_u32* cell = entry_reads_cell(pool, handle)
+    cdef uint32_t adopted = entry_hold_reads(pool, newest, False)
+    cdef uint32_t seen = u32_load_acquire(cell)
+    # Fails when a copy made a read count meanwhile.
+    while not u32_cas_strong_acq_rel(cell, &seen, (seen & ~<uint32_t>EXTRA_HANDLE) | adopted):
+        pass
+    if seen & EXTRA_HANDLE:
+        read_count_release(&pool.read_counts, seen & EXTRA_HANDLE)
+
+
+# One more read is expected, as of an entry that joins a replay queue. False when memory ran out.
+cdef inline bint entry_expect_read(EntryPool* pool, uint32_t handle) noexcept nogil:
+    cdef uint32_t read_count = entry_hold_reads(pool, handle, True)
+    if not read_count:
+        return False
+    read_count_increment(&pool.read_counts, read_count)
+    read_count_release(&pool.read_counts, read_count)
+    return True
+
+
+# Reads expected, 0 where none ever were; it may be negative.
+cdef inline int32_t entry_expected_reads(EntryPool* pool, uint32_t handle) noexcept nogil:
+    cdef uint32_t read_count = entry_hold_reads(pool, handle, False)
+    cdef int32_t expected
+    if not read_count:
+        return 0
+    expected = read_count_value(&pool.read_counts, read_count)
+    read_count_release(&pool.read_counts, read_count)
+    return expected
+
+
+# A copy that nobody was given marks no read.
+cdef inline void entry_not_delivered(EntryPool* pool, uint32_t handle) noexcept nogil:
+    cdef Entry* entry = entry_at(pool, handle)
+    cdef uint32_t seen = u32_load_relaxed(&entry.extra)
+    # Fails when another thread made a read count.
+    while not u32_cas_strong_acq_rel(&entry.extra, &seen, seen & ~<uint32_t>EXTRA_COUNTS_READ):
+        pass
+
+
+# Inside the write section of the entry's wrapper, or for an entry that is not cached.
 cdef inline bint entry_has_expected_reads(const EntryPool* pool, uint32_t handle) noexcept nogil:
     cdef uint32_t read_count = entry_read_count(pool, handle)
     return read_count != 0 and read_count_value(&pool.read_counts, read_count) >= 1

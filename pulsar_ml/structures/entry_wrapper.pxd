@@ -4,8 +4,8 @@
 # Origin       RangeCacheEntryWrapper (Pulsar 4.1, PIP-430). Keys are values here, so "the same key
 #              instance" becomes "equal position and the same owning cache".
 # Threads      wrapper_read: any thread, on any wrapper it found, however stale. Everything else: inside
-#              the wrapper's write section. wrapper_recycle: the queue's consumer after polling it, or
-#              the creator of a wrapper that was never queued.
+#              the wrapper's write section. wrapper_recycle: the eviction policy after it let go of it, or
+#              who emptied a wrapper that was never queued.
 # Invariants   EW-1 (I9) key, value and owner that a read used came from one write section.
 #              EW-2 (I28) an empty wrapper has no key, no value, no owner and size 0.
 #              EW-3 (I32) wrapper_clear succeeds once an incarnation.
@@ -46,7 +46,7 @@ cdef struct EntryWrapper:   # 48 bytes
     uint32_t size           # bytes counted for this incarnation
     uint16_t requeue_count  # stays at its largest value
     pml_u8 accessed         # outside the lock
-    uint8_t spare
+    pml_u8 visits           # outside the lock; hits that s3_fifo counts, 0 to 3
 
 
 cdef inline Status wrapper_pool_init(Pool* pool, uint32_t chunk_bits, uint32_t limit) noexcept nogil:
@@ -70,6 +70,7 @@ cdef inline void wrapper_fill(
     wrapper.size = size
     wrapper.requeue_count = 0
     u8_store_relaxed(&wrapper.accessed, 0)
+    u8_store_relaxed(&wrapper.visits, 0)
 
 
 # Inside the write section.
@@ -148,12 +149,12 @@ cdef inline bint wrapper_unchanged(const EntryWrapper* wrapper, uint64_t stamp) 
     return stamped_validate(&wrapper.lock, stamp)
 
 
-# Inside the consumer's write section, the requeue mark (I59).
-cdef inline void wrapper_mark_requeued(EntryWrapper* wrapper, int64_t now) noexcept nogil:
+# Inside the consumer's write section, the requeue mark (I59); `charge` is 1 when it counts, else 0.
+cdef inline void wrapper_mark_requeued(EntryWrapper* wrapper, int64_t now, uint16_t charge) noexcept nogil:
     i64_store_relaxed(&wrapper.timestamp, now)
     u8_store_relaxed(&wrapper.accessed, 0)
     if wrapper.requeue_count < UINT16_MAX:
-        wrapper.requeue_count += 1
+        wrapper.requeue_count += charge
 
 
 cdef inline void wrapper_recycle(Pool* pool, uint32_t handle) noexcept nogil:

@@ -160,3 +160,9 @@ cdef inline uint64_t mpsc_size(const MpscQueue* queue) noexcept nogil:
     cdef uint64_t places = <uint64_t>queue.last + 1
     cdef uint64_t tail = u64_load_relaxed(&queue.tail)
     return (tail - tail // places) - (queue.head - queue.head // places)
+
+
+# The index that the next handle gets, or one before it: what is offered from now on is polled while the
+# consumer's `head` is at or past it.
+cdef inline uint64_t mpsc_tail(const MpscQueue* queue) noexcept nogil:
+    return u64_load_relaxed(&queue.tail)

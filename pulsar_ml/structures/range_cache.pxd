@@ -5,18 +5,18 @@
 #              released too often no longer leaves its bytes in the counters; a failed insert
 #              leaves nothing behind.
 # Threads      put, get, exists, ranges, removal, size: any thread. delete: alone, after everything was
-#              removed and after a pass through the removal queue's monitor.
+#              removed; it waits for a pass that is inside.
 # Invariants   RC-1 (I1-I5) a read answers the entry of that position with one reference for the caller, or
 #              nothing and changes no count; a range is ascending, without duplicates, inside its bounds.
 #              RC-2 (I31) at most one live wrapper a position.
 #              RC-3 (I40, I44, I45) size >= 0; each incarnation is added once and taken off once, by the
 #              size stored at insertion.
 #              RC-4 (I21, I22) a wrapper is linked in the map before it is queued, both inside
-#              one write section.
+#              one write section. Under a policy without a queue it is linked only.
 #              RC-5 (I101) no monitor and no second wrapper lock is taken inside a write section.
 # Ordering     See entry_wrapper.pxd, position_map.pxd, refcount.pxd. `size` orders nothing.
-# Reclamation  Removal takes the wrapper out of the map and empties it; the removal queue's consumer
-#              recycles it. Cached entries give back the wrapper's reference.
+# Reclamation  Removal takes the wrapper out of the map and empties it; the eviction policy recycles it,
+#              or the remover where nothing is queued. Cached entries give back the wrapper's reference.
 # Not promised A range is not a snapshot: entries put or removed meanwhile may or may not be in it.
 #              A hit does not mean that the entry is still cached when the caller looks at it.
 
@@ -24,28 +24,37 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.structures.entry cimport (
-    EntryPool, entry_matches, entry_pool_destroy, entry_pool_init, entry_references, entry_release,
-    entry_retain,
+    EntryPool, entry_adopt_reads, entry_at, entry_hold_reads, entry_matches, entry_payload,
+    entry_pool_destroy, entry_pool_init, entry_read_count, entry_references, entry_release, entry_retain,
+    payload_source,
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
     wrapper_look, wrapper_pool_init, wrapper_read, wrapper_recycle, wrapper_unchanged,
 )
 from pulsar_ml.structures.map_pages cimport MapMemory, map_memory_destroy, map_memory_init
+from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport MpscQueue, mpsc_offer
 from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_destroy, pool_give, pool_init, pool_take
+from pulsar_ml.structures.policy_intake cimport PolicyIntake, Touch
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport (
     MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_next, map_put_if_absent,
     map_remove,
+)
+from pulsar_ml.structures.read_count cimport (
+    read_count_add, read_count_mark_evicted, read_count_release, read_count_value,
+)
+from pulsar_ml.structures.receive_buffer cimport (
+    BufferBooks, ReceiveBuffer, receive_buffer_pin, receive_buffer_unpin,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
 from pulsar_ml.structures.status cimport (
     PML_DEALLOCATED, PML_EXISTS, PML_MISMATCH, PML_NO_MEMORY, PML_OK, Status,
 )
 from pulsar_ml.sync.atomics cimport (
-    i64_fetch_add_relaxed, i64_fetch_sub_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64,
-    u32_load_relaxed,
+    i64_fetch_add_relaxed, i64_fetch_sub_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32,
+    u32_load_relaxed, u32_store_relaxed, u32_store_release,
 )
 
 
@@ -56,13 +65,17 @@ cdef struct CacheMemory:
     Pool wrappers
     MapMemory map
     Pool caches
+    BufferBooks buffers
 
 
 cdef struct RangeCache:
     PositionMap map
     CacheMemory* memory
-    MpscQueue* queue        # of the removal queue that all caches of a manager share
+    MpscQueue* queue        # of the policy that all caches of a manager share; NULL: nothing is queued
+    Touch touch             # the policy's
+    PolicyIntake* intake
     uint32_t number         # this cache's handle in the memory
+    pml_u32 open            # set (release) once the cache can be scanned; cleared under the monitor
     pml_i64 size            # bytes
     pml_i64 link            # next free cache while pooled
 
@@ -105,25 +118,32 @@ cdef inline RangeCache* range_cache_at(const CacheMemory* memory, uint32_t numbe
 
 
 # An empty cache, or NULL when memory ran out.
-cdef inline RangeCache* range_cache_new(CacheMemory* memory, MpscQueue* queue) noexcept nogil:
+cdef inline RangeCache* range_cache_new(CacheMemory* memory, PolicyIntake* intake) noexcept nogil:
     cdef uint32_t number = pool_take(&memory.caches)
     cdef RangeCache* cache
     if not number:
         return NULL
     cache = range_cache_at(memory, number)
     cache.memory = memory
-    cache.queue = queue
+    cache.queue = &intake.queue if intake.queued else NULL
+    cache.touch = intake.touch
+    cache.intake = intake
     cache.number = number
     i64_store_relaxed(&cache.size, 0)
     if map_init(&cache.map, &memory.map) != PML_OK:
         pool_give(&memory.caches, number)
         return NULL
+    # Pairs with the acquire of a pass that scans all caches.
+    u32_store_release(&cache.open, 1)
     return cache
 
 
-# Nobody else inside; after range_cache_clear and a pass through the removal queue's monitor, which
-# waits for a consumer that still holds a wrapper of this cache.
+# Nobody else inside, and everything was removed. A pass may still hold a wrapper of this cache, or scan
+# it: the monitor waits for it, and a later one does not find the cache.
 cdef inline void range_cache_delete(RangeCache* cache) noexcept nogil:
+    monitor_enter(&cache.intake.monitor)
+    u32_store_relaxed(&cache.open, 0)
+    monitor_leave(&cache.intake.monitor)
     map_destroy(&cache.map)
     pool_give(&cache.memory.caches, cache.number)
 
@@ -136,8 +156,8 @@ cdef inline int64_t range_cache_size(const RangeCache* cache) noexcept nogil:
 
 # Caches the entry under its position; `length` bytes are counted for it until it is removed.
 # PML_OK: the caller's reference belongs to the cache now. Otherwise the caller keeps it and nothing
-# changed: PML_EXISTS (taken), PML_MISMATCH (the entry's own position differs), PML_DEALLOCATED,
-# PML_NO_MEMORY.
+# changed: PML_EXISTS (taken; but the cached entry has the newer expected reads), PML_MISMATCH (the entry's
+# own position differs), PML_DEALLOCATED, PML_NO_MEMORY.
 cdef inline Status range_cache_put(
     RangeCache* cache, Position key, uint32_t entry, uint32_t length, int64_t now
 ) noexcept nogil:
@@ -150,8 +170,49 @@ cdef inline Status range_cache_put(
         status = range_cache_link(cache, key, entry, length, now)
     else:
         status = PML_MISMATCH
+    if status == PML_EXISTS:
+        if cache.intake.merges_counts:
+            range_cache_merge(cache, key, entry)
+        else:
+            range_cache_adopt(cache, key, entry)
     entry_release(&memory.entries, entry, 1)
     return status
+
+
+# The cached entry shares the expected reads of a duplicate from here on: who put that knows best who will
+# come to read. Copies that were made before keep what they share.
+cdef inline void range_cache_adopt(RangeCache* cache, Position key, uint32_t entry) noexcept nogil:
+    cdef CacheMemory* memory = cache.memory
+    cdef uint32_t handle = map_find(&cache.map, key)
+    cdef EntryWrapper* wrapper
+    cdef uint32_t cached
+    if not handle:
+        return
+    wrapper = wrapper_at(&memory.wrappers, handle)
+    stamped_lock_write(&wrapper.lock)
+    if wrapper_holds(wrapper, key, cache.number):
+        cached = u32_load_relaxed(&wrapper.value)
+        if entry_retain(&memory.entries, cached):
+            if entry_matches(&memory.entries, cached, key):
+                entry_adopt_reads(&memory.entries, cached, entry)
+            entry_release(&memory.entries, cached, 1)
+    stamped_unlock_write(&wrapper.lock)
+
+
+# A duplicate's expected reads are added to those of the cached entry.
+cdef inline void range_cache_merge(const RangeCache* cache, Position key, uint32_t entry) noexcept nogil:
+    cdef CacheMemory* memory = cache.memory
+    cdef uint32_t more = entry_read_count(&memory.entries, entry)
+    cdef uint32_t cached = range_cache_get(cache, key) if more else 0
+    cdef uint32_t count
+    if not cached:
+        return
+    count = entry_hold_reads(&memory.entries, cached, True)
+    if count:
+        read_count_add(&memory.entries.read_counts, count,
+                       read_count_value(&memory.entries.read_counts, more))
+        read_count_release(&memory.entries.read_counts, count)
+    entry_release(&memory.entries, cached, 1)
 
 
 cdef inline Status range_cache_link(
@@ -171,9 +232,11 @@ cdef inline Status range_cache_link(
     # The map first: a wrapper that lost its position must not be in the queue (#24363).
     status = map_put_if_absent(&cache.map, key, handle)
     if status == PML_OK:
-        status = mpsc_offer(cache.queue, handle)
+        if cache.queue is not NULL:
+            status = mpsc_offer(cache.queue, handle)
         if status == PML_OK:
             i64_fetch_add_relaxed(&cache.size, length)
+            range_cache_pin(memory, entry, length)
         else:
             map_remove(&cache.map, key, handle)
     if status != PML_OK:
@@ -182,6 +245,20 @@ cdef inline Status range_cache_link(
     if status != PML_OK:
         wrapper_recycle(&memory.wrappers, handle)
     return status
+
+
+# The books of receive buffers when an entry is cached or removed; nothing for bytes of its own. The
+# caller holds a reference of the entry.
+cdef inline void range_cache_pin(CacheMemory* memory, uint32_t entry, int64_t length) noexcept nogil:
+    cdef ReceiveBuffer* source = payload_source(entry_payload(entry_at(&memory.entries, entry)))
+    if source is not NULL:
+        receive_buffer_pin(source, length)
+
+
+cdef inline void range_cache_unpin(CacheMemory* memory, uint32_t entry, int64_t length) noexcept nogil:
+    cdef ReceiveBuffer* source = payload_source(entry_payload(entry_at(&memory.entries, entry)))
+    if source is not NULL:
+        receive_buffer_unpin(source, length)
 
 
 # Reads -------------------------------------------------------------------------------------------
@@ -212,6 +289,8 @@ cdef inline uint32_t range_cache_retain(
             return 0
     # The wrapper's reference and ours, and its position, unless somebody released too often.
     if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
+        if cache.touch is not NULL:
+            cache.touch(cache.intake, handle, wrapper)
         return entry
     entry_release(&memory.entries, entry, 1)
     return 0
@@ -258,6 +337,7 @@ cdef inline void range_cache_unlink(
 ) noexcept nogil:
     cdef CacheMemory* memory = cache.memory
     cdef uint32_t entry = u32_load_relaxed(&wrapper.value)
+    cdef int64_t before = removed.bytes
     cdef bint retained
     # Always first, so that clear makes progress whatever the value is like (#22814).
     map_remove(&cache.map, key, handle)
@@ -266,8 +346,11 @@ cdef inline void range_cache_unlink(
     removed.entries += 1
     if not retained:
         return
+    if cache.intake.merges_counts and entry_read_count(&memory.entries, entry):
+        read_count_mark_evicted(&memory.entries.read_counts, entry_read_count(&memory.entries, entry))
     # Without our own, at least the cache's reference is left, unless somebody released too often.
     if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
+        range_cache_unpin(memory, entry, removed.bytes - before)
         entry_release(&memory.entries, entry, 2)
     else:
         entry_release(&memory.entries, entry, 1)
@@ -282,6 +365,7 @@ cdef inline Removed range_cache_remove(
     cdef Position key
     cdef uint32_t handle
     cdef EntryWrapper* wrapper
+    cdef bint found
     removed.entries = 0
     removed.bytes = 0
     while removed.entries < most_entries:
@@ -290,8 +374,11 @@ cdef inline Removed range_cache_remove(
             break
         wrapper = wrapper_at(&cache.memory.wrappers, handle)
         stamped_lock_write(&wrapper.lock)
-        if wrapper_holds(wrapper, key, cache.number):
+        found = wrapper_holds(wrapper, key, cache.number)
+        if found:
             range_cache_unlink(cache, key, handle, wrapper, &removed)
         stamped_unlock_write(&wrapper.lock)
+        if found and cache.queue is NULL:
+            wrapper_recycle(&cache.memory.wrappers, handle)
     i64_fetch_sub_relaxed(&cache.size, removed.bytes)
     return removed

@@ -4,7 +4,8 @@
 #              collector; here entries that share it count their references.
 # Threads      Any thread that holds a reference, directly or through an entry.
 # Invariants   EX-1 (I67) the value changes by +1 for an entry queued for replay and by -1 for a
-#              counting copy that is deallocated, and by nothing else. It may go below zero.
+#              counting copy that is deallocated, and by nothing else. It may go below zero. Under the
+#              policy stash_queue it is also raised for a duplicate, and marked when its entry leaves.
 #              EX-2 (I70) the handler outlives every entry that shares it.
 # Ordering     The value orders nothing: relaxed. References: see refcount.pxd.
 # Reclamation  Back to its pool with the last reference.
@@ -20,6 +21,10 @@ from pulsar_ml.structures.status cimport Status
 from pulsar_ml.sync.atomics cimport (
     i32_fetch_add_relaxed, i32_fetch_sub_relaxed, i32_load_relaxed, i32_store_relaxed, pml_i32, pml_i64,
 )
+
+
+cdef enum:
+    READS_EVICTED = -(1 << 30)  # so far below zero that no increment brings the value back
 
 
 cdef struct ReadCount:
@@ -60,6 +65,17 @@ cdef inline void read_count_increment(Pool* pool, uint32_t handle) noexcept nogi
 
 cdef inline void read_count_mark_read(Pool* pool, uint32_t handle) noexcept nogil:
     i32_fetch_sub_relaxed(&read_count_at(pool, handle).expected, 1)
+
+
+# stash_queue: more reads are expected of an entry that is still cached.
+cdef inline void read_count_add(Pool* pool, uint32_t handle, int32_t more) noexcept nogil:
+    if i32_load_relaxed(&read_count_at(pool, handle).expected) > READS_EVICTED // 2:
+        i32_fetch_add_relaxed(&read_count_at(pool, handle).expected, more)
+
+
+# stash_queue: the entry left the cache.
+cdef inline void read_count_mark_evicted(Pool* pool, uint32_t handle) noexcept nogil:
+    i32_store_relaxed(&read_count_at(pool, handle).expected, READS_EVICTED)
 
 
 cdef inline int32_t read_count_value(const Pool* pool, uint32_t handle) noexcept nogil:

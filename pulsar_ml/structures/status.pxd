@@ -7,3 +7,4 @@ cdef enum Status:
     PML_MISMATCH = 2        # the entry is not the one its position says; nothing changed
     PML_NO_MEMORY = 3       # an allocation failed; nothing changed
     PML_DEALLOCATED = 4     # the reference count is zero (or would overflow); nothing changed
+    PML_DISABLED = 5        # the cache has size zero and takes nothing; nothing changed

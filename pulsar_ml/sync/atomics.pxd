@@ -74,6 +74,7 @@ cdef extern from "pulsar_ml/sync/sync.h" nogil:
     ) noexcept
     uint32_t u32_exchange_acquire "pml_u32_exchange_acquire"(pml_u32* cell, uint32_t value) noexcept
     uint32_t u32_exchange_release "pml_u32_exchange_release"(pml_u32* cell, uint32_t value) noexcept
+    uint32_t u32_exchange_acq_rel "pml_u32_exchange_acq_rel"(pml_u32* cell, uint32_t value) noexcept
     uint32_t u32_fetch_add_relaxed "pml_u32_fetch_add_relaxed"(pml_u32* cell, uint32_t value) noexcept
     uint32_t u32_fetch_add_release "pml_u32_fetch_add_release"(pml_u32* cell, uint32_t value) noexcept
     uint32_t u32_fetch_sub_relaxed "pml_u32_fetch_sub_relaxed"(pml_u32* cell, uint32_t value) noexcept
@@ -97,6 +98,7 @@ cdef extern from "pulsar_ml/sync/sync.h" nogil:
     int64_t i64_exchange_release "pml_i64_exchange_release"(pml_i64* cell, int64_t value) noexcept
     int64_t i64_fetch_add_relaxed "pml_i64_fetch_add_relaxed"(pml_i64* cell, int64_t value) noexcept
     int64_t i64_fetch_add_release "pml_i64_fetch_add_release"(pml_i64* cell, int64_t value) noexcept
+    int64_t i64_fetch_add_acq_rel "pml_i64_fetch_add_acq_rel"(pml_i64* cell, int64_t value) noexcept
     int64_t i64_fetch_sub_relaxed "pml_i64_fetch_sub_relaxed"(pml_i64* cell, int64_t value) noexcept
     int64_t i64_fetch_sub_release "pml_i64_fetch_sub_release"(pml_i64* cell, int64_t value) noexcept
 
@@ -138,3 +140,4 @@ cdef extern from "pulsar_ml/sync/sync.h" nogil:
 
     void fence_acquire "pml_fence_acquire"() noexcept
     void fence_release "pml_fence_release"() noexcept
+    void fence_seq_cst "pml_fence_seq_cst"() noexcept

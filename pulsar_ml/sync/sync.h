@@ -48,10 +48,14 @@
     { return __atomic_exchange_n(&c->v, x, __ATOMIC_ACQUIRE); }                                 \
     PML_INLINE type pml_##name##_exchange_release(pml_##name *c, type x)                        \
     { return __atomic_exchange_n(&c->v, x, __ATOMIC_RELEASE); }                                 \
+    PML_INLINE type pml_##name##_exchange_acq_rel(pml_##name *c, type x)                        \
+    { return __atomic_exchange_n(&c->v, x, __ATOMIC_ACQ_REL); }                                 \
     PML_INLINE type pml_##name##_fetch_add_relaxed(pml_##name *c, type x)                       \
     { return __atomic_fetch_add(&c->v, x, __ATOMIC_RELAXED); }                                  \
     PML_INLINE type pml_##name##_fetch_add_release(pml_##name *c, type x)                       \
     { return __atomic_fetch_add(&c->v, x, __ATOMIC_RELEASE); }                                  \
+    PML_INLINE type pml_##name##_fetch_add_acq_rel(pml_##name *c, type x)                       \
+    { return __atomic_fetch_add(&c->v, x, __ATOMIC_ACQ_REL); }                                  \
     PML_INLINE type pml_##name##_fetch_sub_relaxed(pml_##name *c, type x)                       \
     { return __atomic_fetch_sub(&c->v, x, __ATOMIC_RELAXED); }                                  \
     PML_INLINE type pml_##name##_fetch_sub_release(pml_##name *c, type x)                       \
@@ -70,6 +74,7 @@ PML_RMW(u64, uint64_t)
 
 PML_INLINE void pml_fence_acquire(void) { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
 PML_INLINE void pml_fence_release(void) { __atomic_thread_fence(__ATOMIC_RELEASE); }
+PML_INLINE void pml_fence_seq_cst(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 #ifdef PML_CHECKED
 /* A checked build: what no compiler hook sees goes to the engine of the harness. */

@@ -2,6 +2,9 @@
 
 With ``--engine [MUTANT]...`` it builds the checked module instead, lets the engine hunt the mutants that
 were made for it, and prints a table in Markdown.
+
+With ``--weakened [SUITE]...`` (default: all) each atomic of the structures that the suites make is weakened
+by one step and each fence left out, and the table says which suite noticed it, and which none did.
 """
 
 from __future__ import annotations
@@ -11,7 +14,6 @@ from collections.abc import Sequence
 
 from stress.mutants.build import AnchorError, build
 from stress.mutants.catalogue import CATALOGUE, Mutant
-from stress.mutants.hunted import BUDGETS
 
 
 def table(mutants: Sequence[Mutant]) -> None:
@@ -23,7 +25,7 @@ def table(mutants: Sequence[Mutant]) -> None:
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for mutant in mutants:
-        found = find(mutant, budget=BUDGETS[mutant.id])
+        found = find(mutant)
         middle = "not found" if found.median is None else f"{found.median:,.0f}"
         cells = ["-"] * 5
         if found.smallest is not None:
@@ -36,19 +38,40 @@ def table(mutants: Sequence[Mutant]) -> None:
         print(f"| {' | '.join(line)} |")
 
 
+def weakened(names: Sequence[str]) -> int:
+    from pulsar_ml.campaign.trial import CHECKED, load_native
+    from stress.mutants.weakened import faults, hunt, table
+    from stress.registry import SUITES
+
+    if unknown := [name for name in names if name not in SUITES]:
+        print(f"there is no suite {', '.join(unknown)}; there are: {', '.join(SUITES)}", file=sys.stderr)
+        return 2
+    module = load_native(CHECKED)
+    suites = [SUITES[name] for name in names or SUITES]
+    noticed = []
+    for fault in faults(module, suites):
+        print(f"{fault.file}:{fault.line} {fault.order} -> {fault.weaker}", file=sys.stderr)
+        noticed.append(hunt(module, fault, suites))
+    print(table(noticed), end="")
+    return 1 if any(not one.suite and not one.fault.reason for one in noticed) else 0
+
+
 def main() -> int:
     known = {mutant.id: mutant for mutant in CATALOGUE}
     arguments = sys.argv[1:]
     try:
         if "--engine" in arguments:
-            ids = [argument for argument in arguments if argument != "--engine"] or list(BUDGETS)
-            if unknown := [name for name in ids if name not in BUDGETS]:
-                offered = ", ".join(BUDGETS)
+            hunted = [mutant.id for mutant in CATALOGUE if mutant.within]
+            ids = [argument for argument in arguments if argument != "--engine"] or hunted
+            if unknown := [name for name in ids if name not in hunted]:
+                offered = ", ".join(hunted)
                 print(
                     f"the engine has no budget for {', '.join(unknown)}; it has: {offered}", file=sys.stderr
                 )
                 return 2
             table([known[name] for name in ids])
+        elif "--weakened" in arguments:
+            return weakened([argument for argument in arguments if argument != "--weakened"])
         elif arguments == ["--checked"]:
             print(build(checked=True))
         elif arguments:

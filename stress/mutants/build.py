@@ -21,6 +21,8 @@ from stress.mutants.catalogue import CATALOGUE, Mutant
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("*.pxd", "*.h", "operations/_native.pyx")
 
+SANITIZED = ("-fsanitize=thread", "-g", "-Wno-tsan")
+
 # The engine shall not see the switch: it is not part of what the code under test shares.
 HEADER = """\
 #ifndef PML_MUTANTS
@@ -111,12 +113,17 @@ def mutated(source: str, numbered: Iterable[tuple[int, Mutant]]) -> str:
 
 
 def build(
-    into: Path = ROOT / "build" / "mutants", catalogue: Sequence[Mutant] = CATALOGUE, *, checked: bool = False
+    into: Path = ROOT / "build" / "mutants",
+    catalogue: Sequence[Mutant] = CATALOGUE,
+    *,
+    checked: bool = False,
+    sanitized: bool = False,
 ) -> Path:
     """Copy, mutate and compile; the path of the module. Builds only when something changed.
 
-    ``checked`` builds for the engine: see :mod:`pulsar_ml.harness.build_checked`. Raises AnchorError, and
-    RuntimeError with the compiler's output.
+    ``checked`` builds for the engine: see :mod:`pulsar_ml.harness.build_checked`; ``sanitized`` for the
+    thread sanitizer, whose runtime must then be loaded before Python. Raises AnchorError, and RuntimeError
+    with the compiler's output.
     """
     package = ROOT / "pulsar_ml"
     sources = sorted({path for pattern in COPIED for path in package.rglob(pattern)})
@@ -140,7 +147,7 @@ def build(
             "PML_BUILD_ID": f'"mutants-{identity}"',
             "PML_MUTANTS_HEADER": '"pulsar_ml/sync/mutants.h"',
         },
-        flags=["-O2", "-std=gnu11"],
+        flags=["-O2", "-std=gnu11", *(SANITIZED if sanitized else ())],
         checked=checked,
     )
 

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
 from types import ModuleType
 
-from pulsar_ml.campaign.suite import Suite
+import numpy as np
+
+from pulsar_ml.campaign.oracle import judge_of
+from pulsar_ml.campaign.suite import ControlledSize, Suite
 from pulsar_ml.harness.build_checked import load_checked
 from pulsar_ml.harness.engine import CHOICES
-from pulsar_ml.harness.explore import explore
+from pulsar_ml.harness.explore import SEARCHES, explore
 from pulsar_ml.harness.failure import Failure
-from pulsar_ml.harness.program import Program, generate
+from pulsar_ml.harness.program import CALL, Program, generate
 from pulsar_ml.harness.shrink import shrink
 from pulsar_ml.harness.subject import Subject
 from stress.mutants.build import build
-from stress.mutants.catalogue import Mutant
+from stress.mutants.catalogue import CATALOGUE, Mutant
 from stress.registry import SUITES
 
 PER_PROGRAM = 200
+HUNTED = tuple(mutant for mutant in CATALOGUE if mutant.within)
 SEEDS = range(5)
+SHRINKING = 50_000  # executions
+USUAL = ControlledSize()
 # Settings of a controlled execution are drawn from the suite's range below these: few operations shall
 # cross the ends of chunks and meet at the same places.
 SMALL = {
@@ -73,43 +79,112 @@ def small_settings(suite: Suite, subject: Subject) -> Mapping[str, tuple[int, in
     return settings
 
 
-def program_of(suite: Suite, subject: Subject, seed: int) -> Program:
-    """Two or three threads with three to six operations each."""
+def program_of(
+    suite: Suite,
+    subject: Subject,
+    seed: int,
+    programs: ControlledSize = USUAL,
+    settings: Mapping[str, tuple[int, int]] | None = None,
+) -> Program:
+    """A small program: by default two or three threads with three to six operations each."""
     return generate(
         subject,
         seed,
-        threads=2 + seed % 2,
-        operations=3 + seed % 4,
-        mix=suite.mix or None,
-        settings=small_settings(suite, subject),
+        threads=in_turn(programs.threads, seed),
+        operations=in_turn(programs.operations, seed),
+        mix=programs.mix or suite.mix or None,
+        settings={**small_settings(suite, subject), **(settings or {})},
         noise=False,
     )
 
 
-def hunt(module: ModuleType, suite: Suite, *, seed: int, mode: str, budget: int, races: bool = True) -> Hunt:
-    """Up to ``budget`` executions of programs 1000 * seed, 1000 * seed + 1, ..., until one fails."""
+def program_of_calls(suite: Suite, subject: Subject, mutant: Mutant) -> Program:
+    """The one program of a mutant."""
+    drawn = generate(
+        subject,
+        0,
+        threads=len(mutant.calls),
+        operations=1,
+        settings={**small_settings(suite, subject), **mutant.settings},
+        noise=False,
+    )
+    threads = []
+    for calls in mutant.calls:
+        made = np.zeros(len(calls), dtype=CALL)
+        for place, (name, *arguments) in zip(made, calls, strict=True):
+            place["code"] = subject.operation(name).code
+            place["arguments"][: len(arguments)] = arguments
+        threads.append(made)
+    return replace(drawn, threads=tuple(threads))
+
+
+def in_turn(limits: tuple[int, int], seed: int) -> int:
+    low, high = limits
+    return low + seed % (high - low + 1)
+
+
+def hunt(
+    module: ModuleType,
+    mutant: Mutant,
+    *,
+    seed: int,
+    mode: str,
+    budget: int,
+    races: bool = True,
+    judged: bool = True,
+) -> Hunt:
+    """Up to ``budget`` executions of programs 1000 * seed, 1000 * seed + 1, ..., until one fails.
+
+    The programs are the mutant's; which mutant is active, if any, is the caller's choice. ``judged``: the
+    suite's model is asked about the answers.
+    """
+    suite = SUITES[mutant.suite]
     subject = module.SUBJECTS[suite.subject]
     made = number = 0
+    searching = mutant.strategy in SEARCHES
     while made < budget:
-        program = program_of(suite, subject, 1000 * seed + number)
-        rest = min(PER_PROGRAM, budget - made)
-        done = explore(subject, program, executions=rest, seed=seed, mode=mode, reuse="mixed", races=races)
+        if mutant.calls:
+            program, rest = program_of_calls(suite, subject, mutant), budget - made
+        else:
+            program = program_of(suite, subject, 1000 * seed + number, mutant.programs, mutant.settings)
+            rest = min(PER_PROGRAM, budget - made)
+        done = explore(
+            subject,
+            program,
+            executions=rest,
+            seed=seed,
+            mode=mode,
+            strategy=mutant.strategy,
+            reuse="quarantine" if searching else "mixed",
+            races=races,
+            judge=judge_of(suite.model if judged else ""),
+        )
         made += done.executions
         number += 1
         if done.failure is not None:
             return Hunt(made, done.failure)
+        if done.exhausted:
+            break
     return Hunt(made, None)
 
 
-def find(mutant: Mutant, *, budget: int, mode: str = "c11") -> Found:
-    """Hunt a mutant with each of SEEDS, and shrink what the first two find."""
+def find(mutant: Mutant, *, mode: str = "c11", races: bool = True) -> Found:
+    """Hunt a mutant with each of SEEDS, and shrink what the first two find.
+
+    Without ``races`` it is judged by what it does only, not by the orders that it declares.
+    """
     module = mutants()
     suite = SUITES[mutant.suite]
     module.select_mutant(mutant.id)
     try:
-        hunts = [hunt(module, suite, seed=seed, mode=mode, budget=budget) for seed in SEEDS]
+        hunts = [
+            hunt(module, mutant, seed=seed, mode=mode, budget=mutant.within, races=races) for seed in SEEDS
+        ]
         failures = [one.failure for one in hunts if one.failure is not None][:2]
-        shrunk = [shrink(failure, module.SUBJECTS[suite.subject]) for failure in failures]
+        shrunk = [
+            shrink(failure, module.SUBJECTS[suite.subject], budget=SHRINKING, judge=judge_of(suite.model))
+            for failure in failures
+        ]
     finally:
         module.select_mutant(None)
     return Found(

@@ -8,22 +8,35 @@ At = tuple[int, int]
 
 
 @dataclass(slots=True, eq=False)
+class Reads:
+    """Expected reads; ``made`` says whether a native count exists, which the first copy makes."""
+
+    expected: int
+    made: bool
+
+
+def reads(expected: int) -> Reads:
+    return Reads(expected, expected > 0)
+
+
+@dataclass(slots=True, eq=False)
 class Bytes:
-    """A native entry: its references, and the expected reads it may share with copies."""
+    """A native entry: its references, and the expected reads it shares with copies."""
 
     at: At
     data: bytes
-    expected: list[int] | None
+    reads: Reads
     counts_read: bool
     references: int = 1
 
     def release(self) -> None:
         self.references -= 1
-        if self.references == 0 and self.expected is not None and self.counts_read:
-            self.expected[0] -= 1
+        if self.references == 0 and self.counts_read:
+            self.reads.expected -= 1
 
     def copy(self, *, counts_read: bool) -> Bytes:
-        return Bytes(self.at, self.data, self.expected, counts_read)
+        self.reads.made = True
+        return Bytes(self.at, self.data, self.reads, counts_read)
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +65,7 @@ class Manager:
     def put(self, name: str, entry: Bytes, timestamp: int) -> bool:
         cache = self.caches.setdefault(name, {})
         if entry.at in cache:
+            cache[entry.at].entry.reads = entry.reads
             return False
         cache[entry.at] = Wrapper(entry, cache, timestamp)
         self.queue.append(cache[entry.at])
@@ -78,21 +92,21 @@ class Manager:
     def keeps(self, wrapper: Wrapper) -> bool:
         if self.extend_accessed and wrapper.accessed:
             return True
-        expected = wrapper.entry.expected
-        return wrapper.requeue_count < self.most_requeues and expected is not None and expected[0] >= 1
+        return wrapper.requeue_count < self.most_requeues and wrapper.entry.reads.expected >= 1
 
     def evict(self, *, now: int, before: int | None = None, target: int | None = None) -> tuple[int, ...]:
         """A pass; returns (entries, bytes, requeued, missing)."""
         entries = size = requeued = missing = 0
+        first_round = len(self.queue)
         while self.queue:
             wrapper = self.queue[0]
             if wrapper.entry is None:
                 missing += 1
             elif wrapper.timestamp >= before if target is None else size >= target:
                 break
-            elif self.keeps(wrapper):
+            elif requeued + entries + missing < first_round and self.keeps(wrapper):
+                wrapper.requeue_count += not (self.extend_accessed and wrapper.accessed)
                 wrapper.timestamp, wrapper.accessed = now, False
-                wrapper.requeue_count += 1
                 self.queue.append(wrapper)
                 requeued += 1
             else:
@@ -109,7 +123,7 @@ class Manager:
         cached = [(name, at) for name, cache in self.caches.items() for at in cache]
         alive = {id(entry): entry for entry in held}
         alive |= {id(wrapper.entry): wrapper.entry for wrapper in self.queue if wrapper.entry}
-        counts = {id(entry.expected) for entry in alive.values() if entry.expected is not None}
+        counts = {id(entry.reads) for entry in alive.values() if entry.reads.made}
         return {
             "entries": len(alive),
             "read_counts": len(counts),

@@ -34,7 +34,7 @@ MB = 1 << 20
 """
 
 ONE_LARGE_PUT = """
-manager = EntryCacheManager()
+manager = EntryCacheManager(max_size=None)
 cache = manager.range_cache("a")
 cache.put((1, 1), b"kept", expected_reads=1)
 large = bytes(256 * MB)

@@ -271,13 +271,54 @@ def test_an_entry_stays_valid_when_manager_and_cache_are_gone() -> None:
 # Expected reads ----------------------------------------------------------------------------------
 
 
-def test_an_entry_without_expected_reads_has_no_count(manager: EntryCacheManager) -> None:
+def test_an_entry_without_expected_reads_has_no_count_until_somebody_expects_one(
+    manager: EntryCacheManager,
+) -> None:
     with manager.entry((1, 1), b"payload") as entry:
-        assert entry.expected_reads is None
-        assert entry.expect_read() is False
-        assert entry.expected_reads is None
-        with entry.copy() as copied:
-            assert copied.expected_reads is None
+        assert entry.expected_reads == 0
+        assert manager.objects_in_use()["read_counts"] == 0
+        entry.expect_read()
+        assert entry.expected_reads == 1
+        assert manager.objects_in_use()["read_counts"] == 1
+    assert manager.objects_in_use()["read_counts"] == 0
+
+
+def test_what_a_copy_expects_is_expected_of_the_cached_entry(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
+    cache.put((1, 1), b"payload")
+    with cache.get((1, 1)) as cached:
+        copied = cached.copy()
+        copied.expect_read()
+        assert cached.expected_reads == copied.expected_reads == 1
+        copied.expect_read()
+        copied.release()
+        assert cached.expected_reads == 1
+    assert manager.evict_entries_before(2**62, now_ns=0).requeued == 1
+
+
+def test_a_copy_that_was_not_delivered_takes_nothing_off(manager: EntryCacheManager) -> None:
+    with manager.entry((1, 1), b"payload", expected_reads=2) as entry:
+        entry.copy().release(delivered=False)
+        assert entry.expected_reads == 2
+        entry.copy().release()
+        assert entry.expected_reads == 1
+
+
+def test_a_cached_entry_shares_the_expected_reads_of_its_newest_addition(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
+    cache.put((1, 1), b"payload", expected_reads=1)
+    with cache.get((1, 1)) as cached, manager.entry((1, 1), b"payload", expected_reads=5) as newest:
+        older = cached.copy()
+        assert cache.put((1, 1), newest) is False
+        assert cached.expected_reads == 5
+        newest.expect_read()
+        assert cached.expected_reads == 6
+        older.release()
+        assert cached.expected_reads == 6
+        assert cache.put((1, 1), b"payload") is False
+        assert cached.expected_reads == 0
     assert manager.objects_in_use()["read_counts"] == 0
 
 
@@ -285,7 +326,7 @@ def test_copies_share_the_count_and_a_counting_release_takes_one_off(manager: En
     with manager.entry((1, 1), b"payload", expected_reads=3) as entry:
         copied = entry.copy()
         silent = entry.copy(counts_read=False)
-        assert entry.expect_read() is True
+        entry.expect_read()
         assert entry.expected_reads == copied.expected_reads == silent.expected_reads == 4
         silent.release()
         assert entry.expected_reads == 4
@@ -310,7 +351,7 @@ def test_expected_reads_may_become_negative(manager: EntryCacheManager) -> None:
         for _ in range(3):
             entry.copy().release()
         assert entry.expected_reads == -2
-        assert entry.expect_read() is True
+        entry.expect_read()
         assert entry.expected_reads == -1
 
 

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 
 from pulsar_ml import Entry, EntryCacheManager, PositionMismatchError
 from tests.core.conftest import FIXED, assert_nothing_in_use
-from tests.core.model import At, Bytes, Manager, Wrapper
+from tests.core.model import At, Bytes, Manager, Wrapper, reads
 
 NAMES = st.sampled_from(["a", "a", "b"])
 # Few positions, so that they meet; on both sides of page (64) and branch (4,096) edges.
@@ -50,7 +50,7 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(target=entries, at=AT, data=DATA, expected=EXPECTED)
     def make(self, at: At, data: bytes, expected: int) -> tuple[Entry, Bytes]:
         entry = self.manager.entry(at, data, expected_reads=expected)
-        return self.hold(entry, Bytes(at, data, [expected] if expected else None, counts_read=True))
+        return self.hold(entry, Bytes(at, data, reads(expected), counts_read=True))
 
     @rule(target=entries, pair=entries, counts=st.booleans())
     def copy(self, pair: tuple[Entry, Bytes], counts: bool) -> tuple[Entry, Bytes]:
@@ -65,9 +65,9 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(pair=entries)
     def expect_read(self, pair: tuple[Entry, Bytes]) -> None:
         entry, model = pair
-        assert entry.expect_read() is (model.expected is not None)
-        if model.expected is not None:
-            model.expected[0] += 1
+        entry.expect_read()
+        model.reads.expected += 1
+        model.reads.made = True
 
     # Caches --------------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ class CacheMachine(RuleBasedStateMachine):
     def put_bytes(self, name: str, at: At, data: bytes, expected: int, time: int) -> None:
         cache = self.manager.range_cache(name)
         done = cache.put(at, data, expected_reads=expected, timestamp_ns=time)
-        entry = Bytes(at, data, [expected] if expected else None, counts_read=False)
+        entry = Bytes(at, data, reads(expected), counts_read=False)
         assert done is self.model.put(name, entry, time)
 
     @rule(name=NAMES, puts=st.lists(st.tuples(AT, DATA, EXPECTED, TIME), min_size=2, max_size=6))
@@ -172,9 +172,8 @@ class CacheMachine(RuleBasedStateMachine):
     @invariant()
     def entries_agree(self) -> None:
         for entry, model in self.held:
-            expected = None if model.expected is None else model.expected[0]
             assert (tuple(entry.position), bytes(entry)) == (model.at, model.data)
-            assert (entry.references, entry.expected_reads) == (model.references, expected)
+            assert (entry.references, entry.expected_reads) == (model.references, model.reads.expected)
 
     @invariant()
     def objects_agree(self) -> None:
@@ -222,8 +221,7 @@ class CountsTheDuplicate(Manager):
 class LosesTheRead(Manager):
     def remove(self, wrappers: list[Wrapper]) -> tuple[int, int]:
         for wrapper in wrappers:
-            if wrapper.entry.expected:
-                wrapper.entry.expected[0] -= 1
+            wrapper.entry.reads.expected -= 1
         return Manager.remove(self, wrappers)
 
 

@@ -11,12 +11,27 @@ from pathlib import Path
 import pytest
 
 import pulsar_ml
-from pulsar_ml import EntryCacheManager, RangeCache
-from pulsar_ml._core import NativeMemory
+from pulsar_ml import (
+    AckState,
+    ActiveManagedCursorContainer,
+    EntryCacheManager,
+    InflightReadsLimiter,
+    ManagedCursorContainer,
+    PendingReadsManager,
+    RangeCache,
+    ReceiveBufferSize,
+)
 from pulsar_ml.harness.subject import Instance, Subject
 
 PACKAGE = Path(pulsar_ml.__file__).parent
 ALLOWLIST = Path(__file__).with_name("stubtest_allowlist.txt")
+ACK_LIMITS = {
+    "max_bytes": 2048,
+    "max_ranges": 5,
+    "max_batches": 6,
+    "max_ranges_in_metadata_store": 7,
+    "pause_dispatch": True,
+}
 COMPILED = sorted(
     ".".join(source.relative_to(PACKAGE.parent).with_suffix("").parts) for source in PACKAGE.rglob("*.pyx")
 )
@@ -108,17 +123,33 @@ def keywords(module: str, owner: str, function: str) -> set[str]:
     return names - {"self", "cls"}
 
 
+SETTINGS = {
+    "max_size": 2**20, "watermark": 0.8, "eviction_interval_ms": 5, "time_threshold_ms": 100,
+    "time_threshold_max_ms": 200,
+    "max_requeue_count": 3, "extend_ttl_of_recently_accessed": False,
+}  # fmt: skip
+
+
 def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
     arguments = {
-        ("EntryCacheManager", "__new__"): {"max_requeue_count": 3, "extend_ttl_of_recently_accessed": False},
-        ("NativeMemory", "__new__"): {"max_requeue_count": 3, "extend_recently_accessed": False},
-        ("EntryCacheManager", "configure"): {
-            "max_requeue_count": 3, "extend_ttl_of_recently_accessed": False},
+        ("EntryCacheManager", "__new__"): SETTINGS
+        | {"policy": "released_queue", "copy_entries": True, "start": False, "clock": None},
+        ("NativeMemory", "__new__"): {"kind": 0},
+        ("EntryCacheManager", "configure"): SETTINGS,
+        ("EntryCacheManager", "periodic_eviction"): {"now_ns": 6},
+        ("EntryCacheManager", "evict_to_watermark"): {"now_ns": 6},
+        ("RangeCache", "count_misses"): {"entries": 1, "bytes": 5},
         ("EntryCacheManager", "entry"): {"at": (1, 1), "data": b"x", "expected_reads": 1},
+        ("EntryCacheManager", "receive_buffer"): {"capacity": 100},
+        ("ReceiveBuffer", "write"): {"data": b"abc"},
+        ("ReceiveBuffer", "slice"): {"start": 1, "length": 2},
+        ("ReceiveBufferSize", "__new__"): {"minimum": 16, "initial": 16, "maximum": 16},
+        ("ReceiveBufferSize", "record"): {"read": 16},
         ("EntryCacheManager", "range_cache"): {"name": "a"},
         ("RangeCache", "put"): {"at": (1, 2), "value": b"x", "expected_reads": 1, "timestamp_ns": 5},
         ("RangeCache", "get"): {"at": (1, 2)},
         ("Entry", "copy"): {"counts_read": False},
+        ("Entry", "release"): {"delivered": False},
         ("RangeCache", "get_range"): {"first": (1, 1), "last": (1, 3)},
         ("RangeCache", "iterate"): {"first": (1, 1), "last": (1, 3)},
         ("RangeCache", "visit_range"): {"first": (1, 1), "last": (1, 3), "visitor": lambda entry: None},
@@ -126,11 +157,59 @@ def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
         ("EntryCacheManager", "evict_entries_before"): {"timestamp_ns": 5, "now_ns": 6},
         ("EntryCacheManager", "evict_bytes"): {"size_to_free": 5, "now_ns": 6},
         ("EntryCacheManager", "remove_range_cache"): {"name": "a"},
+        ("ActiveManagedCursorContainer", "__new__"): {
+            "continue_caching_added_entries_after_last_active_cursor_leaves_millis": 5, "now_ns": 6},
+        ("ActiveManagedCursorContainer", "add"): {"name": "c", "at": (1, 1), "durable": False},
+        ("ActiveManagedCursorContainer", "update_cursor"): {"name": "c", "at": (1, 2)},
+        ("ActiveManagedCursorContainer", "number_of_cursors_at_same_position_or_before"): {"name": "c"},
+        ("ActiveManagedCursorContainer", "should_cache_added_entry"): {"now_ns": 5},
+        ("ActiveManagedCursorContainer", "remove_cursor"): {"name": "c", "now_ns": 5},
+        ("ManagedCursorContainer", "add"): {"name": "c", "at": (1, 1), "durable": False},
+        ("ManagedCursorContainer", "cursor_updated"): {"name": "c", "at": (1, 2)},
+        ("ManagedCursorContainer", "remove_cursor"): {"name": "c"},
+        ("InflightReadsLimiter", "__new__"): {
+            "max_bytes": 5, "acquire_timeout_millis": 6, "acquire_queue_size": 7},
+        ("InflightReadsLimiter", "acquire"): {"permits": 1, "callback": lambda permits: None, "now_ns": 5},
+        ("InflightReadsLimiter", "expire"): {"now_ns": 6},
+        ("Permits", "share"): {"entries": []},
+        ("PendingReadsManager", "__new__"): {
+            "manager": None, "start": lambda *asked: None, "read_timeout_millis": 5},
+        ("PendingReadsManager", "read"): {
+            "ledger_id": 1, "first": 2, "last": 3, "listener": lambda entries, error: None,
+            "expected_reads": None, "now_ns": 5},
+        ("PendingReadsManager", "complete"): {"token": 1, "entries": []},
+        ("PendingReadsManager", "fail"): {"token": 1, "error": OSError()},
+        ("PendingReadsManager", "invalidate"): {"ledger_id": 1},
+        ("PendingReadsManager", "expire"): {"now_ns": 6},
+        ("AckState", "__new__"): {"mark_delete": (1, -1), **ACK_LIMITS, "resume": None},
+        ("AckState", "acknowledge"): {"at": (1, 5)},
+        ("AckState", "acknowledge_index"): {"at": (1, 7), "index": 0, "batch_size": 2},
+        ("AckState", "mark_delete"): {"at": (1, 1)},
+        ("AckState", "end_ledger"): {"ledger_id": 1, "last_entry_id": 9, "following": 2},
+        ("AckState", "contains_index"): {"at": (1, 7), "index": 0},
+        ("AckState", "may_dispatch"): {"replay": True},
+        ("AckState", "configure"): ACK_LIMITS,
+        ("AckState", "set_metadata_bytes"): {"metadata_bytes": 5},
+        ("AckState", "encode"): {"in_metadata_store": True},
+        ("AckState", "restore"): {
+            "mark_delete": (1, -1), "data": b"", "ranges": 0, "batches": 0, **ACK_LIMITS, "resume": None},
     }  # fmt: skip
-    NativeMemory(**arguments["NativeMemory", "__new__"])
     manager = EntryCacheManager(**arguments["EntryCacheManager", "__new__"])
     objects = {"EntryCacheManager": manager, "RangeCache": manager.range_cache("a")}
+    objects["ReceiveBuffer"] = manager.receive_buffer(100)
+    objects["ReceiveBufferSize"] = ReceiveBufferSize(**arguments["ReceiveBufferSize", "__new__"])
     objects["Entry"] = manager.entry((9, 9), b"x")
+    objects["ActiveManagedCursorContainer"] = ActiveManagedCursorContainer(
+        **arguments["ActiveManagedCursorContainer", "__new__"]
+    )
+    objects["ManagedCursorContainer"] = ManagedCursorContainer()
+    limiter = objects["InflightReadsLimiter"] = InflightReadsLimiter(
+        **arguments["InflightReadsLimiter", "__new__"]
+    )
+    objects["AckState"] = AckState(**arguments["AckState", "__new__"])
+    objects["Permits"] = limiter.acquire(1, print)
+    arguments["PendingReadsManager", "__new__"]["manager"] = manager
+    objects["PendingReadsManager"] = PendingReadsManager(**arguments["PendingReadsManager", "__new__"])
     for (owner, function), given in arguments.items():
         assert keywords("pulsar_ml._core", owner, function) == set(given), (owner, function)
         if function != "__new__":

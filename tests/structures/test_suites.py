@@ -8,7 +8,10 @@ import pytest
 from pulsar_ml.operations import _native
 
 ROOT = Path(__file__).resolve().parents[2]
-STRUCTURES = ["refcount", "stamped_lock", "object_pool", "mpsc_queue", "read_count", "entry", "position_map"]
+STRUCTURES = [
+    "refcount", "stamped_lock", "object_pool", "mpsc_queue", "read_count", "entry", "position_map",
+    "inflight_limiter",
+]
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)

@@ -25,6 +25,7 @@ if not stamped_validate(&wrapper.lock, stamp[0]):
         new="pass",
         suite="entry_wrapper",
         breaks="I9",
+        within=20_000,
     ),
     Mutant(
         id="M29",
@@ -54,5 +55,19 @@ u8_store_relaxed(&wrapper.accessed, 0)
 """,
         suite="entry_wrapper",
         breaks="I30, I56",
+    ),
+    Mutant(
+        id="M04",
+        title="the version starts anew when a wrapper is recycled",
+        origin="port",
+        file=FILE,
+        old="pool_give(pool, handle)",
+        new="""
+u64_store_relaxed(&wrapper_at(pool, handle).lock, 0)
+pool_give(pool, handle)
+""",
+        suite="entry_wrapper",
+        breaks="I29, I10",
+        cimports="from pulsar_ml.sync.atomics cimport u64_store_relaxed",
     ),
 )

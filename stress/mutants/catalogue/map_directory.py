@@ -17,5 +17,30 @@ MUTANTS: tuple[Mutant, ...] = (
         suite="position_map",
         breaks="I38",
         mode="c11",
+        within=20_000,
+    ),
+    Mutant(
+        id="M09e",
+        title="a search is proved without the acquire fence",
+        origin="port",
+        file=FILE,
+        old="fence_acquire()",
+        new="pass",
+        suite="position_map",
+        breaks="I7, I38",
+        mode="c11",
+        within=10_000,
+        # The branch of the own place stays while others before and behind it come and go.
+        calls=(
+            (
+                ("put_own", 0, 0),
+                ("put_own", 26, 0),
+                ("remove_own", 0, 0),
+                ("put_own", 0, 0),
+                ("remove_own", 26, 0),
+            ),
+            (("put_own", 13, 0), ("find_own", 13, 0), ("find_own", 13, 0), ("find_own", 13, 0)),
+        ),
+        settings={"chunk_bits": (0, 0), "limit": (64, 64), "spread": (5, 5)},
     ),
 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pulsar_ml.campaign.suite import ControlledSize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +25,16 @@ class Mutant:
         rare: real threads need some hundreds of trials or more; swept only when it is named.
         mode: "" for what real threads show. Otherwise only the controlled engine looks for it, in this
             mode: it takes weak memory, or a moment that real threads hardly meet.
+        within: executions of mode c11 within which each seed of the engine must find it; 0: not hunted.
+        programs: sizes and mix of the programs of that hunt.
+        calls: one program instead, where random ones hardly ever are of the right shape: for each thread
+            the names of operations with their arguments.
+        settings: setting name -> inclusive range, in that hunt, where the usual small worlds are not enough.
+        strategy: of that hunt; an exhaustive one searches two preemptions.
         helper: functions to put before the function that is changed.
         cimports: declarations that the new text needs.
+        executions: of each seed in the kill table, where that has too few for it.
+        equivalent: why nothing can tell the mutant from the true core, in a sentence; "": something must.
     """
 
     id: str
@@ -38,3 +49,10 @@ class Mutant:
     helper: str = ""
     cimports: str = ""
     mode: str = ""
+    within: int = 0
+    programs: ControlledSize = ControlledSize()
+    calls: tuple[tuple[tuple[str, *tuple[int, ...]], ...], ...] = ()
+    settings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    strategy: str = "portfolio"
+    executions: int = 0
+    equivalent: str = ""

@@ -24,5 +24,6 @@ if u64_cas_weak_relaxed(&pool.head, &seen, ((seen >> 32) + 1) << 32 | first):
         breaks="OP-2, I34",
         cimports="from pulsar_ml.sync.atomics cimport u64_cas_weak_relaxed",
         mode="c11",
+        within=4_000,
     ),
 )

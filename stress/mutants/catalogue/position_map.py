@@ -32,6 +32,7 @@ if u64_cas_weak_relaxed(&branch.pages[slot], &seen, ((seen >> 32) + 1) << 32 | h
         breaks="I38",
         cimports="from pulsar_ml.sync.atomics cimport u64_cas_weak_relaxed",
         mode="c11",
+        within=4_000,
     ),
     Mutant(
         id="D01",
@@ -48,6 +49,12 @@ if (node_serves(&page.node, map, at.ledger_id, first_id)
         breaks="I7, I39",
         mode="c11",
         rare=True,
+        calls=(
+            (("put", 0, 1),),
+            (("remove_own", 0, 0), ("put_own", 0, 1), ("find_own", 0, 1)),
+            (("put", 62, 1), ("put", 0, 0), ("remove", 58, 1)),
+        ),
+        settings={"chunk_bits": (0, 0), "limit": (38, 38), "spread": (0, 0)},
     ),
     Mutant(
         id="D02",
@@ -67,5 +74,24 @@ if node_serves(&branch.node, map, at.ledger_id, first_id):
         breaks="I7, I39",
         mode="c11",
         rare=True,
+        calls=(
+            (("put", 0, 1),),
+            (("put_own", 0, 1), ("find_own", 0, 1)),
+            (("put", 62, 1), ("remove", 58, 1)),
+        ),
+        settings={"chunk_bits": (0, 0), "limit": (38, 38), "spread": (0, 0)},
+    ),
+    Mutant(
+        id="M64",
+        title="a put that finds its position taken keeps the page reserved",
+        origin="port",
+        file=FILE,
+        old="""
+page_leave(map.memory, page, page_handle)
+return PML_EXISTS
+""",
+        new="return PML_EXISTS",
+        suite="position_map",
+        breaks="I39",
     ),
 )

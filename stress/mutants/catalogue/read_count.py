@@ -20,4 +20,17 @@ i32_store_relaxed(&read_count_at(pool, handle).expected,
         suite="read_count",
         breaks="I67",
     ),
+    Mutant(
+        id="M55",
+        title="a read below zero is stored as zero",
+        origin="port",
+        file=FILE,
+        old="i32_fetch_sub_relaxed(&read_count_at(pool, handle).expected, 1)",
+        new="""
+if i32_fetch_sub_relaxed(&read_count_at(pool, handle).expected, 1) <= 0:
+    i32_store_relaxed(&read_count_at(pool, handle).expected, 0)
+""",
+        suite="read_count",
+        breaks="I67",
+    ),
 )

@@ -37,6 +37,7 @@ return False
         suite="refcount",
         breaks="I12, I18",
         cimports="from pulsar_ml.sync.atomics cimport i32_fetch_add_relaxed, i32_fetch_sub_relaxed",
+        within=4_000,
     ),
     Mutant(
         id="M13",
@@ -63,6 +64,7 @@ return RELEASED if seen > references else RELEASED_LAST
         breaks="I2, I14",
         cimports="from pulsar_ml.sync.atomics cimport i32_cas_weak_relaxed",
         mode="c11",
+        within=6_000,
     ),
     Mutant(
         id="M11b",
@@ -74,6 +76,7 @@ return RELEASED if seen > references else RELEASED_LAST
         suite="refcount",
         breaks="I2, I14",
         mode="c11",
+        within=6_000,
     ),
     Mutant(
         id="M14b",
@@ -86,5 +89,6 @@ return RELEASED if seen > references else RELEASED_LAST
         breaks="I12, I34",
         cimports="from pulsar_ml.sync.atomics cimport i32_store_relaxed",
         mode="c11",
+        within=4_000,
     ),
 )

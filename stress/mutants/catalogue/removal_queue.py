@@ -8,12 +8,16 @@ FILE = "structures/removal_queue.pxd"
 
 JUDGE = """
 if run.by_time:
-    # The difference, not the values, is compared: clocks may be negative or wrap.
-    age = <uint64_t>run.threshold - <uint64_t>i64_load_relaxed(&wrapper.timestamp)
-    if <int64_t>age <= 0:
+    if not pass_is_before(i64_load_relaxed(&wrapper.timestamp), run.threshold):
         return STOP
 elif run.removed.bytes >= run.target:
     return STOP
+"""
+
+AFTER = """
+if verdict == STOP:
+    return False
+mpsc_poll(&base.intake.queue)
 """
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -24,12 +28,12 @@ MUTANTS: tuple[Mutant, ...] = (
         file=FILE,
         old="""
 run.missing += verdict == MISSING
-wrapper_recycle(&queue.memory.wrappers, handle)
+wrapper_recycle(&base.memory.wrappers, handle)
 """,
         new="""
 run.missing += verdict == MISSING
 if verdict != MISSING:
-    wrapper_recycle(&queue.memory.wrappers, handle)
+    wrapper_recycle(&base.memory.wrappers, handle)
 """,
         suite="removal_queue",
         breaks="I23",
@@ -64,9 +68,9 @@ run.removed.entries += 1
         title="requeued bytes count as freed",
         origin="port",
         file=FILE,
-        old="wrapper_mark_requeued(wrapper, run.now)",
+        old="run.requeued += 1",
         new="""
-wrapper_mark_requeued(wrapper, run.now)
+run.requeued += 1
 run.removed.bytes += wrapper.size
 """,
         suite="removal_queue",
@@ -78,7 +82,7 @@ run.removed.bytes += wrapper.size
         origin="port",
         file=FILE,
         old=JUDGE,
-        new=JUDGE.replace("<int64_t>age <= 0", "<int64_t>age < 0"),
+        new=JUDGE.replace("run.threshold)", "run.threshold + 1)"),
         suite="removal_queue",
         breaks="I51",
     ),
@@ -88,24 +92,139 @@ run.removed.bytes += wrapper.size
         origin="port",
         file=FILE,
         old="""
-return (wrapper.requeue_count < queue.max_requeue_count
-        and entry_has_expected_reads(&queue.memory.entries, u32_load_relaxed(&wrapper.value)))
+return (wrapper.requeue_count < base.settings.max_requeue_count
+        and entry_has_expected_reads(&base.memory.entries, u32_load_relaxed(&wrapper.value)))
 """,
         new="""
-return (wrapper.requeue_count <= queue.max_requeue_count
-        and entry_has_expected_reads(&queue.memory.entries, u32_load_relaxed(&wrapper.value)))
+return (wrapper.requeue_count <= base.settings.max_requeue_count
+        and entry_has_expected_reads(&base.memory.entries, u32_load_relaxed(&wrapper.value)))
 """,
         suite="removal_queue",
         breaks="I56",
     ),
     Mutant(
-        id="M35",
-        title="the size is taken off twice",
+        id="M15",
+        title="the head is polled before it is judged, and put back behind when the pass stops at it",
         origin="port",
         file=FILE,
-        old="i64_fetch_sub_relaxed(&cache.size, removed.bytes - before)",
-        new="i64_fetch_sub_relaxed(&cache.size, 2 * (removed.bytes - before))",
+        old=AFTER,
+        new="""
+mpsc_poll(&base.intake.queue)
+if verdict == STOP:
+    mpsc_offer(&base.intake.queue, handle)
+    return False
+""",
         suite="removal_queue",
-        breaks="I40, I45",
+        breaks="I52, I58",
+    ),
+    Mutant(
+        id="M23",
+        title="a size pass asks whether enough is free after it removed the next",
+        origin="port",
+        file=FILE,
+        old=JUDGE,
+        new=JUDGE.replace("run.removed.bytes >=", "run.removed.bytes - run.last.size >="),
+        suite="removal_queue",
+        breaks="I53",
+    ),
+    Mutant(
+        id="M25",
+        title="a size pass ends at the first entry that is kept",
+        origin="port",
+        file=FILE,
+        old=AFTER,
+        new="""
+if verdict == STOP or (verdict == REQUEUE and not run.by_time):
+    return False
+mpsc_poll(&base.intake.queue)
+""",
+        suite="removal_queue",
+        breaks="I54",
+    ),
+    Mutant(
+        id="M27",
+        title="a time pass goes on behind a young entry",
+        origin="port",
+        file=FILE,
+        old=AFTER,
+        new="""
+if verdict == STOP:
+    if not run.by_time or not removal_first_round(base, run):
+        return False
+    mpsc_poll(&base.intake.queue)
+    return mpsc_offer(&base.intake.queue, handle) == PML_OK
+mpsc_poll(&base.intake.queue)
+""",
+        suite="removal_queue",
+        breaks="I51, I52",
+    ),
+    Mutant(
+        id="M30",
+        title="the accessed mark is cleared once more when the wrapper is back in the queue",
+        origin="port",
+        file=FILE,
+        old="run.requeued += 1",
+        new="""
+run.requeued += 1
+u8_store_relaxed(&wrapper.accessed, 0)
+""",
+        suite="removal_queue",
+        breaks="I55",
+        cimports="from pulsar_ml.sync.atomics cimport u8_store_relaxed",
+        mode="sc",
+        calls=((("put", 0, 0, 0), ("get", 0, 0, 0), ("expire", 0, 0, 0)), (("get", 0, 0, 0),) * 2),
+        settings={
+            name: (value, value)
+            for name, value in {
+                "caches": 1,
+                "keys": 4,
+                "chunk_bits": 2,
+                "queue_chunk_bits": 2,
+                "max_requeue": 0,
+                "extend": 1,
+                "length_shift": 0,
+                "keep": 0,
+                "policy": 0,
+            }.items()
+        },
+        strategy="pos",
+        executions=30_000,
+    ),
+    Mutant(
+        id="L07",
+        title="an access uses up an extension that expected reads have",
+        origin="Pulsar 4.1, mended by the central queue",
+        file=FILE,
+        old="wrapper_mark_requeued(wrapper, run.now, 0)",
+        new="wrapper_mark_requeued(wrapper, run.now, 1)",
+        suite="removal_queue",
+        breaks="I59",
+    ),
+    Mutant(
+        id="L08",
+        title="a pass keeps what comes round again",
+        origin="Pulsar 4.1, mended by the central queue",
+        file=FILE,
+        old="""
+if not removal_first_round(base, run):
+    return REMOVE
+""",
+        new="pass",
+        suite="removal_queue",
+        breaks="I57",
+    ),
+    Mutant(
+        id="M19",
+        title="a pass stops at an empty wrapper and leaves it at the head",
+        origin="port",
+        file=FILE,
+        old=AFTER,
+        new="""
+if verdict == STOP or verdict == MISSING:
+    return False
+mpsc_poll(&base.intake.queue)
+""",
+        suite="removal_queue",
+        breaks="I60, I23",
     ),
 )

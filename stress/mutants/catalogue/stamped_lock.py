@@ -18,6 +18,7 @@ MUTANTS: tuple[Mutant, ...] = (
         suite="stamped_lock",
         breaks="I9",
         mode="c11",
+        within=4_000,
     ),
     Mutant(
         id="M02",
@@ -29,6 +30,7 @@ MUTANTS: tuple[Mutant, ...] = (
         suite="stamped_lock",
         breaks="I9",
         mode="c11",
+        within=4_000,
     ),
     Mutant(
         id="M02b",
@@ -41,5 +43,6 @@ MUTANTS: tuple[Mutant, ...] = (
         breaks="I9, SL-2",
         cimports="from pulsar_ml.sync.atomics cimport u64_store_relaxed",
         mode="c11",
+        within=4_000,
     ),
 )

@@ -1,0 +1,88 @@
+"""Processor time of the eviction policies: passes over 1 to 100,000 ledgers, inserts with eviction, hits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from time import thread_time_ns
+from typing import TypeVar
+
+from benchmarks.measure import Benchmark, loops
+
+T = TypeVar("T")
+
+KINDS = ("central_queue", "released_queue", "stash_queue", "ledger_scan", "lru", "s3_fifo")
+# Those for which a read that is still expected is a reason to keep an entry.
+WAITING = ("central_queue", "released_queue", "stash_queue")
+
+COUNT = 200_000  # entries in the cache when a pass comes
+LEDGERS = (1, 1_000, 100_000)
+BATCH = 1_000  # entries that a pass is asked for
+PASSES = 20
+PAYLOAD = 100  # bytes of an entry
+STANDING = 10_000  # entries that stay while others come and go
+TURNED = 200_000  # entries that come and go
+HITS = 1_000_000
+TAIL = 1_000  # entries that are read
+
+
+def processor_time(call: Callable[[], T]) -> tuple[int, T]:
+    """Nanoseconds that this thread was on a processor, and what the call returned."""
+    start = thread_time_ns()
+    result = call()
+    return thread_time_ns() - start, result
+
+
+def passes(kind: str, ledgers: int, *, by_time: bool) -> tuple[float, float]:
+    """Nanoseconds for each entry that a pass was asked for, and entries removed for each."""
+    broker = loops("ledgers").Ledgers(KINDS.index(kind), ledgers)
+    broker.put(COUNT, PAYLOAD)
+    # A pass for which nothing is old: the policy has sorted in what was put.
+    broker.evict(1, 0, PAYLOAD, True)
+    spent, (_, removed) = processor_time(lambda: broker.evict(PASSES, BATCH, PAYLOAD, by_time))
+    return spent / (PASSES * BATCH), removed / (PASSES * BATCH)
+
+
+def turn_over(kind: str, batch: int, *, expected: int) -> float:
+    """Entries a microsecond that are put in batches while as many bytes are freed after each."""
+    broker = loops("ledgers").Ledgers(KINDS.index(kind), 10, 5, STANDING)
+    broker.put(STANDING, PAYLOAD, expected)
+    spent, _ = processor_time(lambda: broker.turn_over(TURNED // batch, batch, PAYLOAD, expected))
+    return TURNED / spent * 1000
+
+
+def hits(kind: str) -> float:
+    world = loops().World(kind=KINDS.index(kind))
+    world.put(TAIL, PAYLOAD)
+    return processor_time(lambda: world.get(HITS, TAIL, 0, True, loops().Gate(1)))[0] / HITS
+
+
+def cost(kind: str, ledgers: int, by_time: bool) -> float:
+    return passes(kind, ledgers, by_time=by_time)[0]
+
+
+def surplus() -> float:
+    return passes("ledger_scan", 100_000, by_time=False)[1]
+
+
+def rows() -> Iterator[Benchmark]:
+    for by_time, kind, ledgers in product((True, False), KINDS, LEDGERS):
+        name = f"eviction_policy: {kind}, {'time' if by_time else 'size'} pass, ledgers {ledgers:,}, an entry"
+        yield Benchmark(name, partial(cost, kind, ledgers, by_time))
+    yield Benchmark(
+        "eviction_policy: ledger_scan, removed for each entry asked for, ledgers 100,000",
+        surplus,
+        unit="entries",
+    )
+    for kind, expected, batch in product(KINDS, (0, 1), (100, 1_000)):
+        if expected and kind not in WAITING:
+            continue
+        way = "on" if expected else "off"
+        name = f"eviction_policy: {kind}, put and evict in batches of {batch:,}, requeue {way}"
+        yield Benchmark(name, partial(turn_over, kind, batch, expected=expected), unit="entries/us")
+    for kind in KINDS:
+        yield Benchmark(f"eviction_policy: {kind}, hit and release, random in 1,000", partial(hits, kind))
+
+
+BENCHMARKS = tuple(rows())

@@ -1,0 +1,127 @@
+"""The measured loops of storage reads: native, without the GIL, each returning nanoseconds."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pulsar_ml.structures.entry cimport (
+    EntryPool, Payload, entry_new, entry_pool_destroy, entry_pool_init, entry_release, payload_new,
+)
+from pulsar_ml.structures.inflight_limiter cimport (
+    InflightLimiter, limiter_acquire, limiter_destroy, limiter_init, limiter_release,
+)
+from pulsar_ml.structures.pending_reads cimport (
+    pending_reads_complete, pending_reads_destroy, pending_reads_init, pending_reads_read,
+)
+from pulsar_ml.structures.pending_table cimport PENDING_DELIVERED, PendingReads, PendingStatus
+from pulsar_ml.structures.position cimport position
+from pulsar_ml.structures.status cimport PML_OK
+from pulsar_ml.sync.clock cimport monotonic_ns
+
+cdef enum:
+    PERMITS = 1000
+    RANGE = 100             # entries of a request
+
+
+cdef bint take(void* context, int64_t argument, int64_t permits, bint granted) noexcept nogil:
+    (<int64_t*>context)[0] = permits
+    return True
+
+
+def limiter_uncontended(int64_t count) -> int:
+    """Acquire and release, nobody waiting."""
+    cdef InflightLimiter limiter
+    cdef int64_t start, i, taken, granted = 0
+    if limiter_init(&limiter, PERMITS, 1, 16, 4, 16) != PML_OK:
+        raise MemoryError
+    with nogil:
+        start = monotonic_ns()
+        for i in range(count):
+            limiter_acquire(&limiter, PERMITS, 0, take, &granted, 0, &taken)
+            limiter_release(&limiter, taken)
+        start = monotonic_ns() - start
+    limiter_destroy(&limiter)
+    return start
+
+
+def limiter_waiting(int64_t count) -> int:
+    """A request that waits for the one before it, and is told when that gives back."""
+    cdef InflightLimiter limiter
+    cdef int64_t start, i, taken, granted = 0
+    if limiter_init(&limiter, PERMITS, 1, 16, 4, 16) != PML_OK:
+        raise MemoryError
+    with nogil:
+        limiter_acquire(&limiter, PERMITS, 0, take, &granted, 0, &taken)
+        start = monotonic_ns()
+        for i in range(count):
+            limiter_acquire(&limiter, PERMITS, 0, take, &granted, 0, &taken)
+            limiter_release(&limiter, PERMITS)
+        start = monotonic_ns() - start
+        limiter_release(&limiter, PERMITS)
+    limiter_destroy(&limiter)
+    if granted != PERMITS:
+        raise AssertionError(f"told {granted} permits, not {PERMITS}")
+    return start
+
+
+cdef struct Bench:
+    EntryPool entries
+    PendingReads reads
+    uint64_t token
+    int64_t first, last
+    int64_t delivered
+
+
+cdef void remember(
+    void* context, uint64_t token, int64_t argument, int64_t ledger_id, int64_t first, int64_t last
+) noexcept nogil:
+    cdef Bench* bench = <Bench*>context
+    bench.token = token
+    bench.first = first
+    bench.last = last
+
+
+cdef void receive(
+    void* context, int64_t argument, PendingStatus status, uint64_t failed, const uint32_t* entries,
+    int64_t count
+) noexcept nogil:
+    cdef Bench* bench = <Bench*>context
+    cdef int64_t i
+    for i in range(count):
+        entry_release(&bench.entries, entries[i], 1)
+    bench.delivered += count
+
+
+cdef int64_t run(int64_t count, int requests) except -1:
+    cdef Bench bench
+    cdef uint32_t[RANGE] entries
+    cdef int64_t start, i, n, began, prepared = 0
+    bench.delivered = 0
+    if (entry_pool_init(&bench.entries, 12, 1 << 20) != PML_OK
+            or pending_reads_init(&bench.reads, &bench.entries, remember, &bench, 0, 4, 64) != PML_OK):
+        raise MemoryError
+    with nogil:
+        start = monotonic_ns()
+        for i in range(count // RANGE):
+            for n in range(requests):
+                pending_reads_read(&bench.reads, 1, 0, RANGE - 1, 0, receive, &bench, 0)
+            # The storage's work is not the structure's.
+            began = monotonic_ns()
+            for n in range(RANGE):
+                entries[n] = entry_new(&bench.entries, position(1, n), payload_new(1), 0, True)
+            prepared += monotonic_ns() - began
+            pending_reads_complete(&bench.reads, bench.token, PENDING_DELIVERED, entries, RANGE)
+        start = monotonic_ns() - start - prepared
+    pending_reads_destroy(&bench.reads)
+    entry_pool_destroy(&bench.entries)
+    if bench.delivered != count // RANGE * RANGE * requests:
+        raise AssertionError(f"{bench.delivered} entries were delivered")
+    return start
+
+
+def pending_alone(int64_t count) -> int:
+    """One request for each read, which gets the entries of the storage."""
+    return run(count, 1)
+
+
+def pending_joined(int64_t count) -> int:
+    """Two requests for each read, which get copies."""
+    return run(count, 2)

@@ -1,0 +1,316 @@
+# The cache manager's operations for the harness: those of the range caches, which it counts here, its
+# passes, its trigger, its settings, and its thread.
+#
+# Without a thread an operation that triggers runs the eviction before it returns. `serve` starts the
+# thread, puts, and ends it; meanwhile all others leave their tasks to it.
+
+from libc.stdint cimport int32_t, int64_t
+
+from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.operations.cache_check cimport world_check, world_destroy
+from pulsar_ml.operations.cache_operations cimport (
+    RANGE_MISCOUNT, range_common_apply, world_table,
+)
+from pulsar_ml.operations.cache_puts cimport range_put
+from pulsar_ml.operations.cache_world cimport (
+    CacheWorld, WorldThread, world_create, world_equal, world_tick, world_ticks, world_violate,
+)
+from pulsar_ml.operations.support cimport (
+    SubjectTable, operation_argument, table_operation, table_setting, table_start,
+)
+from pulsar_ml.structures.cache_manager cimport (
+    CacheManager, ManagerSettings, ManagerStats, cache_manager_configure, cache_manager_destroy,
+    cache_manager_evict, cache_manager_init, cache_manager_look, cache_manager_mark,
+    cache_manager_removed, cache_manager_run, cache_manager_stats, cache_manager_tick,
+)
+from pulsar_ml.structures.eviction_thread cimport eviction_thread_start, eviction_thread_stop
+from pulsar_ml.structures.policy_pass cimport STASH_QUEUE, EvictionPass, size_pass
+from pulsar_ml.structures.range_cache cimport Removed, range_cache_size
+from pulsar_ml.structures.status cimport PML_OK
+from pulsar_ml.sync.atomics cimport (
+    i32_load_relaxed, i64_fetch_add_relaxed, i64_load_relaxed, u32_load_relaxed,
+)
+from pulsar_ml.sync.memory cimport allocate_zeroed, release
+
+
+# The codes after those of cache_operations.pxd.
+cdef enum:
+    MANAGER_TICK = RANGE_MISCOUNT + 1
+    MANAGER_TRIGGER
+    MANAGER_EVICT
+    MANAGER_FREE
+    MANAGER_CONFIGURE
+    MANAGER_POLICY
+    MANAGER_STATS
+    # On request: what the thread does meanwhile no model knows.
+    MANAGER_SERVE
+    # Mistakes.
+    MANAGER_MISBOOK
+    MANAGER_LEAVE_MARKED
+
+
+cdef enum:
+    MANAGER_SLICE = 16          # steps of a pass that a caller cuts into slices
+    MANAGER_PASSES = 4096       # slices after which it is given up
+    MANAGER_INTERVAL = 200000   # nanoseconds between two ticks of the thread
+
+
+cdef struct ManagerWorld:
+    CacheWorld* world
+    CacheManager manager
+    int64_t dropped             # empty wrappers that the world was told of
+
+
+# The manager's clock is the world's.
+cdef inline int64_t manager_clock(void* context) noexcept nogil:
+    return i64_load_relaxed(&(<CacheWorld*>context).clock)
+
+
+# Sizes in bytes of unshifted entries, the watermark in percent, the time to live in ticks.
+cdef inline ManagerSettings manager_settings(
+    const CacheWorld* world, int64_t max_size, int64_t watermark, int64_t ticks
+) noexcept nogil:
+    return ManagerSettings(max_size << world.length_shift, watermark * 10000, world_ticks(ticks),
+                           MANAGER_INTERVAL, -1, -1, -1)
+
+
+# Settings: those of the world, and max_size and watermark.
+cdef inline void* manager_create(const int64_t* settings, int32_t threads) noexcept nogil:
+    cdef ManagerWorld* made = <ManagerWorld*>allocate_zeroed(1, sizeof(ManagerWorld))
+    cdef ManagerSettings given
+    if made is NULL:
+        return NULL
+    made.world = <CacheWorld*>world_create(settings, threads)
+    if made.world is NULL:
+        release(made)
+        return NULL
+    given = manager_settings(made.world, settings[9], settings[10], 0)
+    given.max_requeue_count = made.world.policy.base.settings.max_requeue_count
+    given.extend_recently_accessed = made.world.policy.base.settings.extend_recently_accessed
+    given.time_to_live_max = made.world.policy.base.settings.time_to_live_max
+    if cache_manager_init(&made.manager, &made.world.policy, &given) != PML_OK:
+        world_destroy(made.world)
+        release(made)
+        return NULL
+    made.manager.clock = manager_clock
+    made.manager.clock_context = made.world
+    made.world.manager = &made.manager
+    return made
+
+
+cdef inline void manager_check_tasks(ManagerWorld* at, PmlViolation* violation) noexcept nogil:
+    cdef int32_t tasks = i32_load_relaxed(&at.manager.tasks)
+    if tasks < 0 or tasks > 1:
+        world_violate(at.world, violation, b"I61", b"%lld eviction tasks are queued or running", tasks, 0, 0)
+
+
+# Words: entries, bytes, requeued, dropped.
+cdef inline void manager_pass_result(const EvictionPass* run, PmlResult* result) noexcept nogil:
+    result.words[0] = run.removed.entries
+    result.words[1] = run.removed.bytes
+    result.words[2] = run.requeued
+    result.words[3] = run.missing
+
+
+# A size pass to the watermark, or for so many bytes, in slices.
+cdef inline void manager_pass(
+    ManagerWorld* at, int64_t amount, PmlResult* result, PmlViolation* violation
+) noexcept nogil:
+    cdef EvictionPass run = size_pass(amount << at.world.length_shift, world_tick(at.world))
+    cdef int64_t slices = 0
+    cdef bint more = True
+    while more and slices < MANAGER_PASSES:
+        slices += 1
+        if amount:
+            more = cache_manager_run(&at.manager, &run, MANAGER_SLICE)
+        else:
+            more = cache_manager_evict(&at.manager, &run, MANAGER_SLICE)
+    manager_pass_result(&run, result)
+    if run.removed.entries < 0 or run.removed.bytes < 0:
+        world_violate(at.world, violation, b"I46", b"a pass answers %lld entries, %lld bytes",
+                      run.removed.entries, run.removed.bytes, 0)
+
+
+# Words: the size, entries put, entries gone, size passes.
+cdef inline void manager_stats(ManagerWorld* at, PmlResult* result) noexcept nogil:
+    cdef ManagerStats stats
+    cache_manager_stats(&at.manager, &stats)
+    result.words[0] = stats.size
+    result.words[1] = stats.inserted_entries
+    result.words[2] = stats.evicted_entries
+    result.words[3] = stats.evictions
+
+
+# The thread's life, and puts of consecutive keys meanwhile. While another call of it serves, the puts only.
+cdef inline void manager_serve(
+    ManagerWorld* at, int32_t thread, int64_t cache, int64_t key, int64_t puts, PmlResult* result,
+    PmlViolation* violation
+) noexcept nogil:
+    cdef PmlResult ignored
+    cdef int64_t i
+    result.status = eviction_thread_start(&at.manager)
+    for i in range(puts):
+        range_put(at.world, thread, cache, (key + i) % at.world.n_keys, i % 2, 0, &ignored, violation)
+        manager_check_tasks(at, violation)
+    if result.status == PML_OK:
+        eviction_thread_stop(&at.manager)
+
+
+cdef inline void manager_apply(
+    void* instance, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
+) noexcept nogil:
+    cdef ManagerWorld* at = <ManagerWorld*>instance
+    cdef ManagerSettings settings
+    if not range_common_apply(at.world, thread, call, result, violation):
+        if call.code == MANAGER_TICK:
+            cache_manager_tick(&at.manager, world_tick(at.world))
+        elif call.code == MANAGER_TRIGGER:
+            result.status = cache_manager_look(&at.manager, world_tick(at.world))
+        elif call.code == MANAGER_EVICT:
+            manager_pass(at, 0, result, violation)
+        elif call.code == MANAGER_FREE:
+            manager_pass(at, call.arguments[0], result, violation)
+        elif call.code == MANAGER_CONFIGURE:
+            settings = manager_settings(at.world, call.arguments[0], call.arguments[1], call.arguments[2])
+            cache_manager_configure(&at.manager, &settings, world_tick(at.world))
+        elif call.code == MANAGER_POLICY:
+            settings = ManagerSettings(-1, -1, -1, -1, <int32_t>call.arguments[0],
+                                       <int32_t>call.arguments[1], -1)
+            cache_manager_configure(&at.manager, &settings, world_tick(at.world))
+        elif call.code == MANAGER_STATS:
+            manager_stats(at, result)
+        elif call.code == MANAGER_SERVE:
+            manager_serve(at, thread, call.arguments[0] % at.world.n_caches,
+                          call.arguments[1] % at.world.n_keys, call.arguments[2], result, violation)
+        elif call.code == MANAGER_MISBOOK:
+            i64_fetch_add_relaxed(&at.manager.size, 1)
+        elif call.code == MANAGER_LEAVE_MARKED:
+            cache_manager_mark(&at.manager)
+    manager_check_tasks(at, violation)
+
+
+# At quiescence -------------------------------------------------------------------------------------
+
+# What passes of the manager removed, which the world has not been told.
+cdef inline void manager_tell_world(ManagerWorld* at) noexcept nogil:
+    cdef CacheWorld* world = at.world
+    cdef WorldThread* first = &world.threads[0]
+    cdef ManagerStats stats
+    cdef int32_t thread, cache
+    cache_manager_stats(&at.manager, &stats)
+    for thread in range(world.n_threads):
+        stats.evicted_entries -= world.threads[thread].passed_entries
+        stats.evicted_bytes -= world.threads[thread].passed_bytes
+        for cache in range(world.n_caches):
+            stats.evicted_entries -= world.threads[thread].removed_entries[cache]
+            stats.evicted_bytes -= world.threads[thread].removed_bytes[cache]
+    first.passed_entries += stats.evicted_entries
+    first.passed_bytes += stats.evicted_bytes
+    first.missing += stats.dropped - at.dropped
+    at.dropped = stats.dropped
+
+
+# I42, I45, I47, I61, I63 and the reads: the books against the caches.
+cdef inline bint manager_check_books(ManagerWorld* at, PmlViolation* violation) noexcept nogil:
+    cdef CacheWorld* world = at.world
+    cdef CacheManager* manager = &at.manager
+    cdef ManagerStats stats
+    cdef int64_t size = 0, put = 0, put_bytes = 0, hits = 0, hit_bytes = 0
+    cdef int32_t thread, cache
+    cache_manager_stats(manager, &stats)
+    for cache in range(world.n_caches):
+        size += range_cache_size(world.caches[cache])
+        for thread in range(world.n_threads):
+            put += world.threads[thread].put_entries[cache]
+            put_bytes += world.threads[thread].put_bytes[cache]
+    for thread in range(world.n_threads):
+        hits += world.threads[thread].hits
+        hit_bytes += world.threads[thread].hit_bytes
+    if (u32_load_relaxed(&manager.marker) or stats.tasks or manager.wanted
+            or manager.serving or manager.stopping):
+        world_violate(world, violation, b"I61", b"an eviction task is left: marker %lld, tasks %lld, wanted "
+                      b"%lld", u32_load_relaxed(&manager.marker), stats.tasks, manager.wanted)
+        return False
+    # A pass of the stash may free nothing and still have moved what the next one frees.
+    if (world.policy.base.kind != STASH_QUEUE and stats.size > i64_load_relaxed(&manager.threshold)
+            and stats.size > i64_load_relaxed(&manager.low_mark)):
+        world_violate(world, violation, b"I63", b"the size is %lld, above the threshold of %lld, and nobody "
+                      b"is about to evict", stats.size, i64_load_relaxed(&manager.threshold), 0)
+        return False
+    return (world_equal(world, violation, b"I42", b"the manager's size, against the sizes of its caches",
+                        stats.size, size)
+            and world_equal(world, violation, b"I45", b"entries that the manager counted as put",
+                            stats.inserted_entries, put)
+            and world_equal(world, violation, b"I45", b"bytes that the manager counted as put",
+                            stats.inserted_bytes, put_bytes)
+            and world_equal(world, violation, b"CM-7", b"entries counted as hits", stats.hits, hits)
+            and world_equal(world, violation, b"CM-7", b"bytes counted as hits", stats.hit_bytes, hit_bytes))
+
+
+cdef inline void manager_check(void* instance, PmlViolation* violation) noexcept nogil:
+    cdef ManagerWorld* at = <ManagerWorld*>instance
+    cdef Removed before, passed
+    if u32_load_relaxed(&at.world.broken) or not manager_check_books(at, violation):
+        return
+    manager_tell_world(at)
+    before = manager_passed(at.world)
+    world_check(at.world, violation)
+    if violation.found:
+        return
+    # The check's own passes do not go through the manager.
+    passed = manager_passed(at.world)
+    passed.entries -= before.entries
+    passed.bytes -= before.bytes
+    cache_manager_removed(&at.manager, passed)
+    world_equal(at.world, violation, b"I43", b"the manager's size after everything was removed",
+                i64_load_relaxed(&at.manager.size), 0)
+
+
+cdef inline Removed manager_passed(const CacheWorld* world) noexcept nogil:
+    cdef Removed passed
+    cdef int32_t thread
+    passed.entries = 0
+    passed.bytes = 0
+    for thread in range(world.n_threads):
+        passed.entries += world.threads[thread].passed_entries
+        passed.bytes += world.threads[thread].passed_bytes
+    return passed
+
+
+cdef inline void manager_destroy(void* instance) noexcept nogil:
+    cdef ManagerWorld* at = <ManagerWorld*>instance
+    if not u32_load_relaxed(&at.world.broken):
+        manager_tell_world(at)
+    world_destroy(at.world)
+    cache_manager_destroy(&at.manager)
+    release(at)
+
+
+# The table -----------------------------------------------------------------------------------------
+
+cdef inline void cache_manager_subject(SubjectTable* table) noexcept nogil:
+    cdef PmlOperation* operation
+    table_start(table, b"cache_manager", b"The books, the trigger and the passes over one to three caches.",
+                manager_create, manager_apply, manager_check, manager_destroy)
+    world_table(table, 1)
+    table_setting(table, b"max_size", 0, 4096)
+    table_setting(table, b"watermark", 10, 100)
+    table_operation(table, MANAGER_TICK, b"tick", 6, 0)
+    table_operation(table, MANAGER_TRIGGER, b"trigger", 4, 0)
+    table_operation(table, MANAGER_EVICT, b"evict", 4, 0)
+    operation = table_operation(table, MANAGER_FREE, b"free", 4, 0)
+    operation_argument(operation, b"bytes", 1, 200)
+    operation = table_operation(table, MANAGER_CONFIGURE, b"configure", 3, 0)
+    operation_argument(operation, b"max_size", 0, 4096)
+    operation_argument(operation, b"watermark", 10, 100)
+    operation_argument(operation, b"ticks", 0, 1000)
+    operation = table_operation(table, MANAGER_POLICY, b"configure_policy", 2, 0)
+    operation_argument(operation, b"max_requeue", 0, 5)
+    operation_argument(operation, b"extend", 0, 1)
+    table_operation(table, MANAGER_STATS, b"stats", 16, 0)
+    operation = table_operation(table, MANAGER_SERVE, b"serve", 0, 0)
+    operation_argument(operation, b"cache", 0, 2)
+    operation_argument(operation, b"key", 0, 127)
+    operation_argument(operation, b"puts", 0, 16)
+    table_operation(table, MANAGER_MISBOOK, b"misbook", 0, 0)
+    table_operation(table, MANAGER_LEAVE_MARKED, b"leave_marked", 0, 0)

@@ -1,0 +1,159 @@
+# Least recently used first, in exact order of use.
+#
+# Origin       The alternative that PIP-430 rejects. A doubly linked list of wrappers, the newest use first.
+# Threads      Steps: under the monitor. A hit (lru_touch): any thread, outside wrapper locks; it takes the
+#              monitor, and so waits for a slice of a pass.
+# Invariants   LR-1 (I22, I23) a wrapper is in the queue or in the list, at most once.
+#              LR-2 the list is ordered by last use; what was put counts as used then.
+#              LR-3 (I51, I53) a time pass goes by the time of the put: it ends at the least recently used
+#              entry that is not older than the threshold.
+# Ordering     See monitor.pxd and mpsc_queue.pxd.
+# Reclamation  Nodes are kept for each handle of a wrapper that was ever listed, and go with the policy.
+# Not promised That expected reads or the settings of the queues matter. A hit may be told after its
+#              wrapper was emptied or used again, which then counts as a use of what it holds.
+
+from libc.stdint cimport uint32_t
+
+from pulsar_ml.structures.entry_wrapper cimport (
+    NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_recycle,
+)
+from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
+from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
+from pulsar_ml.structures.policy_intake cimport PolicyIntake
+from pulsar_ml.structures.policy_pass cimport (
+    MISSING, REMOVE, STOP, EvictionPass, PolicyBase, Verdict, pass_is_before, pass_remove,
+)
+from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
+from pulsar_ml.sync.atomics cimport i64_load_relaxed
+from pulsar_ml.sync.memory cimport allocate_zeroed, release
+
+
+cdef struct LruNode:
+    uint32_t older
+    uint32_t newer
+    bint listed
+
+
+cdef struct LruList:
+    LruNode** chunks        # by handle, in chunks as the pool of wrappers
+    uint32_t end_chunks     # those made are below
+    uint32_t chunk_bits
+    uint32_t newest
+    uint32_t oldest
+    uint32_t count
+
+
+# False without memory.
+cdef inline bint lru_init(LruList* list, uint32_t chunk_bits, uint32_t limit) noexcept nogil:
+    list.chunk_bits = chunk_bits
+    list.chunks = <LruNode**>allocate_zeroed((limit >> chunk_bits) + 1, sizeof(LruNode*))
+    return list.chunks is not NULL
+
+
+cdef inline void lru_destroy(LruList* list) noexcept nogil:
+    cdef uint32_t i
+    if list.chunks is NULL:
+        return
+    for i in range(list.end_chunks):
+        release(list.chunks[i])
+    release(list.chunks)
+    list.chunks = NULL
+
+
+# The node of a handle, or NULL where none was made.
+cdef inline LruNode* lru_node(const LruList* list, uint32_t handle) noexcept nogil:
+    cdef LruNode* chunk = list.chunks[handle >> list.chunk_bits]
+    return NULL if chunk is NULL else &chunk[handle & ((<uint32_t>1 << list.chunk_bits) - 1)]
+
+
+cdef inline void lru_link(LruList* list, uint32_t handle) noexcept nogil:
+    cdef LruNode* node = lru_node(list, handle)
+    node.older = list.newest
+    node.newer = 0
+    node.listed = True
+    if list.newest:
+        lru_node(list, list.newest).newer = handle
+    else:
+        list.oldest = handle
+    list.newest = handle
+    list.count += 1
+
+
+cdef inline void lru_unlink(LruList* list, uint32_t handle) noexcept nogil:
+    cdef LruNode* node = lru_node(list, handle)
+    if node.newer:
+        lru_node(list, node.newer).older = node.older
+    else:
+        list.newest = node.older
+    if node.older:
+        lru_node(list, node.older).newer = node.newer
+    else:
+        list.oldest = node.newer
+    node.listed = False
+    list.count -= 1
+
+
+# Lists what was put meanwhile; False when memory ran out before all of it was. Under the monitor.
+cdef inline bint lru_collect(PolicyIntake* intake, LruList* list) noexcept nogil:
+    cdef uint32_t handle
+    cdef LruNode** chunk
+    while True:
+        handle = mpsc_peek(&intake.queue)
+        if not handle:
+            return True
+        chunk = &list.chunks[handle >> list.chunk_bits]
+        if chunk[0] is NULL:
+            chunk[0] = <LruNode*>allocate_zeroed(<size_t>1 << list.chunk_bits, sizeof(LruNode))
+            if chunk[0] is NULL:
+                return False
+            if list.end_chunks <= handle >> list.chunk_bits:
+                list.end_chunks = (handle >> list.chunk_bits) + 1
+        mpsc_poll(&intake.queue)
+        lru_link(list, handle)
+
+
+# A hit: the wrapper becomes the most recently used.
+cdef inline void lru_use(PolicyIntake* intake, LruList* list, uint32_t handle) noexcept nogil:
+    cdef LruNode* node
+    monitor_enter(&intake.monitor)
+    lru_collect(intake, list)
+    node = lru_node(list, handle)
+    if node is not NULL and node.listed and list.newest != handle:
+        lru_unlink(list, handle)
+        lru_link(list, handle)
+    monitor_leave(&intake.monitor)
+
+
+# Handles the least recently used; False when the pass is over. Under the monitor.
+cdef inline bint lru_step(PolicyBase* base, LruList* list, EvictionPass* run) noexcept nogil:
+    cdef bint collected = lru_collect(&base.intake, list)
+    cdef uint32_t handle = list.oldest
+    cdef EntryWrapper* wrapper
+    cdef Verdict verdict = REMOVE
+    cdef bint queued = not handle and not collected
+    if queued:
+        # Without memory for a node the oldest of the queue is the least recently used.
+        handle = mpsc_peek(&base.intake.queue)
+    if not handle:
+        return False
+    wrapper = wrapper_at(&base.memory.wrappers, handle)
+    stamped_lock_write(&wrapper.lock)
+    if wrapper_key(wrapper).ledger_id == NO_LEDGER:
+        verdict = MISSING
+    elif run.by_time:
+        if not pass_is_before(i64_load_relaxed(&wrapper.timestamp), run.threshold):
+            verdict = STOP
+    elif run.removed.bytes >= run.target:
+        verdict = STOP
+    if verdict == REMOVE:
+        pass_remove(base, run, handle, wrapper)
+    stamped_unlock_write(&wrapper.lock)
+    if verdict == STOP:
+        return False
+    if queued:
+        mpsc_poll(&base.intake.queue)
+    else:
+        lru_unlink(list, handle)
+    run.missing += verdict == MISSING
+    wrapper_recycle(&base.memory.wrappers, handle)
+    return True

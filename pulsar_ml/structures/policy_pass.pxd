@@ -1,0 +1,134 @@
+# What all eviction policies have: memory, settings, the pass that counts what it does, and removal.
+#
+# Origin       RangeCacheRemovalCounters and the pass arguments of Pulsar 4.1. A pass can be cut into slices;
+#              time is an argument.
+# Threads      Settings and slices of a pass: under the monitor. A pass belongs to the thread that runs it.
+# Invariants   PP-1 (I46) a pass counts what it removed itself, and only that.
+#              PP-2 (I101) an entry is removed inside the write section of its wrapper.
+# Ordering     See monitor.pxd and stamped_lock.pxd.
+# Reclamation  The policy recycles a wrapper after it left every queue or list.
+# Not promised Anything about another pass that runs between two slices: a pass carries on with what it
+#              finds.
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from pulsar_ml.structures.entry_wrapper cimport NO_LEDGER, EntryWrapper, wrapper_key, wrapper_recycle
+from pulsar_ml.structures.policy_intake cimport PolicyIntake
+from pulsar_ml.structures.position cimport Position
+from pulsar_ml.structures.position_map cimport MapCursor
+from pulsar_ml.structures.range_cache cimport (
+    CacheMemory, RangeCache, Removed, range_cache_at, range_cache_unlink,
+)
+from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
+from pulsar_ml.sync.atomics cimport i64_fetch_sub_relaxed, i64_load_relaxed, u32_load_relaxed
+
+
+cdef enum PolicyKind:
+    CENTRAL_QUEUE = 0
+    RELEASED_QUEUE = 1
+    STASH_QUEUE = 2
+    LEDGER_SCAN = 3
+    LRU = 4
+    S3_FIFO = 5
+
+
+# What a step decides about a wrapper.
+cdef enum Verdict:
+    REMOVE = 0
+    REQUEUE = 1             # keep it: at the tail, or in another list
+    STOP = 2
+    MISSING = 3             # it is empty
+
+
+# A policy looks at those that mean something to it.
+cdef struct PolicySettings:
+    int32_t max_requeue_count
+    bint extend_recently_accessed
+    int64_t time_to_live_max    # nanoseconds, of entries that still expect reads (stash_queue)
+
+
+cdef struct PolicyBase:
+    PolicyIntake intake
+    CacheMemory* memory
+    PolicySettings settings     # under the monitor
+    PolicyKind kind
+
+
+# What a pass removed last.
+cdef struct Victim:
+    Position key
+    uint32_t owner
+    int64_t timestamp
+    int64_t size
+
+
+# A time pass has no byte target, a size pass no threshold.
+cdef struct EvictionPass:
+    bint by_time
+    int64_t threshold       # nanoseconds; a time pass removes what is older
+    int64_t target          # bytes a size pass wants free
+    int64_t now             # nanoseconds; the timestamp of what is kept
+    Removed removed
+    int64_t requeued
+    int64_t missing         # empty wrappers dropped
+    Victim last
+    # Where the policy goes on in the next slice.
+    bint begun
+    bint second             # the first of two lists is done
+    uint64_t round_end      # the end of the first round
+    uint64_t index
+    uint64_t serial
+    int64_t quota
+    MapCursor cursor
+
+
+# Removes entries with a timestamp before the threshold.
+cdef inline EvictionPass time_pass(int64_t threshold, int64_t now) noexcept nogil:
+    cdef EvictionPass made
+    memset(&made, 0, sizeof(EvictionPass))
+    made.by_time = True
+    made.threshold = threshold
+    made.now = now
+    return made
+
+
+# Removes entries until `target` bytes (above zero) are free.
+cdef inline EvictionPass size_pass(int64_t target, int64_t now) noexcept nogil:
+    cdef EvictionPass made
+    memset(&made, 0, sizeof(EvictionPass))
+    made.target = target
+    made.now = now
+    return made
+
+
+# Whether `timestamp` is before `threshold`. The difference, not the values, is compared: clocks may be
+# negative or wrap.
+cdef inline bint pass_is_before(int64_t timestamp, int64_t threshold) noexcept nogil:
+    return <int64_t>(<uint64_t>threshold - <uint64_t>timestamp) > 0
+
+
+# Inside the write section of a wrapper that holds a value: removes its entry and counts it.
+cdef inline void pass_remove(
+    const PolicyBase* base, EvictionPass* run, uint32_t handle, EntryWrapper* wrapper
+) noexcept nogil:
+    cdef RangeCache* cache = range_cache_at(base.memory, u32_load_relaxed(&wrapper.owner))
+    cdef int64_t before = run.removed.bytes
+    run.last.key = wrapper_key(wrapper)
+    run.last.owner = cache.number
+    run.last.timestamp = i64_load_relaxed(&wrapper.timestamp)
+    range_cache_unlink(cache, run.last.key, handle, wrapper, &run.removed)
+    run.last.size = run.removed.bytes - before
+    i64_fetch_sub_relaxed(&cache.size, run.last.size)
+
+
+# Without memory to keep a wrapper where it belongs its entry is removed. The wrapper is in no queue or list
+# of the policy any more.
+cdef inline void pass_give_up(
+    const PolicyBase* base, EvictionPass* run, uint32_t handle, EntryWrapper* wrapper
+) noexcept nogil:
+    stamped_lock_write(&wrapper.lock)
+    if wrapper_key(wrapper).ledger_id != NO_LEDGER:
+        pass_remove(base, run, handle, wrapper)
+    stamped_unlock_write(&wrapper.lock)
+    wrapper_recycle(&base.memory.wrappers, handle)

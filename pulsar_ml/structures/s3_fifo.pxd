@@ -1,0 +1,192 @@
+# Three first-in first-out queues: a small one for what is new, a main one, and a ghost that remembers.
+#
+# Origin       S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO Queues Are All You Need for Cache
+#              Eviction", SOSP 2023), in bytes: the small queue's part is a tenth of the bytes that
+#              the cache has when a size pass begins, the ghost's nine tenths.
+# Threads      Steps: under the monitor. A hit (s3_touch): any thread, without waiting.
+# Invariants   S3-1 (I22, I23) a wrapper is in the intake, the small or the main queue, at most once.
+#              S3-2 what was hit more than once leaves the small queue for the main one; what was hit goes
+#              round in the main queue and loses a hit each time.
+#              S3-3 what a size pass removed from the small queue, and is put again while the ghost
+#              remembers it, goes to the main queue.
+#              S3-4 (I51, I53) a time pass removes what is older than its threshold, hit or not.
+#              S3-5 (I57) a pass keeps at most four times as many wrappers as there were when it began.
+# Ordering     Hits are relaxed; see monitor.pxd and mpsc_queue.pxd for the rest.
+# Reclamation  As for the removal queue.
+# Not promised That every hit is counted: two at a time may count as one. That expected reads or the
+#              settings of the queues matter. Order between the intake and a hit.
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from pulsar_ml.structures.entry_wrapper cimport (
+    NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_mark_requeued, wrapper_recycle,
+)
+from pulsar_ml.structures.ghost_list cimport GhostList, ghost_add, ghost_destroy, ghost_key, ghost_take
+from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
+from pulsar_ml.structures.policy_intake cimport PolicyIntake
+from pulsar_ml.structures.policy_pass cimport (
+    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, Verdict, pass_give_up, pass_is_before,
+    pass_remove,
+)
+from pulsar_ml.structures.position cimport Position
+from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
+from pulsar_ml.structures.value_ring cimport (
+    RingSlot, ValueRing, ring_at, ring_count, ring_destroy, ring_has_room, ring_pop, ring_push,
+)
+from pulsar_ml.sync.atomics cimport i64_load_relaxed, u32_load_relaxed, u8_load_relaxed, u8_store_relaxed
+
+
+cdef enum:
+    S3_MOST_VISITS = 3      # two bits
+
+
+# Of a turn in a size pass: which queue it takes a victim from.
+cdef enum:
+    S3_CHOOSE = 0
+    S3_SMALL = 1
+    S3_MAIN = 2
+
+
+cdef struct S3Fifo:
+    ValueRing small         # handles with the bytes counted for them
+    ValueRing main
+    uint64_t small_bytes    # wrappers that were emptied meanwhile included, like the next
+    uint64_t main_bytes
+    uint64_t capacity       # bytes that the cache had when the last size pass began
+    GhostList ghost
+
+
+cdef inline void s3_destroy(S3Fifo* s3) noexcept nogil:
+    ring_destroy(&s3.small)
+    ring_destroy(&s3.main)
+    ghost_destroy(&s3.ghost)
+
+
+# A hit.
+cdef inline void s3_touch(PolicyIntake* intake, uint32_t handle, EntryWrapper* wrapper) noexcept nogil:
+    cdef uint32_t visits = u8_load_relaxed(&wrapper.visits)
+    if visits < S3_MOST_VISITS:
+        u8_store_relaxed(&wrapper.visits, visits + 1)
+
+
+# Takes what was put meanwhile into the small queue, or into the main one when the ghost remembers it. What
+# there is no memory for waits for the next step. Under the monitor.
+cdef inline void s3_collect(PolicyBase* base, S3Fifo* s3, EvictionPass* run) noexcept nogil:
+    cdef uint32_t handle, owner
+    cdef EntryWrapper* wrapper
+    cdef Position key
+    cdef uint64_t size
+    while True:
+        handle = mpsc_peek(&base.intake.queue)
+        if not handle or not ring_has_room(&s3.small) or not ring_has_room(&s3.main):
+            return
+        wrapper = wrapper_at(&base.memory.wrappers, handle)
+        stamped_lock_write(&wrapper.lock)
+        key = wrapper_key(wrapper)
+        owner = u32_load_relaxed(&wrapper.owner)
+        size = wrapper.size
+        stamped_unlock_write(&wrapper.lock)
+        mpsc_poll(&base.intake.queue)
+        if key.ledger_id == NO_LEDGER:
+            run.missing += 1
+            wrapper_recycle(&base.memory.wrappers, handle)
+        elif ghost_take(&s3.ghost, ghost_key(owner, <uint64_t>key.ledger_id, <uint64_t>key.entry_id)):
+            ring_push(&s3.main, handle, size)
+            s3.main_bytes += size
+        else:
+            ring_push(&s3.small, handle, size)
+            s3.small_bytes += size
+
+
+cdef inline bint s3_step(PolicyBase* base, S3Fifo* s3, EvictionPass* run) noexcept nogil:
+    s3_collect(base, s3, run)
+    if not run.begun:
+        run.begun = True
+        run.round_end = 4 * (ring_count(&s3.small) + ring_count(&s3.main))
+        if not run.by_time:
+            s3.capacity = s3.small_bytes + s3.main_bytes
+    if run.by_time:
+        return s3_step_by_time(base, s3, run)
+    return s3_step_by_size(base, s3, run)
+
+
+# The small queue up to what is not older, then the main one.
+cdef inline bint s3_step_by_time(PolicyBase* base, S3Fifo* s3, EvictionPass* run) noexcept nogil:
+    if not run.second:
+        if ring_count(&s3.small) and s3_handle(base, s3, run, True) != STOP:
+            return True
+        run.second = True
+    return ring_count(&s3.main) != 0 and s3_handle(base, s3, run, False) != STOP
+
+
+cdef inline bint s3_step_by_size(PolicyBase* base, S3Fifo* s3, EvictionPass* run) noexcept nogil:
+    cdef Verdict verdict
+    if not ring_count(&s3.small) and not ring_count(&s3.main):
+        return False
+    if run.index == S3_CHOOSE:
+        run.index = S3_SMALL if s3.small_bytes * 10 >= s3.capacity else S3_MAIN
+    # A turn goes on in the queue it began in, until something left the cache or the queue is empty.
+    if run.index == S3_SMALL and not ring_count(&s3.small):
+        run.index = S3_MAIN
+    elif run.index == S3_MAIN and not ring_count(&s3.main):
+        run.index = S3_SMALL
+    verdict = s3_handle(base, s3, run, run.index == S3_SMALL)
+    if verdict == REMOVE:
+        run.index = S3_CHOOSE
+    return verdict != STOP
+
+
+# Inside the write section of a wrapper that holds a value: decides, removes or marks.
+cdef inline Verdict s3_judge(
+    PolicyBase* base, S3Fifo* s3, EvictionPass* run, uint32_t handle, EntryWrapper* wrapper, bint small
+) noexcept nogil:
+    cdef uint32_t visits = u8_load_relaxed(&wrapper.visits)
+    if run.by_time:
+        if not pass_is_before(i64_load_relaxed(&wrapper.timestamp), run.threshold):
+            return STOP
+        pass_remove(base, run, handle, wrapper)
+        return REMOVE
+    if run.removed.bytes >= run.target:
+        return STOP
+    if visits > <uint32_t>small and <uint64_t>run.requeued < run.round_end:
+        u8_store_relaxed(&wrapper.visits, 0 if small else visits - 1)
+        wrapper_mark_requeued(wrapper, run.now, 0)
+        return REQUEUE
+    pass_remove(base, run, handle, wrapper)
+    if small:
+        ghost_add(
+            &s3.ghost,
+            ghost_key(run.last.owner, <uint64_t>run.last.key.ledger_id, <uint64_t>run.last.key.entry_id),
+            <uint64_t>run.last.size, s3.capacity - s3.capacity // 10)
+    return REMOVE
+
+
+# Handles the oldest of the small or of the main queue, which is not empty.
+cdef inline Verdict s3_handle(PolicyBase* base, S3Fifo* s3, EvictionPass* run, bint small) noexcept nogil:
+    cdef ValueRing* ring = &s3.small if small else &s3.main
+    cdef uint32_t handle = <uint32_t>ring_at(ring, ring.head).value
+    cdef EntryWrapper* wrapper = wrapper_at(&base.memory.wrappers, handle)
+    cdef Verdict verdict = MISSING
+    cdef RingSlot slot
+    stamped_lock_write(&wrapper.lock)
+    if wrapper_key(wrapper).ledger_id != NO_LEDGER:
+        verdict = s3_judge(base, s3, run, handle, wrapper, small)
+    stamped_unlock_write(&wrapper.lock)
+    if verdict == STOP:
+        return STOP
+    slot = ring_pop(ring)
+    if small:
+        s3.small_bytes -= slot.size
+    else:
+        s3.main_bytes -= slot.size
+    if verdict == REQUEUE:
+        if ring_push(&s3.main, handle, slot.size):
+            s3.main_bytes += slot.size
+            run.requeued += 1
+        else:
+            pass_give_up(base, run, handle, wrapper)
+            return REMOVE
+        return REQUEUE
+    run.missing += verdict == MISSING
+    wrapper_recycle(&base.memory.wrappers, handle)
+    return verdict

@@ -1,0 +1,20 @@
+"""Mistakes in structures/policy_pass.pxd."""
+
+from __future__ import annotations
+
+from stress.mutants.catalogue.mutant import Mutant
+
+FILE = "structures/policy_pass.pxd"
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        id="M35",
+        title="the size is taken off twice",
+        origin="port",
+        file=FILE,
+        old="i64_fetch_sub_relaxed(&cache.size, run.last.size)",
+        new="i64_fetch_sub_relaxed(&cache.size, 2 * run.last.size)",
+        suite="removal_queue",
+        breaks="I40, I45",
+    ),
+)

@@ -1,0 +1,168 @@
+"""Automatic mutants at the engine: each atomic of the structures one step weaker, each fence left out.
+
+They need no entry in the catalogue: the engine makes them, in the unchanged checked module. What no suite
+notices is stronger than it has to be, or not tested; ``KNOWN`` says which, one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from pulsar_ml.campaign.controlled import program_of
+from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.harness.program import Program
+from pulsar_ml.harness.sandbox import explore_in_child
+from pulsar_ml.harness.weaken import NO_FENCE, WEAKER, Site, sites
+from stress.mutants.build import ROOT
+from stress.mutants.engine import program_of as small_program_of
+from stress.mutants.overstrong import KNOWN
+
+FOLDER = "structures/"
+PROGRAMS = 30
+SUITES_TRIED = 4
+LOOKING = 4  # executions of each program, to see which atomics a suite makes
+OWN = 300  # executions of each program of the structure's own suite
+OTHERS = 60  # and of the next suites that make the atomic
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """One atomic or fence of the source, with another order.
+
+    Attributes:
+        file, line: below ``pulsar_ml/``; ``text`` is that line, ``function`` where it stands.
+        op, order, weaker: what the source says, and what is done instead.
+        pcs: its places in the code.
+        suites: those that make it.
+    """
+
+    file: str
+    line: int
+    op: str
+    order: str
+    weaker: str
+    function: str
+    text: str
+    pcs: tuple[int, ...]
+    suites: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What stays the same when lines move."""
+        return Path(self.file).stem, self.function, self.text, self.weaker
+
+    @property
+    def reason(self) -> str:
+        return KNOWN.get(self.key, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """What came of a fault: executions until the first failure, or in all, and who saw it."""
+
+    fault: Fault
+    executions: int
+    suite: str = ""
+    verdict: str = ""
+
+
+def programs_of(module: ModuleType, suite: Suite) -> list[Program]:
+    """Every other one in the small worlds where mutants are hunted: chunks end and places meet there."""
+    subject = module.SUBJECTS[suite.subject]
+    return [
+        program_of(subject, suite, seed, TrialOptions())
+        if seed % 2
+        else small_program_of(suite, subject, seed, suite.controlled)
+        for seed in range(PROGRAMS)
+    ]
+
+
+def faults(module: ModuleType, suites: Iterable[Suite]) -> list[Fault]:
+    """All that the suites make of the structures' own atomics; those of the operations are left out."""
+    found: dict[tuple[str, int, str], dict[str, list[tuple[Site, str]]]] = {}
+    for suite in suites:
+        subject = module.SUBJECTS[suite.subject]
+        for site in sites(subject, programs_of(module, suite), executions=LOOKING):
+            place = site.place.rpartition(" ")[2]
+            if place.startswith(FOLDER) and site.weaker():
+                file, _, line = place.rpartition(":")
+                by_order = found.setdefault((file, int(line), site.op), {})
+                by_order.setdefault(site.order, []).append((site, suite.name))
+    return sorted(fault for key, by_order in found.items() for fault in faults_at(*key, by_order))
+
+
+def faults_at(file: str, line: int, op: str, by_order: dict[str, list[tuple[Site, str]]]) -> Iterator[Fault]:
+    # A compare-exchange that failed is seen with the weaker order of its failure; it is the same place.
+    order = max(by_order, key=("relaxed", "release", "acquire", "acq_rel", "seq_cst").index)
+    seen = [pair for pairs in by_order.values() for pair in pairs]
+    pcs = tuple(sorted({pc for site, _ in seen for pc in site.pcs}))
+    own = Path(file).stem
+    names = sorted({name for _, name in seen}, key=lambda name: (name != own, name))
+    text = (ROOT / "pulsar_ml" / file).read_text().splitlines()[line - 1].strip()
+    function = function_of(seen[0][0].place, own)
+    for weaker in WEAKER[op, order]:
+        yield Fault(file, line, op, order, weaker, function, text, pcs, tuple(names))
+
+
+def function_of(place: str, module: str) -> str:
+    """The function's name in the source; the compiler's has the module in front."""
+    return re.sub(rf"^__pyx_f_.*?_{len(module)}{module}_", "", place.partition(" ")[0])
+
+
+def hunt(module: ModuleType, fault: Fault, suites: Sequence[Suite]) -> Noticed:
+    """Executions of the suites that make the atomic, the structure's own first, until one fails."""
+    made = 0
+    known = {suite.name: suite for suite in suites}
+    for name in fault.suites[:SUITES_TRIED]:
+        subject = module.SUBJECTS[known[name].subject]
+        each = OWN if name == fault.suites[0] else OTHERS
+        for seed, program in enumerate(programs_of(module, known[name])):
+            done = explore_in_child(
+                subject,
+                program,
+                executions=each,
+                seed=seed,
+                reuse="mixed",
+                weaken=(fault.pcs, NO_FENCE if fault.weaker == NO_FENCE else fault.weaker),
+            )
+            made += done.executions
+            if done.failure is not None:
+                return Noticed(fault, made, name, done.failure.rule or done.failure.kind)
+    return Noticed(fault, made)
+
+
+def table(results: Sequence[Noticed]) -> str:
+    """Both lists in Markdown: what was noticed, and what was not, with the reason."""
+    seen = [one for one in results if one.suite]
+    left = [one for one in results if not one.suite]
+    text = f"{len(results)} faults: {len(seen)} noticed, {len(left)} not.\n\n"
+    text += "| place | source | instead | executions | suite | reported as |\n"
+    text += "| --- | --- | --- | --- | --- | --- |\n"
+    for one in seen:
+        text += (
+            f"| {place(one.fault)} | `{code(one.fault)}` | {one.fault.weaker} | {one.executions:,} "
+            f"| {one.suite} | "
+            f"{one.verdict} |\n"
+        )
+    if left:
+        text += "\n### Not noticed\n\n| place | source | instead | executions | why |\n"
+        text += "| --- | --- | --- | --- | --- |\n"
+    for one in left:
+        text += (
+            f"| {place(one.fault)} | `{code(one.fault)}` | {one.fault.weaker} | {one.executions:,} | "
+            f"{one.fault.reason or '**not explained**'} |\n"
+        )
+    return text
+
+
+def place(fault: Fault) -> str:
+    return f"{fault.file.removeprefix(FOLDER)}:{fault.line}"
+
+
+def code(fault: Fault) -> str:
+    return fault.text.replace("|", "\\|")
