@@ -1,0 +1,83 @@
+"""The metrics as OpenTelemetry instruments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from pulsar_ml.errors import UsageError
+from pulsar_ml.metrics.names import INSTRUMENTS, Instrument
+from pulsar_ml.metrics.quantities import Labelled, Registry
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
+
+SCOPE = "org.apache.pulsar.broker"
+
+
+def export(
+    registry: Registry,
+    *,
+    provider: MeterProvider | None = None,
+    attributes: Mapping[str, str] | None = None,
+) -> None:
+    """Create one observable instrument for each metric, which read the registry when they are collected.
+
+    ``provider`` is the global one by default. ``attributes`` (for example pulsar.cluster) go with every
+    value. Export a registry once for a provider. Raises UsageError when OpenTelemetry is not installed.
+    """
+    try:
+        from opentelemetry import metrics
+    except ImportError:
+        raise UsageError(
+            "OpenTelemetry is not installed; install pulsar_ml[metrics] (opentelemetry-sdk)"
+        ) from None
+    meter = metrics.get_meter(SCOPE, meter_provider=provider)
+    common = dict(attributes or {})
+    for instrument in INSTRUMENTS:
+        create = (
+            meter.create_observable_counter
+            if instrument.kind == "counter"
+            else meter.create_observable_up_down_counter
+        )
+        create(
+            instrument.name,
+            callbacks=[observer(registry, instrument, common)],
+            unit=instrument.unit,
+            description=instrument.description,
+        )
+    for gauge in registry.labelled:
+        meter.create_observable_gauge(
+            gauge.name,
+            callbacks=[labelled_observer(gauge, common)],
+            unit=gauge.unit,
+            description=gauge.description,
+        )
+
+
+def observer(
+    registry: Registry, instrument: Instrument, common: Mapping[str, str]
+) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    from opentelemetry.metrics import Observation
+
+    def observe(options: CallbackOptions) -> Iterable[Observation]:
+        quantities = registry.read()
+        for value, term in instrument.terms.items():
+            number = term.of(quantities)
+            if number is not None:
+                own = {instrument.attribute: value} if instrument.attribute else {}
+                yield Observation(number, {**common, **own})
+
+    return observe
+
+
+def labelled_observer(
+    gauge: Labelled, common: Mapping[str, str]
+) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    from opentelemetry.metrics import Observation
+
+    def observe(options: CallbackOptions) -> Iterable[Observation]:
+        for labels, number in gauge.read():
+            yield Observation(number, {**common, **dict(zip(gauge.labels, labels, strict=True))})
+
+    return observe
