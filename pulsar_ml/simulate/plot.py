@@ -1,0 +1,41 @@
+"""Figures of simulations: hit rate, storage reads and memory over time, a line for each variant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pulsar_ml.errors import UsageError
+from pulsar_ml.simulate.result import Result
+
+PANELS = (
+    ("hit_rate", "hit rate", 1.0),
+    ("storage_entries", "entries from storage in the interval", 1.0),
+    ("pinned_bytes", "MiB counted by the cache", 1 / (1 << 20)),
+)
+
+
+def plot(results: Sequence[Result], target: Path) -> None:
+    """Write one figure of all results, which belong to one workload; the ending chooses the format.
+
+    Raises UsageError when matplotlib is not installed or does not know the ending.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UsageError("plots need matplotlib: pip install 'pulsar_ml[plot]'") from None
+    figure = Figure(figsize=(9, 9), layout="constrained")
+    figure.suptitle(results[0].workload)
+    for axes, (name, label, scale) in zip(figure.subplots(len(PANELS), sharex=True), PANELS, strict=True):
+        for result in results:
+            values = [value * scale for value in result.timeline[name]]
+            axes.plot(result.timeline["seconds"], values, label=result.variant, linewidth=1.2)
+        axes.set_ylabel(label)
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+    axes.set_xlabel("virtual seconds")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=len(results))
+    try:
+        figure.savefig(target)
+    except ValueError as error:
+        raise UsageError(f"{target}: {error}") from None

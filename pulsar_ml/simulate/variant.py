@@ -1,0 +1,61 @@
+"""What is compared: a policy with settings of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pulsar_ml.config import Reading, read_mapping
+from pulsar_ml.errors import UsageError
+from pulsar_ml.simulate.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A named choice of broker.conf settings, the policy among them, over those of the workload."""
+
+    name: str
+    summary: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+POLICY = "managedLedgerCacheEvictionPolicyName"
+
+VARIANTS: tuple[Variant, ...] = (
+    Variant("central_queue", "the default: PIP-430 with its weaknesses mended", {POLICY: "central_queue"}),
+    Variant("pulsar_4_1", "PIP-430 as released", {POLICY: "released_queue"}),
+    Variant("stash", "the first revision of PIP-430", {POLICY: "stash_queue"}),
+    Variant(
+        "pulsar_4_0",
+        "what PIP-430 replaced: a scan of every ledger, no expected reads",
+        {
+            POLICY: "ledger_scan",
+            "cacheEvictionByExpectedReadCount": False,
+            "managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed": False,
+        },
+    ),
+    Variant("lru", "least recently used", {POLICY: "lru"}),
+    Variant("s3_fifo", "S3-FIFO", {POLICY: "s3_fifo"}),
+)
+
+
+def chosen_variants(names: tuple[str, ...], overrides: Mapping[str, Any]) -> list[Variant]:
+    """The variants of these names, all when there is none, with further settings on top."""
+    known = {variant.name: variant for variant in VARIANTS}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no variant {name!r}; there are: {', '.join(known)}")
+    found = [known[name] for name in names] or list(VARIANTS)
+    return [Variant(each.name, each.summary, {**each.settings, **overrides}) for each in found]
+
+
+def cache_settings(workload: Workload, variant: Variant) -> Reading:
+    """The workload's settings with the variant's on top.
+
+    Raises ConfigError for a value that does not fit, UsageError for a key that is no setting.
+    """
+    found = read_mapping({**workload.settings, **variant.settings})
+    if found.unknown:
+        raise UsageError(f"{workload.name}: {next(iter(found.unknown))!r} is no setting of the cache")
+    return found

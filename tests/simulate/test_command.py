@@ -1,0 +1,101 @@
+"""``python -m pulsar_ml simulate`` and the grid, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pulsar_ml.cli import main
+from pulsar_ml.errors import UsageError
+from pulsar_ml.simulate.grid import parse_axis, points, run_point, scored
+from pulsar_ml.simulate.workload import workload_text
+
+WORKLOAD = """\
+name = "small"
+seconds = 1
+[settings]
+managedLedgerCacheSizeMB = 1
+[[topics]]
+entries_per_second = 200
+entry_bytes = 10000
+backlog = 500
+[[topics.subscriptions]]
+count = 2
+start = "earliest"
+entries_per_second = 400
+"""
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    path = tmp_path / "small.toml"
+    path.write_text(WORKLOAD)
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["simulate", *map(str, arguments)])
+
+
+def test_a_file_is_played_under_the_chosen_variants(workload: Path) -> None:
+    done = run(workload, "--variant", "lru", "--variant", "central_queue", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [result["variant"] for result in found] == ["lru", "central_queue"]
+    assert {result["workload"] for result in found} == {"small"}
+    assert len(found[0]["timeline"]["pinned_bytes"]) == 60
+
+
+def test_the_table_has_a_row_for_each_variant(workload: Path) -> None:
+    done = run(workload)
+    assert done.exit_code == 0
+    for name in ("central_queue", "pulsar_4_1", "pulsar_4_0", "stash", "lru", "s3_fifo"):
+        assert name in done.stdout
+
+
+def test_settings_of_the_command_line_are_on_top(workload: Path) -> None:
+    done = run(workload, "--variant", "lru", "--json", "--set", "managedLedgerCacheSizeMB=0")
+    assert json.loads(done.stdout)[0]["hits"] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nothing"], ["--variant", "fastest"], ["--set", "x"], ["--set", "x=1"], ["--plot", "all.svg"]],
+)
+def test_what_is_wrong_ends_with_code_2_and_a_sentence(arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert "Error: " in done.stderr and "Traceback" not in done.output
+
+
+def test_the_list_names_workloads_and_variants() -> None:
+    done = run("--list")
+    assert done.exit_code == 0 and "fan_out" in done.stdout and "s3_fifo" in done.stdout
+
+
+def test_a_plot_is_written(workload: Path, tmp_path: Path) -> None:
+    target = tmp_path / "small.svg"
+    assert run(workload, "--variant", "lru", "--plot", target).exit_code == 0
+    assert "<svg" in target.read_text()
+    done = run(workload, "--variant", "lru", "--plot", tmp_path / "small.unknown")
+    assert done.exit_code == 2 and "unknown" in done.stderr
+
+
+def test_the_best_of_a_grid_reads_least_and_then_holds_least(workload: Path) -> None:
+    axes = dict(
+        [parse_axis("managedLedgerCacheSizeMB=1,4"), parse_axis("managedLedgerCacheEvictionPolicyName=lru")]
+    )
+    wanted = points(str(workload), workload_text(str(workload)), axes, {}, range(1, 3))
+    assert len(wanted) == 4
+    found = scored([(point, run_point(point).to_json()) for point in wanted], "storage_entries")
+    assert [each.seeds for each in found] == [2, 2]
+    assert found[0].objective <= found[1].objective
+
+
+@pytest.mark.parametrize("text", ["", "key", "key=", "=1,2"])
+def test_an_axis_without_values_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="KEY=VALUE"):
+        parse_axis(text)
