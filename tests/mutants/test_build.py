@@ -41,8 +41,7 @@ def test_mutants_may_share_an_anchor() -> None:
     text = mutated(SOURCE, [(0, mutant("return 3 * n", "return 0")), (1, mutant("return 3 * n", "return 1"))])
     assert (
         "    if pml_mutant == 0:\n        return 0\n    elif pml_mutant == 1:\n        return 1\n"
-        "    else:\n        return 3 * n\n"
-        in text
+        "    else:\n        return 3 * n\n" in text
     )
 
 
