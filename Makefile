@@ -4,6 +4,7 @@
 #   make test                    build and run all tests
 #   make stress SUITE=...        real threads; SANITIZE=thread|address|undefined for a sanitizer build
 #   make mutants                 known bugs against the true core: what the sweep finds
+#   make kill-table              what each technique finds of each known bug, as docs/kill-table.md
 #   make bench                   speed and memory, one table
 #   make wheel                   dist/*.whl
 #   make clean                   everything that was built; results under runs/ stay
@@ -17,11 +18,11 @@ BIN := $(VENV)/bin
 # pytest-xdist: one process a core.
 WORKERS ?= auto
 
-.PHONY: help sweep test stress mutants bench wheel build clean java
+.PHONY: help sweep test stress mutants kill-table bench wheel build clean java
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,9s/^# *//p' Makefile
+	@sed -n '3,10s/^# *//p' Makefile
 
 $(VENV)/installed: pyproject.toml
 	@tools/prerequisites.sh $(PYTHON)
@@ -58,6 +59,9 @@ endif
 
 mutants: java build
 	@$(BIN)/python -m spark.mutants $(ARGS)
+
+kill-table: build
+	@$(BIN)/python -m stress.mutants.kill_table $(ARGS)
 
 bench: build
 	@$(BIN)/python -m benchmarks $(ARGS)

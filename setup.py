@@ -50,7 +50,7 @@ def build_id() -> str:
     """Twelve hexadecimal digits that change with any native source or with the variant."""
     digest = hashlib.sha256(SANITIZE.encode())
     for path in sorted((ROOT / "pulsar_ml").rglob("*")):
-        if path.suffix in {".h", ".pxd", ".pyx"}:
+        if path.suffix in {".h", ".pxd", ".pxi", ".pyx"}:
             digest.update(path.relative_to(ROOT).as_posix().encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
@@ -114,6 +114,8 @@ def extensions() -> list[Extension]:
         extension("pulsar_ml._core"),
         extension("pulsar_ml.harness.subject"),
         extension("pulsar_ml.harness.threads", libraries=["pthread"]),
+        extension("pulsar_ml.harness.linearize._native"),
+        extension("pulsar_ml.harness.linearize._monitors"),
         extension(
             "pulsar_ml.operations._native",
             define_macros=[("PML_FAULTS", "1"), ("PML_BUILD_ID", f'"{build_id()}"')],

@@ -2,35 +2,70 @@
 
 from __future__ import annotations
 
-from pulsar_ml._core import Entry, EntryCacheManager, RangeCache
+from pulsar_ml._core import (
+    AckState,
+    BufferSlice,
+    Entry,
+    EntryCacheManager,
+    RangeCache,
+    ReceiveBuffer,
+    ReceiveBufferSize,
+    ActiveManagedCursorContainer,
+    Entry,
+    EntryCacheManager,
+    InflightReadsLimiter,
+    ManagedCursorContainer,
+    PendingReadsManager,
+    Permits,
+    RangeCache,
+)
 from pulsar_ml.errors import (
     AllocationError,
     BadRecordError,
     ClosedError,
+    ConfigError,
     InvalidPositionError,
     InvalidSizeError,
     PositionMismatchError,
     PulsarMlError,
+    ReadLimitError,
+    ReadTimeoutError,
     ReleasedError,
+    StorageError,
     UsageError,
 )
 from pulsar_ml.positions import Evicted, Position, Removed
+from pulsar_ml.stats import CacheStats
 
 __all__ = [
+    "AckState",
+    "ActiveManagedCursorContainer",
     "AllocationError",
     "BadRecordError",
+    "BufferSlice",
+    "CacheStats",
     "ClosedError",
+    "ConfigError",
     "Entry",
     "EntryCacheManager",
     "Evicted",
+    "InflightReadsLimiter",
     "InvalidPositionError",
     "InvalidSizeError",
+    "ManagedCursorContainer",
+    "PendingReadsManager",
+    "Permits",
     "Position",
     "PositionMismatchError",
     "PulsarMlError",
     "RangeCache",
+    "ReceiveBuffer",
+    "ReceiveBufferSize",
+    "ReadLimitError",
+    "ReadTimeoutError",
     "ReleasedError",
     "Removed",
+    "StorageError",
     "UsageError",
 ]
 

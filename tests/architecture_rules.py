@@ -26,6 +26,22 @@ PARTS = {
     "monitor": "the lock of the removal queue",
     "map_pages": "the nodes of the position map",
     "map_directory": "the upper level of the position map",
+    "receive_size": "the size of the next receive buffer; tested with receive_buffer",
+    "eviction_thread": "the thread of the cache manager",
+    "policy_intake": "what range caches know of the eviction policy",
+    "policy_pass": "what all eviction policies have",
+    "stash_queue": "an eviction policy; tested, measured and described with eviction_policy",
+    "ledger_scan": "an eviction policy, likewise",
+    "lru": "an eviction policy, likewise",
+    "s3_fifo": "an eviction policy, likewise",
+    "ghost_list": "what s3_fifo remembers",
+    "value_ring": "the lists of s3_fifo and the stash",
+    "cursor_registry": "ids and counts of the cursors in either container",
+    "active_groups": "the sorted list of the active cursors",
+    "pending_table": "the lists of the pending reads",
+    "position_blocks": "the sorted list of the acknowledgement state",
+    "ack_ranges": "what the acknowledgement state holds",
+    "ack_codec": "what of it is stored, and how",
 }
 SIBLINGS = (
     "pulsar_ml/operations/{}.pxd",
@@ -44,9 +60,11 @@ MOST_COLUMNS = 110
 MOST_COLUMNS_OF_C = 120
 MOST_LINES = 500
 LONG_FILES = {
-    "pulsar_ml/_core.pyx": "one extension module is one .pyx file",
     "tests/quality/bugs.h": "a list of small programs",
 }
+# The bodies of native threads, the only structures that read the clock, and what else may not.
+THREADS = ("pulsar_ml/structures/eviction_thread.pxd",)
+TIMELESS = ("pulsar_ml.sync.clock", "pulsar_ml.sync.thread.thread_start")
 # What implements the compiler's atomic calls, and code under test that uses them as a stranger's does.
 NATIVE_ATOMICS = (
     "pulsar_ml/sync/sync.h", "pulsar_ml/harness/engine/", "tests/quality/", "tests/third_party/",
@@ -123,7 +141,7 @@ def forbid(sources: Sources, folders: tuple[str, ...], modules: tuple[str, ...])
     return [
         f"{path} imports {module}"
         for path, text in sources.items()
-        if path.endswith((".py", ".pyx", ".pxd", ".pyi"))
+        if path.endswith((".py", ".pyx", ".pxd", ".pxi", ".pyi"))
         and (path in folders or path.startswith(tuple(folder + "/" for folder in folders)))
         for module in sorted(imports(path, text))
         if is_within(module, modules)
@@ -135,7 +153,7 @@ def allow(sources: Sources, folders: tuple[str, ...], modules: tuple[str, ...]) 
     return [
         f"{path} imports {module}"
         for path, text in sources.items()
-        if path.endswith((".py", ".pyx", ".pxd", ".pyi"))
+        if path.endswith((".py", ".pyx", ".pxd", ".pxi", ".pyi"))
         and (path in folders or path.startswith(tuple(folder + "/" for folder in folders)))
         for module in sorted(imports(path, text))
         if is_within(module, ("pulsar_ml", "stress", "spark", "benchmarks", "tests", "tools", "include"))
@@ -154,8 +172,8 @@ def structures_look_down(sources: Sources) -> list[str]:
         for module in sorted(cython_imports(text)):
             if not is_within(module, ("libc", "pulsar_ml")):
                 found.append(f"{path} imports {module}")
-            if is_within(module, ("pulsar_ml.sync.clock",)):
-                found.append(f"{path} reads the clock; time is an argument")
+            if is_within(module, TIMELESS) and path not in THREADS:
+                found.append(f"{path} imports {module}; time is an argument, and threads are made elsewhere")
         if re.search(r"^\s*cdef extern", text, re.MULTILINE):
             found.append(f"{path} declares foreign code; that is for pulsar_ml/sync")
     return found
@@ -180,17 +198,24 @@ def models_know_no_code(sources: Sources) -> list[str]:
 
 
 def product_knows_no_harness(sources: Sources) -> list[str]:
-    product = tuple(
+    face = tuple(path for path in sources if re.fullmatch(r"pulsar_ml/face/[^/]+\.pxi", path))
+    product = face + tuple(
         path for path in sources
         if re.fullmatch(r"pulsar_ml/[^/]+\.(py|pyx|pxd|pyi)", path)
     )  # fmt: skip
-    known = ("_core", "structures", "sync", "errors", "positions", "config")
-    found = allow(sources, product, tuple(f"pulsar_ml.{name}" for name in known))
+    known = ("_core", "structures", "sync", "errors", "positions", "stats", "config", "cli")
+    parts = tuple("include " + path.removeprefix("pulsar_ml/") for path in face)
+    found = allow(sources, product, (*(f"pulsar_ml.{name}" for name in known), *parts))
     for path in product:
         if match := re.search(r"harness|mutant|PML_FAULTS|fail_allocation", sources[path], re.IGNORECASE):
             if path != "pulsar_ml/__init__.py":
                 found.append(f"{path} says {match[0]!r}")
     return found
+
+
+def managed_ledger_knows_the_core_only(sources: Sources) -> list[str]:
+    known = ("managed_ledger", "_core", "errors", "positions")
+    return allow(sources, ("pulsar_ml/managed_ledger",), tuple(f"pulsar_ml.{name}" for name in known))
 
 
 def harness_knows_no_layer_above_or_beside(sources: Sources) -> list[str]:
@@ -268,8 +293,10 @@ def atomics_are_in_one_header(sources: Sources) -> list[str]:
 
 def threads_are_made_in_the_harness(sources: Sources) -> list[str]:
     places = ("pulsar_ml/sync", "pulsar_ml/structures", "pulsar_ml/operations", "pulsar_ml/specs")
-    found = search(dict(under(sources, *places)), r"\bpthread_|\bimport threading\b|\bsetcontext\b")
-    clocks = {p: t for p, t in under(sources, *places) if not p.startswith("pulsar_ml/sync/")}
+    seam = "pulsar_ml/sync/thread.h"
+    others = {path: text for path, text in under(sources, *places) if path != seam}
+    found = search(others, r"\bpthread_|\bimport threading\b|\bsetcontext\b")
+    clocks = {p: t for p, t in others.items() if not p.startswith("pulsar_ml/sync/") and p not in THREADS}
     return found + search(clocks, r"\bclock_gettime\b|\bmonotonic_ns\b|\bimport (time|random)\b|\brand\(")
 
 

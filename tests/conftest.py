@@ -32,5 +32,12 @@ collect_ignore = (
 )
 
 
-def pytest_report_header() -> str:
-    return "C++ compiler: found" if HAS_CXX else f"no C++ compiler: left out are {', '.join(collect_ignore)}"
+NEEDS_CLANG = "quality/test_clang.py"
+HAS_CLANG = shutil.which("clang") is not None
+if not HAS_CLANG:
+    collect_ignore.append(NEEDS_CLANG)
+
+
+def pytest_report_header() -> list[str]:
+    cxx = "C++ compiler: found" if HAS_CXX else f"no C++ compiler: left out are {', '.join(collect_ignore)}"
+    return [cxx, "Clang: found" if HAS_CLANG else f"no Clang: left out is {NEEDS_CLANG}"]

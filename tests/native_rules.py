@@ -12,9 +12,17 @@ CELL = re.compile(r"pml_(u8|i32|u32|i64|u64|ptr)\b")
 
 # Native calls of the binding that can take long, by the prefix of their names.
 LONG_CALLS = (
-    "memcpy", "payload_new", "range_cache_put", "range_cache_next", "range_cache_remove",
-    "range_cache_delete", "removal_run", "removal_queue_configure", "removal_queue_synchronize",
-    "removal_queue_destroy", "cache_memory_destroy",
+    "memcpy", "payload_new", "cache_manager_next", "range_cache_delete", "eviction_destroy",
+    "cache_memory_destroy", "cache_manager_put", "cache_manager_remove",
+    "cache_manager_run", "cache_manager_evict", "cache_manager_look", "cache_manager_configure",
+    "eviction_thread_start", "eviction_thread_stop", "eviction_thread_hold",
+    "limiter_acquire", "limiter_release", "limiter_expire", "limiter_close", "limiter_remaining",
+    "pending_reads_read", "pending_reads_complete", "pending_reads_expire", "pending_reads_fail",
+    "pending_reads_running", "pending_reads_invalidate", "monitor_enter",
+    "active_cursors_(?:add|replace|update|remove|rank|slowest|destroy)",
+    "cursor_heap_(?:add|replace|update|remove|slowest|destroy)",
+    "eviction_thread_serves",
+    "ack_state_(?:add|end_ledger|configure|set_metadata|mark|contains|encode|restore|destroy|may_dispatch)",
 )  # fmt: skip
 
 
@@ -57,7 +65,7 @@ def native_functions_are_noexcept_nogil(sources: Sources) -> list[str]:
             if is_pointer and not line.endswith("noexcept nogil"):
                 found.append(f"{path}:{number} is a pointer to a function that may raise: {line.strip()}")
     # In .pyx files a function with a Python signature may raise; one for native code may not.
-    for path, text in under(sources, "pulsar_ml", ends=(".pyx",)):
+    for path, text in under(sources, "pulsar_ml", ends=(".pyx", ".pxi")):
         for number, line in statements(text):
             if re.match(r"\s*cdef .*\).*\bnogil\b", line) and "noexcept" not in line:
                 found.append(f"{path}:{number} is nogil and not noexcept: {line.strip()}")
@@ -153,7 +161,8 @@ def long_calls_release_the_gil(sources: Sources) -> list[str]:
     """Every long native call of the binding stands in a ``with nogil`` block or a nogil function."""
     found = []
     pattern = re.compile(r"\b(" + "|".join(LONG_CALLS) + r")\(")
-    for path, text in under(sources, "pulsar_ml", ends=("_core.pyx",)):
+    face = [*under(sources, "pulsar_ml", ends=("_core.pyx",)), *under(sources, "pulsar_ml/face")]
+    for path, text in face:
         blocks: list[tuple[int, bool]] = []
         for number, line in statements(text):
             indent = len(line) - len(line.lstrip())

@@ -32,7 +32,7 @@ def main(module: str, name: str, mode: str = "c11") -> int:
             small = shrink(done.failure, subject)
             again = replay(small, subject)
             print(summary(small, again))
-            print(lane_table(small, again.trace))
+            print(lane_table(small, again.trace, subject=subject))
             return EXIT_CODES["violation"]
     verdict = "clean" if "clean" in verdicts else "nothing_exercised"
     print(f"{name}: {verdict} after {executions} executions in mode {mode}")
