@@ -29,7 +29,8 @@ class Model:
     """References to entries. The last one that goes marks a read if the entry counts."""
 
     weak: ClassVar[Mapping[str, str]] = {
-        "new": "NO_MEMORY says nothing about what is held: a call that fails holds objects for a moment.",
+        "new": "NO_MEMORY says that every object was taken at least once, by a call that succeeded or by one of "
+        "another thread that is under way, and that none was free at one moment.",
         "copy": "NO_MEMORY as for new.",
         "release": "DONE instead of LAST: somebody who tried a stale handle had a reference at that moment.",
         "release_all": "DONE instead of LAST, as for release.",
@@ -37,6 +38,8 @@ class Model:
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.entries = settings["limit"] - 1
+        self.takes = 0  # up to the number of objects
+        self.others = threads - 1  # each may hold an object for the moment that its call takes
         self.hands: Hands[Entry] = Hands(threads)
         self.released = [False] * threads
 
@@ -83,6 +86,7 @@ class Model:
         if len(set(self.hands.everywhere())) == self.entries:
             return NO_MEMORY, 0
         self.hands.threads[thread].append(Entry(reads, bool(counts)))
+        self.takes = min(self.takes + 1, self.entries)
         return DONE, 0
 
     def gone(self, thread: int, entry: Entry) -> int:
@@ -96,7 +100,8 @@ class Model:
 
     def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
         if given == answer(NO_MEMORY, len(self.hands.threads[thread])):
-            return True  # nothing changed
+            # Nothing changed, and whatever was refused would have been tried.
+            return self.takes + self.others >= self.entries
         made = self.step(operation, arguments, thread=thread)
         if operation.startswith("release") and made == answer(LAST, *made[1][:2]):
             return given in (made, answer(DONE, *made[1][:2]))
