@@ -154,7 +154,7 @@ def chosen(ids: Sequence[str]) -> list[Mutant]:
                 f"real threads do not show mutant {name}; it is for the engine: "
                 f"python -m stress.mutants --engine {name}"
             )
-    swept = [mutant for mutant in CATALOGUE if not mutant.rare and not mutant.mode]
+    swept = [mutant for mutant in CATALOGUE if not mutant.rare and not mutant.mode and not mutant.equivalent]
     return [known[name] for name in ids] or swept
 
 

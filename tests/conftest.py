@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 from types import ModuleType
 
@@ -24,6 +25,10 @@ def toys(toys_so: Path) -> ModuleType:
     """The module of the toy subjects."""
     return load_native(str(toys_so))
 
+
+# A job in the background of a shell ignores interrupts, and so would every process that a test starts and
+# interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The project needs a C compiler only. What checks strangers' C++ code needs one for C++ too.
 HAS_CXX = shutil.which(os.environ.get("CXX", "c++")) is not None

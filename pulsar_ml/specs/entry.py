@@ -29,8 +29,8 @@ class Model:
     """References to entries. The last one that goes marks a read if the entry counts."""
 
     weak: ClassVar[Mapping[str, str]] = {
-        "new": "NO_MEMORY says that every object was taken at least once, by a call that succeeded or by one of "
-        "another thread that is under way, and that none was free at one moment.",
+        "new": "NO_MEMORY says that every object was taken at least once, by a call that succeeded or by one "
+        "of another thread that is under way, and that none was free at one moment.",
         "copy": "NO_MEMORY as for new.",
         "release": "DONE instead of LAST: somebody who tried a stale handle had a reference at that moment.",
         "release_all": "DONE instead of LAST, as for release.",

@@ -9,13 +9,16 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from pulsar_ml.harness.build_checked import load_checked
 from pulsar_ml.harness.failure import Failure
 from pulsar_ml.harness.interleave import InterleavingFailure, failure_text, interleave
+from pulsar_ml.harness.pytest_plugin import FAILURE, RECORD, Merge
 from pulsar_ml.harness.sarif import location
 from tests.harness.build_toys import toys_path
 
@@ -121,13 +124,36 @@ def test_the_command_line_is_over_the_marker(run: Run, tmp_path: Path) -> None:
     assert (found["pulsar_ml.executions"], found["pulsar_ml.seed"]) == ("40", "7")
 
 
+def test_a_failure_that_another_worker_found_too_is_named_and_not_shown_again(
+    oracles: Path,
+) -> None:
+    subject = load_checked(oracles).SUBJECTS["counter_race"]
+    failure = interleave(subject).failure
+    assert failure is not None
+    config = SimpleNamespace(getoption=lambda name: None, get_verbosity=lambda: 0)
+    merge = Merge(config)  # type: ignore[arg-type]
+    other = replace(failure, message="another one", where=("elsewhere file.pyx:1", "elsewhere file.pyx:2"))
+    shown = []
+    for number, found in enumerate((failure, replace(failure, seed=7), other)):
+        report = SimpleNamespace(
+            when="call", passed=False, failed=True, nodeid=f"part{number}", longrepr="lanes",
+            user_properties=[(FAILURE, found.short()), (RECORD, "record.json")],
+        )  # fmt: skip
+        merge.pytest_runtest_logreport(report)  # type: ignore[arg-type]
+        shown.append(report.longrepr)
+    assert shown == ["lanes", "the same failure as in part0; record: record.json", "lanes"]
+    assert merge.failures == [failure, other]
+
+
 def test_workers_share_the_budget_and_show_a_failure_once(run: Run, tmp_path: Path) -> None:
     done = run("-n2", "-v", "--junitxml=junit.xml", "--sarif=found.sarif")
     assert done.returncode == 1
     assert "2 failed, 2 passed" in done.stdout
-    assert len(re.findall(r"^thread 0 +thread 1$", done.stdout, re.MULTILINE)) == 1, "lanes are shown once"
-    assert "the same failure as in" in done.stdout
-    assert len(json.loads((tmp_path / "found.sarif").read_text())["runs"][0]["results"]) == 1
+    results = json.loads((tmp_path / "found.sarif").read_text())["runs"][0]["results"]
+    prints = [result["partialFingerprints"]["pulsarMlSignature/v1"] for result in results]
+    assert len(prints) == len(set(prints)) in (1, 2)
+    assert len(re.findall(r"^thread 0 +thread 1$", done.stdout, re.MULTILINE)) == len(prints)
+    assert ("the same failure as in" in done.stdout) == (len(prints) == 1)
     cases = [
         {each.get("name"): each.get("value") for each in case.iter("property")}
         for case in ElementTree.parse(tmp_path / "junit.xml").iter("testcase")

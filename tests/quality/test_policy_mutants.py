@@ -15,7 +15,7 @@ SETTINGS = {
     "caches": 1, "keys": 4, "chunk_bits": 2, "queue_chunk_bits": 2, "max_requeue": 0, "extend": 1,
     "length_shift": 0, "keep": 0, "policy": 0,
 }  # fmt: skip
-EXECUTIONS = 30_000
+EXECUTIONS = 200_000
 
 Call = tuple[str, int, int, int]
 
@@ -32,7 +32,9 @@ def run() -> Exploration:
     ]
     program = Program("removal_queue", 0, SETTINGS, names, tuple(lanes))
     # It takes three switches at the right places.
-    return explore(subject, program, executions=EXECUTIONS, seed=1, mode="sc", strategy="pos", reuse="mixed")
+    return explore(
+        subject, program, executions=EXECUTIONS, seed=1, mode="sc", strategy="portfolio", reuse="mixed"
+    )
 
 
 def test_the_engine_finds_a_mark_that_is_cleared_outside_the_write_section() -> None:
