@@ -12,7 +12,7 @@ import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from pulsar_ml.campaign.plan import Plan, pieces_of_size
 from pulsar_ml.campaign.runner import Runner
 from pulsar_ml.campaign.store import RunStore
 from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.campaign.trial import CHECKED, CONTROLLED, THREADS, TrialOptions
 from pulsar_ml.campaign.waves import Outcome, run_campaign
 from pulsar_ml.errors import PulsarMlError, UsageError
 from spark.interrupt import StopRequest
@@ -62,7 +62,10 @@ class Row:
 class Comparison:
     """Sweeps builds one after the other on one runner; each has a directory of its own."""
 
-    def __init__(self, runner: Runner, directory: Path, stop: StopRequest, shown: LiveLine) -> None:
+    def __init__(
+        self, options: TrialOptions, runner: Runner, directory: Path, stop: StopRequest, shown: LiveLine
+    ) -> None:
+        self.options = options  # of the true core; each mutant's are the same but for the build
         self.runner = runner
         self.directory = directory
         self.stop = stop
@@ -84,7 +87,8 @@ class Comparison:
         return outcome
 
     def mutant(self, mutant: Mutant, module: Path, seeds: int) -> Row:
-        options = TrialOptions(module=str(module), mutant=mutant.id)
+        mode = mutant.mode or self.options.mode
+        options = replace(self.options, module=str(module), mutant=mutant.id, mode=mode)
         return row(
             mutant.id,
             mutant.title,
@@ -95,7 +99,7 @@ class Comparison:
 
     def true_core(self, suites: tuple[str, ...], seeds: int) -> Row:
         return row(
-            None, "the true core", suites, seeds, self.sweep("true-core", suites, seeds, TrialOptions())
+            None, "the true core", suites, seeds, self.sweep("true-core", suites, seeds, self.options)
         )
 
 
@@ -144,23 +148,39 @@ def table(rows: Sequence[Row]) -> Table:
     return made
 
 
-def chosen(ids: Sequence[str]) -> list[Mutant]:
+def chosen(ids: Sequence[str], engine: str) -> list[Mutant]:
     known = {mutant.id: mutant for mutant in CATALOGUE}
     for name in ids:
         if name not in known:
             raise UsageError(f"there is no mutant {name!r}; there are: {', '.join(known)}")
-        if known[name].mode:
+        if known[name].mode and engine == THREADS:
             raise UsageError(
-                f"real threads do not show mutant {name}; it is for the engine: "
-                f"python -m stress.mutants --engine {name}"
+                f"real threads do not show mutant {name}; it is for the engine: --engine {CONTROLLED}"
             )
-    swept = [mutant for mutant in CATALOGUE if not mutant.rare and not mutant.mode and not mutant.equivalent]
+    swept = [
+        mutant
+        for mutant in CATALOGUE
+        if not mutant.equivalent and (engine == CONTROLLED or not mutant.rare and not mutant.mode)
+    ]
     return [known[name] for name in ids] or swept
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("ids", nargs=-1, metavar="[MUTANT]...")
 @click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="Seeds for each mutant.")
+@click.option(
+    "--engine",
+    default=THREADS,
+    show_default=True,
+    type=click.Choice([THREADS, CONTROLLED]),
+    help="Real threads, or the engine, which controls every interleaving and always answers the same.",
+)
+@click.option(
+    "--threads", type=click.IntRange(1, 64), help="Threads of a program. Default: the suite's own number."
+)
+@click.option(
+    "--executions", default=2000, show_default=True, type=click.IntRange(1), help="Of a seed in the engine."
+)
 @click.option("--runner", "kind", type=click.Choice(["pool", "spark"]), default="pool", show_default=True)
 @click.option("--master", metavar="URL", help="Spark master. Default: local[*].")
 @click.option("--workers", type=click.IntRange(1), help="Processes of the pool. Default: cores / threads.")
@@ -169,6 +189,9 @@ def chosen(ids: Sequence[str]) -> list[Mutant]:
 def main(
     ids: tuple[str, ...],
     seeds: int,
+    engine: str,
+    threads: int | None,
+    executions: int,
     kind: str,
     master: str | None,
     workers: int | None,
@@ -184,7 +207,8 @@ def main(
     Examples:
       python -m spark.mutants
       python -m spark.mutants H13 M17 --seeds 50
-    python -m spark.mutants H06 --seeds 2000
+      python -m spark.mutants H06 --seeds 2000
+      python -m spark.mutants H06 M11 --engine controlled
       python -m spark.mutants --runner spark --master 'local-cluster[2,1,1024]'
 
     \b
@@ -195,18 +219,21 @@ def main(
     rows: list[Row] = []
     console = Console(stderr=True)
     try:
-        mutants = chosen(ids)
+        mutants = chosen(ids, engine)
         if kind == "spark":
             check_environment()
         console.print(f"building {len(CATALOGUE)} mutants")
-        module = build()
+        module = build(checked=engine == CONTROLLED)
+        options = TrialOptions(threads=threads)
+        if engine == CONTROLLED:
+            options = replace(options, engine=engine, module=CHECKED, executions=executions)
         suites = tuple(dict.fromkeys(mutant.suite for mutant in mutants))
         with ExitStack() as stack, StopRequest() as stop:
             shown = LiveLine(console)
             place = Place(kind, master, (), workers, None, "stress.registry")
-            runner = stack.enter_context(opened(place, suites, directory, shown))
+            runner = stack.enter_context(opened(options, place, suites, directory, shown))
             stop.install()
-            comparison = Comparison(runner, directory, stop, stack.enter_context(shown))
+            comparison = Comparison(options, runner, directory, stop, stack.enter_context(shown))
             for mutant in mutants:
                 rows.append(comparison.mutant(mutant, module, seeds))
             rows.append(comparison.true_core(suites, TRUE_CORE_FACTOR * seeds))
@@ -225,10 +252,11 @@ def main(
 
 
 @contextmanager
-def opened(place: Place, suites: Sequence[str], directory: Path, shown: LiveLine) -> Iterator[Runner]:
+def opened(
+    options: TrialOptions, place: Place, suites: Sequence[str], directory: Path, shown: LiveLine
+) -> Iterator[Runner]:
     """The runner of a sweep over these suites."""
     found: list[Suite] = [SUITES[name] for name in suites]
-    options = TrialOptions()
     job = Job(directory.name, probe.check(found, options), options)
     sweep = Sweep(Plan(tuple(suites), 0, 1, 1, options), found, job, place)
     with ExitStack() as stack:

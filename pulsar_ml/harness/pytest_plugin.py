@@ -214,7 +214,11 @@ def pytest_runtest_makereport(
         error = call.excinfo.value
         # Hypothesis ends with lines that only failing examples ran: the harness's, and of no help.
         noted = "\n".join(getattr(error, "__notes__", ())).partition("Explanation:")[0].rstrip()
-        report.longrepr = f"{error}\n{noted}" if noted else str(error)
+        shown = call.excinfo.getrepr(style="value", chain=False)
+        shown.reprtraceback.reprentries[0].lines = [*str(error).splitlines(), *noted.splitlines()]
+        if shown.reprcrash is not None:  # what the summary at the end shows, whole where CI is set
+            shown.reprcrash.message = str(error).partition("\n")[0]
+        report.longrepr = shown
     return report
 
 

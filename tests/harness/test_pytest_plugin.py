@@ -57,9 +57,10 @@ def run(tmp_path: Path, oracles: Path) -> Run:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_PLUGINS": "pulsar_ml.harness.pytest_plugin"}
     environment = {name: value for name, value in environment.items() if "PYTEST_XDIST" not in name}
 
-    def run(*options: str) -> subprocess.CompletedProcess[str]:
+    def run(*options: str, ci: str = "") -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        own = {**environment, "CI": ci}
+        return subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True)
 
     return run
 
@@ -145,8 +146,9 @@ def test_a_failure_that_another_worker_found_too_is_named_and_not_shown_again(
     assert merge.failures == [failure, other]
 
 
-def test_workers_share_the_budget_and_show_a_failure_once(run: Run, tmp_path: Path) -> None:
-    done = run("-n2", "-v", "--junitxml=junit.xml", "--sarif=found.sarif")
+@pytest.mark.parametrize("ci", ["", "true"])  # where CI is set, pytest's summary is not cut to the width
+def test_workers_share_the_budget_and_show_a_failure_once(run: Run, tmp_path: Path, ci: str) -> None:
+    done = run("-n2", "-v", "--junitxml=junit.xml", "--sarif=found.sarif", ci=ci)
     assert done.returncode == 1
     assert "2 failed, 2 passed" in done.stdout
     results = json.loads((tmp_path / "found.sarif").read_text())["runs"][0]["results"]
