@@ -98,9 +98,7 @@ class Comparison:
         )
 
     def true_core(self, suites: tuple[str, ...], seeds: int) -> Row:
-        return row(
-            None, "the true core", suites, seeds, self.sweep("true-core", suites, seeds, self.options)
-        )
+        return row(None, "the true core", suites, seeds, self.sweep("true-core", suites, seeds, self.options))
 
 
 def row(mutant: str | None, title: str, suites: tuple[str, ...], seeds: int, outcome: Outcome) -> Row:
@@ -230,7 +228,7 @@ def main(
         suites = tuple(dict.fromkeys(mutant.suite for mutant in mutants))
         with ExitStack() as stack, StopRequest() as stop:
             shown = LiveLine(console)
-            place = Place(kind, master, (), workers, None, "stress.registry")
+            place = Place(kind, master, {}, workers, None, "stress.registry")
             runner = stack.enter_context(opened(options, place, suites, directory, shown))
             stop.install()
             comparison = Comparison(options, runner, directory, stop, stack.enter_context(shown))
