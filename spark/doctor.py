@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -17,14 +17,28 @@ from pulsar_ml.errors import PulsarMlError, UsageError
 from spark.commands import REGISTRY
 from spark.examine import Machine, examine, looked_at
 from spark.run import CLEAN, FAILED, INTERRUPTED, USAGE, VIOLATION
-from spark.session import check_environment, check_master, local_master, open_session, settings
+from spark.session import (
+    SessionError,
+    check_environment,
+    check_master,
+    java_message,
+    open_session,
+    packed,
+    settings,
+)
 from spark.ship import link_installed, pack
 from spark.sweep import fail, setting
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+TOO_FEW_SLOTS = "SPARK-24819"  # Spark's mark of that error
 WAIT_SECONDS = 30  # how long the executors of a cluster may take to register
+
+
+class TooFewSlotsError(Exception):
+    """The cluster runs fewer tasks at the same time than were asked for."""
 
 
 def differences(machine: Machine, driver: Machine) -> list[str]:
@@ -72,18 +86,37 @@ def major(text: str) -> str:
 def executors(session: SparkSession) -> list[Machine]:
     """Every executor that has registered, once. A barrier stage takes all slots at the same time."""
     context = session.sparkContext
-    slots = context.defaultParallelism
-    told = context.parallelize(range(slots), slots).barrier().mapPartitions(looked_at).collect()
+    try:
+        told = looked(context, context.defaultParallelism)
+    except TooFewSlotsError:
+        told = looked(context, 1)  # Spark tells of two slots at least, and a cluster may have one
     found = {(machine.host, machine.directory): machine for machine in (Machine(**data) for data in told)}
     return [found[key] for key in sorted(found)]
 
 
-def opened(master: str, given: dict[str, str], scratch: Path) -> SparkSession:
-    defaults = settings(master, cpus=1, scratch=scratch, site=link_installed(scratch / "site"))
+def looked(context: SparkContext, slots: int) -> list[dict[str, Any]]:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        return context.parallelize(range(slots), slots).barrier().mapPartitions(looked_at).collect()
+    except (Py4JError, PySparkException) as error:
+        if TOO_FEW_SLOTS in str(error):
+            raise TooFewSlotsError from error
+        raise SessionError(f"the executors could not be looked at: {java_message(error)}") from error
+
+
+def opened(master: str, given: dict[str, str], environment: Path | None, scratch: Path) -> SparkSession:
+    site = link_installed(scratch / "site") if environment is None else None
+    defaults = settings(master, cpus=1, scratch=scratch, site=site)
+    if environment is not None:
+        defaults |= packed(environment, master)
     defaults |= {
         "spark.app.name": "pulsar_ml doctor",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{WAIT_SECONDS}s",
+        "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+        "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "5",
     }
     session = open_session(defaults, given, scratch=scratch, log=scratch / "spark.log")
     session.sparkContext.addPyFile(str(pack(scratch / "pulsar_ml_apps.zip", REGISTRY)))
@@ -113,8 +146,14 @@ def table(machines: Sequence[Machine], driver: Machine) -> Table:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Any master of Spark.")
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Setting for Spark, repeatable.")
+@click.option(
+    "--environment",
+    type=click.Path(path_type=Path),
+    metavar="ARCHIVE",
+    help="What executors run in, made by python -m spark.pack. Default: what is installed there.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(master: str, conf: tuple[str, ...], as_json: bool) -> None:
+def main(master: str, conf: tuple[str, ...], environment: Path | None, as_json: bool) -> None:
     """Look at each executor of a cluster: Python, packages, build of the native code, C library, cores,
     whether the checked module has hooks, and whether a known search under the engine gives the known trace.
 
@@ -134,7 +173,7 @@ def main(master: str, conf: tuple[str, ...], as_json: bool) -> None:
         check_master(master)
         driver = examine()
         with tempfile.TemporaryDirectory(prefix="pulsar_ml-doctor-") as scratch:
-            session = opened(master, {**given, "spark.master": master}, Path(scratch))
+            session = opened(master, {**given, "spark.master": master}, environment, Path(scratch))
             try:
                 machines = executors(session)
             finally:

@@ -32,7 +32,7 @@ from spark.commands import replay_command, search_command
 from spark.interrupt import StopRequest
 from spark.progress import LiveLine, clock
 from spark.runner import SparkRunner
-from spark.session import check_master, open_session, settings, task_cpus, under_spark_submit
+from spark.session import check_master, open_session, packed, settings, task_cpus, under_spark_submit
 from spark.ship import link_installed, pack
 
 CLEAN, VIOLATION, USAGE, NOTHING, FAILED, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -48,6 +48,7 @@ class Place:
     workers: int | None
     cpus: int | None
     registry: str
+    environment: str | None = None  # the archive that executors run in
 
 
 class Sweep:
@@ -133,9 +134,11 @@ class Sweep:
         if self.place.cpus is None and cpus < threads:
             cores = report.counted(cpus, "core")
             note(f"{threads} threads per trial on executors of {cores}: one trial at a time on each")
-        site = link_installed(scratch / "site")
+        site = link_installed(scratch / "site") if self.place.environment is None else None
         log = store.directory / "spark.log"
         defaults = settings(master, cpus=cpus, scratch=scratch, site=site)
+        if self.place.environment is not None:
+            defaults |= packed(Path(self.place.environment), master)
         session = open_session(defaults, given, scratch=scratch, log=log)
         session.sparkContext.addPyFile(str(pack(scratch / "pulsar_ml_apps.zip", self.place.registry)))
         return SparkRunner(session, cpus=cpus, registry=self.place.registry, note=note)

@@ -17,6 +17,7 @@ from pulsar_ml.errors import PulsarMlError, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+UNPACKED = "environment"  # where executors find the archive with their Python
 JAVA_OLDEST = 17
 JAVA_ADVICE = (
     "install openjdk-17-jre-headless (Debian, Ubuntu), java-17-openjdk-headless (Fedora) or openjdk@17 "
@@ -95,6 +96,20 @@ def settings(master: str, *, cpus: int, scratch: Path, site: Path | None) -> dic
     return chosen
 
 
+def packed(archive: Path, master: str) -> dict[str, str]:
+    """Settings with which executors run in an environment of ``python -m spark.pack``.
+
+    Raises ``UsageError`` when there is no such archive, and for a master whose tasks run in the driver.
+    """
+    if not archive.is_file():
+        raise UsageError(f"there is no archive {archive}; python -m spark.pack makes one")
+    if master.startswith("local") and not master.startswith("local-cluster"):
+        raise UsageError(
+            f"tasks of {master} run beside the driver, in its own environment: leave --environment out"
+        )
+    return {"spark.archives": f"{archive.resolve()}#{UNPACKED}"}
+
+
 def java_problem(environ: Mapping[str, str] = os.environ) -> str | None:
     """Why Spark will not find a Java that it can use, as one sentence with the package to install."""
     home = environ.get("JAVA_HOME")
@@ -145,7 +160,10 @@ def open_session(
 
     What the JVM prints goes to ``log``. Raises ``SessionError`` when Spark cannot start.
     """
-    # Workers run this very interpreter; otherwise they take whatever python3 is on their PATH.
+    # Workers run this very interpreter, or the one that was packed for them; otherwise they take
+    # whatever python3 is on their PATH.
+    if any(settings.get("spark.archives", "").endswith(f"#{UNPACKED}") for settings in (given, defaults)):
+        os.environ["PYSPARK_PYTHON"] = f"./{UNPACKED}/bin/python"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     # Its default is a directory inside the installed package.

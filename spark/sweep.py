@@ -74,6 +74,7 @@ crashed, ...), 130 interrupted. Whatever the code, the results directory holds w
 @click.option("--runner", type=click.Choice(["spark", "pool", "inline"]), default="spark", show_default=True)
 @click.option("--master", metavar="URL", help="Any master that Spark takes. Default: local[*].")
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Setting for Spark, repeatable.")
+@click.option("--environment", metavar="ARCHIVE", help="What executors run in, made by python -m spark.pack.")
 @click.option("--task-cpus", type=click.IntRange(1), help="Cores of a task. Default: what a trial uses.")
 @click.option("--workers", type=click.IntRange(1), help="Processes of the pool. Default: cores / threads.")
 @click.option("--out", type=click.Path(path_type=Path), help="New results directory. Default: runs/ID.")
@@ -98,6 +99,7 @@ def main(
     runner: str,
     master: str | None,
     conf: tuple[str, ...],
+    environment: str | None,
     task_cpus: int | None,
     workers: int | None,
     out: Path | None,
@@ -119,7 +121,9 @@ def main(
             check_environment()
         if master:
             check_master(master)
-        place = Place(runner, master, dict(setting(pair) for pair in conf), workers, task_cpus, registry)
+        place = Place(
+            runner, master, dict(setting(pair) for pair in conf), workers, task_cpus, registry, environment
+        )
         suites = chosen_suites(registry, names)
         if module is None:
             module = CHECKED if engine == CONTROLLED else PRODUCT
