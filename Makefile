@@ -3,6 +3,7 @@
 #   make sweep                   the main job: build, and sweep seeds over the real core on embedded Spark
 #   make test                    build and run all tests
 #   make stress SUITE=...        real threads; SANITIZE=thread|address|undefined for a sanitizer build
+#   make cluster                 a Spark master and two workers on the loopback; make cluster-stop ends them
 #   make mutants                 known bugs against the true core: what the sweep finds
 #   make kill-table              what each technique finds of each known bug, as docs/kill-table.md
 #   make bench                   speed and memory, one table
@@ -18,11 +19,11 @@ BIN := $(VENV)/bin
 # pytest-xdist: one process a core.
 WORKERS ?= auto
 
-.PHONY: help sweep test stress mutants kill-table bench wheel build clean java
+.PHONY: help sweep cluster cluster-stop test stress mutants kill-table bench wheel build clean java
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,10s/^# *//p' Makefile
+	@sed -n '3,11s/^# *//p' Makefile
 
 $(VENV)/installed: pyproject.toml
 	@tools/prerequisites.sh $(PYTHON)
@@ -46,6 +47,12 @@ java:
 sweep: java build
 	@$(BIN)/python -m spark.sweep --seeds $(SEEDS) $(ARGS)
 
+cluster: java build
+	@$(BIN)/python -m spark.cluster start $(ARGS)
+
+cluster-stop: $(VENV)/installed
+	@$(BIN)/python -m spark.cluster stop $(ARGS)
+
 test: java build
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
@@ -61,6 +68,7 @@ mutants: java build
 	@$(BIN)/python -m spark.mutants $(ARGS)
 
 kill-table: build
+	@$(BIN)/python -m stress.mutants --faults || test $$? = 1
 	@$(BIN)/python -m stress.mutants.kill_table $(ARGS)
 
 bench: build

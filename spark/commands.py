@@ -11,23 +11,31 @@ from pathlib import Path
 from pulsar_ml.campaign import report
 from pulsar_ml.campaign.merge import Group
 from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.store import RunStore
+from pulsar_ml.campaign.store import record_path
 from pulsar_ml.campaign.trial import CONTROLLED, PRODUCT, TrialOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRY = "stress.registry"  # the project's own suites
 
 
-def replay_command(store: RunStore, registry: str) -> Callable[[Group], str]:
+def replay_command(directory: Path, registry: str) -> Callable[[Group], str]:
     """The command line that replays a group's record, of its smallest seed."""
     stress = stress_command(registry)
 
     def command(group: Group) -> str:
-        record = store.record_path(group.signature)
-        path = report.short_path(record) if Path.cwd() == ROOT else os.path.abspath(record)
-        return stress(f"replay {shlex.quote(path)}")
+        return stress(f"replay {shlex.quote(here(record_path(directory, group.signature)))}")
 
     return command
+
+
+def resume_command(directory: Path, registry: str) -> str:
+    """The command line that goes on with the run in a directory."""
+    return app_command("spark.sweep", registry)(f"--resume {shlex.quote(here(directory))}")
+
+
+def here(path: Path) -> str:
+    """A path as commands that are completed here need it."""
+    return report.short_path(path) if Path.cwd() == ROOT else os.path.abspath(path)
 
 
 def stress_command(registry: str) -> Callable[[str], str]:

@@ -22,9 +22,10 @@ from rich.table import Table
 
 from pulsar_ml.campaign import probe
 from pulsar_ml.campaign.chunk import Job
+from pulsar_ml.campaign.lost import INVARIANTS
 from pulsar_ml.campaign.plan import Plan, pieces_of_size
 from pulsar_ml.campaign.runner import Runner
-from pulsar_ml.campaign.store import RunStore
+from pulsar_ml.campaign.store import RUN_VERSION, RunStore
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import CHECKED, CONTROLLED, THREADS, TrialOptions
 from pulsar_ml.campaign.waves import Outcome, run_campaign
@@ -103,13 +104,14 @@ class Comparison:
 
 def row(mutant: str | None, title: str, suites: tuple[str, ...], seeds: int, outcome: Outcome) -> Row:
     groups = outcome.summary.in_order()
+    lost = sum(group.count for group in groups if group.invariant in INVARIANTS.values())
     return Row(
         mutant=mutant,
         title=title,
         suites=suites,
         seeds=seeds * len(suites),
-        found=sum(totals.violation for totals in outcome.summary.suites.values()),
-        crashed=len(outcome.failures),
+        found=sum(totals.violation for totals in outcome.summary.suites.values()) - lost,
+        crashed=lost + len(outcome.failures),
         first_seed=min((group.seed for group in groups), default=None),
         invariants=tuple(sorted({group.invariant for group in groups})),
     )
@@ -245,8 +247,19 @@ def main(
     except KeyboardInterrupt:
         click.echo("Interrupted", err=True)
         code = INTERRUPTED
+    if rows:
+        keep(rows, directory, code)
     show(rows, directory, as_json=as_json)
     sys.exit(code)
+
+
+def keep(rows: Sequence[Row], directory: Path, code: int) -> None:
+    """Leaves the table beside the results, for ``python -m pulsar_ml report``."""
+    status = {FAILED: "failed", USAGE: "failed", INTERRUPTED: "interrupted"}.get(code, "finished")
+    run = {"version": RUN_VERSION, "run_id": directory.name, "status": status}
+    table = {"version": 1, "rows": [{**asdict(line), "as_expected": line.as_expected} for line in rows]}
+    for name, content in (("kill-table.json", table), ("run.json", run)):
+        (directory / name).write_text(json.dumps(content, indent=2) + "\n")
 
 
 @contextmanager

@@ -121,8 +121,8 @@ def called(command: Sequence[str], what: str) -> str:
     help="Wheel of pulsar_ml. Default: built from this checkout.",
 )
 def main(out: Path, wheel: Path | None) -> None:
-    """Pack what executors need into one archive: an environment with the compiled wheel and copies of
-    the installed packages that a task imports. Suites and tasks, which are pure Python, travel with each sweep.
+    """Pack what executors need into one archive: an environment with the compiled wheel and copies of the
+    installed packages that a task imports. Suites and tasks, which are pure Python, travel with each sweep.
 
     The archive works wherever it is unpacked, on machines with the same Python at the same path and a C
     library that is not older. It is unpacked and tried before the command ends.

@@ -6,7 +6,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -29,8 +28,8 @@ class SparkRunner:
     """Spreads chunks over the executors of a session, one task each.
 
     Rows are collected by wave and written by the driver: it works without a shared file system, and
-    the driver never holds more than one wave. A failed chunk takes the rows of its job along; the
-    other chunks of the wave are handed back to run again.
+    the driver never holds more than one wave. Spark repeats the chunks of a lost Python worker or executor;
+    one that fails again and again takes the rows of its job along, and the others are handed back.
     """
 
     name = "spark"
@@ -59,8 +58,8 @@ class SparkRunner:
             wave = Wave(batches=rows.to_batches())
             if failed := self._count(group)[1]:
                 wave.warnings.append(
-                    f"{failed} task attempts failed in {group} and Spark repeated them: a crash that did "
-                    "not come back is not among the results; see the executors' logs"
+                    f"{failed} task attempts failed in {group}, with their Python worker or executor, and "
+                    "Spark repeated them; see the executors' logs"
                 )
             return wave
         if watch.stopped():
@@ -143,7 +142,7 @@ class _Collecting(threading.Thread):
         from pyspark.sql.pandas.types import from_arrow_schema
 
         count = len(self._chunks)
-        work = work_for(self._job, self._chunks, asdict(self._job.options), self._registry)
+        work = work_for(self._job, self._chunks, self._registry)
         try:
             self._session.sparkContext.setJobGroup(self._group, f"chunks of {self._group}", True)
             # One row in one partition for each chunk: other sources of rows end up in few partitions.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 UNPACKED = "environment"  # where executors find the archive with their Python
 JAVA_OLDEST = 17
+TASK_ATTEMPTS = 4
 JAVA_ADVICE = (
     "install openjdk-17-jre-headless (Debian, Ubuntu), java-17-openjdk-headless (Fedora) or openjdk@17 "
     "(Homebrew on macOS), or set JAVA_HOME; --runner pool needs no Java"
@@ -49,6 +50,18 @@ def local_master(master: str) -> LocalMaster | None:
     return None
 
 
+def on_this_machine(master: str) -> bool:
+    """Whether the executors of a master are here, perhaps as a cluster on the loopback."""
+    return local_master(master) is not None or bool(re.match(r"spark://(127\.|localhost:)", master))
+
+
+def repeating(master: str) -> str:
+    """The same master, but with as many attempts at a task as a cluster makes: local[N] makes one."""
+    if found := re.fullmatch(r"local(?:\[(\*|\d+)\])?", master):
+        return f"local[{found[1] or 1},{TASK_ATTEMPTS}]"
+    return master
+
+
 def task_cpus(master: str, threads: int) -> int:
     """Cores that a task reserves: as many as a trial has threads, but never more than an executor has.
 
@@ -64,7 +77,7 @@ def settings(master: str, *, cpus: int, scratch: Path, site: Path | None) -> dic
     """Spark's settings for a sweep. ``site`` goes to the import path of executors on this machine."""
     chosen = {
         "spark.app.name": "pulsar_ml sweep",
-        "spark.master": master,
+        "spark.master": repeating(master),
         "spark.task.cpus": str(cpus),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -79,8 +92,8 @@ def settings(master: str, *, cpus: int, scratch: Path, site: Path | None) -> dic
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
         # The stack of a crashed worker becomes part of the task's error.
         "spark.python.worker.faulthandler.enabled": "true",
-        # A real-thread crash need not come back: a silent second attempt would hide what was found.
-        "spark.task.maxFailures": "1" if local_master(master) else "4",
+        # What trials do to their process is in their rows; what fails a task is the machine's fault.
+        "spark.task.maxFailures": str(TASK_ATTEMPTS),
     }
     if local_master(master):
         quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -168,7 +181,7 @@ def open_session(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     # Its default is a directory inside the installed package.
     os.environ.setdefault("SPARK_WORKER_DIR", str(scratch / "work"))
-    if local_master(given.get("spark.master", defaults["spark.master"])):
+    if on_this_machine(given.get("spark.master", defaults["spark.master"])):
         # Also for machines that cannot resolve their own name; the settings alone do not cure that.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return _start(defaults, given, log)

@@ -9,6 +9,7 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -17,24 +18,26 @@ from typing import Any
 if not __package__:
     # Started as a file, Python looks for imports beside it: this package's own modules would be
     # found as top-level ones and the suites not at all.
-    HERE = Path(__file__).resolve().parent
-    sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry or ".").resolve() != HERE)]
+    BESIDE = Path(__file__).resolve().parent
+    sys.path[:] = [str(BESIDE.parent), *(way for way in sys.path if Path(way or ".").resolve() != BESIDE)]
 
 import click  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from pulsar_ml.campaign import probe  # noqa: E402
-from pulsar_ml.campaign.chunk import Job  # noqa: E402
+from pulsar_ml.campaign.chunk import TRIAL_LIMITS, Job  # noqa: E402
 from pulsar_ml.campaign.plan import Plan, pieces_of_seconds, pieces_of_size  # noqa: E402
+from pulsar_ml.campaign.resume import Past, digest_of, past_of, read_facts  # noqa: E402
 from pulsar_ml.campaign.suite import Suite  # noqa: E402
 from pulsar_ml.campaign.trial import CHECKED, CONTROLLED, PRODUCT, THREADS, TrialOptions  # noqa: E402
 from pulsar_ml.errors import PulsarMlError, UsageError  # noqa: E402
+from pulsar_ml.harness.child import Limits  # noqa: E402
 from spark.commands import REGISTRY  # noqa: E402
 from spark.interrupt import StopRequest  # noqa: E402
 from spark.run import FAILED, INTERRUPTED, USAGE, Place, Sweep  # noqa: E402
 from spark.session import check_environment, check_master  # noqa: E402
 
-TRIAL_SECONDS = 0.1  # assumed when the measured trial took its process down
+HERE = ("out", "as_json", "resume")  # options that are of one command and not of the run
 
 EPILOG = """\b
 Examples:
@@ -44,11 +47,23 @@ Examples:
   python -m spark.sweep --engine controlled --mode c11 --executions 20000
   python -m spark.sweep --master spark://host:7077   on a cluster where pulsar_ml is installed
   python -m spark.sweep --first-seed 5000            the next seeds, after a sweep of 5000
+  python -m spark.sweep --resume runs/ID             what an interrupted or killed sweep left to do
 
 \b
 Exit codes: 0 clean, 1 violation, 2 usage error, 3 nothing exercised, 4 failed (no Java, a chunk
 crashed, ...), 130 interrupted. Whatever the code, the results directory holds what finished.
 """
+
+
+def defaults_of_run(context: click.Context, parameter: click.Parameter, run: Path | None) -> Path | None:
+    """Lets options that are not given be those of the run that is to go on."""
+    if run is not None:
+        try:
+            command = read_facts(run).get("command", {})
+        except UsageError as error:
+            context.exit(fail(f"Error: {error}", USAGE))
+        context.default_map = command if isinstance(command, dict) else {}
+    return run
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -81,8 +96,41 @@ crashed, ...), 130 interrupted. Whatever the code, the results directory holds w
 @click.option("--chunk-size", type=int, help="Seeds of a chunk. Default: from the measured time of a trial.")
 @click.option("--chunk-seconds", default=3.0, show_default=True, help="Time that a chunk should take.")
 @click.option("--wave-seconds", default=30.0, show_default=True, help="Time between two writes of results.")
+@click.option(
+    "--trial-seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=TRIAL_LIMITS.wall,
+    show_default=True,
+    help="How long a trial may take, or an execution under the engine. More is the violation hang.",
+)
+@click.option(
+    "--trial-memory",
+    metavar="MIB",
+    type=click.IntRange(1),
+    default=(TRIAL_LIMITS.memory or 0) >> 20,
+    show_default=True,
+    help="What the process of a trial may have in memory. More is the violation memory.",
+)
+@click.option(
+    "--trial-address-space",
+    metavar="MIB",
+    type=click.IntRange(1),
+    default=(TRIAL_LIMITS.address_space or 0) >> 20,
+    show_default=True,
+    help="Address space that a trial may reserve, used or not.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
+@click.option(
+    "--resume",
+    metavar="RUN",
+    type=click.Path(path_type=Path),
+    is_eager=True,
+    callback=defaults_of_run,
+    help="Go on in this results directory. What is not said again is as it was said there.",
+)
+@click.pass_context
 def main(
+    context: click.Context,
     names: tuple[str, ...],
     seeds: int,
     first_seed: int,
@@ -106,17 +154,22 @@ def main(
     chunk_size: int | None,
     chunk_seconds: float,
     wave_seconds: float,
+    trial_seconds: float,
+    trial_memory: int,
+    trial_address_space: int,
     as_json: bool,
+    resume: Path | None,
 ) -> None:
     """Run seeded programs over the native core, many seeds side by side: on real threads, or under the
     engine that decides every switch and every stale read.
 
     Each seed of each suite is one trial. Results are Parquet tables with a row per trial and a row
     per violation; they are written wave by wave, so that Ctrl-C keeps what finished (a second
-    Ctrl-C does not wait).
+    Ctrl-C does not wait). Whatever ended a sweep, --resume goes on with it.
     """
     console = Console(stderr=True)
     try:
+        past = None if resume is None else past_of(resume)
         if runner == "spark":
             check_environment()
         if master:
@@ -139,13 +192,21 @@ def main(
             **of_engine(engine, given),
         )
         build_id = probe.check(suites, options)
-        Plan(tuple(suite.name for suite in suites), first_seed, seeds, 1, options)  # refuses bad ranges
-        pieces = cut(suites, options, first_seed, seeds, chunk_size, chunk_seconds, console)
-        plan = Plan(tuple(suite.name for suite in suites), first_seed, seeds, pieces, options)
-        run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
-        sweep = Sweep(plan, suites, Job(run_id, build_id, options), place)
+        chosen = Plan(tuple(suite.name for suite in suites), first_seed, seeds, 1, options)
+        run_id = past.facts["run_id"] if past else f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+        job = Job(run_id, build_id, options, limits(trial_seconds, trial_memory, trial_address_space))
+        if past and chunk_size is None:
+            pieces = past.plan.pieces
+        else:
+            pieces = cut(suites, job, first_seed, seeds, chunk_size, chunk_seconds)
+        plan = replace(chosen, pieces=pieces)
+        if past:
+            check_same(past, plan, build_id, suites, out)
+        command = {**context.params, "module": module}
+        sweep = Sweep(plan, suites, job, place, {name: command[name] for name in command if name not in HERE})
         with StopRequest() as stop:
-            code = sweep.run(out or Path("runs") / run_id, console, stop, wave_seconds, as_json=as_json)
+            target = past or out or Path("runs") / run_id
+            code = sweep.run(target, console, stop, wave_seconds, as_json=as_json)
     except UsageError as error:
         code = fail(f"Error: {error}", USAGE)
     except (PulsarMlError, OSError) as error:
@@ -153,6 +214,24 @@ def main(
     except KeyboardInterrupt:
         code = fail("Interrupted", INTERRUPTED)
     sys.exit(code)
+
+
+def check_same(past: Past, plan: Plan, build_id: str, suites: Sequence[Suite], out: Path | None) -> None:
+    """``UsageError`` unless the command is about the very run that is to go on."""
+    run = past.store.directory
+    if out is not None and out.resolve() != run.resolve():
+        raise UsageError(f"--resume goes on in {run}; --out {out} is another directory")
+    if past.facts["build_id"] != build_id:
+        raise UsageError(
+            f"{run} is a run of build {past.facts['build_id']}, and {plan.options.module} is build "
+            f"{build_id}; results of two builds are never mixed: go on with that build, or start another run"
+        )
+    if difference := plan.difference(past.plan):
+        raise UsageError(
+            f"{run} is a run of another plan: {difference}; leave that out, or start another run"
+        )
+    if past.facts.get("suites") != digest_of(suites):
+        raise UsageError(f"the suites have changed since {run} was begun; start another run")
 
 
 def chosen_suites(registry: str, names: Sequence[str]) -> list[Suite]:
@@ -171,21 +250,21 @@ def chosen_suites(registry: str, names: Sequence[str]) -> list[Suite]:
 
 def cut(
     suites: Sequence[Suite],
-    options: TrialOptions,
+    job: Job,
     first_seed: int,
     seeds: int,
     chunk_size: int | None,
     chunk_seconds: float,
-    console: Console,
 ) -> int:
     """Pieces of each suite's range: from ``--chunk-size``, or from the time that a trial takes here."""
     if chunk_size is not None:
         return pieces_of_size(seeds, chunk_size)
-    trial_seconds = probe.measure(suites, first_seed, options)
-    if trial_seconds is None:
-        console.print("the first trials took their process down; the sweep will show in which chunk")
     spread = -(-4 * (os.cpu_count() or 1) // len(suites))  # so that even a short sweep feeds each core
-    return pieces_of_seconds(seeds, trial_seconds or TRIAL_SECONDS, chunk_seconds, spread)
+    return pieces_of_seconds(seeds, probe.measure(suites, first_seed, job), chunk_seconds, spread)
+
+
+def limits(seconds: float, memory: int, address_space: int) -> Limits:
+    return Limits(wall=seconds, cpu=None, memory=memory << 20, address_space=address_space << 20)
 
 
 def of_engine(engine: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import gc
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pulsar_ml.campaign.chunk import Job
+    from pulsar_ml.campaign.isolation import Isolation
     from pulsar_ml.campaign.plan import Chunk
 
 MARK = "ExecutorError: "  # how the driver finds the sentence in what Spark reports
@@ -35,14 +37,15 @@ class Work:
     run_id: str
     build_id: str
     options: dict[str, Any]
+    limits: dict[str, Any]
     registry: str  # the module with SUITES
     chunks: tuple[tuple[int, str, int, int], ...]
 
 
-def work_for(job: Job, chunks: Sequence[Chunk], options: dict[str, Any], registry: str) -> Work:
+def work_for(job: Job, chunks: Sequence[Chunk], registry: str) -> Work:
     """The work of one wave; row ``i`` of the wave's range stands for ``chunks[i]``."""
     plain = tuple((chunk.chunk_id, chunk.suite, chunk.seed_lo, chunk.seed_hi) for chunk in chunks)
-    return Work(job.run_id, job.build_id, options, registry, plain)
+    return Work(job.run_id, job.build_id, asdict(job.options), asdict(job.limits), registry, plain)
 
 
 def task_for(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -70,11 +73,12 @@ def runner_for(work: Work) -> Callable[[int, str, int, int], pa.RecordBatch]:
     """A function that runs a chunk of ``work`` here. Raises ``ExecutorError`` when this is not possible."""
     where = f"the executor on {socket.gethostname()} ({sys.executable})"
     try:
-        from pulsar_ml.campaign.chunk import BuildMismatchError, Job, run_chunk
+        from pulsar_ml.campaign.chunk import BuildMismatchError, Job
         from pulsar_ml.campaign.engines import check_options, load_module
         from pulsar_ml.campaign.plan import Chunk
         from pulsar_ml.campaign.trial import TrialOptions, find_subject
         from pulsar_ml.errors import UsageError
+        from pulsar_ml.harness.child import Limits
     except ImportError as error:
         raise ExecutorError(
             f"{where} cannot import pulsar_ml ({error}); install the wheel of this build there"
@@ -101,14 +105,20 @@ def runner_for(work: Work) -> Callable[[int, str, int, int], pa.RecordBatch]:
             check_options(find_subject(module, suites[name]), options)
     except UsageError as error:
         raise ExecutorError(f"{where} cannot run this sweep: {error}") from error
-    job = Job(work.run_id, work.build_id, options)
+    job = Job(work.run_id, work.build_id, options, Limits(**work.limits))
 
     def run(chunk_id: int, suite: str, seed_lo: int, seed_hi: int) -> pa.RecordBatch:
         try:
-            batch = run_chunk(suites[suite], Chunk(chunk_id, suite, seed_lo, seed_hi), job)
+            return isolation().run(suites[suite], Chunk(chunk_id, suite, seed_lo, seed_hi), job)
         except BuildMismatchError as error:
             raise ExecutorError(str(error)) from error
-        assert batch is not None, "nothing stops a chunk on an executor"
-        return batch
 
     return run
+
+
+@cache
+def isolation() -> Isolation:
+    """The isolation of this Python worker, which Spark keeps for many tasks, and which it ends with."""
+    from pulsar_ml.campaign.isolation import Isolation
+
+    return Isolation()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from pulsar_ml.campaign.lost import INVARIANTS, lost_trial
 from pulsar_ml.campaign.record import ReplayRecord
 from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import NOTHING_EXERCISED, STUCK, TrialResult, replay_trial
+from pulsar_ml.campaign.trial import NOTHING_EXERCISED, STUCK, TrialOptions, TrialResult, replay_trial
+from pulsar_ml.harness.child import Limits, LostError, Tail, watch
 from stress.progress import Progress
 from stress.session import (
     EXIT_CLEAN,
@@ -56,9 +58,12 @@ def replay(
     count_all: bool,
     module: str | None,
     leak_threshold: int,
+    limits: Limits,
     progress: Progress,
 ) -> Replay:
     """Run the program up to ``repeats`` times; without ``count_all`` only until it fails.
+
+    What took its process along runs in a child process, within ``limits``.
 
     The record of a leak always takes all repeats, because growth shows over many.
     """
@@ -68,7 +73,10 @@ def replay(
         try:
             progress.begin(f"replay of {record.suite}", None, repeats, record.seed, record.threads)
             while outcome.runs < repeats:
-                result = replay_trial(suite, record, module=module)
+                if record.invariant in INVARIANTS.values():
+                    result = replay_in_child(suite, record, module, limits)
+                else:
+                    result = replay_trial(suite, record, module=module)
                 add(outcome, result)
                 memory.add(watch.resident())
                 progress.advance(
@@ -84,9 +92,32 @@ def replay(
     return outcome
 
 
+def replay_in_child(suite: Suite, record: ReplayRecord, module: str | None, limits: Limits) -> TrialResult:
+    """One run of a record's program in a process of its own; that this is lost is the run's violation."""
+    results: list[TrialResult] = []
+    tail = Tail()
+    try:
+        watch(
+            lambda tell: tell(replay_trial(suite, record, module=module)),
+            results.append,
+            limits=limits,
+            tail=tail,
+        )
+    except LostError as lost:
+        options = TrialOptions(
+            threads=record.threads,
+            operations=record.operations,
+            noise=record.noise,
+            module=module or record.module,
+            mutant=record.mutant,
+        )
+        return lost_trial(suite, record.seed, options, "", lost, tail)
+    return results[0]
+
+
 def add(outcome: Replay, result: TrialResult) -> None:
     outcome.runs += 1
-    outcome.build_id = result.build_id
+    outcome.build_id = result.build_id or outcome.build_id  # a lost run did not tell it
     outcome.nothing_exercised += result.verdict == NOTHING_EXERCISED
     if result.violations:
         outcome.failed += 1

@@ -1,4 +1,7 @@
-"""Runs the trials of one chunk and gives their rows: the same function behind every runner."""
+"""Runs the trials of one chunk and gives their rows: the same functions behind every runner.
+
+Arrow is imported where it is needed, so that the process that runs trials stays small.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,23 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from pulsar_ml.campaign.engines import run_trial
 from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.schema import ROW
 from pulsar_ml.campaign.signature import signature
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import CONTROLLED, TrialOptions, TrialResult
 from pulsar_ml.errors import PulsarMlError
+from pulsar_ml.harness.child import Limits
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Trial = Callable[[Suite, int, TrialOptions], TrialResult]
+
+# On real threads the harness itself says after two minutes which operation does not end; that comes first.
+TRIAL_LIMITS = Limits(wall=150.0, cpu=None, memory=2 << 30, address_space=16 << 30)
 
 
 class BuildMismatchError(PulsarMlError, RuntimeError):
@@ -26,11 +34,15 @@ class BuildMismatchError(PulsarMlError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What all chunks of a campaign share. ``build_id`` is the build that every trial must run."""
+    """What all chunks of a campaign share. ``build_id`` is the build that every trial must run.
+
+    ``limits`` hold for each trial, where trials run apart from the process that wants their rows.
+    """
 
     run_id: str
     build_id: str
     options: TrialOptions
+    limits: Limits = TRIAL_LIMITS
 
 
 def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, object]:
@@ -53,6 +65,8 @@ def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, obj
         "classes": result.classes,
         "cut": result.cut,
         "exhausted": result.exhausted,
+        "judged": result.judged,
+        "unknown": result.unknown,
         "duration_us": result.duration_ns // 1000,
         "verdict": result.verdict,
         "host": host,
@@ -71,6 +85,16 @@ def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, obj
     }
 
 
+def checked(job: Job, result: TrialResult, host: str) -> TrialResult:
+    """``result``; ``BuildMismatchError`` when it is of another build than ``job.build_id``."""
+    if result.build_id != job.build_id:
+        raise BuildMismatchError(
+            f"{host} runs build {result.build_id} of {job.options.module}, but this campaign is about "
+            f"build {job.build_id}; install the same wheel everywhere"
+        )
+    return result
+
+
 def run_chunk(
     suite: Suite,
     chunk: Chunk,
@@ -79,20 +103,16 @@ def run_chunk(
     trial: Trial = run_trial,
     stopped: Callable[[], bool] = lambda: False,
 ) -> pa.RecordBatch | None:
-    """The rows of all trials of a chunk, or None when ``stopped`` said so between two of them.
+    """The rows of all trials of a chunk, made in this process, or None when ``stopped`` said so between two.
 
     Raises ``BuildMismatchError`` when a trial ran on another build than ``job.build_id``.
     """
+    from pulsar_ml.campaign.schema import batch_of
+
     host = socket.gethostname()
     rows = []
     for seed in range(chunk.seed_lo, chunk.seed_hi):
         if stopped():
             return None
-        result = trial(suite, seed, job.options)
-        if result.build_id != job.build_id:
-            raise BuildMismatchError(
-                f"{host} runs build {result.build_id} of {job.options.module}, but this campaign is about "
-                f"build {job.build_id}; install the same wheel everywhere"
-            )
-        rows.append(row(job, chunk, result, host))
-    return pa.RecordBatch.from_pylist(rows, schema=ROW)
+        rows.append(row(job, chunk, checked(job, trial(suite, seed, job.options), host), host))
+    return batch_of(rows)

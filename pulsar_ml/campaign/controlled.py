@@ -24,10 +24,12 @@ from pulsar_ml.campaign.trial import (
     select_mutant,
 )
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.child import LostError
 from pulsar_ml.harness.engine import MODES, STRATEGIES, Campaign
 from pulsar_ml.harness.explore import Exploration, explore
 from pulsar_ml.harness.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.program import Program, generate, words
+from pulsar_ml.harness.sandbox import LEARNING, lost_failure
 from pulsar_ml.harness.shrink import shrink
 from pulsar_ml.harness.subject import Subject
 
@@ -115,7 +117,11 @@ def to_result(
 def violation_of(failure: Failure, subject: Subject, suite: Suite, options: TrialOptions) -> Violation:
     """The failure made smaller, as a violation: the broken invariant, or what the engine calls it."""
     failure = dataclasses.replace(failure, module=options.module, mutant=options.mutant)
-    small = shrink(failure, subject, budget=SHRINK_EXECUTIONS, judge=judge_of(suite.model))
+    return as_violation(shrink(failure, subject, budget=SHRINK_EXECUTIONS, judge=judge_of(suite.model)))
+
+
+def as_violation(small: Failure) -> Violation:
+    """A failure as the violation that it is in a row."""
     _, _, *places = small.signature
     return Violation(
         invariant=LINEARIZABILITY if small.kind == WRONG_ANSWERS else small.rule or small.kind,
@@ -124,6 +130,18 @@ def violation_of(failure: Failure, subject: Subject, suite: Suite, options: Tria
         places=tuple(places),
         record=small.to_json(),
     )
+
+
+def lost_record(suite: Suite, seed: int, options: TrialOptions, lost: LostError) -> tuple[Program, str, int]:
+    """Of a trial whose process was lost: its program, the failure of the execution under way as JSON, and
+    the number of executions that were begun.
+    """
+    subject = find_subject(load_checked(options.module), suite)
+    program = program_of(subject, suite, seed, options)
+    search = {"mode": options.mode, "strategy": options.strategy, "seed": seed, "reuse": REUSE}
+    failure = lost_failure(lost, subject, program, search)
+    record = dataclasses.replace(failure, module=options.module, mutant=options.mutant).to_json()
+    return program, record, 1 if lost.execution >= LEARNING else lost.execution + 1
 
 
 def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:

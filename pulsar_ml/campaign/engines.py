@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from pulsar_ml.campaign import trial
+from pulsar_ml.campaign.oracle import judge_of
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import CONTROLLED, THREADS, TrialOptions, TrialResult
 from pulsar_ml.errors import UsageError
@@ -30,6 +31,12 @@ def load_module(options: TrialOptions) -> ModuleType:
 
         return controlled.load_checked(options.module)
     return trial.load_native(options.module)
+
+
+def prepare(suite: Suite, options: TrialOptions) -> None:
+    """Loads what trials of this suite need: the module, and the judge of the suite's model."""
+    load_module(options)
+    judge_of(suite.model)
 
 
 def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:

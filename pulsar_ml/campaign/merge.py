@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-SUMMED = ("executions", "steps", "classes", "cut")  # columns of trials and fields of the totals
+SUMMED = (
+    "executions",
+    "steps",
+    "classes",
+    "cut",
+    "judged",
+    "unknown",
+)  # columns of trials and fields of the totals
 
 
 @dataclass(slots=True)
@@ -16,7 +23,8 @@ class SuiteTotals:
 
     ``executions`` and what follows are of the engine, and 0 for real threads. ``telling`` are the
     executions of trials that exercised something; ``exhausted`` counts the trials whose program was
-    searched exhaustively.
+    searched exhaustively. ``judged`` histories were compared with the suite's model, on real threads too;
+    ``unknown`` ones of them took too long to tell.
     """
 
     trials: int = 0
@@ -32,6 +40,8 @@ class SuiteTotals:
     classes: int = 0
     cut: int = 0
     exhausted: int = 0
+    judged: int = 0
+    unknown: int = 0
 
     @property
     def residual_risk(self) -> float | None:
@@ -77,6 +87,14 @@ class Summary:
     @property
     def executions(self) -> int:
         return sum(totals.executions for totals in self.suites.values())
+
+    @property
+    def judged(self) -> int:
+        return sum(totals.judged for totals in self.suites.values())
+
+    @property
+    def unknown(self) -> int:
+        return sum(totals.unknown for totals in self.suites.values())
 
     @property
     def violations(self) -> int:

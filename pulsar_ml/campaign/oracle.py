@@ -1,7 +1,7 @@
 """The model of a suite, asked about the answers of its trials.
 
 Answers that no order of the calls explains are a violation of :data:`LINEARIZABILITY`. The judge of a suite
-is kept, with what its model said before, for all trials of this process.
+is kept for all trials of this process; what its model said before, for those under the engine.
 """
 
 from __future__ import annotations
@@ -70,6 +70,8 @@ def wrong_answers(subject: Subject, suite: Suite, whole: Program, *, noise: bool
     judge = judge_of(suite.model)
     if judge is None:
         return ""
+    # Real threads hardly ever make a history twice: remembered for all programs, states would only pile up.
+    judge.checkers.clear()
     threads = len(whole.threads)
     for program in recorded_programs(
         subject, suite, whole.seed, whole.settings, threads=threads, noise=noise

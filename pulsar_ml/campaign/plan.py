@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any, get_type_hints
 
 from pulsar_ml.campaign.trial import TrialOptions
 from pulsar_ml.errors import UsageError
 
 PLAN_VERSION = 2  # 1 knew real threads only; its plans are read as such
 SEED_LIMIT = 1 << 63  # seeds are stored as signed 64-bit numbers
+OPTION_TYPES = get_type_hints(TrialOptions)  # a name and a type, or a union of it and None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Plan:
         if not self.suites:
             raise UsageError("a plan needs at least one suite")
         if len(set(self.suites)) != len(self.suites):
-            raise UsageError(f"a plan names each suite once, not {', '.join(self.suites)}")
+            raise UsageError(f"a plan names each suite once, not {', '.join(self.suites):.200}")
         if self.seeds < 1:
             raise UsageError(f"a plan needs at least 1 seed, not {self.seeds}")
         if self.first_seed < 0 or self.first_seed + self.seeds > SEED_LIMIT:
@@ -85,6 +87,14 @@ class Plan:
     def chunks(self) -> Iterator[Chunk]:
         return (self.chunk(chunk_id) for chunk_id in range(self.chunk_count))
 
+    def difference(self, other: Plan) -> str:
+        """The first thing in which another plan is not this one, in words; "" when they are equal."""
+        mine, others = ({**asdict(plan), **asdict(plan.options)} for plan in (self, other))
+        for name in mine:
+            if name != "options" and mine[name] != others[name]:
+                return f"its {name} is {others[name]!r} and not {mine[name]!r}"
+        return ""
+
     def to_json(self) -> dict[str, object]:
         """Plain data for ``json``; ``from_json`` gives an equal plan back."""
         return {"version": PLAN_VERSION, **asdict(self), "suites": list(self.suites)}
@@ -93,12 +103,17 @@ class Plan:
     def from_json(data: object) -> Plan:
         """The plan that ``to_json`` described. Raises ``UsageError`` when it is not one."""
         if not isinstance(data, dict) or "version" not in data:
-            raise UsageError(f"a plan is an object with a version, not {json.dumps(data)[:60]}")
+            raise UsageError(f"a plan is an object with a version, not {json.dumps(data):.60}")
         if data["version"] not in (1, PLAN_VERSION):
             raise UsageError(
-                f"this plan has version {data['version']!r}; this release reads versions 1 and {PLAN_VERSION}"
+                f"this plan has version {data['version']!r:.80}; "
+                f"this release reads versions 1 and {PLAN_VERSION}"
             )
         try:
+            _check_types(data, suites=list, first_seed=int, seeds=int, pieces=int, options=dict)
+            if not all(isinstance(name, str) for name in data["suites"]):
+                raise TypeError(f"suites is {data['suites']!r}")
+            _check_types({**asdict(TrialOptions()), **data["options"]}, **OPTION_TYPES)
             return Plan(
                 suites=tuple(data["suites"]),
                 first_seed=data["first_seed"],
@@ -107,7 +122,13 @@ class Plan:
                 options=TrialOptions(**data["options"]),
             )
         except (KeyError, TypeError) as error:
-            raise UsageError(f"this plan is damaged: {error!r}") from error
+            raise UsageError(f"this plan is damaged: {error!r:.200}") from error
+
+
+def _check_types(data: Mapping[str, Any], **types: Any) -> None:
+    for name, kind in types.items():
+        if not isinstance(data[name], kind) or (isinstance(data[name], bool) and kind is not bool):
+            raise TypeError(f"{name} is {data[name]!r}")
 
 
 def pieces_of_size(seeds: int, size: int) -> int:

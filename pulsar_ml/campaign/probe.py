@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 
-from pulsar_ml.campaign.engines import check_options, load_module, program_of, run_trial
+from pulsar_ml.campaign.chunk import Job
+from pulsar_ml.campaign.engines import check_options, load_module, program_of
+from pulsar_ml.campaign.isolation import Isolation
+from pulsar_ml.campaign.plan import Chunk
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import TrialOptions, find_subject, select_mutant
 from pulsar_ml.errors import UsageError
@@ -38,21 +38,18 @@ def check(suites: Sequence[Suite], options: TrialOptions) -> str:
     return builds.pop()
 
 
-def measure(suites: Sequence[Suite], seed: int, options: TrialOptions) -> float | None:
-    """Mean wall seconds of a trial over the suites; None when one took its process down.
-
-    The trials run in a process of their own, because a crash of one must not end the campaign.
-    """
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        try:
-            times = [pool.submit(_timed, suite, seed, options).result() for suite in suites]
-        except BrokenProcessPool:
-            return None
-    return sum(times) / len(times)
+def measure(suites: Sequence[Suite], seed: int, job: Job) -> float:
+    """Mean wall seconds of a trial over the suites, in a process of its own, which a crash does not end."""
+    place = Isolation()
+    try:
+        return sum(timed(place, suite, seed, job) for suite in suites) / len(suites)
+    finally:
+        place.close()
 
 
-def _timed(suite: Suite, seed: int, options: TrialOptions) -> float:
-    run_trial(suite, seed, options)  # the first trial also loads the module and fills its pools
+def timed(place: Isolation, suite: Suite, seed: int, job: Job) -> float:
+    chunk = Chunk(0, suite.name, seed, seed + 1)
+    place.run(suite, chunk, job)  # the first also starts the process and loads the module
     began = time.perf_counter()
-    run_trial(suite, seed, options)
+    place.run(suite, chunk, job)
     return time.perf_counter() - began

@@ -87,7 +87,7 @@ class ReplayRecord:
         unknown = set(content) - {field.name for field in fields(ReplayRecord)} - {"kind"}
         if unknown:
             raise BadRecordError(
-                f"the replay record has a field {min(unknown)!r} that version {VERSION} does not have"
+                f"the replay record has a field {min(unknown)!r:.80} that version {VERSION} does not have"
             )
         return ReplayRecord(**{name: value for name, value in content.items() if name != "kind"})
 
@@ -110,16 +110,16 @@ def check_version(content: dict[str, Any]) -> None:
     version = content.get("version")
     if type(version) is not int or version < 1:
         raise BadRecordError(
-            f"the replay record has version {version!r}; it should be an integer from 1 to {VERSION}"
+            f"the replay record has version {version!r:.80}; it should be an integer from 1 to {VERSION}"
         )
     if version > VERSION:
         raise BadRecordError(
-            f"the replay record has version {version}, this program reads up to {VERSION}; "
+            f"the replay record has version {version!s:.80}, this program reads up to {VERSION}; "
             "use a newer pulsar_ml"
         )
 
 
 def require(condition: bool, name: str, content: dict[str, Any], expected: str) -> None:
     if not condition:
-        seen = repr(content[name]) if name in content else "missing"
+        seen = f"{content[name]!r:.80}" if name in content else "missing"
         raise BadRecordError(f"the replay record's {name} is {seen}; it should be {expected}")

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pulsar_ml.campaign.merge import Group, Summary
+from pulsar_ml.campaign.merge import Group, Summary, SuiteTotals
 
 SHOWN_GROUPS = 50  # the files hold all of them
 
@@ -43,11 +43,14 @@ def suites_table(summary: Summary) -> Table:
     table.add_column("Suite")
     for name in ("Trials", "Violating", "Nothing exercised", "Operations", "Overlaps", "Ops/s"):
         table.add_column(name, justify="right")
+    add_answers(table)
     for name, totals in sorted(summary.suites.items()):
         rate = totals.operations / (totals.busy_us / 1e6) if totals.busy_us else 0
         counts = (totals.trials, totals.violation, totals.nothing_exercised)
         rounded = (totals.operations, totals.overlaps, rate)
-        table.add_row(Text(name), *(f"{count:,}" for count in counts), *map(short_number, rounded))
+        table.add_row(
+            Text(name), *(f"{count:,}" for count in counts), *map(short_number, rounded), *answers(totals)
+        )
     return table
 
 
@@ -59,6 +62,7 @@ def controlled_table(summary: Summary) -> Table:
         table.add_column(name, justify="right")
     for name in ("Cut", "Risk below"):
         table.add_column(name, justify="right")
+    add_answers(table)
     searched = any(totals.exhausted for totals in summary.suites.values())
     if searched:
         table.add_column("Exhausted", justify="right")
@@ -73,9 +77,22 @@ def controlled_table(summary: Summary) -> Table:
             *map(short_number, (totals.executions, *rates, totals.classes)),
             f"{totals.cut / totals.executions:.2%}" if totals.executions else "-",
             "-" if risk is None else f"{risk:.1e}",
+            *answers(totals),
             *([f"{totals.exhausted:,}"] if searched else []),
         )
     return table
+
+
+def add_answers(table: Table) -> None:
+    for name in ("Judged", "Unknown"):
+        table.add_column(name, justify="right")
+
+
+def answers(totals: SuiteTotals) -> tuple[str, str]:
+    """Histories compared with the suite's model, and those that it could not tell; dashes without a model."""
+    if not totals.judged:
+        return "-", "-"
+    return short_number(totals.judged), f"{totals.unknown:,}"
 
 
 def violations_table(groups: list[Group]) -> Table:
@@ -105,6 +122,8 @@ def summary_data(summary: Summary, replay: ReplayCommand) -> dict[str, object]:
         "trials": summary.trials,
         "operations": summary.operations,
         "executions": summary.executions,
+        "judged": summary.judged,
+        "unknown": summary.unknown,
         "violations": summary.violations,
         "suites": {
             name: {**asdict(totals), "residual_risk": totals.residual_risk}
@@ -136,9 +155,9 @@ def short_number(number: float) -> str:
     return f"{number:,.0f} T"
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str = "") -> str:
     """``1 signature``, ``2 signatures``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def python_command() -> str:

@@ -1,27 +1,25 @@
 """Runs waves of chunks behind one interface; here the drivers that need nothing but this machine.
 
-``inline`` runs the trials in this process, ``pool`` in worker processes. The Spark driver offers the
-same interface and lives with Spark. A trial uses real threads in native code, so a crash takes its
-process down: the pool says which chunk did it and goes on with the others, inline cannot.
+``inline`` runs the trials in this process, ``pool`` in others. The Spark driver offers the same interface
+and lives with Spark. A trial that crashes or hangs is one more violation for the pool and for Spark; inline
+is for debuggers, and goes down with it.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from multiprocessing.process import BaseProcess
+from queue import SimpleQueue
 from typing import Protocol
 
 import pyarrow as pa
 
 from pulsar_ml.campaign.chunk import Job, Trial, run_chunk
 from pulsar_ml.campaign.engines import run_trial
+from pulsar_ml.campaign.isolation import Isolation
 from pulsar_ml.campaign.plan import Chunk
 from pulsar_ml.campaign.schema import ROW
 from pulsar_ml.campaign.suite import Suite
@@ -36,7 +34,7 @@ class RunnerError(PulsarMlError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class ChunkFailure:
-    """A chunk without rows, or one that made a worker die before it ran to its end."""
+    """A chunk without rows."""
 
     chunk: Chunk | None  # None: the runner cannot tell which chunk it was
     message: str
@@ -107,7 +105,7 @@ class InlineRunner:
 
 
 class PoolRunner:
-    """Worker processes, started afresh and never forked: the parent may have threads by then."""
+    """Supervisors on this machine, one chunk on each; a thread here waits for each of them."""
 
     name = "pool"
 
@@ -115,90 +113,52 @@ class PoolRunner:
         self._suites = suites
         self._trial = trial
         self.slots = workers
-        self._pool: ProcessPoolExecutor | None = None
-        self._processes: list[BaseProcess] = []
+        self._places = [Isolation() for _ in range(workers)]
+        self._free: SimpleQueue[Isolation] = SimpleQueue()
+        for place in self._places:
+            self._free.put(place)
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="pool")
 
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
+        """After a request to stop, no chunk starts, and those that run are waited for and kept."""
         wave = Wave()
         waiting = deque(chunks)
+        running: dict[Future[pa.RecordBatch], Chunk] = {}
         try:
-            while suspects := self._run_some(job, waiting, watch, wave, width=self.slots):
-                self._convict(job, suspects, watch, wave)
+            while waiting or running:
+                if watch.stopped():
+                    wave.left.extend(waiting)
+                    waiting.clear()
+                while waiting and len(running) < self.slots:
+                    chunk = waiting.popleft()
+                    running[self._threads.submit(self._run_chunk, job, chunk)] = chunk
+                finished, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    chunk = running.pop(future)
+                    try:
+                        keep(wave, future.result(), watch)
+                    except Exception as error:
+                        wave.failures.append(failure_of(chunk, error))
+        except Exception:  # other chunks that run come to their end, and the pool serves again
+            wait(running)
+            raise
         except BaseException:
-            self._abort()
+            self.close()
             raise
         return wave
 
-    def _convict(self, job: Job, suspects: Sequence[Chunk], watch: Watch, wave: Wave) -> None:
-        """Says which of the chunks that were in flight took a worker down: each runs again, alone."""
-        guilty = [chunk for chunk in suspects if self._run_some(job, deque([chunk]), watch, wave, width=1)]
-        wave.failures.extend(ChunkFailure(chunk, "its worker process died, twice") for chunk in guilty)
-        if not guilty:
-            names = ", ".join(str(chunk) for chunk in suspects)
-            wave.failures.append(ChunkFailure(None, f"a worker process died once, in {names}"))
-
-    def _run_some(
-        self, job: Job, waiting: deque[Chunk], watch: Watch, wave: Wave, *, width: int
-    ) -> list[Chunk]:
-        """Runs the waiting chunks, ``width`` at once; returns those in flight when a worker died.
-
-        After a request to stop, no chunk starts and those that run are waited for and kept.
-        """
-        running: dict[Future[pa.RecordBatch | None], Chunk] = {}
-        alive = True
-        while waiting or running:
-            if watch.stopped():
-                wave.left.extend(waiting)
-                waiting.clear()
-            while waiting and len(running) < width:
-                try:
-                    future = self._submit(job, waiting[0])
-                except BrokenProcessPool:
-                    alive = False
-                    break
-                running[future] = waiting.popleft()
-            finished, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-            broken: list[Chunk] = []  # of a dead pool, every future ends this way
-            for future in finished:
-                chunk = running.pop(future)
-                try:
-                    batch = future.result()
-                except BrokenProcessPool:
-                    broken.append(chunk)
-                except Exception as error:
-                    wave.failures.append(failure_of(chunk, error))
-                else:
-                    assert batch is not None, "only an inline chunk can be stopped"
-                    keep(wave, batch, watch)
-            if broken or not alive:
-                self._abort()
-                if suspects := [*broken, *running.values()]:
-                    return suspects
-                alive = True  # a worker died between two chunks; a new pool goes on
-        return []
-
-    def _submit(self, job: Job, chunk: Chunk) -> Future[pa.RecordBatch | None]:
-        others = set(multiprocessing.active_children())
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                max_workers=self.slots,
-                mp_context=multiprocessing.get_context("spawn"),
-                initializer=_ignore_interrupts,
-            )
-        future = self._pool.submit(run_chunk, self._suites[chunk.suite], chunk, job, trial=self._trial)
-        self._processes.extend(set(multiprocessing.active_children()) - others)
-        return future
-
-    def _abort(self) -> None:
-        for process in self._processes:
-            process.kill()
-        self.close()
+    def _run_chunk(self, job: Job, chunk: Chunk) -> pa.RecordBatch:
+        place = self._free.get()
+        try:
+            return place.run(self._suites[chunk.suite], chunk, job, trial=self._trial)
+        finally:
+            self._free.put(place)
 
     def close(self) -> None:
-        """Ends the workers after the chunks that they run."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-        self._pool, self._processes = None, []
+        """Ends the supervisors, also those that run a chunk."""
+        for place in self._places:
+            place.close()
+        self._threads.shutdown(cancel_futures=True)
 
 
 def keep(wave: Wave, batch: pa.RecordBatch, watch: Watch) -> None:
@@ -217,8 +177,3 @@ def failure_of(chunk: Chunk, error: Exception) -> ChunkFailure:
 def default_workers(threads: int) -> int:
     """Trials that run side by side on this machine when each uses ``threads`` threads."""
     return max(1, (os.cpu_count() or 1) // threads)
-
-
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches every process of the terminal; the parent decides what to do about it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -7,11 +7,14 @@ trial never arrives without what it found. Files hold the two flat tables ``TRIA
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-SCHEMA_VERSION = 2  # 1 had no columns about the engine
-METADATA = {b"pulsar_ml.schema_version": str(SCHEMA_VERSION).encode()}
+SCHEMA_VERSION = 3  # 1 had no columns about the engine, 2 none about what a model was asked
+VERSION_KEY = b"pulsar_ml.schema_version"
+METADATA = {VERSION_KEY: str(SCHEMA_VERSION).encode()}
 
 VERDICTS = ("clean", "violation", "nothing_exercised")
 
@@ -34,6 +37,8 @@ _MEASURED = [
     pa.field("classes", pa.int64(), nullable=False),  # executions that differ in what read from what
     pa.field("cut", pa.int64(), nullable=False),  # executions that the bound on steps ended
     pa.field("exhausted", pa.string(), nullable=False),  # what an exhaustive search proved
+    pa.field("judged", pa.int64(), nullable=False),  # histories that were compared with the suite's model
+    pa.field("unknown", pa.int64(), nullable=False),  # those of them that took too long to tell
     pa.field("duration_us", pa.int64(), nullable=False),
     pa.field("verdict", pa.string(), nullable=False),  # one of VERDICTS
     pa.field("host", pa.string(), nullable=False),
@@ -43,7 +48,7 @@ _FOUND = [
     pa.field("invariant", pa.string(), nullable=False),
     pa.field("signature", pa.string(), nullable=False),  # equal for violations that look alike
     pa.field("message", pa.string(), nullable=False),
-    pa.field("phase", pa.string(), nullable=False),  # running or quiescence
+    pa.field("phase", pa.string(), nullable=False),  # running or quiescence; a lost process: running
     pa.field("replay", pa.string(), nullable=False),  # a replay record or a failure, as JSON
 ]
 _COPIED = {"threads", "engine", "mode", "strategy", "duration_us", "host", "finished_at"}
@@ -52,6 +57,11 @@ _OF_TRIAL = [field for field in _MEASURED if field.name in _COPIED]
 TRIALS = pa.schema(_KEY + _MEASURED, metadata=METADATA)
 VIOLATIONS = pa.schema(_KEY + _FOUND + _OF_TRIAL, metadata=METADATA)
 ROW = pa.schema([*_KEY, *_MEASURED, pa.field("violations", pa.list_(pa.struct(_FOUND)), nullable=False)])
+
+
+def batch_of(rows: Sequence[Mapping[str, object]]) -> pa.RecordBatch:
+    """Rows of ``ROW``, as :func:`pulsar_ml.campaign.chunk.row` makes them."""
+    return pa.RecordBatch.from_pylist(rows, schema=ROW)
 
 
 def loose(schema: pa.Schema) -> pa.Schema:

@@ -7,13 +7,13 @@ because every wave ends with some places idle.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from pulsar_ml.campaign.chunk import Job
 from pulsar_ml.campaign.merge import Group, Summary, add
-from pulsar_ml.campaign.plan import Plan
+from pulsar_ml.campaign.plan import Chunk, Plan
 from pulsar_ml.campaign.runner import ChunkFailure, Runner, Watch, Wave
 from pulsar_ml.campaign.schema import split
 from pulsar_ml.campaign.store import RunStore
@@ -26,21 +26,25 @@ MAX_FAILURES = 10  # chunks that may fail before a campaign gives up
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A moment of a campaign; ``signatures`` and ``violations`` are those of finished waves."""
+    """A moment of a campaign; ``signatures`` and ``violations`` are those of finished waves.
+
+    ``earlier`` of the trials were made before this process went on with the campaign.
+    """
 
     trials: int
     total: int
     violations: int
     signatures: int
     elapsed: float
+    earlier: int = 0
 
     @property
     def rate(self) -> float:
-        return self.trials / self.elapsed if self.elapsed > 0 else 0.0
+        return (self.trials - self.earlier) / self.elapsed if self.elapsed > 0 else 0.0
 
     @property
     def seconds_left(self) -> float | None:
-        return (self.total - self.trials) / self.rate if self.trials else None
+        return (self.total - self.trials) / self.rate if self.trials > self.earlier else None
 
 
 @dataclass(slots=True)
@@ -53,6 +57,7 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
     waves: int = 0
     seconds: float = 0.0
+    earlier: int = 0  # trials that were there before
 
 
 def wave_length(slots: int, chunk_seconds: float | None, chunk_trials: float, target_seconds: float) -> int:
@@ -69,12 +74,13 @@ def run_campaign(
     store: RunStore,
     *,
     outcome: Outcome | None = None,
+    done: Container[int] = (),
     stopped: Callable[[], bool] = lambda: False,
     show: Callable[[Progress], None] = lambda progress: None,
     on_found: Callable[[Group], None] = lambda group: None,
     wave_seconds: float = 30.0,
 ) -> Outcome:
-    """Runs every chunk of a plan; what finished is in ``store`` and in the outcome's summary.
+    """Runs every chunk of a plan that is not ``done``; what finished is in ``store`` and in the outcome.
 
     The outcome is filled as waves finish; pass one in to have it also when this raises, as it does
     when a wave cannot be written. ``show`` is called while waves run, ``on_found`` once for each new
@@ -83,7 +89,7 @@ def run_campaign(
     """
     outcome = outcome or Outcome()
     began = time.monotonic()
-    waiting = plan.chunks()
+    waiting: Iterator[Chunk] = (chunk for chunk in plan.chunks() if chunk.chunk_id not in done)
     chunk_seconds: float | None = None
     hurried = False
     while not stopped():
@@ -161,4 +167,5 @@ def _progress(plan: Plan, outcome: Outcome, began: float, trials: int, violation
         violations=summary.violations + violations,
         signatures=len(summary.groups),
         elapsed=time.monotonic() - began,
+        earlier=outcome.earlier,
     )

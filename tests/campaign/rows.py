@@ -47,6 +47,8 @@ def made_up_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult
         verdict=verdict,
         violations=violations,
         replay=record,
+        judged=10 * seed,
+        unknown=seed % 2,
     )
 
 

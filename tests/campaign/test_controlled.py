@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
-from pulsar_ml.campaign import probe
+from pulsar_ml.campaign import probe, report, trial
 from pulsar_ml.campaign.chunk import Job, run_chunk
 from pulsar_ml.campaign.controlled import OFFERED
 from pulsar_ml.campaign.engines import load_module, most_threads, program_of, run_trial
+from pulsar_ml.campaign.isolation import Isolation
 from pulsar_ml.campaign.merge import Summary, add
 from pulsar_ml.campaign.plan import Chunk, Plan
 from pulsar_ml.campaign.record import ReplayRecord
@@ -26,6 +29,7 @@ from stress.cli import cli
 from stress.registry import SUITES
 from tests.campaign.rows import stable_rows
 from tests.harness.build_toys import toys_path
+from tests.quality.test_sandbox import rogues_path
 
 QUIET = Watch(lambda: False, lambda trials, violations: None)
 PRODUCT = TrialOptions(engine=CONTROLLED, module=CHECKED, executions=60)
@@ -137,6 +141,29 @@ def test_a_thread_that_never_comes_leaves_the_others_in_a_livelock(options: Tria
     assert "spins on what nobody changes" in violation.message
 
 
+def test_an_execution_that_takes_its_process_along_is_named_and_made_again(tmp_path: Path) -> None:
+    rogue = toy("ends_the_process", controlled=ControlledSize(threads=(2, 2), operations=(1, 1)))
+    options = TrialOptions(engine=CONTROLLED, module=str(rogues_path()), executions=300, strategy="random")
+    place = Isolation()
+    try:
+        batch = place.run(rogue, Chunk(0, rogue.name, 5, 8), Job("r", "quality", options))
+    finally:
+        place.close()
+    found = batch.to_pylist()
+    assert [(row["seed"], row["verdict"], row["threads"]) for row in found] == [
+        (seed, "violation", 2) for seed in (5, 6, 7)
+    ]
+    (violation,) = found[1]["violations"]
+    told = "the code under test ended its process with exit status 3"
+    assert (violation["invariant"], violation["message"]) == ("crash", f"{told}; tried again: {told}")
+    failure = Failure.from_text(violation["replay"])
+    assert failure.lost and failure.seed == 6 and failure.execution + 1 == found[1]["executions"]
+    path = tmp_path / "failure.json"
+    path.write_text(violation["replay"])
+    done = CliRunner().invoke(cli, ["replay", "--json", str(path)], standalone_mode=False)
+    assert json.loads(done.output)["exact"] is True, done.output
+
+
 def test_one_thread_exercises_nothing(options: TrialOptions) -> None:
     result = run_trial(toy("counter"), 1, dataclasses.replace(options, threads=1))
     assert (result.verdict, result.executions) == ("nothing_exercised", 300)
@@ -181,6 +208,32 @@ def test_the_risk_that_is_left_counts_what_was_exercised(options: TrialOptions) 
     assert (counter.executions, counter.telling, counter.residual_risk) == (1200, 600, 3 / 600)
     assert summary.suites["racy"].residual_risk is None, "it failed"
     assert summary.suites["tattler"].residual_risk is None, "nothing was exercised"
+
+
+@pytest.mark.parametrize("engine", ["threads", CONTROLLED])
+def test_a_row_and_the_summary_say_how_many_histories_a_model_judged(engine: str) -> None:
+    module = CHECKED if engine == CONTROLLED else "pulsar_ml.operations._native"
+    options = TrialOptions(engine=engine, module=module, executions=60, operations=50)
+    summary = Summary()
+    for name in ("refcount", "removal_queue"):
+        suite = SUITES[name] if name == "refcount" else dataclasses.replace(SUITES[name], model="")
+        job = Job("r", build_of(module), options)
+        batch = run_chunk(suite, Chunk(0, name, 1, 4), job)
+        assert batch is not None
+        rows = batch.to_pylist()
+        assert all((row["judged"] > 0) == (name == "refcount") for row in rows)
+        assert {row["unknown"] for row in rows} == {0}
+        add(summary, *split(batch))
+    out = io.StringIO()
+    report.print_summary(Console(width=200, file=out), summary, lambda group: "")
+    shown = [line.replace("│", " ").split() for line in out.getvalue().splitlines()]
+    judged = report.short_number(summary.suites["refcount"].judged)
+    cells = {words[0]: words[-2:] for words in shown if words and words[0] in summary.suites}
+    assert cells == {"refcount": [judged, "0"], "removal_queue": ["-", "-"]}
+
+
+def build_of(module: str) -> str:
+    return str(trial.load_native(module).SUBJECTS["refcount"].build_id)
 
 
 def test_a_plan_from_before_the_engine_is_one_of_real_threads() -> None:

@@ -7,7 +7,7 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_ml.campaign.chunk import run_chunk
@@ -38,6 +38,8 @@ def test_totals_count_each_verdict_once() -> None:
     assert totals.operations == 30 * 400
     assert totals.overlaps == sum(range(30))
     assert totals.busy_us == sum(range(1, 31))
+    assert (totals.judged, totals.unknown) == (10 * sum(range(30)), 15)
+    assert (summary.judged, summary.unknown) == (4350, 15)
     assert summary.violations == 12
     assert summary.verdict == "violation"
 
@@ -53,6 +55,7 @@ def test_violations_that_differ_in_numbers_share_a_signature_and_keep_the_smalle
         assert (record.seed, record.invariant, record.message) == (5, group.invariant, group.message)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=6), st.randoms())
 def test_any_cut_into_waves_in_any_order_gives_the_same_summary(cuts: list[int], random: Random) -> None:
     edges = sorted({0, 40, *cuts})

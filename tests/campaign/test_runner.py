@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,11 +47,19 @@ def deadly_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     return made_up_trial(suite, seed, options)
 
 
-def once_deadly_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
-    """Kills its process the first time only; ``options.mutant`` is the file that remembers."""
+def hostile_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
+    """Kills its supervisor the first time only; ``options.mutant`` is the file that remembers."""
     if seed == DEADLY_SEED and options.mutant and not os.path.exists(options.mutant):
         Path(options.mutant).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getppid(), signal.SIGKILL)
+        signal.pause()
+    return made_up_trial(suite, seed, options)
+
+
+def always_hostile_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
+    if seed == DEADLY_SEED:
+        os.kill(os.getppid(), signal.SIGKILL)
+        signal.pause()
     return made_up_trial(suite, seed, options)
 
 
@@ -60,7 +69,7 @@ def broken_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
 
 def thirsty_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     if seed == DEADLY_SEED:
-        raise MemoryError("no room")
+        raise OverflowError("no room")
     return made_up_trial(suite, seed, options)
 
 
@@ -103,34 +112,47 @@ def test_the_pool_gives_the_rows_of_inline() -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_the_pool_names_the_chunk_that_kills_its_worker_and_keeps_the_others(workers: int) -> None:
-    chunks = list(plan_of(40, 8).chunks())
+def test_a_trial_that_kills_its_process_has_a_row_like_others(workers: int) -> None:
     pool = PoolRunner(SUITES, workers=workers, trial=deadly_trial)
+    try:
+        wave = pool.run(JOB, list(plan_of(40, 8).chunks()), QUIET)
+    finally:
+        pool.close()
+    assert not wave.failures
+    found = stable(wave)
+    assert [row["seed"] for row in found] == list(range(40))
+    violations: Any = found[DEADLY_SEED]["violations"]
+    assert [each["invariant"] for each in violations] == ["crash"]
+
+
+def test_a_lost_supervisor_is_replaced_and_its_chunk_runs_again(tmp_path: Path) -> None:
+    job = Job(JOB.run_id, JOB.build_id, TrialOptions(mutant=str(tmp_path / "died")))
+    pool = PoolRunner(SUITES, workers=2, trial=hostile_trial)
+    try:
+        wave = pool.run(job, list(plan_of(40, 8).chunks()), QUIET)
+    finally:
+        pool.close()
+    assert not wave.failures
+    assert [row["seed"] for row in stable(wave)] == list(range(40))
+
+
+def test_a_chunk_that_loses_its_supervisor_again_and_again_is_named() -> None:
+    chunks = list(plan_of(40, 8).chunks())
+    pool = PoolRunner(SUITES, workers=2, trial=always_hostile_trial)
     try:
         wave = pool.run(JOB, chunks, QUIET)
     finally:
         pool.close()
-    assert wave.failures == [ChunkFailure(chunks[3], "its worker process died, twice")]
+    (failure,) = wave.failures
+    assert failure.chunk == chunks[3] and "ended 2 times" in failure.message
     assert [row["seed"] for row in stable(wave)] == [*range(15), *range(20, 40)]
-
-
-def test_the_pool_tells_of_a_crash_that_does_not_come_back(tmp_path: Path) -> None:
-    chunks = list(plan_of(40, 8).chunks())
-    job = Job(JOB.run_id, JOB.build_id, TrialOptions(mutant=str(tmp_path / "died")))
-    pool = PoolRunner(SUITES, workers=2, trial=once_deadly_trial)
-    try:
-        wave = pool.run(job, chunks, QUIET)
-    finally:
-        pool.close()
-    assert [failure.chunk for failure in wave.failures] == [None]
-    assert "chunk 3 " in wave.failures[0].message
-    assert [row["seed"] for row in stable(wave)] == list(range(40))
 
 
 def test_an_error_that_every_trial_would_meet_reaches_the_caller() -> None:
     for runner in runners(broken_trial):
-        with pytest.raises(RunnerError, match="no trial can run here"):
-            runner.run(JOB, list(plan_of(4, 4).chunks()), QUIET)
+        for _ in range(2):  # a runner goes on after it
+            with pytest.raises(RunnerError, match="no trial can run here"):
+                runner.run(JOB, list(plan_of(4, 4).chunks()), QUIET)
         runner.close()
 
 
@@ -143,7 +165,7 @@ def test_a_trial_that_raises_costs_its_chunk() -> None:
     for runner in runners(thirsty_trial):
         wave = runner.run(JOB, chunks, QUIET)
         runner.close()
-        assert wave.failures == [ChunkFailure(chunks[3], "MemoryError: no room")]
+        assert wave.failures == [ChunkFailure(chunks[3], "OverflowError: no room")]
         assert [row["seed"] for row in stable(wave)] == [*range(15), *range(20, 40)]
 
 

@@ -19,10 +19,11 @@ import pytest
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.build import build_extension
 from pulsar_ml.harness.build_checked import load_checked
+from pulsar_ml.harness.child import Limits, LostError
 from pulsar_ml.harness.explore import Exploration, explore
 from pulsar_ml.harness.failure import Failure, replay
 from pulsar_ml.harness.program import Program, generate
-from pulsar_ml.harness.sandbox import Limits, LostError, call, explore_in_child, replay_lost, watch
+from pulsar_ml.harness.sandbox import call, explore_in_child, replay_lost, watch
 from pulsar_ml.harness.shrink import shrink
 
 HERE = Path(__file__).parent

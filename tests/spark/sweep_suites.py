@@ -1,19 +1,25 @@
-"""Suites over the toy subjects for sweeps, and a native module in which one subject kills its process."""
+"""Suites over the toy subjects for sweeps, and a native module in which one subject kills its process and
+another waits at a gate.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Mapping
+from pathlib import Path
 
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import load_native
 
 TOYS = "SWEEP_TOYS"  # the environment variable with the path of the compiled toys
+GATE = "SWEEP_GATE"  # the same of a gate's directory
 
 SUITES = {
     name: Suite(name=name, subject=name, summary=f"Drives the toy {name}.", threads=2, operations=operations)
     for name, operations in {"counter": 3000, "racy": 300, "tattler": 300, "deadly": 300}.items()
 }
+SUITES["gated"] = Suite(name="gated", subject="gated", summary="Waits.", threads=1, operations=10)
 
 
 class Deadly:
@@ -24,11 +30,37 @@ class Deadly:
 
     def __getattr__(self, name: str) -> object:
         if name == "create":
+            os.write(2, b"about to crash\n")
             os.kill(os.getpid(), signal.SIGSEGV)
         return getattr(self._like, name)
+
+
+class Gated:
+    """Like another subject, but the trial whose setting is the gate's number tells who it is and waits there.
+
+    ``closed`` in the gate's directory has the number; ``arrived`` and ``go`` are pipes with names.
+    """
+
+    def __init__(self, like: object) -> None:
+        self._like = like
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._like, name)
+
+    def create(self, *, threads: int, settings: Mapping[str, int]) -> object:
+        closed = Path(os.environ[GATE], "closed")
+        if closed.exists() and int(closed.read_text()) == settings["start"]:
+            with closed.with_name("arrived").open("w") as arrived:
+                arrived.write(f"{os.getpid()}\n")
+            closed.with_name("go").read_bytes()
+        return self._like.create(threads=threads, settings=settings)  # type: ignore[attr-defined]
 
 
 if path := os.environ.get(TOYS):
     _toys = load_native(path)
     BUILD_ID = _toys.BUILD_ID
-    SUBJECTS = {**_toys.SUBJECTS, "deadly": Deadly(_toys.SUBJECTS["counter"])}
+    SUBJECTS = {
+        **_toys.SUBJECTS,
+        "deadly": Deadly(_toys.SUBJECTS["counter"]),
+        "gated": Gated(_toys.SUBJECTS["counter"]),
+    }

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from pulsar_ml.campaign.merge import Group, Summary, SuiteTotals
 from pulsar_ml.campaign.plan import Chunk, Plan
 from pulsar_ml.campaign.runner import ChunkFailure
-from pulsar_ml.campaign.store import RunStore, read_trials
+from pulsar_ml.campaign.store import read_trials, record_path, waves_of
 from pulsar_ml.campaign.trial import TrialOptions
 from pulsar_ml.campaign.waves import Outcome, Progress
 from spark.commands import REGISTRY, ROOT, replay_command, search_command
@@ -77,6 +77,8 @@ def test_a_sweep_leaves_the_signal_handlers_as_they_were(tmp_path: Path) -> None
         (["--master", "nowhere"], "does not know the master 'nowhere'"),
         (["--conf", "spark.ui.enabled"], "KEY=VALUE, not 'spark.ui.enabled'"),
         (["--seeds", "many"], "'many' is not a valid integer"),
+        (["--trial-seconds", "0"], "0"),
+        (["--trial-memory", "0"], "0"),
     ],
 )
 def test_a_usage_error_ends_with_2_and_one_sentence(tmp_path: Path, options: list[str], told: str) -> None:
@@ -93,6 +95,99 @@ def test_results_are_never_written_over_others(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "not empty" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+RUN = ("--suite", "tattler", "--suite", "counter", "--seeds", "6", "--chunk-size", "2")
+
+
+def half_a_run(directory: Path, *options: str) -> None:
+    """A run that was killed after half of its waves."""
+    done = sweep(*RUN, "--wave-seconds", "0.001", "--threads", "1", *options, "--out", str(directory))
+    assert done.exit_code == 1, done.output
+    for name in waves_of(directory)[3:]:
+        (directory / "trials" / name).unlink()
+    assert read_trials(directory).num_rows == 6
+
+
+def resume(directory: Path, *options: str) -> Result:
+    return CliRunner().invoke(main, ["--resume", str(directory), *options])
+
+
+def whole(directory: Path) -> bool:
+    keys = sorted((row["suite"], row["seed"]) for row in read_trials(directory).to_pylist())
+    return keys == [(suite, seed) for suite in ("counter", "tattler") for seed in range(6)]
+
+
+def test_a_run_goes_on_with_no_more_than_its_name(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    half_a_run(run)
+    before = json.loads((run / "run.json").read_text())
+    done = resume(run)
+    assert done.exit_code == 1, done.output
+    assert "6 of 12 trials of tattler, counter" in done.stderr and "12 of 12 trials" in done.stdout
+    assert whole(run)
+    after = json.loads((run / "run.json").read_text())
+    assert (after["status"], after["run_id"], after["summary"]["trials"]) == (
+        "finished",
+        before["run_id"],
+        12,
+    )
+    assert len(after["resumed_at"]) == 1 and after["started_at"] == before["started_at"]
+    again = resume(run, "--json")
+    assert again.exit_code == 1 and json.loads(again.stdout)["trials"] == 12, "there is nothing left to do"
+
+
+def test_the_same_command_goes_on_with_the_run(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    half_a_run(run)
+    done = sweep(*RUN, "--threads", "1", "--out", str(run), "--resume", str(run))
+    assert done.exit_code == 1, done.output
+    assert whole(run)
+
+
+def changed(run: Path, **changes: object) -> None:
+    """A run that differs and has no wave yet."""
+    for name in waves_of(run):
+        (run / "trials" / name).unlink()
+    facts = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**facts, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("options", "changes", "told"),
+    [
+        (["--seeds", "7"], None, "another plan: its seeds is 6 and not 7"),
+        (["--first-seed", "7"], None, "its first_seed is 0 and not 7"),
+        (["--suite", "tattler"], None, "its suites is ('tattler', 'counter') and not ('tattler',)"),
+        (["--threads", "2"], None, "its threads is 1 and not 2"),
+        (["--chunk-size", "1"], None, "its pieces is 3 and not 6"),
+        (["--engine", "controlled"], None, "hooks"),
+        (["--out", "elsewhere"], None, "--out elsewhere is another directory"),
+        ([], {"build_id": "another"}, "is a run of build another, and "),
+        ([], {"suites": "0123"}, "the suites have changed since"),
+        ([], {"version": 2}, "use a newer pulsar_ml"),
+        ([], {"plan": {}}, "a plan is an object with a version"),
+    ],
+)
+def test_what_is_not_the_run_is_refused_and_changes_nothing(
+    tmp_path: Path, options: list[str], changes: dict[str, object] | None, told: str
+) -> None:
+    run = tmp_path / "run"
+    half_a_run(run)
+    if changes is not None:
+        changed(run, **changes)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    done = resume(run, *options)
+    assert done.exit_code == 2, done.output
+    assert told in done.stderr and "Traceback" not in done.output
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def test_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
+    done = resume(tmp_path / "nowhere")
+    assert done.exit_code == 2 and "there is no run in" in done.stderr
+    assert not (tmp_path / "nowhere").exists()
 
 
 def outcome(status: str, **counts: int) -> Outcome:
@@ -119,13 +214,12 @@ def test_the_exit_code_and_the_last_line_say_how_it_ended(ended: Outcome, code: 
 
 
 def test_commands_work_where_the_sweep_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = RunStore(tmp_path / "a run")
-    record = store.record_path(GROUP.signature)
+    record = record_path(tmp_path / "a run", GROUP.signature)
     monkeypatch.chdir(ROOT)
-    here = shlex.split(replay_command(store, REGISTRY)(GROUP))
+    here = shlex.split(replay_command(tmp_path / "a run", REGISTRY)(GROUP))
     assert here[1:] == ["-m", "stress", "replay", str(record)]
     monkeypatch.chdir(tmp_path)
-    elsewhere = replay_command(RunStore(Path("another run")), "mine.suites")(GROUP)
+    elsewhere = replay_command(Path("another run"), "mine.suites")(GROUP)
     assert elsewhere.startswith(f"(cd {ROOT} && ")
     record = tmp_path / "another run" / "records" / "0123456789ab.json"
     assert f"-m stress --suites mine.suites replay '{record}'" in elsewhere

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -89,7 +88,7 @@ def test_an_executor_checks_module_build_and_hooks() -> None:
         options = TrialOptions(engine=CONTROLLED, module=module, executions=20)
         job = Job("a-run", build_id or load_native(module).BUILD_ID, options)
         chunks = list(Plan(("counter",), 5, 2, 1, options).chunks())
-        return work_for(job, chunks, asdict(options), TOY_SUITES)
+        return work_for(job, chunks, TOY_SUITES)
 
     (batch,) = rows_of(work(str(toys_path(checked=True))), iter(batches(0)))
     assert batch.schema.equals(ROW) and batch["executions"].to_pylist() == [20, 20]

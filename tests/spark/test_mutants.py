@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_ml.campaign.saved import open_run
+from pulsar_ml.report.findings import gather
 from spark.mutants import Row
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +46,9 @@ def test_sweeps_report_the_mutants_and_nothing_on_the_true_core(
     true_core = rows[-1]
     assert (true_core["found"], true_core["crashed"]) == (0, 0)
     assert true_core["seeds"] == 10 * seeds * len(true_core["suites"])
+    found = gather(open_run(tmp_path / "run"))
+    assert (found.verdict, found.exit_code) == ("clean", 0)
+    assert [row["mutant"] for row in found.kill_table] == [*ids, None]
 
 
 def test_an_unknown_mutant_is_a_usage_error(tmp_path: Path) -> None:

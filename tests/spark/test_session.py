@@ -14,6 +14,7 @@ from spark.session import (
     java_message,
     java_problem,
     local_master,
+    repeating,
     settings,
     task_cpus,
 )
@@ -35,6 +36,22 @@ from spark.session import (
 def test_the_cores_of_a_master_on_this_machine_are_known(master: str, expected: LocalMaster | None) -> None:
     assert local_master(master) == expected
     check_master(master)
+
+
+@pytest.mark.parametrize(
+    ("master", "attempts"),
+    [
+        ("local", "local[1,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[3]", "local[3,4]"),
+        ("local[3,2]", "local[3,2]"),
+        ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
+        ("spark://host:7077", "spark://host:7077"),
+    ],
+)
+def test_a_task_that_lost_its_worker_is_tried_again_on_every_master(master: str, attempts: str) -> None:
+    assert repeating(master) == attempts
+    assert settings(master, cpus=1, scratch=Path("/s"), site=None)["spark.task.maxFailures"] == "4"
 
 
 @pytest.mark.parametrize("master", ["", "locally", "local[x]", "http://host", "sc://host:15002"])

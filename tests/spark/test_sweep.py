@@ -104,20 +104,31 @@ def test_a_sweep_over_executors_that_see_only_what_was_shipped(tmp_path: Path) -
 
 
 @pytest.mark.xdist_group("spark")
-def test_a_crash_costs_its_chunk_and_is_named(tmp_path: Path) -> None:
+def test_a_crash_is_a_violation_of_its_seed_and_the_printed_command_makes_it_again(tmp_path: Path) -> None:
     done = sweep(
         tmp_path,
         *("--suite", "counter", "--suite", "deadly", "--seeds", "4", "--chunk-size", "2"),
         *("--master", "local[2]", "--module", "sweep_suites", "--wave-seconds", "0.001"),
     )
-    assert done.returncode == 4, done.stderr
-    assert {row["suite"] for row in read_trials(tmp_path / "out").to_pylist()} == {"counter"}
-    assert sorted(read_trials(tmp_path / "out")["seed"].to_pylist()) == [0, 1, 2, 3]
-    for seeds in ("0 to 1", "2 to 3"):
-        assert f"(deadly, seeds {seeds}): its Python worker died (Segmentation fault)" in done.stdout
-    run = json.loads((tmp_path / "out" / "run.json").read_text())
-    assert run["status"] == "failed"
-    assert [failure["chunk"]["suite"] for failure in run["failures"]] == ["deadly", "deadly"]
+    assert done.returncode == 1, done.stderr
+    trials = read_trials(tmp_path / "out").to_pylist()
+    assert Counter((row["suite"], row["seed"]) for row in trials) == Counter(
+        (suite, seed) for suite in ("counter", "deadly") for seed in range(4)
+    )
+    violations = read_violations(tmp_path / "out").to_pylist()
+    assert [(row["suite"], row["seed"], row["invariant"]) for row in violations] == [
+        ("deadly", seed, "crash") for seed in range(4)
+    ]
+    again = "SIGSEGV ended the process of the code under test"
+    for row in violations:
+        assert row["message"] == f"{again}; tried again: {again}; it printed:\nabout to crash"
+    (command,) = [line.strip() for line in done.stdout.splitlines() if "-m stress" in line]
+    env = environment(PYTHONPATH=str(ROOT / "tests" / "spark"))
+    replayed = subprocess.run(
+        command, shell=True, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT
+    )
+    assert replayed.returncode == 1, replayed.stdout + replayed.stderr
+    assert f"now: crash (running): {again}" in replayed.stdout
 
 
 @pytest.mark.xdist_group("spark")

@@ -6,7 +6,7 @@ import pickle
 import subprocess
 import sys
 import zipfile
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,7 +30,7 @@ def work(**changes: object) -> Work:
     options = TrialOptions(module=str(toys_path()))
     job = Job("a-run", load_native(options.module).BUILD_ID, options)
     plan = Plan(("counter", "tattler"), 5, 6, 2, options)
-    made = work_for(job, list(plan.chunks()), asdict(options), REGISTRY)
+    made = work_for(job, list(plan.chunks()), REGISTRY)
     return replace(made, **changes)  # type: ignore[arg-type]
 
 

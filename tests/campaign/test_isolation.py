@@ -1,0 +1,195 @@
+"""Trials that crash, hang or eat memory are rows like others, and the rest of their chunk is not touched."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_ml.campaign.chunk import BuildMismatchError, Job, Trial
+from pulsar_ml.campaign.isolation import Isolation, SupervisorLostError
+from pulsar_ml.campaign.plan import Chunk
+from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.campaign.schema import ROW
+from pulsar_ml.campaign.supervisor import SECOND_TRIES
+from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.harness.child import Limits
+from tests.campaign.rogue_trials import SEED, always, at_the_first_try, at_the_seed
+from tests.campaign.rows import BUILD_ID, SUITE, made_up_trial
+
+ROOT = Path(__file__).resolve().parents[2]
+# Short for what never ends, and long for trials that take no time at all.
+LIMITS = Limits(wall=5.0, cpu=None, memory=256 << 20, address_space=4 << 30)
+
+
+@pytest.fixture(scope="module")
+def isolation() -> Iterator[Isolation]:
+    made = Isolation()
+    yield made
+    made.close()
+
+
+def job(mutant: str | None = None, **limits: float) -> Job:
+    return Job("r", BUILD_ID, TrialOptions(mutant=mutant), dataclasses.replace(LIMITS, **limits))
+
+
+def rows(isolation: Isolation, job: Job, seeds: range, trial: Trial) -> list[dict[str, object]]:
+    batch = isolation.run(SUITE, Chunk(4, SUITE.name, seeds.start, seeds.stop), job, trial=trial)
+    assert batch.schema.equals(ROW)
+    found = batch.to_pylist()
+    assert [row["seed"] for row in found] == list(seeds)
+    return found
+
+
+def stable(found: list[dict[str, object]]) -> list[dict[str, object]]:
+    return [{name: value for name, value in row.items() if name != "finished_at"} for row in found]
+
+
+EXPECTED = {
+    "segmentation fault": ("crash", "SIGSEGV ended the process of the code under test"),
+    "abort": ("crash", "SIGABRT ended the process"),
+    "stack overflow": ("crash", "SIGSEGV ended the process"),
+    "exit": ("crash", "ended its process with exit status 3"),
+    "kill": ("crash", "SIGKILL ended the process"),
+    "last words": ("crash", "it printed:\n"),
+    "waits": ("hang", "no execution ended within 3 s"),
+    "computes": ("hang", "no execution ended within 3 s"),
+    "memory": ("memory", "more than 256 MiB in memory"),
+    "address space": ("memory", "no memory within 4096 MiB of address space"),
+}
+
+
+@pytest.mark.parametrize("deed", EXPECTED)
+def test_what_a_trial_does_to_its_process_is_a_violation_of_its_seed(isolation: Isolation, deed: str) -> None:
+    invariant, message = EXPECTED[deed]
+    done = job(deed, wall=3.0)
+    found = rows(isolation, done, range(12, 22), at_the_seed)
+    others = [row for row in found if row["seed"] != SEED]
+    expected = rows(isolation, done, range(12, 17), made_up_trial)
+    assert stable(others[:5]) == stable(expected)
+    (row,) = [row for row in found if row["seed"] == SEED]
+    assert (row["verdict"], row["threads"], row["build_id"]) == ("violation", 4, BUILD_ID)
+    (violation,) = row["violations"]  # type: ignore[misc]
+    assert violation["invariant"] == invariant and message in violation["message"]
+    assert "; tried again: " in violation["message"], "it is repeatable"
+    record = ReplayRecord.from_json(violation["replay"])
+    assert (record.seed, record.invariant, record.mutant) == (SEED, invariant, deed)
+
+
+def test_the_last_lines_that_it_printed_are_told(isolation: Isolation) -> None:
+    (row,) = rows(isolation, job("last words"), range(SEED, SEED + 1), at_the_seed)
+    lines = row["violations"][0]["message"].splitlines()  # type: ignore[index]
+    assert lines[1:] == [f"line {number}" for number in range(1994, 2000)]
+
+
+def test_the_signature_is_of_the_signal_and_not_of_what_was_printed(isolation: Isolation) -> None:
+    def signature(deed: str) -> str:
+        (row,) = rows(isolation, job(deed), range(SEED, SEED + 1), at_the_seed)
+        return str(row["violations"][0]["signature"])  # type: ignore[index]
+
+    assert signature("abort") == signature("last words") != signature("exit")
+
+
+def test_a_loss_that_does_not_come_back_keeps_what_the_second_try_found(
+    isolation: Isolation, tmp_path: Path
+) -> None:
+    found = rows(isolation, job(str(tmp_path / "once")), range(12, 22), at_the_first_try)
+    (violation,) = found[5]["violations"]  # type: ignore[misc]
+    assert "tried again alone, it came to its end, after 5 trials of its chunk" in violation["message"]
+    assert (found[5]["verdict"], found[5]["operations"]) == ("violation", 400), "of the second try"
+    assert [row["seed"] for row in found if row["verdict"] == "violation"] == [15, 17, 20]
+
+
+def test_where_everything_is_lost_only_some_are_tried_again(isolation: Isolation) -> None:
+    found = rows(isolation, job(), range(40), always)
+    messages = [row["violations"][0]["message"] for row in found]  # type: ignore[index]
+    assert sum("; tried again: " in message for message in messages) == SECOND_TRIES
+    assert sum("; not tried again" in message for message in messages) == 40 - SECOND_TRIES
+    assert [f"exit status {seed};" in message for seed, message in enumerate(messages)] == [True] * 40
+
+
+@settings(max_examples=15, deadline=None)
+@given(lost=st.lists(st.booleans(), min_size=1, max_size=12), first=st.integers(0, 100))
+def test_every_seed_has_one_row_whichever_are_lost(
+    isolation: Isolation, lost: list[bool], first: int
+) -> None:
+    # The seeds that end their process are the mutant's, as bits.
+    bits = "".join("1" if each else "0" for each in lost)
+    seeds = range(first, first + len(lost))
+    found = rows(isolation, job(f"{first}:{bits}"), seeds, by_bits)
+    crashed = [
+        any(each["invariant"] == "crash" for each in row["violations"])  # type: ignore[attr-defined]
+        for row in found
+    ]
+    assert crashed == lost
+
+
+def by_bits(suite, seed, options):  # type: ignore[no-untyped-def]
+    first, _, bits = options.mutant.partition(":")
+    if bits[seed - int(first)] == "1":
+        os.abort()
+    return made_up_trial(suite, seed, options)
+
+
+def thirsty(suite, seed, options):  # type: ignore[no-untyped-def]
+    raise ZeroDivisionError("as it was")
+
+
+def test_what_a_trial_raises_is_raised(isolation: Isolation) -> None:
+    with pytest.raises(ZeroDivisionError, match="as it was"):
+        rows(isolation, job(), range(3), thirsty)
+    other = dataclasses.replace(job(), build_id="another")
+    with pytest.raises(BuildMismatchError, match="build another"):
+        rows(isolation, other, range(3), made_up_trial)
+    assert len(rows(isolation, job(), range(3), made_up_trial)) == 3, "and the next chunk runs"
+
+
+def test_a_supervisor_that_was_killed_is_replaced_once() -> None:
+    made = Isolation()
+    try:
+        made.start()
+        supervisor = psutil.Process(made._process.pid)  # type: ignore[union-attr]
+        supervisor.kill()
+        assert len(rows(made, job(), range(3), made_up_trial)) == 3
+        with pytest.raises(SupervisorLostError):
+            rows(made, job(), range(3), kills_its_supervisor)
+    finally:
+        made.close()
+
+
+def kills_its_supervisor(suite, seed, options):  # type: ignore[no-untyped-def]
+    os.kill(os.getppid(), signal.SIGKILL)
+    signal.pause()
+
+
+CLIENT = """
+from pulsar_ml.campaign.isolation import Isolation
+from pulsar_ml.campaign.plan import Chunk
+from tests.campaign.rows import SUITE
+from tests.campaign.test_isolation import job, tells_who_it_is
+Isolation().run(SUITE, Chunk(0, SUITE.name, 0, 1), job(), trial=tells_who_it_is)
+"""
+
+
+def tells_who_it_is(suite, seed, options):  # type: ignore[no-untyped-def]
+    print(os.getppid(), os.getpid(), file=open("/proc/%d/fd/1" % psutil.Process().parent().ppid(), "w"))
+    signal.pause()
+
+
+def test_the_end_of_a_process_is_that_of_its_supervisor_and_its_trial() -> None:
+    client = subprocess.Popen([sys.executable, "-c", CLIENT], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert client.stdout is not None
+    processes = [psutil.Process(int(word)) for word in client.stdout.readline().split()]
+    assert len(processes) == 2 and all(process.is_running() for process in processes)
+    client.kill()
+    client.communicate()
+    assert psutil.wait_procs(processes, timeout=60)[1] == []
