@@ -31,6 +31,10 @@ COMMANDS: dict[str, Named] = {
     "config": Named(
         "pulsar_ml.cli.config:config", "Explain the settings of the cache, or check a broker.conf."
     ),
+    "report": Named(
+        "pulsar_ml.cli.report:report", "Report what a run found: a page, SARIF, JUnit, Markdown."
+    ),
+    "collect": Named("pulsar_ml.cli.collect:collect", "Put runs into one partitioned data set."),
     "linearize": Named(
         "pulsar_ml.cli.linearize:linearize", "Check a recorded history against a sequential model."
     ),
@@ -80,6 +84,7 @@ def main() -> None:
     python -m pulsar_ml config --explain
     python -m pulsar_ml build ticket.pyx --checked
     python -m pulsar_ml linearize history.jsonl --model register
+    python -m pulsar_ml report runs/ID
     python -m pulsar_ml COMMAND --help
 
     Exit codes: 0 done, 2 something given is wrong (the message says what would be right), 4 it failed.

@@ -1,0 +1,93 @@
+"""The page about a run: how long it takes to make, and how large it is. Each violation has a signature of its
+own, which is the most that a page can have to hold for its number of violations.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+
+from benchmarks.measure import Benchmark
+from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.campaign.saved import open_run
+from pulsar_ml.campaign.schema import ROW, split
+from pulsar_ml.campaign.store import RunStore
+from pulsar_ml.report.findings import gather
+from pulsar_ml.report.page import render
+from pulsar_ml.report.traces import shown
+
+COUNTS = (10, 1_000, 10_000)
+STARTED = datetime(2025, 1, 2, 3, 4, tzinfo=UTC)
+
+
+def write_run(directory: Path, violations: int) -> None:
+    """A run with so many trials under the engine, each with a violation that looks like no other."""
+    store = RunStore(directory)
+    store.write_run({"run_id": "made-up", "status": "finished", "build_id": "none", "host": "here"})
+    trials, found = split(pa.Table.from_pylist([row(seed) for seed in range(violations)], schema=ROW))
+    store.write_wave(0, trials, found)
+
+
+def row(seed: int) -> dict[str, object]:
+    record = ReplayRecord(
+        suite="made_up", seed=seed, threads=2, operations=5, noise=False, settings={"size": 4},
+        build_id="none", module="none", invariant=f"I{seed % 90}", message="x",
+    )  # fmt: skip
+    return {
+        "run_id": "made-up", "chunk_id": seed // 100, "suite": f"suite_{seed % 4}", "seed": seed,
+        "build_id": "none", "threads": 2, "operations": 10, "overlaps": 0, "engine": "controlled",
+        "mode": "c11", "strategy": "portfolio", "executions": 1_000, "steps": 30_000,
+        "classes": 1 + 40_000 // (seed + 100), "cut": seed % 3, "exhausted": "", "judged": 0, "unknown": 0,
+        "duration_us": 2_000, "verdict": "violation", "host": "here",
+        "finished_at": STARTED.replace(minute=seed // 200 % 60),
+        "violations": [
+            {
+                "invariant": f"I{seed % 90}", "signature": f"{seed:012x}", "phase": "running",
+                "message": f"the count is {seed} behind the {seed * seed} of another thread",
+                "replay": record.to_json(),
+            }
+        ],
+    }  # fmt: skip
+
+
+@cache
+def directory(violations: int) -> tempfile.TemporaryDirectory[str]:
+    made = tempfile.TemporaryDirectory()
+    write_run(Path(made.name) / "run", violations)
+    return made
+
+
+def page(violations: int) -> str:
+    found = gather(open_run(Path(directory(violations).name) / "run"))
+    records = list(shown(found.summary.in_order(), most=0))
+    return render(found, records, made_at=STARTED, version="0")
+
+
+def milliseconds(violations: int) -> Callable[[], float]:
+    def run() -> float:
+        directory(violations)
+        started = time.perf_counter()
+        page(violations)
+        return 1e3 * (time.perf_counter() - started)
+
+    return run
+
+
+def kilobytes(violations: int) -> Callable[[], float]:
+    return lambda: len(page(violations).encode()) / 1e3
+
+
+BENCHMARKS = [
+    benchmark
+    for count in COUNTS
+    for benchmark in (
+        Benchmark(f"report: page of {count:,} violations", milliseconds(count), unit="ms"),
+        Benchmark(f"report: its size with {count:,} violations", kilobytes(count), unit="kB"),
+    )
+]

@@ -1,0 +1,97 @@
+"""Runs for reports: rows made up here, and failures of the engine's test programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pulsar_ml.campaign.controlled import as_violation
+from pulsar_ml.campaign.merge import Summary, add
+from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.campaign.schema import ROW, split
+from pulsar_ml.campaign.signature import signature
+from pulsar_ml.campaign.store import RunStore
+from pulsar_ml.harness.explore import explore
+from pulsar_ml.harness.failure import Failure
+from pulsar_ml.harness.shrink import shrink
+from tests.quality.build_programs import program_of, programs
+
+STARTED = datetime(2025, 1, 2, 3, 4, tzinfo=UTC)
+BUILD_ID = "a-build"
+HOSTILE = "</script><img src=x onerror=\"document.title='taken'\"><!-- ${7*7} {{7*7}} `'\"&\x00\x1b[31m"
+
+
+def row(
+    seed: int, *, suite: str = "made_up", found: Sequence[Mapping[str, str]] = (), **other: Any
+) -> dict[str, Any]:
+    """A trial under the engine with these violations."""
+    values: dict[str, Any] = dict.fromkeys(ROW.names, 0)
+    values |= {
+        "run_id": "made-up", "suite": suite, "seed": seed, "build_id": BUILD_ID, "threads": 2,
+        "engine": "controlled", "mode": "c11", "strategy": "portfolio", "executions": 100,
+        "steps": 1000, "classes": max(1, 40 - seed), "exhausted": "", "duration_us": 1000,
+        "verdict": "violation" if found else "clean", "host": "here",
+        "finished_at": STARTED + timedelta(seconds=seed), "violations": list(found),
+    }  # fmt: skip
+    return values | other
+
+
+def violation(invariant: str, message: str, *, suite: str = "made_up", seed: int = 0) -> dict[str, str]:
+    """One with the record of a program on real threads."""
+    record = ReplayRecord(
+        suite=suite, seed=seed, threads=2, operations=5, noise=True, settings={"size": 4}, build_id=BUILD_ID,
+        module="pulsar_ml.operations._native", invariant=invariant, message=message,
+    )  # fmt: skip
+    return {
+        "invariant": invariant, "signature": signature(suite, invariant, message), "message": message,
+        "phase": "running", "replay": record.to_json(),
+    }  # fmt: skip
+
+
+def of_failure(failure: Failure, suite: str = "made_up") -> dict[str, str]:
+    told = as_violation(failure)
+    return {
+        "invariant": told.invariant,
+        "signature": signature(suite, told.invariant, told.message, told.places),
+        "message": told.message,
+        "phase": told.phase,
+        "replay": told.record,
+    }
+
+
+@cache
+def failure_of(name: str) -> Failure:
+    """A small failure of a test program, of the module at :func:`module_path`."""
+    subject = programs().SUBJECTS[name]
+    found = explore(subject, program_of(name), executions=20_000, seed=11).failure
+    assert found is not None
+    return shrink(found, subject)
+
+
+def module_path() -> str:
+    path = programs().__file__
+    assert path is not None
+    return path
+
+
+def write_run(directory: Path, rows: Iterable[Mapping[str, Any]], **facts: Any) -> Path:
+    """The run of these rows, as a sweep would have left it."""
+    store = RunStore(directory)
+    trials, violations = split(pa.Table.from_pylist([dict(one) for one in rows], schema=ROW))
+    store.write_wave(0, trials, violations)
+    store.write_records(add(Summary(), trials, violations))
+    store.write_run({"run_id": "made-up", "status": "finished", "build_id": BUILD_ID, **facts})
+    return directory
+
+
+def page_data(page: str) -> list[dict[str, Any]]:
+    """What the page's script reads."""
+    text = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+    data: list[dict[str, Any]] = json.loads(text)
+    return data

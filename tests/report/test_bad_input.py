@@ -1,0 +1,430 @@
+"""Whatever somebody else wrote, damaged, cut or made up ends in one sentence, changes nothing, loads no
+pickle and takes no memory beyond measure. Every parser of records, failures, runs and histories gets many
+wrong inputs, the same in each run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import pickle
+import shutil
+import tracemalloc
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pulsar_ml.campaign.plan import Plan
+from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.campaign.saved import open_run
+from pulsar_ml.campaign.schema import METADATA, SCHEMA_VERSION, TRIALS
+from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.cli import main
+from pulsar_ml.errors import BadRecordError, PulsarMlError, UsageError
+from pulsar_ml.harness.failure import MOST_BYTES, SHORT, Failure
+from pulsar_ml.harness.history import RECORD, History, Signature
+from pulsar_ml.harness.history_files import load, save
+from pulsar_ml.harness.program import Program
+from pulsar_ml.harness.reading import bounded_text
+from pulsar_ml.report.findings import gather
+from tests.report.kit import failure_of, of_failure, row, violation, write_run
+
+MANY = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+HOSTILE: list[Any] = [
+    None, True, -1, 0, 2**31, 2**63, 2**64, 2**200, 1e308, float("nan"), float("-inf"), "", "x" * 10_000,
+    "\x00", "\ud800", "../../../etc/passwd", "</script>", [], [[]], [1, 2], {}, {"a": {}}, [None] * 100,
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def no_pickle(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a pickle was loaded")
+
+    monkeypatch.setattr(pickle, "loads", refuse)
+    monkeypatch.setattr(pickle, "load", refuse)
+    monkeypatch.setattr(pickle, "Unpickler", refuse)
+
+
+def survives(parse: Callable[[Any], object], content: Any) -> None:
+    """It is read, or refused in one sentence."""
+    try:
+        parse(content)
+    except (PulsarMlError, ValueError) as error:
+        assert isinstance(error, PulsarMlError), repr(error)
+        told = str(error)
+        assert told and "\n" not in told.strip() and len(told) < 1_000, told[:2_000]
+
+
+# Texts ------------------------------------------------------------------------------------------
+
+
+def replay_record() -> str:
+    return violation("I1", "the count is 3")["replay"]
+
+
+def program() -> str:
+    return failure_of("race_met").program
+
+
+def with_parsed_program(text: str) -> None:
+    Program.from_json(Failure.from_text(text).program)
+
+
+def plan() -> str:
+    return json.dumps(Plan(("a", "b"), 0, 10, 2, TrialOptions()).to_json())
+
+
+TEXTS: dict[str, tuple[Callable[[], str], Callable[[str], object]]] = {
+    "replay record": (replay_record, ReplayRecord.from_json),
+    "failure": (lambda: failure_of("race_met").to_json(), with_parsed_program),
+    "short failure": (lambda: failure_of("use_after_free").short(), with_parsed_program),
+    "program": (program, Program.from_json),
+    "plan": (plan, lambda text: Plan.from_json(json.loads(text))),
+}
+JSON = [name for name in TEXTS if name != "short failure"]
+
+
+@st.composite
+def damaged(draw: st.DrawFn, content: bytes) -> bytes:
+    """Cut, with other bytes here and there, or with a part missing, doubled or moved."""
+    at, end = sorted(draw(st.tuples(*[st.integers(0, len(content))] * 2)))
+    match draw(st.sampled_from(["cut", "flip", "lose", "double", "garbage"])):
+        case "cut":
+            return content[:at]
+        case "lose":
+            return content[:at] + content[end:]
+        case "double":
+            return content[:end] + content[at:]
+        case "garbage":
+            return content[:at] + draw(st.binary(max_size=40)) + content[at:]
+    changed = bytearray(content)
+    for place in draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=8)):
+        changed[place] ^= draw(st.integers(1, 255))
+    return bytes(changed)
+
+
+def places(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Paths to everything in a JSON value."""
+    inner = (
+        content.items()
+        if isinstance(content, dict)
+        else enumerate(content)
+        if isinstance(content, list)
+        else ()
+    )
+    return [path, *(place for key, value in inner for place in places(value, (*path, key)))]
+
+
+def put(content: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    changed = content.copy()
+    changed[path[0]] = put(content[path[0]], path[1:], value)
+    return changed
+
+
+@st.composite
+def other_values(draw: st.DrawFn, text: str) -> str:
+    """The same JSON with some values that are not expected."""
+    content = json.loads(text)
+    for _ in range(draw(st.integers(1, 3))):
+        path = draw(st.sampled_from(places(content)))
+        content = put(content, path, draw(st.sampled_from(HOSTILE)))
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@MANY
+@given(data=st.data())
+def test_damaged_text(name: str, data: st.DataObject) -> None:
+    make, parse = TEXTS[name]
+    content = data.draw(damaged(make().encode()))
+
+    def read(text: str) -> object:
+        return parse(text) if name != "plan" else parse(text if is_json(text) else "null")
+
+    survives(read, content.decode(errors="surrogateescape"))
+
+
+def is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", JSON)
+@MANY
+@given(data=st.data())
+def test_values_that_are_not_expected(name: str, data: st.DataObject) -> None:
+    make, parse = TEXTS[name]
+    survives(parse, data.draw(other_values(make())))
+
+
+@pytest.mark.parametrize("name", ["replay record", "failure", "program", "plan"])
+@pytest.mark.parametrize("version", [99, "2", None, -1, 2**70])
+def test_a_newer_version_is_refused(name: str, version: Any) -> None:
+    make, parse = TEXTS[name]
+    content = {**json.loads(make()), "version": version}
+    with pytest.raises(PulsarMlError, match="version"):
+        parse(json.dumps(content))
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_what_is_nested_without_end_is_refused(name: str) -> None:
+    if name == "plan":
+        return  # it is read from what JSON gave
+    with pytest.raises(BadRecordError):
+        TEXTS[name][1]("[" * 200_000)
+
+
+def test_a_packed_bomb_is_refused_without_unpacking_it() -> None:
+    packer = zlib.compressobj(1)
+    bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(200)) + packer.flush()
+    text = SHORT + base64.urlsafe_b64encode(bomb).decode()
+    tracemalloc.start()
+    with pytest.raises(BadRecordError, match="unpacks to more than"):
+        Failure.from_text(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * MOST_BYTES
+
+
+def test_a_packed_failure_without_its_end_is_refused() -> None:
+    packed = base64.urlsafe_b64decode(failure_of("race_met").short().removeprefix(SHORT) + "==")
+    with pytest.raises(BadRecordError, match="its end is missing"):
+        Failure.from_text(SHORT + base64.urlsafe_b64encode(packed[:-4]).decode())
+
+
+# Files ------------------------------------------------------------------------------------------
+
+
+def test_a_pipe_a_device_and_a_folder_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path, tmp_path / "nothing"):
+        with pytest.raises(UsageError, match="cannot be read"):
+            bounded_text(path, "the record")
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(bytes(1 << 20))
+    with pytest.raises(BadRecordError, match="larger than 0 MiB"):
+        bounded_text(tmp_path / "large", "the record", most=1000)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(BadRecordError, match="not text"):
+        bounded_text(tmp_path / "binary", "the record")
+
+
+# Runs -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = [of_failure(failure_of("race_met")), violation("I1", "the count is 3")]
+    rows = [row(seed, found=found if seed % 2 else []) for seed in range(20)]
+    facts = {
+        "plan": json.loads(plan()),
+        "versions": {"python": "3"},
+        "warnings": ["w"],
+        "runner": {"registry": "a"},
+    }
+    return write_run(tmp_path_factory.mktemp("bad") / "run", rows, **facts)
+
+
+def digest(directory: Path) -> str:
+    made = hashlib.sha256()
+    for path in sorted(directory.rglob("*")):
+        made.update(path.relative_to(directory).as_posix().encode())
+        made.update(path.read_bytes() if path.is_file() else b"")
+    return made.hexdigest()
+
+
+def reported(run: Path) -> None:
+    """The command, in each format: read, or refused in one sentence with nothing written."""
+    before = digest(run)
+    for kind in ("html", "json"):
+        done = CliRunner().invoke(main, ["report", str(run), "--format", kind, "-o", "-"])
+        assert done.exit_code in (0, 1, 2, 3, 4, 130), (done.exit_code, done.exception)
+        assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)
+        if done.exit_code == 2:
+            assert done.stdout == ""
+            assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert digest(run) == before
+
+
+FILES = ("run.json", "trials/wave-00000.parquet", "violations/wave-00000.parquet")
+
+
+@pytest.mark.parametrize("name", FILES)
+@settings(parent=MANY, max_examples=25)
+@given(data=st.data())
+def test_a_damaged_file_of_a_run(
+    run: Path, tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
+) -> None:
+    copy = Path(shutil.copytree(run, tmp_path_factory.mktemp("copy") / "run"))
+    (copy / name).write_bytes(data.draw(damaged((run / name).read_bytes())))
+    reported(copy)
+
+
+@settings(parent=MANY, max_examples=25)
+@given(data=st.data())
+def test_a_run_json_with_other_values(
+    run: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    copy = Path(shutil.copytree(run, tmp_path_factory.mktemp("copy") / "run"))
+    (copy / "run.json").write_text(data.draw(other_values((run / "run.json").read_text())))
+    reported(copy)
+
+
+@settings(parent=MANY, max_examples=20)
+@given(data=st.data())
+def test_rows_with_records_that_are_none(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    failure = of_failure(failure_of("race_met"))
+    texts = (violation("I1", "x")["replay"], failure["replay"])
+    found = {**failure, "replay": data.draw(st.one_of(*map(other_values, texts)))}
+    found["signature"] = data.draw(st.sampled_from(["abc", "../../x", "", "\x00", "a" * 5000, "<b>"]))
+    rows = [row(0, found=[{**found, "signature": "abc"}]), row(1)]
+    run = write_run(tmp_path_factory.mktemp("rows") / "run", rows)
+    path = run / "violations" / "wave-00000.parquet"
+    table = pq.read_table(path)
+    place = table.schema.get_field_index("signature")
+    pq.write_table(table.set_column(place, table.schema.field(place), pa.array([found["signature"]])), path)
+    reported(run)
+
+
+def test_a_newer_run_and_newer_rows_are_refused(run: Path, tmp_path: Path) -> None:
+    newer = Path(shutil.copytree(run, tmp_path / "newer"))
+    content = json.loads((newer / "run.json").read_text())
+    (newer / "run.json").write_text(json.dumps({**content, "version": 7}))
+    with pytest.raises(BadRecordError, match="version 7, this release reads up to 1"):
+        open_run(newer)
+    (newer / "run.json").write_text(json.dumps(content))
+    path = newer / "trials" / "wave-00000.parquet"
+    (key,) = METADATA
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata({key: str(SCHEMA_VERSION + 1).encode()}), path)
+    with pytest.raises(BadRecordError, match="use a newer pulsar_ml"):
+        gather(open_run(newer))
+
+
+def test_rows_of_an_older_version_are_read(run: Path, tmp_path: Path) -> None:
+    older = Path(shutil.copytree(run, tmp_path / "older"))
+    path = older / "trials" / "wave-00000.parquet"
+    (key,) = METADATA
+    table = pq.read_table(path).drop_columns(["mode", "cut", "exhausted"])
+    pq.write_table(table.replace_schema_metadata({key: b"1"}), path)
+    assert gather(open_run(older)).summary.trials == 20
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda table: table.drop_columns(["seed"]), "no column seed"),
+        (lambda table: table.set_column(0, "run_id", pa.array([1] * len(table))), "should be of type string"),
+        (lambda table: table.set_column(0, "run_id", pa.nulls(len(table), pa.string())), "has empty places"),
+        (lambda table: table.replace_schema_metadata(None), "no version of a schema"),
+        (lambda table: table.append_column("seed", table["seed"]), "should be of type|damaged"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(
+    run: Path, tmp_path: Path, change: Callable[[pa.Table], pa.Table], told: str
+) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "copy"))
+    path = copy / "trials" / "wave-00000.parquet"
+    pq.write_table(change(pq.read_table(path)), path)
+    with pytest.raises(BadRecordError, match=told):
+        gather(open_run(copy))
+
+
+def test_texts_that_grow_beyond_all_measure_are_refused(run: Path, tmp_path: Path) -> None:
+    """A column of a million equal texts of a megabyte is a small file."""
+    copy = Path(shutil.copytree(run, tmp_path / "copy"))
+    path = copy / "trials" / "wave-00000.parquet"
+    table = pa.concat_tables([pq.read_table(path)] * 100)
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(len(table), np.int32)), pa.array(["x" * (1 << 20)])
+    )
+    place = table.schema.get_field_index("host")
+    bomb = table.set_column(place, "host", texts).replace_schema_metadata(METADATA)
+    with pq.ParquetWriter(path, bomb.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(bomb)
+        writer.add_key_value_metadata(METADATA)
+    schema = pq.read_schema(path)
+    assert path.stat().st_size < 1 << 20
+    assert schema.field("host").type == pa.string()
+    with pytest.raises(BadRecordError, match="texts are larger than any"):
+        gather(open_run(copy))
+
+
+def test_a_run_with_a_device_for_a_file_is_refused(run: Path, tmp_path: Path) -> None:
+    for name in FILES:
+        copy = Path(shutil.copytree(run, tmp_path / name.replace("/", "-")))
+        (copy / name).unlink()
+        (copy / name).symlink_to("/dev/zero")
+        with pytest.raises((BadRecordError, UsageError), match="plain file"):
+            gather(open_run(copy))
+
+
+def test_a_record_outside_of_the_run_is_not_named(run: Path) -> None:
+    opened = open_run(run)
+    for signature in ("../run", "../../etc/passwd", "/etc/passwd", "", ".", "a" * 1000, "a\x00"):
+        assert opened.record(signature) is None
+    assert len(TRIALS.names) > 10
+
+
+# Histories --------------------------------------------------------------------------------------
+
+
+def history() -> History:
+    records = np.zeros(3, RECORD)
+    records["returned"] = [2, 4, 6]
+    records["invoked"] = [1, 3, 5]
+    return History((Signature("add", 1, "word"),), records)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".arrow", ".parquet"])
+@settings(parent=MANY, max_examples=40)
+@given(data=st.data())
+def test_damaged_histories(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("history")
+    save(history(), folder / f"right{suffix}")
+    assert len(load(folder / f"right{suffix}")) == 3
+    path = folder / f"wrong{suffix}"
+    path.write_bytes(data.draw(damaged((folder / f"right{suffix}").read_bytes())))
+    survives(load, path)
+
+
+@settings(parent=MANY, max_examples=40)
+@given(data=st.data())
+def test_damaged_histories_of_jepsen(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    lines = "".join(
+        f"{{:process {number} :type :{kind} :f :read :value {value}}}\n"
+        for number in range(3)
+        for kind, value in (("invoke", "nil"), ("ok", number))
+    )
+    path = tmp_path_factory.mktemp("history") / "wrong.edn"
+    path.write_bytes(data.draw(damaged(lines.encode())))
+    survives(load, path)

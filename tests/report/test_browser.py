@@ -1,0 +1,218 @@
+"""The page in a real browser, without a window and without a network: keyboard, dark mode, paper, hostile
+texts, ten thousand violations. Chosen when Debian's chromium and its driver are there, see tests/conftest.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
+
+from benchmarks.report import write_run as write_large_run
+from pulsar_ml.cli import main
+from tests.report.kit import (
+    HOSTILE,
+    failure_of,
+    module_path,
+    of_failure,
+    row,
+    violation,
+    write_run,
+)
+
+pytestmark = pytest.mark.xdist_group("browser")
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-dev-shm-usage", "--hide-scrollbars",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    options = ChromeOptions()
+    options.binary_location = str(shutil.which("chromium"))
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    chrome = Chrome(options, Service(shutil.which("chromedriver")))
+    try:
+        yield chrome
+    finally:
+        chrome.quit()
+
+
+def shown(browser: Chrome, run: Path, *options: str) -> None:
+    """The report of ``run`` in the browser, whose console stays empty."""
+    page = run / "report.html"
+    CliRunner().invoke(main, ["report", str(run), "-o", str(page), *options])
+    browser.set_window_size(1200, 900)
+    browser.get("about:blank")
+    browser.get(page.as_uri())
+    assert browser.get_log("browser") == []
+
+
+def groups(browser: Chrome) -> list[WebElement]:
+    return browser.find_elements(By.CSS_SELECTOR, "details.group")
+
+
+def opened(browser: Chrome, summary: WebElement, selector: str) -> WebElement:
+    """What is there once the click on a summary was heard, which the browser tells a little later."""
+    summary.click()
+    group = summary.find_element(By.XPATH, "./..")
+    return WebDriverWait(browser, 20).until(
+        lambda _: (group.find_elements(By.CSS_SELECTOR, selector) or [None])[0]
+    )
+
+
+def focused(browser: Chrome) -> str:
+    script = "const e = document.activeElement; return e.id || e.className || e.tagName + ' ' + e.textContent"
+    return str(browser.execute_script(script))
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> Path:
+    rows = [
+        row(seed, found=[of_failure(failure_of(name))])
+        for seed, name in enumerate(("race_met", "seqlock_fences"))
+    ]
+    return write_run(tmp_path / "run", rows)
+
+
+def test_groups_open_and_draw_their_interleaving(browser: Chrome, failing: Path) -> None:
+    shown(browser, failing, "--module", module_path())
+    first, second = groups(browser)
+    assert not browser.find_elements(By.CSS_SELECTOR, "svg.timeline"), (
+        "nothing is drawn before it is asked for"
+    )
+    drawing = opened(browser, first.find_element(By.TAG_NAME, "summary"), "svg.timeline")
+    assert drawing.is_displayed() and drawing.size["height"] > 100
+    assert first.find_elements(By.CSS_SELECTOR, ".step.first rect, .step.second rect")
+    assert not second.find_elements(By.CSS_SELECTOR, ".body")
+
+
+def test_the_page_works_from_the_keyboard(browser: Chrome, failing: Path) -> None:
+    shown(browser, failing)
+    keys = browser.switch_to
+    keys.active_element.send_keys(Keys.TAB)
+    assert focused(browser) == "skip"
+    assert browser.find_element(By.CLASS_NAME, "skip").location["x"] >= 0, "it is seen when it has the focus"
+    keys.active_element.send_keys(Keys.ENTER)
+    keys.active_element.send_keys(Keys.TAB)
+    assert focused(browser) == "filter"
+    keys.active_element.send_keys(Keys.TAB)
+    assert focused(browser) == "open-all"
+    keys.active_element.send_keys(Keys.TAB)
+    assert focused(browser).startswith("SUMMARY data race")
+    outline = browser.execute_script("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    keys.active_element.send_keys(Keys.ENTER)
+    WebDriverWait(browser, 20).until(
+        lambda _: groups(browser)[0].find_elements(By.CSS_SELECTOR, ".command button")
+    )
+    keys.active_element.send_keys(Keys.TAB)
+    assert focused(browser) == "BUTTON Copy"
+    keys.active_element.send_keys(Keys.ENTER)
+    browser.set_script_timeout(10)
+    status = browser.execute_async_script(
+        "const done = arguments[0], at = document.getElementById('shown');"
+        "const look = () => at.textContent.includes('command') ? done(at.textContent) : setTimeout(look, 20);"
+        "look()"
+    )
+    assert status in ("The command was copied.", "The command is selected.")
+
+
+def test_the_list_can_be_searched(browser: Chrome, failing: Path) -> None:
+    shown(browser, failing)
+    browser.find_element(By.ID, "filter").send_keys("data race")
+    assert len(groups(browser)) == 1
+    browser.find_element(By.ID, "filter").send_keys(" of nothing")
+    assert groups(browser) == []
+    assert browser.find_element(By.ID, "shown").text == "0 signatures shown"
+
+
+def test_hostile_texts_are_texts(browser: Chrome, tmp_path: Path) -> None:
+    found = [violation(HOSTILE, HOSTILE), violation("I1", HOSTILE + " again")]
+    run = write_run(tmp_path / "run", [row(0, found=found, suite=HOSTILE, host=HOSTILE)], run_id=HOSTILE)
+    shown(browser, run)
+    browser.find_element(By.ID, "open-all").click()
+    for one in groups(browser):
+        assert opened(browser, one.find_element(By.CSS_SELECTOR, ".body details summary"), "tbody td")
+    assert browser.get_log("browser") == []
+    assert not browser.find_elements(By.CSS_SELECTOR, "img")
+    assert browser.title.startswith("Violations: run </script><img")
+    assert HOSTILE.split("\x00")[0] in groups(browser)[0].text
+
+
+def test_the_page_s_own_policy_stops_foreign_scripts(browser: Chrome, failing: Path) -> None:
+    shown(browser, failing)
+    browser.execute_script(
+        "const s = document.createElement('script'); s.textContent = 'document.title = 1';"
+        "document.body.append(s); document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=1>')"
+    )
+    told = " ".join(line["message"] for line in browser.get_log("browser"))
+    assert "Content Security Policy" in told
+    assert browser.title != "1"
+
+
+@pytest.mark.parametrize(("theme", "dark"), [("light", False), ("dark", True)])
+def test_colours_follow_the_theme(browser: Chrome, failing: Path, theme: str, dark: bool) -> None:
+    shown(browser, failing)
+    media(browser, [{"name": "prefers-color-scheme", "value": theme}])
+    colour = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    brightness = sum(int(part) for part in colour.strip("rgb()").split(","))
+    assert (brightness < 200) == dark
+    media(browser, [])
+
+
+def media(browser: Chrome, features: list[dict[str, str]]) -> None:
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def test_a_narrow_screen_scrolls_only_inside_of_tables_and_drawings(browser: Chrome, failing: Path) -> None:
+    shown(browser, failing, "--module", module_path())
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": False},
+    )
+    browser.find_element(By.ID, "open-all").click()
+    wide, window = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert window == 360
+    assert wide <= window
+
+
+def test_paper_holds_what_is_collapsed(browser: Chrome, failing: Path) -> None:
+    shown(browser, failing, "--module", module_path())
+    printed: dict[str, Any] = browser.execute_cdp_cmd("Page.printToPDF", {})
+    assert base64.b64decode(printed["data"]).startswith(b"%PDF")
+    assert len(browser.find_elements(By.CSS_SELECTOR, "svg.timeline")) == 2, "printing opens what is shown"
+
+
+def test_ten_thousand_violations_do_not_freeze_the_page(browser: Chrome, tmp_path: Path) -> None:
+    """Counted in elements: what is not shown has none. Times are for ``python -m benchmarks report``."""
+    write_large_run(tmp_path / "run", 10_000)
+    shown(browser, tmp_path / "run")
+    count = "return document.getElementsByTagName('*').length"
+    assert browser.execute_script(count) < 2_000
+    assert browser.find_element(By.ID, "shown").text == "100 signatures of 10,000 shown"
+    browser.find_element(By.ID, "more").click()
+    assert len(groups(browser)) == 200
+    browser.find_element(By.ID, "filter").send_keys("9999")
+    (one,) = [group for group in groups(browser) if "seed 9999 " in group.text]
+    assert (
+        "the count is 9999 behind"
+        in opened(browser, one.find_element(By.TAG_NAME, "summary"), ".message").text
+    )
+    assert browser.execute_script(count) < 4_000

@@ -1,0 +1,385 @@
+"""Reports: what they say of a run, in which order, in each format; nothing of a run is markup."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+
+from pulsar_ml.campaign.store import RunStore
+from pulsar_ml.cli import main
+from pulsar_ml.cli.progress import progress
+from pulsar_ml.report.findings import MOST_POINTS, Curve, Rate, gather
+from pulsar_ml.report.page import TEMPLATES
+from tests.report.kit import (
+    BUILD_ID,
+    HOSTILE,
+    failure_of,
+    module_path,
+    of_failure,
+    page_data,
+    row,
+    violation,
+    write_run,
+)
+
+
+def report(run: Path, *options: str) -> Result:
+    return CliRunner().invoke(main, ["report", str(run), *options])
+
+
+def page_of(run: Path, *options: str) -> str:
+    report(run, *options)
+    return (run / "report.html").read_text()
+
+
+class Reader(HTMLParser):
+    """Tags with their attributes, and all text outside of scripts and styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.inside = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.inside = tag
+
+    def handle_data(self, data: str) -> None:
+        if self.inside not in ("script", "style"):
+            self.text += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
+
+
+def engine_run(directory: Path) -> Path:
+    failures = [of_failure(failure_of(name)) for name in ("race_met", "seqlock_fences")]
+    rows = [row(0, found=failures[:1]), row(1), row(2, found=failures[1:]), row(3, found=failures[:1])]
+    return write_run(directory, rows)
+
+
+# What is said -----------------------------------------------------------------------------------
+
+
+def test_the_verdict_and_the_risk_come_first(tmp_path: Path) -> None:
+    clean = write_run(tmp_path / "clean", [row(seed) for seed in range(30)])
+    text = Reader(page_of(clean)).text
+    assert "No violation in 30 trials with 3,000 executions" in text
+    assert "rarer than 1 in 1,000" in text
+    assert text.index("rarer than") < text.index("Coverage") < text.index("The run")
+
+
+@pytest.mark.parametrize(
+    ("rows", "facts", "code"),
+    [
+        ([row(0)], {}, 0),
+        ([row(0, found=[violation("I1", "x")])], {}, 1),
+        ([row(0, verdict="nothing_exercised")], {}, 3),
+        ([row(0)], {"status": "failed", "problem": "an executor was lost"}, 4),
+        ([row(0)], {"status": "interrupted"}, 130),
+    ],
+)
+def test_the_exit_code_is_the_run_s(tmp_path: Path, rows: list, facts: dict, code: int) -> None:
+    run = write_run(tmp_path / "run", rows, **facts)
+    for kind in ("html", "sarif", "junit", "markdown", "json"):
+        assert report(run, "--format", kind).exit_code == code
+    if "problem" in facts:
+        assert "an executor was lost" in (run / "report.html").read_text()
+
+
+def test_failures_are_made_again_and_drawn(tmp_path: Path) -> None:
+    page = page_of(engine_run(tmp_path / "run"), "--module", module_path())
+    assert page.count("<template id=") == 2
+    data = {group["invariant"]: group for group in page_data(page)}
+    race = data["data race"]
+    assert race["count"] == 2
+    assert race["note"] == "the failure was made again, step by step"
+    assert [member[0] for member in race["members"]] == ["0", "3"]
+    assert "races.h" in race["lanes"]
+    assert race["command"] == f"python -m stress replay {tmp_path}/run/records/{race['signature']}.json"
+    for mark in (
+        'class="arrow before"',
+        '<g class="step write second">',
+        "First access",
+        "stale",
+        "race_fill",
+    ):
+        assert mark in page, mark
+
+
+def test_a_module_that_a_record_names_is_not_loaded_unasked(tmp_path: Path) -> None:
+    failure = failure_of("race_met")
+    found = of_failure(failure)
+    found["replay"] = failure.to_json().replace('"module": ""', '"module": "/tmp/strange.so"')
+    page = page_of(write_run(tmp_path / "run", [row(0, found=[found])]))
+    assert "<template" not in page
+    (group,) = page_data(page)
+    assert group["note"].startswith("of the module /tmp/strange.so, which a report does not load unasked")
+
+
+def test_another_build_is_said_and_what_was_stored_is_shown(tmp_path: Path) -> None:
+    failure = failure_of("race_met")
+    found = of_failure(failure)
+    found["replay"] = failure.to_json().replace(failure.build_id, "of-yesterday")
+    page = page_of(write_run(tmp_path / "run", [row(0, found=[found])]), "--module", module_path())
+    assert "<template" not in page
+    (group,) = page_data(page)
+    assert group["note"].startswith("build of-yesterday failed, and this is build")
+    assert any("race_fill" in line for line in group["lines"])
+
+
+def test_only_so_many_failures_are_made_again(tmp_path: Path) -> None:
+    page = page_of(engine_run(tmp_path / "run"), "--module", module_path(), "--traces", "1")
+    assert page.count("<template id=") == 1
+
+
+def test_a_record_on_real_threads_says_why_there_is_no_drawing(tmp_path: Path) -> None:
+    page = page_of(write_run(tmp_path / "run", [row(0, found=[violation("I1", "x")], executions=0)]))
+    (group,) = page_data(page)
+    assert group["note"].startswith("real threads")
+    assert "settings: size=4" in group["lines"]
+
+
+def test_a_kill_table_is_shown_and_judged(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "run")
+    store.write_run({"run_id": "mutants", "status": "finished"})
+    line = {
+        "mutant": "H01", "title": "adds first", "suites": ["refcount"], "seeds": 20, "found": 3, "crashed": 0,
+        "first_seed": 4, "invariants": ["I12"], "as_expected": True,
+    }  # fmt: skip
+    (tmp_path / "run" / "kill-table.json").write_text(json.dumps({"rows": [line]}))
+    assert "adds first" in Reader(page_of(tmp_path / "run")).text
+    assert report(tmp_path / "run").exit_code == 0
+    (tmp_path / "run" / "kill-table.json").write_text(json.dumps({"rows": [line | {"as_expected": False}]}))
+    assert report(tmp_path / "run").exit_code == 1
+    (tmp_path / "run" / "kill-table.json").write_text(json.dumps({"rows": [{"mutant": 1}]}))
+    assert report(tmp_path / "run").exit_code == 2
+
+
+def test_a_run_that_still_goes_on_is_reported_so_far(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [row(0)], status="running")
+    assert "has not finished" in Reader(page_of(run)).text
+
+
+# How it is said ---------------------------------------------------------------------------------
+
+
+def test_a_page_needs_nothing_else(tmp_path: Path) -> None:
+    page = page_of(engine_run(tmp_path / "run"), "--module", module_path())
+    assert not re.findall(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!#)[\w/.:]", page)
+    metas = [attributes for tag, attributes in Reader(page).tags if tag == "meta"]
+    assert any(
+        (meta.get("content") or "").startswith("default-src 'none'; style-src 'sha256-") for meta in metas
+    )
+
+
+def test_what_a_run_says_is_never_markup(tmp_path: Path) -> None:
+    found = [violation(HOSTILE, HOSTILE)]
+    rows = [row(0, found=found, suite=HOSTILE, host=HOSTILE, strategy=HOSTILE, exhausted=HOSTILE)]
+    facts = dict.fromkeys(("run_id", "problem", "host", "started_at", "build_id"), HOSTILE)
+    run = write_run(
+        tmp_path / "run", rows, **facts, warnings=[HOSTILE], failures=[{HOSTILE: HOSTILE}],
+        versions={HOSTILE: HOSTILE}, plan={HOSTILE: [HOSTILE]}, runner={"registry": HOSTILE},
+    )  # fmt: skip
+    page = page_of(run)
+    tags = Reader(page).tags
+    assert "img" not in {tag for tag, _ in tags}
+    assert not [name for _, attributes in tags for name in attributes if name.startswith("on")]
+    assert len(re.findall("<script", page)) == len(re.findall("</script", page)) == 2
+    (group,) = page_data(page)
+    assert group["message"] == HOSTILE
+    assert HOSTILE not in group["command"], "nobody pastes what a run says into a shell"
+    markdown = report(run, "--format", "markdown").stdout
+    assert not re.search(r"(?<!\\)<", markdown)
+    assert ElementTree.fromstring(report(run, "--format", "junit").stdout).tag == "testsuites"
+    for kind in ("json", "sarif"):
+        assert json.loads(report(run, "--format", kind).stdout)
+
+
+COLOURS = re.compile(r"--([\w-]+): (#[0-9a-f]{6})")
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("theme", [0, 1, 2], ids=["light", "dark", "print"])
+@pytest.mark.parametrize("text", ["fg", "muted", "link", "bad", "stale", "good", "arrow"])
+def test_every_colour_of_text_can_be_read(theme: int, text: str) -> None:
+    themes = [dict(COLOURS.findall(part)) for part in (TEMPLATES / "page.css").read_text().split(":root")[1:]]
+    assert len(themes) == 3
+    colours = themes[theme]
+    for behind in ("bg", "soft", "bad-soft"):
+        assert contrast(colours[text], colours[behind]) >= 4.5, (text, behind)
+
+
+def test_contrast_is_measured_right() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") < 4.5
+
+
+# Formats ----------------------------------------------------------------------------------------
+
+
+def test_sarif_has_the_places_of_failures_and_all_signatures(tmp_path: Path) -> None:
+    rows = [row(0, found=[of_failure(failure_of("race_met"))]), row(1, found=[violation("I1", "x")])]
+    log = json.loads(report(write_run(tmp_path / "run", rows), "--format", "sarif").stdout)
+    results = {result["ruleId"]: result for result in log["runs"][0]["results"]}
+    assert (
+        set(results)
+        == {"data race", "I1"}
+        == {rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]}
+    )
+    place = results["data race"]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "quality/races.h"
+    assert "locations" not in results["I1"]
+    assert all(result["occurrenceCount"] == 1 for result in results.values())
+
+
+def test_junit_has_a_failed_case_for_each_signature_and_one_that_passed_elsewhere(tmp_path: Path) -> None:
+    rows = [
+        row(0, found=[violation("I1", "x")]),
+        row(1, suite="other"),
+        row(2, suite="idle", verdict="nothing_exercised"),
+    ]
+    root = ElementTree.fromstring(report(write_run(tmp_path / "run", rows), "--format", "junit").stdout)
+    assert (root.get("tests"), root.get("failures")) == ("3", "1")
+    assert [suite.get("name") for suite in root] == ["idle", "made_up", "other"]
+    assert root.find("testsuite[@name='idle']/testcase/skipped") is not None
+    failure = root.find("testsuite[@name='made_up']/testcase/failure")
+    assert failure is not None and failure.get("message") == "x"
+    assert "python -m stress replay" in (failure.text or "")
+
+
+def test_json_has_everything(tmp_path: Path) -> None:
+    data = json.loads(report(engine_run(tmp_path / "run"), "--format", "json").stdout)
+    assert data["verdict"] == "violation"
+    assert data["exit_code"] == 1
+    assert [group["count"] for group in data["signatures"]] == [2, 1]
+    assert data["coverage"]["made_up"][-1] == [400, 40 + 39 + 38 + 37]
+    assert sum(rate for _, rate in data["rate"]) == 400
+    assert data["strategies"][0]["strategy"] == "portfolio"
+
+
+def test_markdown_has_a_table_and_the_commands(tmp_path: Path) -> None:
+    text = report(engine_run(tmp_path / "run"), "--format", "markdown").stdout
+    assert text.startswith("# 3 violations with 2 signatures in 4 trials with 400 executions\n")
+    assert text.count("    python -m stress replay ") == 2
+
+
+# Many rows --------------------------------------------------------------------------------------
+
+
+def test_a_curve_of_any_length_is_a_few_points() -> None:
+    from numpy import array, full
+
+    curve = Curve()
+    for number in range(2_000):
+        curve.add(full(1_000, 100), full(1_000, 1) if number < 10 else array([0] * 1_000))
+    assert len(curve.points) <= MOST_POINTS
+    assert curve.points[-1] == (200_000_000, 10_000)
+    assert curve.points == sorted(curve.points)
+    assert curve.lately() == 0
+
+
+def test_a_rate_of_any_length_is_a_few_points() -> None:
+    from numpy import arange, full
+
+    rate = Rate()
+    for day in range(3):
+        rate.add(arange(day * 86_400, (day + 1) * 86_400), full(86_400, 7))
+    points = rate.points()
+    assert len(points) <= MOST_POINTS
+    assert points[0][0] == 0
+    assert all(per_second == pytest.approx(7) for _, per_second in points[1:-1])
+
+
+def test_ten_thousand_signatures_are_the_most_that_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulsar_ml.report.findings.MOST_GROUPS", 5)
+    monkeypatch.setattr("pulsar_ml.report.findings.MOST_MEMBERS", 3)
+    words = "one two three four five six seven".split()
+    rows = [row(seed, found=[violation("I1", word)]) for seed, word in enumerate(words)]
+    page = page_of(write_run(tmp_path / "run", rows))
+    assert len(page_data(page)) == 5
+    text = Reader(page).text
+    assert "7 violations with 5 signatures" in text
+    assert "2 violations of more signatures than a page holds" in text
+    assert "3 of the violations are listed one by one" in text
+
+
+# Where it goes ----------------------------------------------------------------------------------
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = write_run(tmp_path / "run", [row(0)])
+    target = tmp_path / "page.html"
+    target.write_text("before")
+
+    def full_disk(source: str, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full_disk)
+    done = report(run, "-o", str(target))
+    assert done.exit_code == 2
+    assert "No space left on device" in done.output
+    assert target.read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "run"]
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda run: run / "nothing", "is no directory"),
+        (lambda run: run / "records", "has no run.json"),
+    ],
+)
+def test_what_is_no_run_is_refused(tmp_path: Path, make: Callable[[Path], Path], told: str) -> None:
+    done = report(make(write_run(tmp_path / "run", [row(0)])))
+    assert done.exit_code == 2
+    assert told in done.output
+
+
+def test_findings_of_a_run_are_those_of_its_rows(tmp_path: Path) -> None:
+    from pulsar_ml.campaign.saved import open_run
+
+    found = gather(open_run(write_run(tmp_path / "run", [row(seed) for seed in range(9)])))
+    assert found.summary.trials == 9
+    assert found.run.facts["build_id"] == BUILD_ID
+    assert found.yields["controlled", "c11", "portfolio"].executions == 900
+
+
+def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr("pulsar_ml.cli.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    file = StringIO()
+    with progress(Console(file=file, width=80)) as begin:
+        advance = begin("reading rows", 4000)
+        for _ in range(4):
+            advance(1000)
+    assert file.getvalue() == "reading rows: 2,000 of 4,000\nreading rows: 4,000 of 4,000\n"
+    quick = StringIO()
+    monkeypatch.setattr("pulsar_ml.cli.progress.time", SimpleNamespace(monotonic=lambda: 0.0))
+    with progress(Console(file=quick)) as begin:
+        begin("reading rows", 4000)(4000)
+    assert quick.getvalue() == ""
