@@ -11,4 +11,4 @@ cdef struct Record:
     int64_t invoked
     int64_t returned
     int32_t ending        # 0: it returned
-    int32_t reserved
+    int32_t moment       # at which it took effect, perhaps; 0: not known. Searches try it first

@@ -34,7 +34,7 @@ RECORD = np.dtype(
         ("invoked", "<i8"),
         ("returned", "<i8"),
         ("ending", "<i4"),
-        ("reserved", "<i4"),
+        ("moment", "<i4"),
     ]
 )
 
@@ -69,8 +69,7 @@ class Signature(NamedTuple):
     result: str
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One operation as a model sees it.
 
     Attributes:
@@ -151,9 +150,11 @@ def decoder(signatures: Sequence[Signature], values: Sequence[object]) -> Decode
 
     def decode(operation: int, arguments: Sequence[int], result: Sequence[int] | None, thread: int) -> Call:
         name, count, kind = signatures[operation]
-        given: tuple[object, ...] = tuple(arguments[:count])
+        given: tuple[object, ...]
         if kind == VALUE:
-            given = tuple(values[word] for word in arguments[:count] if word >= 0)
+            given = tuple([values[word] for word in arguments[:count] if word >= 0])
+        else:
+            given = tuple(arguments[:count])
         return Call(name, given, UNKNOWN if result is None else read_result(kind, result, values), thread)
 
     return decode

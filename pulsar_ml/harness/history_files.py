@@ -33,9 +33,11 @@ from pulsar_ml.harness.history import (
     frozen,
     history_of,
 )
+from pulsar_ml.harness.reading import bounded_text, one_line
 
 KIND = "pulsar_ml history"
 VERSION = 1
+MOST_BYTES = 1 << 30  # of a history in text
 FORMATS = (".parquet", ".arrow", ".jsonl", ".edn")
 
 
@@ -60,11 +62,9 @@ def load(path: Path, *, keyed: bool = False) -> History:
     try:
         if path.suffix in (".parquet", ".arrow"):
             return load_table(path)
-        text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
-    except UnicodeDecodeError:
-        raise BadRecordError(f"{path.name} is not text, so it is damaged or no history") from None
+        raise UsageError(f"the history {path} cannot be read: {error.strerror or error}") from error
+    text = bounded_text(path, "the history", most=MOST_BYTES)
     if path.suffix == ".edn":
         return from_events(edn_events(text, path.name), path.name, keyed=keyed)
     return load_lines(text, path.name, keyed=keyed)
@@ -87,7 +87,7 @@ def check_header(content: Any, name: str) -> Mapping[str, Any]:
         raise BadRecordError(f"{name} is not a history: it should say that its kind is {KIND!r}")
     if content.get("version") != VERSION:
         raise BadRecordError(
-            f"{name} has version {content.get('version')!r} of the format, this harness reads {VERSION}"
+            f"{name} has version {content.get('version')!r:.80} of the format, this harness reads {VERSION}"
         )
     return content
 
@@ -107,7 +107,7 @@ def made(content: Mapping[str, Any], records: Any, name: str) -> History:
             {str(key): int(value) for key, value in content["settings"].items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadRecordError(f"{name} is damaged: {type(error).__name__}: {error}") from None
+        raise BadRecordError(f"{name} is damaged: {one_line(error)}") from None
     check_records(history, name)
     return history
 
@@ -135,7 +135,7 @@ def check_records(history: History, name: str) -> None:
 
 # Parquet and Arrow -----------------------------------------------------------------------------------
 
-COLUMNS = tuple(name for name in RECORD.names or () if name != "reserved")
+COLUMNS = tuple(name for name in RECORD.names or () if name != "moment")
 
 
 def save_table(history: History, path: Path) -> None:
@@ -162,9 +162,11 @@ def load_table(path: Path) -> History:
         else:
             with pa.ipc.open_file(path) as reader:
                 table = reader.read_all()
-    except (pa.ArrowException, ValueError) as error:
+    except (pa.ArrowException, ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # it cannot be read at all
         kind = path.suffix.removeprefix(".")
-        first = str(error).splitlines()[0]
+        first = one_line(error)
         raise BadRecordError(f"{path.name} is damaged, truncated or no {kind} file: {first}") from None
     text = (table.schema.metadata or {}).get(KIND.encode())
     if text is None:
@@ -179,7 +181,7 @@ def load_table(path: Path) -> History:
             values = column.to_numpy(zero_copy_only=False)
             records[name] = values.reshape(records[name].shape)
     except (KeyError, ValueError, pa.ArrowException) as error:
-        raise BadRecordError(f"{path.name} is damaged: {error}") from None
+        raise BadRecordError(f"{path.name} is damaged: {one_line(error)}") from None
     return made(content, records, path.name)
 
 
@@ -243,7 +245,7 @@ def restored(content: Mapping[str, Any], plain: History, name: str) -> History:
         ]
         records, values = with_signatures(plain, signatures)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-        raise BadRecordError(f"{name} is damaged: {type(error).__name__}: {error}") from None
+        raise BadRecordError(f"{name} is damaged: {one_line(error)}") from None
     return made({**content, "values": values}, records, name)
 
 
@@ -293,7 +295,9 @@ def edn_events(text: str, name: str) -> Iterator[Mapping[str, Any]]:
     try:
         elements = [plain(element) for element in edn_format.loads_all(text)]
     except Exception as error:  # noqa: BLE001 - the library raises its own, its lexer's and its parser's
-        raise BadRecordError(f"{name} is not EDN, so it is damaged or truncated: {error}") from None
+        raise BadRecordError(
+            f"{name} is not EDN, so it is damaged or truncated: {one_line(error)}"
+        ) from None
     if len(elements) == 1 and isinstance(elements[0], list):
         elements = elements[0]
     yield from elements

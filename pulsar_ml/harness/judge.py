@@ -6,34 +6,36 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pulsar_ml.harness.history import History
 from pulsar_ml.harness.linearize import (
     ANSWERS,
     ILLEGAL,
     LEGAL,
-    UNKNOWN,
     ModelChecker,
     Options,
     Verdict,
     check,
 )
-from pulsar_ml.harness.recording import history_before, history_filled
+from pulsar_ml.harness.recording import history_before, put_answers
 from pulsar_ml.harness.sequential import Sequential, signatures_of, with_ends
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.engine import Campaign
-    from pulsar_ml.harness.program import Program
 
 MOST_STEPS = 200_000  # of the search for one history, until it is counted as unknown
 EXPLAINING = 10_000_000  # steps of the search for what is wrong with an illegal one
 MEMORY = 1 << 27  # bytes, of each checker; it is made anew when it needs more
 CHECKERS = 4  # kept, for so many combinations of settings and threads
+OUT_OF_MEMORY = "out of memory"
 MOST_TOLD = 6  # calls of the minimal illegal part in a message
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Counts:
-    """What a judge was asked: histories, and those of them that took too long to say."""
+    """Histories that a judge said something about, and those of them that took too long to say."""
 
     judged: int = 0
     unknown: int = 0
@@ -49,41 +51,65 @@ class ModelJudge:
     def __init__(self, factory: Any, *, most_steps: int = MOST_STEPS) -> None:
         self.factory = factory
         self.most_steps = most_steps
-        self.counts = Counts()
-        self.before: tuple[Program, History] | None = None
+        self.asked = 0
+        self.unknown = 0
+        self.known = np.zeros(1, np.int64)  # histories that were accepted without asking here
+        self.prepared: Prepared | None = None
         self.checkers: OrderedDict[object, ModelChecker] = OrderedDict()
+
+    @property
+    def counts(self) -> Counts:
+        return Counts(self.asked + int(self.known[0]), self.unknown)
 
     def __call__(self, campaign: Campaign) -> str:
         """Why the answers of the campaign's last execution cannot be, or "". Those of one that did not come
-        to its end are not judged."""
+        to its end are not judged. From then on the campaign accepts by itself what the checker knows."""
         if campaign.end() != "complete":
             return ""
-        if self.before is None or self.before[0] is not campaign.program:
-            self.before = campaign.program, history_before(campaign)
-        history = history_filled(self.before[1], campaign)
-        return self.message(history, len(campaign.program.threads), fresh=campaign.mode == "sc")
+        prepared = self.prepared
+        if prepared is None or prepared.campaign is not campaign:
+            prepared = self.prepared = self.prepare(campaign)
+        return self.judged(prepared.checker, prepared.filled(campaign.answers()))
+
+    def prepare(self, campaign: Campaign) -> Prepared:
+        history = history_before(campaign)
+        checker = self.checker(history, len(campaign.program.threads), campaign.mode == "sc")
+        whole, of = as_checked(checker, history)
+        foresees = checker.model.foresees
+        campaign.ask(checker.native, whole.records.copy(), of, self.known, foresees=foresees)
+        return Prepared(campaign, checker, whole, of)
 
     def message(self, history: History, threads: int, *, fresh: bool = False) -> str:
         """Why the answers of ``history``, of an instance made for ``threads``, cannot be, or "".
 
         ``fresh``: it was made under sequential consistency, which promises more of a read.
         """
-        self.counts.judged += 1
         checker = self.checker(history, threads, fresh)
-        whole = as_checked(checker, history)
-        if len(whole) == 0:
+        return self.judged(checker, as_checked(checker, history)[0])
+
+    def judged(self, checker: ModelChecker, history: History) -> str:
+        """Why the answers of a history for the checker cannot be, or ""."""
+        self.asked += 1
+        if len(history) == 0:
             return ""
         try:
-            answer = ANSWERS[checker.check_many(whole.records[None, :], most_steps=self.most_steps)[0]]
+            found = checker.native.search(
+                history.records, state=checker.start, most_steps=self.most_steps, sparing=True
+            )
+            answer = ANSWERS[found[0]]
         except MemoryError:
-            answer = UNKNOWN
-            self.checkers.clear()  # one that knows nothing yet may have enough
+            answer = OUT_OF_MEMORY
         if answer == LEGAL:
             return ""
         if answer == ILLEGAL:
-            verdict = check(whole, checker.model, options=Options(most_steps=EXPLAINING), checker=checker)
-            return told(whole, verdict, checker.model)
-        self.counts.unknown += 1
+            # The message says nothing of weaker criteria, which take the longest to search.
+            options = Options(most_steps=EXPLAINING, weaker=False)
+            verdict = check(history, checker.model, options=options, checker=checker)
+            return told(history, verdict, checker.model)
+        self.unknown += 1
+        if answer == OUT_OF_MEMORY:
+            self.checkers.clear()  # one that knows nothing yet may have enough
+            self.prepared = None
         return ""
 
     def checker(self, history: History, threads: int, fresh: bool) -> ModelChecker:
@@ -98,10 +124,28 @@ class ModelJudge:
         return found
 
 
-def as_checked(checker: ModelChecker, history: History) -> History:
-    """The history with the calls that the checker's model knows."""
-    records = with_ends(checker.model, history)
-    return History(checker.signatures, records, (), history.source, history.subject, history.settings)
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All that the executions of one program have in common for a judge."""
+
+    campaign: Campaign
+    checker: ModelChecker
+    history: History
+    of: NDArray[np.intp]  # the call, by its number in the program, that each record of the history is about
+
+    def filled(self, answers: NDArray[np.int64]) -> History:
+        """The history with what :meth:`Campaign.answers` returned."""
+        records = self.history.records.copy()
+        put_answers(records, answers if len(answers) == len(self.of) else answers[self.of])
+        if len(answers) < len(self.of) and not self.checker.model.foresees:
+            records["result"][self.of[len(answers) :]] = 0  # not for the beginning of a call that spans
+        return self.history.with_records(records)
+
+
+def as_checked(checker: ModelChecker, history: History) -> tuple[History, NDArray[np.intp]]:
+    """The history with the calls that the checker's model knows, and which record each is of."""
+    records, of = with_ends(checker.model, history)
+    return History(checker.signatures, records, (), history.source, history.subject, history.settings), of
 
 
 def told(history: History, verdict: Verdict, model: Sequential) -> str:

@@ -60,12 +60,25 @@ class Extras(Protocol):
         away. None: this call cannot be left out by that rule."""
         ...
 
+    def resets(self, call: Call) -> bool:
+        """Whether the call leads to one state, whatever its part of the state was before."""
+        ...
+
+    def leads(self, state: Any, call: Call) -> bool:
+        """Whether ``call``, a pure one, may become legal after ``state`` and any calls of its part that do
+        not reset it. True if in doubt. With this and :meth:`resets` a search gives up early."""
+        ...
+
     def equal(self, first: Any, second: Any) -> bool:
         """When states are the same; without it, ``==``."""
         ...
 
     def hash(self, state: Any) -> int:
         """Equal for equal states; without it, ``hash(state)``."""
+        ...
+
+    def key(self, state: Any) -> Hashable:
+        """A value that is equal for equal states, where the states themselves cannot be compared."""
         ...
 
     def describe(self, call: Call) -> str:

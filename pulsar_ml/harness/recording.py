@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pulsar_ml.harness.history import RETURNED, History, history_of_run, record_array
 from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.result import RunResult
@@ -62,13 +65,17 @@ def history_filled(before: History, campaign: Campaign) -> History:
         raise ValueError(
             f"the execution ended with {campaign.end()!r}; only a complete one has all its answers"
         )
-    calls = [call for thread in range(len(campaign.program.threads)) for call in campaign.calls(thread)]
     records = before.records.copy()
-    if calls:
-        records["invoked"] = [call[0] for call in calls]
-        records["returned"] = [call[1] for call in calls]
-        records["result"] = [(call[2], *call[3]) for call in calls]
+    put_answers(records, campaign.answers())
     return before.with_records(records)
+
+
+def put_answers(records: NDArray[np.void], answers: NDArray[np.int64]) -> None:
+    """What :meth:`Campaign.answers` returned into as many records."""
+    records["invoked"] = answers[:, 0]
+    records["returned"] = answers[:, 1]
+    records["moment"] = answers[:, 2]
+    records["result"] = answers[:, 3:]
 
 
 def signatures(subject: Subject) -> list[tuple[str, int]]:

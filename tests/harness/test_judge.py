@@ -15,6 +15,7 @@ from pulsar_ml.harness.explore import explore
 from pulsar_ml.harness.history import ANSWER, RECORD, RETURNED, History, Signature, frozen
 from pulsar_ml.harness.judge import ModelJudge
 from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.recording import history_before, history_of_execution
 from pulsar_ml.harness.sequential import State
 from pulsar_ml.operations import _checked
 from pulsar_ml.specs import answer, mpsc_queue, position_map, range_answers, refcount, stamped_lock
@@ -23,7 +24,7 @@ from pulsar_ml.specs import answer, mpsc_queue, position_map, range_answers, ref
 Row = tuple[int, str, tuple[int, ...], tuple[int, tuple[int, ...]], int, int]
 
 MAP = {"chunk_bits": 1, "limit": 200, "spread": 5}
-CACHES = {"caches": 1, "keys": 8}
+CACHES = {"caches": 1, "keys": 8, "length_shift": 0, "policy": 0}
 
 
 def history(rows: Sequence[Row], settings: dict[str, int]) -> History:
@@ -117,15 +118,15 @@ def test_a_scan_may_miss_what_changes_meanwhile_and_nothing_else() -> None:
 
 
 def put(number: int, start: int, thread: int = 0) -> Row:
-    return (thread, "put", (0, 3, 0), answer(0, thread << 40 | number, 24), start, start + 1)
+    return (thread, "put", (0, 3, 0), answer(0, thread << 40 | number, 48), start, start + 1)
 
 
 def get(status: int, incarnation: int, start: int, thread: int = 0) -> Row:
-    return (thread, "get", (0, 3), answer(status, incarnation), start, start + 1)
+    return (thread, "get", (0, 3), answer(status, incarnation, 0, 2 * status), start, start + 1)
 
 
-def clear(start: int, end: int, thread: int = 1) -> Row:
-    return (thread, "clear", (0,), answer(0), start, end)
+def clear(start: int, end: int, thread: int = 1, removed: int = 1) -> Row:
+    return (thread, "clear", (0,), answer(0, 0, 0, removed, 48 * removed), start, end)
 
 
 @pytest.mark.parametrize(
@@ -135,6 +136,11 @@ def clear(start: int, end: int, thread: int = 1) -> Row:
         ([put(1, 1), get(1, 2, 3)], False),  # never put
         ([put(1, 1), get(0, 0, 3)], False),  # nobody removed it
         ([put(1, 1), clear(2, 9), get(0, 0, 3)], True),
+        ([put(1, 1), clear(2, 9, removed=0), get(0, 0, 3)], False),  # nobody says to have removed it
+        ([put(1, 1), clear(2, 9), clear(2, 9, thread=2), get(0, 0, 3)], False),  # both do
+        ([put(1, 1), clear(2, 9), clear(2, 9, thread=2, removed=0), get(0, 0, 3)], True),
+        ([put(1, 1), clear(2, 3), get(1, 1, 5)], True),  # seen late
+        ([put(1, 1), clear(3, 4, thread=0), get(1, 1, 5)], False),  # by who removed it
         ([put(1, 1), clear(3, 4), put(2, 5), get(1, 1, 7)], False),  # an older incarnation
         ([put(1, 1), clear(3, 4), put(2, 5), get(1, 1, 7, thread=2)], True),  # which another may still see
         ([put(1, 1), put(2, 3)], False),  # put twice
@@ -178,6 +184,56 @@ def test_a_judge_that_is_kept_asks_its_model_less_and_less() -> None:
     assert once > 0
     assert judge.counts.judged == 2 * histories
     assert Asked.times == once
+
+
+def test_histories_that_are_known_to_be_right_do_not_stop_a_run() -> None:
+    subject = _checked.SUBJECTS["mpsc_queue"]
+    program = generate(subject, 1, threads=3, operations=4, noise=False)
+    judge = ModelJudge(mpsc_queue.Model)
+    done = explore(subject, program, executions=2_000, judge=judge)
+    assert done.failure is None
+    assert judge.counts.judged == judge.asked + judge.known[0]
+    assert judge.known[0] > judge.asked > 0
+    every = ModelJudge(mpsc_queue.Model)
+
+    def slowly(campaign: Campaign) -> str:
+        every.prepared = None
+        return every.message(history_of_execution(campaign), 3)
+
+    explore(subject, program, executions=2_000, judge=slowly)
+    assert every.counts.judged == judge.counts.judged
+
+
+class Rare(refcount.Model):
+    """Wrong about one answer, which few executions give."""
+
+    def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Any:
+        status, words = super().step(operation, arguments, thread=thread)
+        return (status, (words[0] + 1, *words[1:])) if words[0] == 3 else (status, words)
+
+
+def test_what_is_known_does_not_hide_what_is_wrong() -> None:
+    subject = _checked.SUBJECTS["refcount"]
+    found = []
+    for seed in range(1, 5):
+        program = generate(subject, seed, threads=3, operations=6, noise=False)
+        judge = ModelJudge(Rare)
+        failure = explore(subject, program, executions=1_000, judge=judge).failure
+        found.append((failure is not None, int(judge.known[0])))
+    assert any(failed and known for failed, known in found)
+
+
+def test_an_oracle_is_asked_about_the_calls_of_the_program() -> None:
+    subject = _checked.SUBJECTS["refcount"]
+    program = generate(subject, 1, threads=2, operations=2, noise=False)
+    campaign = Campaign(subject, program, judged=True)
+    checker = ModelJudge(refcount.Model).checker(history_before(campaign), 2, False)
+    records = np.zeros(4, RECORD)
+    counts = np.zeros(1, np.int64)
+    with pytest.raises(TypeError, match="a call for each of them"):
+        campaign.ask(checker.native, records, np.arange(3), counts)
+    with pytest.raises(ValueError, match=r"outside 0\.\.3"):
+        campaign.ask(checker.native, records, np.arange(1, 5), counts)
 
 
 def test_only_complete_executions_are_judged() -> None:

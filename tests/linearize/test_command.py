@@ -74,7 +74,7 @@ def test_what_is_given_wrongly(arguments: list[str], sentence: str, tmp_path: Pa
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["linearize", str(tmp_path / "no.jsonl"), "--model", "register"])
     assert done.exit_code == 2
-    assert "cannot read" in done.output
+    assert "cannot be read" in done.output
 
 
 def test_a_model_of_the_users_in_the_current_directory(tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ def test_a_truncated_table_is_damaged(tmp_path: Path) -> None:
 def test_names_that_are_no_history(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="should end with .parquet"):
         load(tmp_path / "h.csv")
-    with pytest.raises(UsageError, match="cannot read"):
+    with pytest.raises(UsageError, match="cannot be read"):
         load(tmp_path / "none.jsonl")
     with pytest.raises(UsageError, match="can be written as"):
         save(VALUES, tmp_path / "h.edn")

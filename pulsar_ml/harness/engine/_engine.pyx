@@ -5,12 +5,18 @@ from __future__ import annotations
 import threading
 
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetPointer
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
+from pulsar_ml.harness.engine.asked cimport Asked, EngineCall, Legal, Place, engine_calls, known
+from pulsar_ml.harness.history cimport Record
 from pulsar_ml.harness.subject cimport PmlCall, PmlResult, PmlSubject, Subject
 
+import numpy as np
+
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.history import RECORD
 from pulsar_ml.harness.program import CALL
 
 cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
@@ -36,11 +42,8 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         int16_t thread
         uint8_t op, order, width, stale, failed, n_frames
         int32_t call
+        uint32_t[64] clock
         uint64_t[24] frames
-
-    ctypedef struct EngineCall:
-        uint32_t invoked, returned
-        PmlResult result
 
     ctypedef struct EngineFailure:
         int32_t kind, thread, call, other_thread
@@ -67,6 +70,8 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         const EngineDecision* decisions
         int32_t n_decisions, n_weakened, weakened_order
         const uint64_t* weakened
+        int (*known)(void* oracle) noexcept nogil
+        void* oracle
 
     void engine_beat(uint64_t* where) noexcept
     int engine_open(const EngineConfig* config) noexcept
@@ -76,11 +81,11 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     int engine_next(EngineStats* stats) noexcept
     int engine_unjudged() noexcept
     void engine_accept(EngineStats* stats) noexcept
+    void engine_ask(int (*known)(void* oracle) noexcept nogil, void* oracle) noexcept
     const EngineFailure* engine_failure() noexcept
     const EngineEvent* engine_trace(int64_t* count) noexcept
     const EngineDecision* engine_decisions(int64_t* count) noexcept
     uint32_t engine_preemptions() noexcept
-    const EngineCall* engine_calls(int thread) noexcept
     uint64_t engine_hash() noexcept
     uint64_t engine_class() noexcept
     uint32_t engine_steps() noexcept
@@ -167,6 +172,9 @@ cdef class Campaign:
     cdef int64_t[16] settings
     cdef EngineDecision* decisions
     cdef uint64_t* weakened
+    cdef Place* places
+    cdef Asked asked
+    cdef object oracle_kept
     cdef object arrays
     cdef bint started
 
@@ -229,6 +237,7 @@ cdef class Campaign:
     def __dealloc__(self):
         free(self.decisions)
         free(self.weakened)
+        free(self.places)
 
     cdef int set_weakened(self, weaken) except -1:
         cdef int i
@@ -319,6 +328,52 @@ cdef class Campaign:
         """Take the answers of the last execution for right, there and wherever they come again."""
         engine_accept(&self.stats)
 
+    def ask(
+        self, checker, records, of, int64_t[::1] counts not None, *, bint foresees=False
+    ) -> None:
+        """Ask ``checker`` about new answers before a run stops at them; those that it knows are accepted.
+
+        ``checker.oracle()`` is a capsule as of linearize.Checker; ``records`` the history that it is asked
+        about, an array of history.RECORD, in which record i is to get the times and the answer of call
+        ``of[i]``, numbered through all threads; of a call with two records the first is its beginning,
+        without an answer unless it ``foresees``. ``counts[0]`` counts the histories that it knew.
+        """
+        cdef int64_t i, place, thread
+        cdef int64_t[::1] calls = np.ascontiguousarray(of, np.int64)
+        if records.dtype != RECORD or not records.flags.c_contiguous or len(records) != len(calls):
+            raise TypeError("ask() takes a contiguous array of history.RECORD, and a call for each of them")
+        starts = np.cumsum([0] + [len(its_calls) for its_calls in self.arrays])
+        total = int(starts.max())
+        for i in range(len(calls)):
+            if not 0 <= calls[i] < total:
+                raise ValueError(f"call {calls[i]} of record {i} is outside 0..{total - 1}")
+        oracle = checker.oracle()
+        self.asked.n = 0
+        free(self.places)
+        self.places = <Place*>calloc(len(calls) + 1, sizeof(Place))
+        if self.places is NULL:
+            raise MemoryError("no memory to ask an oracle")
+        seen = {}
+        for i in range(len(calls)):
+            place = calls[i]
+            thread = np.searchsorted(starts, place, side="right") - 1
+            self.places[i].thread = <int32_t>thread
+            self.places[i].call = <int32_t>(place - starts[thread])
+            if place in seen:
+                self.places[seen[place]].begins = not foresees
+            seen[place] = i
+        self.oracle_kept = checker, oracle, records, counts
+        self.asked.legal = <Legal>PyCapsule_GetPointer(oracle, b"pulsar_ml.harness.legal")
+        self.asked.checker = PyCapsule_GetContext(oracle)
+        self.asked.records = <Record*><size_t>records.ctypes.data
+        self.asked.places = self.places
+        self.asked.counts = &counts[0]
+        self.asked.n = <int32_t>len(calls)
+        self.config.known = &known
+        self.config.oracle = &self.asked
+        if _owner is self:
+            engine_ask(self.config.known, self.config.oracle)
+
     def statistics(self) -> dict[str, int]:
         """Counts of all executions so far."""
         return self.stats
@@ -364,17 +419,20 @@ cdef class Campaign:
         return [self.event(i) for i in range(count)]
 
     def event(self, int64_t index) -> dict[str, object]:
-        """One event of that trace, by its place."""
-        cdef int64_t count, j
+        """One event of that trace, by its place; ``clock`` is what its thread knows of each thread then."""
+        cdef int64_t count, j, known = ENGINE_MOST_THREADS
         cdef const EngineEvent* e = engine_trace(&count)
         if not 0 <= index < count:
             raise IndexError(f"event {index} is outside 0..{count - 1}")
         e += index
+        while known > 0 and e.clock[known - 1] == 0:
+            known -= 1
         return {
             "step": e.step, "thread": e.thread, "call": e.call, "op": OPS[e.op], "address": e.address,
             "value": e.value, "before": e.before, "width": e.width, "order": e.order, "from": e.source,
             "stale": e.stale, "failed": bool(e.failed), "pc": e.pc,
             "frames": tuple([e.frames[j] for j in range(e.n_frames)]),
+            "clock": tuple([e.clock[j] for j in range(known)]),
         }
 
     def decisions_made(self) -> tuple[tuple[int, int, int, int], ...]:
@@ -386,6 +444,27 @@ cdef class Campaign:
     def preemptions(self) -> int:
         """How often that execution left a thread that could have gone on."""
         return engine_preemptions()
+
+    def answers(self):
+        """An array with a row for each operation of the last execution, those of thread 0 first: when it was
+        invoked, when it returned, its first step that read and wrote an atomic (0: none), its status and its
+        four words."""
+        cdef const EngineCall* calls
+        cdef int t, i, j
+        cdef int64_t at = 0
+        made = np.empty((sum([len(its_calls) for its_calls in self.arrays]), 8), np.int64)
+        cdef int64_t[:, ::1] rows = made
+        for t in range(self.config.n_threads):
+            calls = engine_calls(t)
+            for i in range(self.config.n_calls[t]):
+                rows[at, 0] = calls[i].invoked
+                rows[at, 1] = calls[i].returned
+                rows[at, 2] = calls[i].exchanged
+                rows[at, 3] = calls[i].result.status
+                for j in range(4):
+                    rows[at, 4 + j] = calls[i].result.words[j]
+                at += 1
+        return made
 
     def calls(self, int thread) -> list[tuple[int, int, int, tuple[int, ...]]]:
         """(invoked, returned, status, words) of each operation of a thread in the last execution."""

@@ -449,6 +449,13 @@ void engine_accept(EngineStats *stats)
         engine_next(stats);
 }
 
+/* From now on ask `known` about each new history before stopping at it. */
+void engine_ask(int (*known)(void *oracle), void *oracle)
+{
+    E.config.known = known;
+    E.config.oracle = oracle;
+}
+
 const EngineFailure *engine_failure(void) { return &E.failure; }
 const EngineEvent *engine_trace(int64_t *count_of) { *count_of = n_events; return events; }
 const EngineDecision *engine_decisions(int64_t *count_of) { *count_of = n_decisions; return decisions_made; }

@@ -90,6 +90,7 @@ typedef struct {
 typedef struct {
     uint32_t invoked;
     uint32_t returned;
+    uint32_t exchanged;       /* its first step that read and wrote an atomic, 0: none */
     PmlResult result;
 } EngineCall;
 
@@ -160,6 +161,8 @@ typedef struct {
     const uint64_t *weakened; /* places of code, ascending, whose atomics have the next order instead */
     int32_t weakened_order;   /* -1: the fence there is left out */
     int32_t reserved;
+    int (*known)(void *oracle);   /* whether the last execution's answers are known to be right; or NULL */
+    void *oracle;
 } EngineConfig;
 
 /* The engine's face for _engine.pyx. One engine, one OS thread at a time. */
@@ -171,6 +174,7 @@ int engine_reverse(uint64_t number);
 int engine_next(EngineStats *stats);
 int engine_unjudged(void);
 void engine_accept(EngineStats *stats);
+void engine_ask(int (*known)(void *oracle), void *oracle);
 const EngineFailure *engine_failure(void);
 const EngineEvent *engine_trace(int64_t *count);
 const EngineDecision *engine_decisions(int64_t *count);

@@ -148,6 +148,7 @@ static inline __attribute__((always_inline)) void announce(Thread *t, EngineOp o
     if (t->fresh) {
         t->fresh = 0;
         t->calls[t->call].invoked = E.step;
+        t->calls[t->call].exchanged = 0;
     }
 }
 

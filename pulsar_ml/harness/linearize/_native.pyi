@@ -18,13 +18,15 @@ class Checker:
 
     def __new__(
         cls,
-        learn: Callable[[int, tuple[int, ...]], tuple[bool, int]],
+        learn: Callable[[int, tuple[int, ...]], tuple[bool, int, bool]],
         answer: Callable[[int, int], Sequence[int]],
+        leads: Callable[[int, int], bool] | None = None,
         *,
         by_thread: bool = False,
         memory: int = ...,
     ) -> Self: ...
     def bytes(self) -> int: ...
+    def oracle(self) -> object: ...
     def symbols(self, records: NDArray[np.void]) -> NDArray[np.int32]: ...
     def search(
         self,
@@ -36,6 +38,8 @@ class Checker:
         parts: int = 1,
         criterion: int = 0,
         most_steps: int = ...,
+        sparing: bool = False,
+        ahead: bool = True,
     ) -> tuple[int, list[int], int, int, int]: ...
     def search_many(
         self, records: NDArray[np.void], *, state: int = 0, most_steps: int = ..., remember: bool = True

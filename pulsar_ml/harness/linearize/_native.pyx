@@ -6,6 +6,7 @@ symbol; all else runs without the GIL.
 
 from __future__ import annotations
 
+from cpython.pycapsule cimport PyCapsule_New, PyCapsule_SetContext
 from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
@@ -20,12 +21,15 @@ from pulsar_ml.harness.linearize.stream cimport (
     Stream, first_to_return, stream_free, stream_invoke, stream_open, stream_return,
 )
 from pulsar_ml.harness.linearize.table cimport (
-    WORDS, Table, mark_symbol, symbol_of, symbol_row, table_bytes, table_close, table_open, table_set,
+    LEADS, WORDS, Table, mark_symbol, symbol_of, symbol_row, table_bytes, table_close, table_open, table_set,
 )
 
 import numpy as np
 
 from pulsar_ml.harness.history import RECORD
+
+cdef enum:
+    KNOWN_STEPS = 32      # for each call, of a search among what is known
 
 ANSWERS = ("legal", "illegal", "out of steps", "out of memory")
 CRITERIA = ("real time", "program order", "quiescence")
@@ -39,21 +43,56 @@ cdef const Record* records_of(object records) except? NULL:
     return <const Record*><size_t>records.ctypes.data
 
 
+# What a checker shows to native code.
+cdef struct Inside:
+    Table* table
+    Depth* depth
+    const int64_t* known  # symbols that the model was told of
+    int32_t** symbols
+    int32_t** everything
+    const int64_t* room   # of these two
+    int64_t memory
+    bint by_thread
+
+
+# Whether n records, from the first state on, are legal by what is known; 0: that is not known.
+cdef int legal_as_known(void* context, const Record* records, int32_t n) noexcept nogil:
+    cdef Inside* inside = <Inside*>context
+    cdef int32_t* symbols = inside.symbols[0]
+    cdef int32_t i
+    if n > inside.room[0]:
+        return 0
+    for i in range(n):
+        symbols[i] = symbol_of(inside.table, &records[i], inside.by_thread)
+        # A new one stays in the table; the model is told of it when it is asked.
+        if symbols[i] < 0 or symbols[i] >= inside.known[0]:
+            return 0
+    if not lanes_build(&inside.depth.lanes, inside.table, records, inside.everything[0], symbols, n,
+                       REAL_TIME):
+        return 0
+    inside.depth.real_time = True
+    if not depth_start(inside.depth, inside.table, 0, 1, KNOWN_STEPS * n, inside.memory, INT64_MAX):
+        return 0
+    return depth_run(inside.depth, inside.table) == ANSWER_LEGAL
+
+
 cdef class Checker:
     """Searches for one model.
 
     ``learn(symbol, row)`` is called once for each new symbol, with the ten integers that make it, and returns
-    whether calls of that symbol never change a state, and the number of the part that they are about.
-    ``answer(state, symbol)`` returns the numbers of the states to which that call may lead. ``memory``
+    whether calls of that symbol never change a state, the number of the part that they are about, and whether
+    they lead to one state from wherever. ``answer(state, symbol)`` returns the numbers of the states to which
+    that call may lead; ``leads(state, symbol)`` is the model's, see model.py. ``memory``
     bounds, in bytes, each of: symbols and transitions; the configurations of a search; the outcome table.
     Not to be used by two threads at once.
     """
 
-    cdef object learn, answer
+    cdef object learn, answer, leads
     cdef readonly bint by_thread
     cdef readonly int64_t memory
     cdef Table table
     cdef Depth depth
+    cdef Inside inside
     cdef Pool outcomes
     cdef int64_t known
     cdef int32_t* symbols_memory
@@ -62,14 +101,18 @@ cdef class Checker:
     cdef readonly int64_t searches
     cdef readonly int64_t looked_up
 
-    def __cinit__(self, learn, answer, *, bint by_thread=False, int64_t memory=1 << 30):
+    def __cinit__(self, learn, answer, leads=None, *, bint by_thread=False, int64_t memory=1 << 30):
         self.learn = learn
         self.answer = answer
+        self.leads = leads
         self.by_thread = by_thread
         self.memory = memory
         memset(&self.depth, 0, sizeof(Depth))
         memset(&self.outcomes, 0, sizeof(Pool))
         table_open(&self.table, memory)
+        self.table.leads = leads is not None
+        self.inside = Inside(&self.table, &self.depth, &self.known, &self.symbols_memory, &self.everything,
+                             &self.symbols_room, memory, by_thread)
 
     def __dealloc__(self):
         table_close(&self.table)
@@ -114,8 +157,8 @@ cdef class Checker:
             raise MemoryError("the symbols of this history need more memory than the checker may take")
         while self.known < self.table.symbols.used:
             row = symbol_row(&self.table, self.known)
-            pure, part = self.learn(self.known, tuple([row[j] for j in range(WORDS)]))
-            if not mark_symbol(&self.table, self.known, pure, part):
+            pure, part, resets = self.learn(self.known, tuple([row[j] for j in range(WORDS)]))
+            if not mark_symbol(&self.table, self.known, pure, part, resets):
                 raise MemoryError("no memory for the symbols of a history")
             self.known += 1
         return 0
@@ -126,7 +169,10 @@ cdef class Checker:
         cdef int32_t* many = few
         cdef int i
         cdef bint entered
-        states = self.answer(state, symbol)
+        if symbol & LEADS:
+            states = [0] if self.leads(state, symbol & ~LEADS) else []
+        else:
+            states = self.answer(state, symbol)
         if len(states) > 64:
             many = <int32_t*>malloc(len(states) * sizeof(int32_t))
             if many is NULL:
@@ -145,6 +191,16 @@ cdef class Checker:
         self.intern(native, len(records), <int32_t*><size_t>made.ctypes.data)
         return made
 
+    def oracle(self):
+        """For native code: a capsule whose function says whether records are legal by what is known.
+
+        It has the type ``int (*)(void*, const Record*, int32_t)``, its first argument is the capsule's
+        context, and it asks nobody: 0 says that it does not know. The checker must outlive its use.
+        """
+        capsule = PyCapsule_New(<void*>&legal_as_known, b"pulsar_ml.harness.legal", NULL)
+        PyCapsule_SetContext(capsule, &self.inside)
+        return capsule
+
     cdef int run(self) except -1:
         cdef int answer
         while True:
@@ -156,13 +212,16 @@ cdef class Checker:
                 return OUT_OF_MEMORY
 
     def search(self, records, *, symbols=None, chosen=None, int32_t state=0, int32_t parts=1,
-               int criterion=0, int64_t most_steps=INT64_MAX):
+               int criterion=0, int64_t most_steps=INT64_MAX, bint sparing=False,
+               bint ahead=True):
         """Depth first for an order of the ``chosen`` records (indices, int32; default: all).
 
         Returns (answer, way, blocked, steps, configurations): the answer as an index into ANSWERS, the order
         found as indices, or the longest one if there is none, and then the call that it cannot be followed by
         (-1: none). With ``parts`` above 1 the state is that many independent ones. ``symbols`` are what
-        :meth:`symbols` returned.
+        :meth:`symbols` returned. ``sparing``: for a short history much like others before; the model is asked
+        only if what it answered before does not tell, and first about what follows the longest ways. Without
+        ``ahead`` the model is not asked what may become legal, and the longest order is the longest there is.
         """
         cdef const Record* native = records_of(records)
         cdef const int32_t* its_symbols
@@ -171,7 +230,10 @@ cdef class Checker:
         cdef int64_t i
         cdef int32_t at, lane
         cdef int answer
-        cdef int64_t* where
+        cdef int64_t few = KNOWN_STEPS * n if sparing else most_steps
+        cdef int64_t from_step = INT64_MAX if sparing else 0
+        cdef int64_t spent = 0
+        self.table.leads = ahead and self.leads is not None
         self.reserve(n)
         if symbols is None:
             self.intern(native, n, self.symbols_memory)
@@ -187,11 +249,23 @@ cdef class Checker:
                                  <int32_t>n, criterion)
             self.depth.real_time = criterion == REAL_TIME
             if answer:
-                answer = depth_start(&self.depth, state, parts, most_steps, self.memory)
+                answer = depth_start(&self.depth, &self.table, state, parts, min(few, most_steps),
+                                     self.memory, from_step)
         if not answer:
             raise MemoryError(f"no memory to check {n} calls")
         self.searches += 1
         answer = self.run()
+        while sparing and answer != ANSWER_LEGAL and from_step > 0:
+            # Then after as many steps as could be made, and then everywhere.
+            from_step = self.depth.unknown_at if from_step == INT64_MAX else 0
+            if from_step <= 0:
+                from_step = 0
+                few = most_steps
+            spent += self.depth.spent
+            if not depth_start(&self.depth, &self.table, state, parts, min(few, most_steps - spent),
+                               self.memory, from_step):
+                raise MemoryError(f"no memory to check {n} calls")
+            answer = self.run()
         way = []
         blocked = -1
         if answer == ANSWER_LEGAL:
@@ -211,7 +285,7 @@ cdef class Checker:
                 if self.depth.lanes.ops[at].returned == self.depth.best_returned and at not in done:
                     blocked = self.depth.lanes.ops[at].index
                     break
-        return answer, way, blocked, self.depth.spent, self.depth.seen.used
+        return answer, way, blocked, spent + self.depth.spent, self.depth.seen.used
 
     def search_many(self, records, *, int32_t state=0, int64_t most_steps=INT64_MAX, bint remember=True):
         """The answer of each row of a two-dimensional array of records, as an array of int8.
@@ -279,7 +353,7 @@ cdef class Checker:
                 if not lanes_build(&self.depth.lanes, &self.table, row, self.everything, symbols, n, 0):
                     return OUT_OF_MEMORY
                 self.depth.real_time = True
-                if not depth_start(&self.depth, state, 1, most_steps, self.memory):
+                if not depth_start(&self.depth, &self.table, state, 1, most_steps, self.memory, 0):
                     return OUT_OF_MEMORY
                 self.searches += 1
                 started[0] = True

@@ -21,6 +21,7 @@ REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
 
 FEW_STEPS = 32  # for each operation, that a search may take before a monitor is asked
 WEAKER_STEPS = 1_000_000
+BLOCKED_STEPS = 500_000  # to find what cannot be placed in a history that is known to be illegal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,8 @@ class Options:
         monitors: use the monitors of models that are a register, queue, stack or set.
         most_steps: of all searches together, until the answer is "unknown".
         memory: bytes that each of states, answers and configurations may take, likewise.
-        explain: of an illegal history find the core and the weaker criteria.
+        explain: of an illegal history find the core.
+        weaker: and then which weaker criteria it meets.
     """
 
     partition: bool = True
@@ -40,6 +42,7 @@ class Options:
     most_steps: int = 50_000_000
     memory: int = MEMORY
     explain: bool = True
+    weaker: bool = True
 
 
 DEFAULT = Options()
@@ -104,7 +107,7 @@ class Check:
         return Verdict(answer, steps=self.steps, configurations=self.configurations, **more)
 
     def search(
-        self, chosen: NDArray[np.int32] | None, most: int, criterion: int = REAL_TIME
+        self, chosen: NDArray[np.int32] | None, most: int, criterion: int = REAL_TIME, *, ahead: bool = True
     ) -> tuple[str, list[int], int]:
         answer, way, blocked, steps, configurations = self.checker.native.search(
             self.records,
@@ -114,6 +117,7 @@ class Check:
             parts=self.checker.independent(self.symbols) if chosen is None else 1,
             criterion=criterion,
             most_steps=most,
+            ahead=ahead,
         )
         self.steps += steps
         self.configurations = max(self.configurations, configurations)
@@ -130,6 +134,12 @@ class Check:
             answer, way, blocked = self.search(chosen, left)
         if answer == LEGAL:
             return self.verdict(LEGAL, linearization=tuple(way))
+        if answer == ILLEGAL and self.checker.looks_ahead:
+            # It was given up before what cannot be placed: that takes a search that does not look ahead.
+            blocked = -1
+            if self.options.explain:
+                again, longest, place = self.search(chosen, BLOCKED_STEPS, ahead=False)
+                way, blocked = (longest, place) if again == ILLEGAL else (way, -1)
         if answer == ILLEGAL:
             return self.explained(key, chosen, way, blocked)
         if answer == "out of memory":
@@ -201,7 +211,7 @@ class Check:
                 until = self.records["returned"][blocked]
                 indices = indices[self.records["invoked"][indices] <= until]
             core = minimal(self.checker, self.records, self.symbols, indices)
-            weaker = self.weaker(chosen)
+            weaker = self.weaker(chosen) if self.options.weaker else {}
         return self.verdict(
             ILLEGAL,
             method=method,

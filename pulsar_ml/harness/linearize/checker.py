@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -68,14 +69,23 @@ class ModelChecker:
         self.state_bytes = 0
         self.most_states = sys.maxsize
         self.step = model.step
-        self.own_equality = hasattr(model, "equal") and hasattr(model, "hash")
+        self.is_pure = getattr(model, "pure", None)
+        self.part_of = getattr(model, "partition", None)
+        self.key_of = model.key if hasattr(model, "key") else None
+        if hasattr(model, "equal") and hasattr(model, "hash"):
+            self.key_of = functools.partial(State, model)
+        self.looks_ahead = hasattr(model, "leads") and hasattr(model, "resets")
         self.native = Checker(
-            self.learn, self.answer, by_thread=bool(getattr(model, "by_thread", False)), memory=memory
+            self.learn,
+            self.answer,
+            self.leads if self.looks_ahead else None,
+            by_thread=bool(getattr(model, "by_thread", False)),
+            memory=memory,
         )
         self.start = self.number(model.init())
 
     def number(self, state: Any) -> int:
-        key = State(self.model, state) if self.own_equality else state
+        key = state if self.key_of is None else self.key_of(state)
         try:
             number = self.numbers.get(key)
         except TypeError as error:
@@ -91,18 +101,18 @@ class ModelChecker:
         self.states.append(state)
         return number
 
-    def learn(self, symbol: int, row: tuple[int, ...]) -> tuple[bool, int]:
+    def learn(self, symbol: int, row: tuple[int, ...]) -> tuple[bool, int, bool]:
         call = self.decode(row[0] >> 1, row[2:5], None if row[0] & 1 else row[5:], row[1])
         self.calls.append(call)
         self.rows[row] = symbol
-        pure = bool(self.model.pure(call)) if hasattr(self.model, "pure") else False
+        pure = self.is_pure is not None and bool(self.is_pure(call))
         self.pure.append(pure)
         part = 0
-        if hasattr(self.model, "partition"):
-            key = self.model.partition(call)
+        if self.part_of is not None:
+            key = self.part_of(call)
             part = -1 if key is None else self.part_numbers.setdefault(key, len(self.part_numbers))
             self.parts.append(part)
-        return pure, part
+        return pure, part, self.looks_ahead and bool(self.model.resets(call))
 
     def answer(self, state: int, symbol: int) -> list[int]:
         before, call = self.states[state], self.calls[symbol]
@@ -114,6 +124,9 @@ class ModelChecker:
                 f"the model calls {call} pure, yet it leads from {before!r} to {self.states[found[0]]!r}"
             )
         return found
+
+    def leads(self, state: int, symbol: int) -> bool:
+        return bool(self.model.leads(self.states[state], self.calls[symbol]))
 
     def check_many(self, records: NDArray[np.void], *, most_steps: int = 1_000_000) -> NDArray[np.int8]:
         """For each row of a two-dimensional array of records: 0 legal, 1 illegal, above: unknown.

@@ -182,9 +182,9 @@ class Loosened:
         self.closures[states] = number
         return number
 
-    def learn(self, symbol: int, row: tuple[int, ...]) -> tuple[bool, int]:
+    def learn(self, symbol: int, row: tuple[int, ...]) -> tuple[bool, int, bool]:
         self.symbols.append(self.shrinking.checker.rows[row])
-        return False, 0
+        return False, 0, False
 
     def step(self, number: int, symbol: int) -> list[int]:
         whole = self.symbols[symbol]

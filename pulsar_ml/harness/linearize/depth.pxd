@@ -8,11 +8,15 @@
 # Of two calls that the model cannot tell apart, the one that returns first comes first: if both may come,
 # they may as well change places.
 #
-# The search stops to ask for a transition that the table lacks, and goes on where it stopped.
+# The search stops to ask for a transition that the table lacks, and goes on where it stopped. Or it looks,
+# until it has come so far, only among the transitions that are known: what it then finds legal is legal.
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
+from pulsar_ml.harness.linearize.ahead cimport (
+    Ahead, CLOSED, Outlook, UNCLEAR, ahead_back, ahead_free, ahead_start, look,
+)
 from pulsar_ml.harness.linearize.lanes cimport Lanes, Op, lanes_free
 from pulsar_ml.harness.linearize.pool cimport Pool, mixed, pool_add, pool_free, pool_shape
 from pulsar_ml.harness.linearize.table cimport (
@@ -37,9 +41,12 @@ cdef struct Step:
 
 cdef struct Depth:
     Lanes lanes
+    Ahead ahead
+    int32_t start         # the state of every part at first
     Pool seen
     int64_t* invoked      # by lane, of its next call
     int64_t* returned
+    int64_t* moment
     int32_t* symbol
     int32_t* at           # by lane, its next call in lanes.ops
     uint64_t* factor      # by lane
@@ -64,13 +71,17 @@ cdef struct Depth:
     int64_t most_steps
     int32_t asked_state
     int32_t asked_symbol
+    int64_t ask_from      # transitions that are not known are not tried after fewer steps than this
+    int64_t unknown_at    # so many steps were made, at most, where one was not; -1: never
 
 
 cdef inline void depth_free(Depth* d) noexcept nogil:
     lanes_free(&d.lanes)
+    ahead_free(&d.ahead)
     pool_free(&d.seen)
     free(d.invoked)
     free(d.returned)
+    free(d.moment)
     free(d.symbol)
     free(d.at)
     free(d.factor)
@@ -87,19 +98,21 @@ cdef inline bint depth_reserve(Depth* d) noexcept nogil:
         n += 8
         free(d.invoked)
         free(d.returned)
+        free(d.moment)
         free(d.symbol)
         free(d.at)
         free(d.factor)
         free(d.key)
         d.invoked = <int64_t*>malloc(<size_t>n * sizeof(int64_t))
         d.returned = <int64_t*>malloc(<size_t>n * sizeof(int64_t))
+        d.moment = <int64_t*>malloc(<size_t>n * sizeof(int64_t))
         d.symbol = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
         d.at = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
         d.factor = <uint64_t*>malloc(<size_t>n * sizeof(uint64_t))
         d.key = <uint32_t*>malloc(<size_t>n * sizeof(uint32_t))
         d.lanes_room = n
-        if (d.invoked is NULL or d.returned is NULL or d.symbol is NULL or d.at is NULL or d.factor is NULL
-                or d.key is NULL):
+        if (d.invoked is NULL or d.returned is NULL or d.moment is NULL or d.symbol is NULL
+                or d.at is NULL or d.factor is NULL or d.key is NULL):
             d.lanes_room = 0
             return False
         for i in range(n):
@@ -127,11 +140,13 @@ cdef inline bint steps_reserve(Depth* d) noexcept nogil:
 
 
 # Begins with every part in ``state``; the lanes are built. False without memory.
-cdef inline bint depth_start(Depth* d, int32_t state, int32_t n_parts, int64_t most_steps,
-                             int64_t limit) noexcept nogil:
+cdef inline bint depth_start(Depth* d, const Table* table, int32_t state, int32_t n_parts, int64_t most_steps,
+                             int64_t limit, int64_t ask_from) noexcept nogil:
     cdef int32_t lane, part
     cdef const Op* op
     d.n_parts = n_parts
+    d.start = state
+    ahead_start(&d.ahead, &d.lanes, table, n_parts)
     if not depth_reserve(d):
         return False
     for lane in range(d.lanes.n):
@@ -139,6 +154,7 @@ cdef inline bint depth_start(Depth* d, int32_t state, int32_t n_parts, int64_t m
         op = &d.lanes.ops[d.at[lane]]
         d.invoked[lane] = op.invoked
         d.returned[lane] = op.returned
+        d.moment[lane] = op.moment
         d.symbol[lane] = op.symbol
         d.key[lane] = 0
     for part in range(n_parts):
@@ -151,14 +167,18 @@ cdef inline bint depth_start(Depth* d, int32_t state, int32_t n_parts, int64_t m
     d.trying = False
     d.spent = 0
     d.most_steps = most_steps
+    d.ask_from = ask_from
+    d.unknown_at = -1
     return steps_reserve(d)
 
 
-cdef inline void move(Depth* d, int32_t lane, int32_t by) noexcept nogil:
+cdef inline void move(Depth* d, const Table* table, int32_t lane, int32_t by) noexcept nogil:
     cdef const Op* op
     if by < 0:
         d.at[lane] -= 1
     op = &d.lanes.ops[d.at[lane]]
+    if by < 0 and d.ahead.on:
+        ahead_back(&d.ahead, d.at[lane], table.part[op.symbol] if d.n_parts > 1 else 0)
     if op.returned != INT64_MAX:
         d.left -= by
     if by > 0:
@@ -166,6 +186,7 @@ cdef inline void move(Depth* d, int32_t lane, int32_t by) noexcept nogil:
         op += 1
     d.invoked[lane] = op.invoked
     d.returned[lane] = op.returned
+    d.moment[lane] = op.moment
     d.symbol[lane] = op.symbol
     d.key[lane] += <uint32_t>by
     d.hash += <uint64_t>(<int64_t>by) * d.factor[lane]
@@ -217,8 +238,8 @@ cdef inline bint sooner(const Depth* d, const Table* table, int32_t part, int32_
         other_b = table.part[d.symbol[b]] != part
         if other_a != other_b:
             return other_b
-    if d.returned[a] != d.returned[b]:
-        return d.returned[a] < d.returned[b]
+    if d.moment[a] != d.moment[b]:
+        return d.moment[a] < d.moment[b]
     return a < b
 
 
@@ -283,6 +304,8 @@ cdef inline void put_state(Depth* d, uint32_t* at, uint32_t state) noexcept nogi
 cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
     cdef int64_t first
     cdef int32_t lane, value, symbol
+    cdef int32_t after
+    cdef Outlook view
     cdef uint32_t before
     cdef uint32_t* state
     cdef bint entered
@@ -302,10 +325,12 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
                     state = state_of(d, table, symbol)
                     value = transition(table, <int32_t>state[0], symbol)
                     if value == UNSEEN:
-                        return ask(d, symbol, state[0])
-                    if value != ILLEGAL:
+                        if d.depth >= d.ask_from:
+                            return ask(d, symbol, state[0])
+                        d.unknown_at = max(d.unknown_at, d.depth)
+                    elif value != ILLEGAL:
                         push(d, lane, <int32_t>state[0], 0, True)
-                        move(d, lane, 1)
+                        move(d, table, lane, 1)
                         break
             else:
                 d.lane = next_lane_from_start(d, table, first)
@@ -318,21 +343,35 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
             state = state_of(d, table, symbol)
             value = transition(table, <int32_t>state[0], symbol)
             if value == UNSEEN:
-                return ask(d, symbol, state[0])
+                if d.depth >= d.ask_from:
+                    return ask(d, symbol, state[0])
+                d.unknown_at = max(d.unknown_at, d.depth)
             if d.choice >= n_next(table, value):
                 d.lane = next_lane(d, table, first)
                 d.choice = 0
                 continue
             before = state[0]
-            put_state(d, state, <uint32_t>next_state(table, value, d.choice))
+            after = next_state(table, value, d.choice)
+            if d.ahead.on:
+                view = look(&d.ahead, &d.lanes, table, d.at, table.part[symbol] if d.n_parts > 1 else 0,
+                            after, d.start, d.at[lane])
+                if view == UNCLEAR:
+                    return ask(d, d.ahead.asked_symbol, <uint32_t>d.ahead.asked_state)
+                if view == CLOSED:
+                    d.choice += 1
+                    d.spent += 1
+                    if d.spent > d.most_steps:
+                        return OUT_OF_STEPS
+                    continue
+            put_state(d, state, <uint32_t>after)
             d.choice += 1
-            move(d, lane, 1)
+            move(d, table, lane, 1)
             if pool_add(&d.seen, d.key, mixed(d.hash), &entered) < 0:
                 return OUT_OF_MEMORY
             if entered:
                 push(d, lane, <int32_t>before, d.choice, False)
                 continue
-            move(d, lane, -1)
+            move(d, table, lane, -1)
             put_state(d, state, before)
             d.spent += 1
             if d.spent > d.most_steps:
@@ -346,7 +385,7 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
             if d.depth < d.best_common:
                 d.best_common = d.depth
             lane = d.steps[d.depth].lane
-            move(d, lane, -1)
+            move(d, table, lane, -1)
             symbol = d.symbol[lane]
             put_state(d, state_of(d, table, symbol), <uint32_t>d.steps[d.depth].before)
             if not d.steps[d.depth].forced:

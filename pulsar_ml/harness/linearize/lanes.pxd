@@ -24,6 +24,7 @@ cdef enum:
 cdef struct Op:
     int64_t invoked
     int64_t returned      # INT64_MAX: may be left out
+    int64_t moment        # when it is first tried: a guess within its interval
     int32_t symbol
     int32_t index         # in the records
 
@@ -158,6 +159,7 @@ cdef inline bint lanes_build(Lanes* lanes, const Table* table, const Record* rec
         op = &lanes.sorted[lanes.n_ops]
         op.invoked = record.invoked
         op.returned = record.returned if record.ending == RETURNED else INT64_MAX
+        op.moment = record.moment if record.moment else record.returned
         op.symbol = symbols[chosen[i]]
         op.index = chosen[i]
         lanes.required += record.ending == RETURNED

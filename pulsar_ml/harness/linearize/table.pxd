@@ -14,6 +14,7 @@ from pulsar_ml.harness.linearize.pool cimport (
 
 cdef enum:
     WORDS = 10            # of a symbol's row
+    LEADS = 1 << 30       # with a symbol: may a call of it become legal
     RETURNED = 0
 
 cdef enum:
@@ -25,8 +26,10 @@ cdef enum:
 cdef struct Table:
     Pool symbols          # row of WORDS words
     uint8_t* pure         # by symbol: never changes a state
+    uint8_t* resets       # by symbol: leads to one state from wherever
     int32_t* part         # by symbol: which part of the state it is about
-    int64_t marks_room    # of these two
+    int64_t marks_room    # of these three
+    bint leads            # the model knows what may become legal
     uint64_t* keys        # (state << 32 | symbol) + 1; 0: free
     int32_t* values       # a state, ILLEGAL, or SEVERAL - index
     uint64_t mask
@@ -46,6 +49,7 @@ cdef inline void table_open(Table* table, int64_t limit) noexcept nogil:
 cdef inline void table_close(Table* table) noexcept nogil:
     pool_free(&table.symbols)
     free(table.pure)
+    free(table.resets)
     free(table.part)
     free(table.keys)
     free(table.values)
@@ -166,7 +170,8 @@ cdef inline bint table_set(Table* table, int32_t state, int32_t symbol, const in
     return True
 
 
-cdef inline bint mark_symbol(Table* table, int64_t symbol, bint pure, int32_t part) noexcept nogil:
+cdef inline bint mark_symbol(Table* table, int64_t symbol, bint pure, int32_t part,
+                             bint resets) noexcept nogil:
     cdef int64_t room
     cdef uint8_t* more
     cdef int32_t* parts
@@ -176,16 +181,21 @@ cdef inline bint mark_symbol(Table* table, int64_t symbol, bint pure, int32_t pa
         if more is NULL:
             return False
         table.pure = more
+        more = <uint8_t*>realloc(table.resets, <size_t>room)
+        if more is NULL:
+            return False
+        table.resets = more
         parts = <int32_t*>realloc(table.part, <size_t>room * sizeof(int32_t))
         if parts is NULL:
             return False
         table.part = parts
         table.marks_room = room
     table.pure[symbol] = pure
+    table.resets[symbol] = resets
     table.part[symbol] = part
     return True
 
 
 cdef inline int64_t table_bytes(const Table* table) noexcept nogil:
     return (pool_bytes(&table.symbols) + <int64_t>(12 * (table.mask + 1))
-            + 4 * table.several_room + 5 * table.marks_room)
+            + 4 * table.several_room + 6 * table.marks_room)

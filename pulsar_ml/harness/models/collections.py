@@ -12,6 +12,13 @@ from pulsar_ml.harness.models.cells import no_operation
 Items = frozenset[tuple[Any, Any]]
 
 
+def begins(whole: Any, part: Any) -> bool:
+    """Whether a string or list begins with another, or may for all that is known."""
+    if type(whole) is not type(part) or not isinstance(whole, str | list | tuple):
+        return True
+    return len(whole) >= len(part) and whole[: len(part)] == part
+
+
 class KeyValueMap:
     """get(key) -> value or None, put(key, value), append(key, value), delete(key) -> anything.
 
@@ -48,6 +55,15 @@ class KeyValueMap:
 
     def pure(self, call: Call) -> bool:
         return call.name == "get"
+
+    def resets(self, call: Call) -> bool:
+        return call.name in ("put", "delete")
+
+    def leads(self, state: Items, call: Call) -> bool:
+        held, seen = dict(state).get(call.arguments[0]), call.result
+        if held is None:
+            return True
+        return seen is not None and begins(seen, held)
 
 
 class EvictingMap:

@@ -1,0 +1,58 @@
+"""What judging answers costs in the engine: how many times longer executions take with the suite's model.
+
+Of each suite that has a model: a few small programs, as many executions of each as ``python -m stress
+explore`` makes, on one core; once as they are and once with every history compared with the model, from a
+judge that knows nothing yet.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from benchmarks.measure import Benchmark
+from pulsar_ml.campaign.controlled import program_of
+from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.harness.explore import explore
+from pulsar_ml.harness.judge import ModelJudge
+from pulsar_ml.operations import _checked
+from stress.registry import SUITES
+
+PROGRAMS = 3
+EXECUTIONS = 2_000  # of each
+SEED = 1
+
+
+def rate(suite: Suite, judged: bool) -> float:
+    """Thousand executions per second of processor time."""
+    subject = _checked.SUBJECTS[suite.subject]
+    judge = ModelJudge(importlib.import_module(suite.model).Model) if judged else None
+    made, seconds = 0, 0.0
+    for number in range(PROGRAMS):
+        program = program_of(subject, suite, SEED + number, TrialOptions())
+        done = explore(subject, program, executions=EXECUTIONS, seed=SEED, judge=judge, reuse="mixed")
+        if done.failure is not None:
+            raise RuntimeError(f"{suite.name}: {done.failure.kind}: {done.failure.message}")
+        made += done.executions
+        seconds += done.seconds
+    return made / seconds / 1e3
+
+
+def judged(name: str) -> Callable[[], float]:
+    return lambda: rate(SUITES[name], True)
+
+
+def slower(name: str) -> Callable[[], float]:
+    return lambda: rate(SUITES[name], False) / rate(SUITES[name], True)
+
+
+def rows(name: str) -> tuple[Benchmark, ...]:
+    return (
+        Benchmark(f"judging: {name}, not judged", lambda: rate(SUITES[name], False), "k/s"),
+        Benchmark(f"judging: {name}, judged", judged(name), "k/s"),
+        Benchmark(f"judging: {name}, times longer", slower(name), "x", 2),
+    )
+
+
+BENCHMARKS = tuple(row for name, suite in SUITES.items() if suite.model for row in rows(name))

@@ -1,0 +1,186 @@
+"""Copies of models, and values that are equal for equal ones: what a checker needs of them as states."""
+
+from __future__ import annotations
+
+import pickle
+import types
+from collections import deque
+from collections.abc import Mapping
+
+cdef tuple SIMPLE = (type(None), bool, int, float, str, bytes)
+cdef frozenset ATOMS = frozenset([*SIMPLE, type, range, types.FunctionType, types.BuiltinFunctionType])
+cdef enum:
+    HEAP_TYPE = 1 << 9    # of a class statement; see PyTypeObject.tp_flags
+
+cdef dict PLAIN = {}  # by class: whether its objects are what their __dict__ and __slots__ hold
+
+
+class NotPlain(Exception):
+    """Of an object that only pickle can copy."""
+
+
+def copied(value):
+    """``value`` again, and all that it holds; what is held twice is again held twice."""
+    try:
+        return again(value, {})
+    except NotPlain:
+        return pickle.loads(pickle.dumps(value, protocol=5))
+
+
+cpdef long weight(value) except -1:
+    """About how many bytes a frozen value takes: those of its parts and of the references to them."""
+    cdef long sum = 56
+    if type(value) is tuple:
+        for item in <tuple>value:
+            sum += 36 if type(item) is int else 8 + weight(item)
+        return sum
+    if type(value) is frozenset:
+        for item in <frozenset>value:
+            sum += 36 if type(item) is int else 24 + weight(item)
+        return sum
+    return 28
+
+
+cdef inline bint is_atom(object value) except -1:
+    cdef type kind = type(value)
+    return kind is int or value is None or kind is bool or kind is str or kind in ATOMS
+
+
+cdef object again(object value, dict memo):
+    cdef type kind = type(value)
+    if is_atom(value):
+        return value
+    if kind is tuple:
+        return again_tuple(value, memo)
+    if kind is frozenset:
+        return frozenset([again(item, memo) for item in value])
+    found = memo.get(id(value))
+    if found is not None:
+        return found
+    if kind is list:
+        made = memo[id(value)] = []
+        for item in <list>value:
+            (<list>made).append(item if is_atom(item) else again(item, memo))
+        return made
+    if kind is dict:
+        made = memo[id(value)] = {}
+        for key, item in (<dict>value).items():
+            if not is_atom(key):
+                key = again(key, memo)
+            (<dict>made)[key] = item if is_atom(item) else again(item, memo)
+        return made
+    if kind is set:
+        made = memo[id(value)] = set()
+        for item in <set>value:
+            (<set>made).add(again(item, memo))
+        return made
+    if kind is deque:
+        made = memo[id(value)] = value.__copy__()
+        for item in value:
+            if not is_immutable(item):
+                made.clear()
+                made.extend([again(each, memo) for each in value])
+                break
+        return made
+    if not plain(kind):
+        raise NotPlain
+    made = memo[id(value)] = kind.__new__(kind)
+    fill(made, value, kind, memo)
+    return made
+
+
+cdef object again_tuple(tuple value, dict memo):
+    for item in value:
+        if not is_immutable(item):
+            return tuple([again(each, memo) for each in value])
+    return value
+
+
+# Whether it need not be copied; False: perhaps not.
+cdef bint is_immutable(object value) except -1:
+    if is_atom(value):
+        return True
+    if type(value) is not tuple:
+        return False
+    for item in <tuple>value:
+        if not is_atom(item):
+            return False
+    return True
+
+
+cdef int fill(object made, object value, type kind, dict memo) except -1:
+    slots = <tuple>PLAIN[kind]
+    held = getattr(value, "__dict__", None)
+    if held is not None:
+        inside = made.__dict__
+        for name, item in (<dict>held).items():
+            (<dict>inside)[name] = item if is_atom(item) else again(item, memo)
+    for name in slots:
+        try:
+            item = getattr(value, name)
+        except AttributeError:
+            continue
+        object.__setattr__(made, name, again(item, memo))
+    return 0
+
+
+# Whether objects of the class hold only what their __dict__ and __slots__ do, and are made by nothing else.
+cdef bint plain(type kind) except -1:
+    if kind not in PLAIN:
+        slots = []
+        fine = (kind.__new__ is object.__new__ and kind.__reduce_ex__ is object.__reduce_ex__
+                and kind.__reduce__ is object.__reduce__
+                and (hasattr(kind, "__dataclass_fields__") or not hasattr(kind, "__setstate__")))
+        for each in kind.__mro__:
+            if each is object:
+                continue
+            if not each.__flags__ & HEAP_TYPE:  # its objects hold what only C can see
+                fine = False
+            its = each.__dict__.get("__slots__", ())
+            for name in ((its,) if isinstance(its, str) else its):
+                if name not in ("__dict__", "__weakref__"):
+                    slots.append(f"_{each.__name__.lstrip('_')}{name}"
+                                 if name.startswith("__") and not name.endswith("__") else name)
+        PLAIN[kind] = tuple(slots) if fine else None
+    return PLAIN[kind] is not None
+
+
+def freeze(value):
+    """A value that is equal for equal states. Things that can change are told apart by which they are."""
+    return frozen(value, {})
+
+
+cdef object frozen(object value, dict seen):
+    kind = type(value)
+    if kind in ATOMS:
+        return value.__qualname__ if isinstance(value, (type, types.FunctionType)) else value
+    if isinstance(value, SIMPLE):
+        return value
+    if isinstance(value, tuple):
+        return tuple([frozen(item, seen) for item in value])
+    if isinstance(value, (set, frozenset)):
+        return frozenset([frozen(item, seen) for item in value])
+    if isinstance(value, type):
+        return value.__qualname__
+    if id(value) in seen:
+        return ("again", seen[id(value)])
+    seen[id(value)] = len(seen)
+    if isinstance(value, (list, deque)):
+        return tuple([frozen(item, seen) for item in value])
+    if isinstance(value, Mapping):
+        return tuple([(frozen(key, seen), frozen(item, seen)) for key, item in value.items()])
+    if isinstance(value, types.MethodType):
+        return value.__func__.__qualname__, frozen(value.__self__, seen)
+    return tuple([frozen(field, seen) for field in fields(value)])
+
+
+cdef list fields(object value):
+    """All that an object holds, in an order that its class decides."""
+    found = []
+    for kind in reversed(type(value).__mro__):
+        slots = kind.__dict__.get("__slots__", ())
+        found += [getattr(value, name, None) for name in ([slots] if isinstance(slots, str) else slots)]
+    state = getattr(value, "__dict__", None) or {}
+    for name in sorted(state):
+        found.append(state[name])
+    return found

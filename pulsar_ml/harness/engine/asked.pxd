@@ -1,0 +1,54 @@
+# What a checker outside the engine is asked about each new history before a run stops at it.
+
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.string cimport memcpy
+from pulsar_ml.harness.history cimport Record
+from pulsar_ml.harness.subject cimport PmlResult
+
+cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
+    ctypedef struct EngineCall:
+        uint32_t invoked, returned, exchanged
+        PmlResult result
+
+    const EngineCall* engine_calls(int thread) noexcept
+
+
+ctypedef int (*Legal)(void* checker, const Record* records, int32_t n) noexcept nogil
+
+
+# Which call of the execution a record is about.
+cdef struct Place:
+    int32_t thread
+    int32_t call
+    bint begins           # without what it will answer
+
+
+cdef struct Asked:
+    Legal legal
+    void* checker
+    Record* records
+    const Place* places
+    int32_t n
+    int64_t* counts
+
+
+cdef inline int known(void* oracle) noexcept nogil:
+    cdef Asked* asked = <Asked*>oracle
+    cdef const EngineCall* call
+    cdef Record* record
+    cdef int32_t i
+    if asked.n == 0:
+        return 0
+    for i in range(asked.n):
+        call = engine_calls(asked.places[i].thread) + asked.places[i].call
+        record = &asked.records[i]
+        record.invoked = call.invoked
+        record.returned = call.returned
+        record.moment = <int32_t>call.exchanged
+        if not asked.places[i].begins:
+            record.result[0] = call.result.status
+            memcpy(&record.result[1], call.result.words, sizeof(call.result.words))
+    if not asked.legal(asked.checker, asked.records, asked.n):
+        return 0
+    asked.counts[0] += 1
+    return 1

@@ -1,0 +1,199 @@
+"""Models of what may be answered beside other calls: they accept what one thread gets, and refuse twins."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pulsar_ml.harness.judge import ModelJudge
+from pulsar_ml.harness.program import generate
+from pulsar_ml.operations import _native
+from pulsar_ml.specs import (
+    answer,
+    entry,
+    manager_answers,
+    object_pool,
+    pass_answers,
+    policy_answers,
+    refcount,
+    stamped_lock,
+    wrapper_answers,
+)
+from tests.harness.test_judge import Row, history
+
+ANSWERS = {
+    "entry_wrapper": wrapper_answers,
+    "range_cache": importlib.import_module("pulsar_ml.specs.range_answers"),
+    "removal_queue": pass_answers,
+    "eviction_policy": policy_answers,
+    "cache_manager": manager_answers,
+}
+CACHES = {"caches": 1, "keys": 8, "length_shift": 0, "policy": 0, "max_size": 4096, "watermark": 90}
+
+
+def refused(model: Any, settings: dict[str, int], *rows: Row, fresh: bool = False) -> bool:
+    return ModelJudge(model.Model).message(history(rows, settings), 3, fresh=fresh) != ""
+
+
+@pytest.mark.parametrize("structure", ANSWERS)
+@pytest.mark.parametrize("fresh", [False, True])
+def test_what_threads_get_one_after_the_other_is_accepted(structure: str, fresh: bool) -> None:
+    subject = _native.SUBJECTS[structure]
+    strict = importlib.import_module(f"pulsar_ml.specs.{structure}").Model
+    for seed in range(8):
+        program = generate(subject, seed, threads=3, operations=40, settings={"keys": (4, 8)})
+        model, rows = strict(program.settings, 3), []
+        for row in range(40):
+            for thread, lane in enumerate(program.threads):
+                operation = subject.operations[int(lane[row]["code"])]
+                given = tuple(int(word) for word in lane[row]["arguments"][: len(operation.arguments)])
+                rows.append((operation.name, given, thread))
+        told: list[Row] = []
+        for moment, (name, given, thread) in enumerate(rows):
+            seen = model.step(name, given, thread=thread)
+            told.append((thread, name, given, seen, 2 * moment, 2 * moment + 1))
+        message = ModelJudge(ANSWERS[structure].Model).message(
+            history(told, dict(program.settings)), 3, fresh=fresh
+        )
+        assert message == "", f"seed {seed}: {message}"
+
+
+def fill(value: int, start: int, thread: int = 0) -> Row:
+    return (thread, "fill", (0,), answer(0, value), start, start + 1)
+
+
+def value(number: int, thread: int = 0) -> int:
+    return ((number * 3 + thread) << 4) + 1
+
+
+FIRST = fill(value(1), 1)
+CLEARED: Row = (1, "clear", (0,), answer(0, value(1) % 1009 + 1, 0, 0), 3, 4)
+
+
+def read(status: int, word: int, start: int, thread: int = 0) -> Row:
+    return (thread, "read", (0,), answer(status, word), start, start + 1)
+
+
+def drain(recycled: int, requeued: int, start: int, end: int) -> Row:
+    return (0, "drain", (4,), answer(0, recycled, requeued), start, end)
+
+
+@pytest.mark.parametrize(
+    ("rows", "legal"),
+    [
+        ([FIRST, read(0, value(1), 5)], True),
+        ([FIRST, read(0, value(2), 5)], False),  # never filled in
+        ([FIRST, read(2, 0, 5)], False),  # nobody cleared it
+        ([FIRST, read(0, 0, 5)], False),
+        ([FIRST, read(2, 0, 5, thread=2)], True),  # who does not know of it
+        ([FIRST, CLEARED, read(0, value(1), 5)], True),  # who does not know that it is gone
+        ([FIRST, CLEARED, read(0, value(1), 5, thread=1)], False),  # who cleared it
+        ([FIRST, CLEARED, CLEARED], False),  # cleared twice
+        ([FIRST, drain(0, 0, 5, 6)], False),  # it is queued
+        ([FIRST, drain(1, 0, 5, 6)], False),  # and not empty
+        ([FIRST, drain(0, 4, 5, 6)], True),
+        ([FIRST, CLEARED, drain(1, 0, 5, 6)], True),
+        ([FIRST, CLEARED, drain(0, 1, 5, 6)], False),  # a requeue that the clear has not shown
+        ([FIRST, read(0, value(1), 2), (0, *CLEARED[1:])], False),  # the reader clears it: it was accessed
+    ],
+)
+def test_what_wrappers_may_answer(rows: Sequence[Row], legal: bool) -> None:
+    assert refused(wrapper_answers, {"keys": 1}, *rows) is not legal
+
+
+def test_a_pass_takes_what_it_says_and_leaves_nothing_it_could_have_taken() -> None:
+    put: Row = (0, "put", (0, 3, 0), answer(0, 1, 48), 1, 2)
+    missed: Row = (0, "get", (0, 3), answer(0), 9, 10)
+    found: Row = (0, "get", (0, 3), answer(1, 1, 0, 2), 9, 10)
+
+    def free(entries: int, size: int, thread: int = 1) -> Row:
+        return (thread, "free", (20, 0), answer(0, entries, size, 0, 0), 3, 4)
+
+    assert not refused(pass_answers, CACHES, put, free(1, 48), missed)
+    assert refused(pass_answers, CACHES, put, free(0, 0), missed)
+    assert refused(pass_answers, CACHES, put, free(1, 40), missed)
+    assert refused(pass_answers, CACHES, put, free(1, 48), found, fresh=True)
+    assert refused(pass_answers, CACHES, put, free(0, 0, thread=0))  # it knew of it
+    assert not refused(pass_answers, CACHES | {"policy": 3}, put, free(0, 0, thread=0))  # the scan may
+
+
+def test_a_digest_tells_who_went() -> None:
+    puts: list[Row] = [
+        (0, "put", (0, 3, 0), answer(0, 1, 48), 1, 2),
+        (0, "put", (0, 4, 0), answer(0, 2, 56), 3, 4),
+    ]
+    free: Row = (1, "free", (20, 8), answer(0, 1, 48, 0, 4), 5, 6)
+    assert not refused(policy_answers, CACHES, *puts, free, (0, "get", (0, 3), answer(0), 7, 8))
+    assert refused(policy_answers, CACHES, *puts, free, (0, "get", (0, 4), answer(0), 7, 8))
+    other: Row = (1, "free", (20, 8), answer(0, 1, 48, 0, 7), 5, 6)
+    assert refused(policy_answers, CACHES, *puts, other)
+
+
+def test_a_manager_evicts_only_above_its_threshold() -> None:
+    put: Row = (0, "put", (0, 3, 0), answer(0, 1, 48), 1, 2)
+    missed: Row = (0, "get", (0, 3), answer(0), 9, 10)
+    small = CACHES | {"max_size": 40}
+    assert not refused(manager_answers, small, put, missed)
+    assert refused(manager_answers, CACHES, put, missed)
+    assert not refused(manager_answers, CACHES, put, (1, "tick", (), answer(0), 3, 4), missed)
+    disabled: Row = (1, "configure", (0, 90, 0), answer(0), 3, 4)
+    assert not refused(manager_answers, CACHES, put, disabled, missed)
+
+
+@pytest.mark.parametrize(
+    ("counts", "legal"),
+    [((48, 1, 0, 0), True), ((48, 2, 0, 0), False), ((48, 0, 0, 0), False), ((48, 1, 1, 0), False),
+     ((96, 1, 0, 0), False)],
+)  # fmt: skip
+def test_counters_were_true_at_some_moment(counts: tuple[int, ...], legal: bool) -> None:
+    put: Row = (0, "put", (0, 3, 0), answer(0, 1, 48), 1, 2)
+    stats: Row = (0, "stats", (), answer(0, *counts), 3, 4)
+    assert refused(manager_answers, CACHES, put, stats) is not legal
+
+
+def test_a_stamp_is_refused_for_a_write_section_only() -> None:
+    changed: Row = (0, "read_optimistic", (), answer(1), 3, 4)
+    shared: Row = (1, "read_shared", (), answer(0), 2, 5)
+    assert refused(stamped_lock, {}, shared, changed)
+    assert not refused(stamped_lock, {}, (1, "write", (5,), answer(0, 5, 1), 2, 5), changed)
+    assert refused(stamped_lock, {}, (0, "write", (5,), answer(0, 5, 1), 1, 2), changed)  # its own is over
+
+
+def test_a_pool_is_exhausted_only_if_no_object_was_free() -> None:
+    taken: list[Row] = [(0, "take", (), answer(0, number), number, number) for number in (1, 2)]
+    given: Row = (0, "give", (0,), answer(0, 1), 3, 4)
+    refusal: Row = (0, "take", (), answer(1, 1), 5, 6)
+    assert refused(object_pool, {"limit": 3}, *taken, given, refusal)
+    between: Row = (1, "take", (), answer(0, 1), 4, 7)
+    assert not refused(object_pool, {"limit": 3}, *taken, given, between, refusal)
+
+
+def test_publish_and_retain_are_refused_for_an_owner_only() -> None:
+    objects = {"objects": 1}
+    published: Row = (0, "publish", (0,), answer(0, 1, 1), 1, 2)
+    last: Row = (0, "release", (0, 1), answer(3), 3, 4)
+    assert refused(refcount, objects, (0, "publish", (0,), answer(1), 1, 2))
+    assert not refused(refcount, objects, published, (1, "publish", (0,), answer(1), 3, 4))
+    assert refused(refcount, objects, published, last, (0, "publish", (0,), answer(1), 5, 6))
+    assert not refused(refcount, objects, published, last, (1, "publish", (0,), answer(1), 5, 6))
+    held: Row = (1, "retain", (0,), answer(0, 1, 1), 3, 4)
+    given: Row = (1, "release", (0, 1), answer(0), 5, 6)
+    refusal: Row = (1, "retain", (0,), answer(1), 7, 8)
+    assert refused(refcount, objects, published, held, given, refusal)
+    assert not refused(refcount, objects, published, refusal)
+
+
+def test_a_release_is_not_the_last_only_beside_somebody_with_a_stale_handle() -> None:
+    settings = {"limit": 8}
+    new: Row = (0, "new", (0, 0, 0), answer(0, 1), 1, 2)
+    released: Row = (0, "release", (0,), answer(0), 5, 8)
+    assert refused(entry, settings, new, released)
+    before: list[Row] = [
+        (1, "new", (0, 0, 0), answer(0, 1), 1, 2),
+        (1, "release", (0,), answer(4), 3, 4),
+    ]
+    stale: Row = (1, "retain_stale", (), answer(0), 6, 7)
+    assert not refused(entry, settings, new, *before, stale, released)

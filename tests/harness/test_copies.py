@@ -1,0 +1,103 @@
+"""Copies of models: independent, equal, and with what is shared still shared."""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections import deque
+from dataclasses import dataclass
+
+import pytest
+
+from pulsar_ml.harness.copies import copied, freeze, weight
+from pulsar_ml.harness.program import generate
+from pulsar_ml.operations._native import SUBJECTS
+from stress.registry import SUITES
+
+MODELS = sorted({suite.model for suite in SUITES.values() if suite.model})
+
+
+@dataclass(eq=False, slots=True)
+class Count:
+    expected: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    at: int
+
+
+class Slotted:
+    __slots__ = ("__private", "never", "shown")
+
+    def __init__(self) -> None:
+        self.__private = [1]
+        self.shown = {"a": (1, [2])}
+
+    def private(self) -> list[int]:
+        return self.__private
+
+
+class Everything:
+    def __init__(self) -> None:
+        self.shared = Count(1)
+        self.again = [self.shared, self.shared]
+        self.queue = deque([(1, 2), (3, self.shared)], maxlen=5)
+        self.sets = {1, (2, 3)}, frozenset({"x"})
+        self.mark = Mark(4)
+        self.slotted = Slotted()
+        self.kind = Count
+        self.myself = self
+
+
+def test_a_copy_is_equal_and_shares_nothing_that_can_change() -> None:
+    first = Everything()
+    second = copied(first)
+    assert freeze(second) == freeze(first)
+    second.slotted.private().append(9)
+    second.slotted.shown["a"][1].append(9)
+    second.queue.append((5, 6))
+    second.shared.expected = 7
+    assert first.slotted.private() == [1]
+    assert first.slotted.shown == {"a": (1, [2])}
+    assert len(first.queue) == 2
+    assert first.shared.expected == 1
+
+
+def test_what_is_held_twice_stays_one() -> None:
+    made = copied(Everything())
+    assert made.again[0] is made.again[1] is made.shared is made.queue[1][1]
+    assert made.myself is made
+    assert made.kind is Count
+    assert made.queue.maxlen == 5
+    assert not hasattr(made.slotted, "never")
+
+
+class Odd:
+    """Only pickle knows how to make it again."""
+
+    def __init__(self) -> None:
+        self.drawn = random.Random(3)
+        self.shared = [1]
+        self.again = self.shared
+
+
+def test_what_cannot_be_copied_field_by_field_is_pickled_as_a_whole() -> None:
+    first = Odd()
+    second = copied(first)
+    assert second.again is second.shared is not first.shared
+    assert second.drawn.random() == first.drawn.random()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_are_copied(name: str) -> None:
+    suite = next(suite for suite in SUITES.values() if suite.model == name)
+    settings = generate(SUBJECTS[suite.subject], 0, threads=1, operations=1, settings=suite.settings).settings
+    model = importlib.import_module(name).Model(settings, 3)
+    made = copied(model)
+    assert made is not model
+    assert freeze(made) == freeze(model)
+
+
+def test_a_larger_key_weighs_more() -> None:
+    assert weight((1, 2)) < weight((1, 2, (3, "x"))) < weight(tuple(range(1000)))
