@@ -1,0 +1,62 @@
+"""What the models of delayed delivery share: times, buckets, and how operations name messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+TRACKED, DELIVER_NOW, NO_MEMORY, CLOSED = range(4)
+
+MOST_TIME = 2**63 - 1
+BATCH = 40  # a request for as many messages or more asks for all
+CHUNK = 64  # messages of one call of the structure
+ENTRIES = 64  # of a ledger, for single messages
+STRIDES = (1, 1, 3, 64)  # between the messages of a run
+
+
+def message_time(delay: int, clock: int) -> int:
+    """When a message is due that an operation names by its delay; beyond all others: at the end of time."""
+    if delay >= ENTRIES:
+        return MOST_TIME - (delay - ENTRIES)
+    return clock + delay
+
+
+def positions(first: int, entries: int) -> list[int]:
+    """The messages of a run: ``entries`` at a distance that the first one decides."""
+    return [first + i * STRIDES[first % len(STRIDES)] for i in range(entries)]
+
+
+def digest(taken: Iterable[int]) -> int:
+    """A number that depends on each of the messages and on their order, as a signed 64-bit integer."""
+    value = 0
+    for entry in taken:
+        value = (value * 0x100000001B3 + entry + 1) % 2**64
+    return value - 2**64 if value >= 2**63 else value
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Buckets as wide as the largest power of two that is not above the first tick."""
+
+    first_tick: int
+    strict: bool
+
+    @property
+    def precision(self) -> int:
+        return 1 << (self.first_tick.bit_length() - 1) if self.first_tick > 0 else 1
+
+    def key(self, deliver_at: int) -> int:
+        below = deliver_at - deliver_at % self.precision
+        if not self.strict or below == deliver_at:
+            return below
+        return min(below + self.precision, MOST_TIME)
+
+    def cutoff(self, tick: int, now: int) -> int:
+        return now if self.strict else min(now + tick, MOST_TIME)
+
+    def limit(self, tick: int, now: int) -> int:
+        return now if self.strict else min(now + tick, MOST_TIME) - self.precision + 1
+
+    def due(self, tick: int, key: int) -> int:
+        """When a bucket is due for a timer: not before its own time."""
+        return key if self.strict else min(key + max(self.precision - 1 - tick, 0), MOST_TIME)

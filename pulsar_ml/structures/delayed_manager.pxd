@@ -1,0 +1,494 @@
+# The delayed messages of topics, each message once for all subscriptions: factory, managers and views.
+#
+# Origin       TopicDelayedDeliveryTrackerManager of PIP-448 and its branch (#24927). Mended: strict delivery
+#              is not early (buckets round up), the prune clock may start anywhere, counts equal sets, a last
+#              close and a new subscription exclude each other, a bucket's lock does not retire while somebody
+#              waits. A view returns each message once, not all of them again until it marks them
+#              deleted (see "Retrieval" in the page).
+# Threads      Any thread, except init, destroy and free. A view's memory stays until free: others may be
+#              inside when it is closed, and are told.
+# Invariants   DM-1 .. DM-4 of delayed_table.pxd, and
+#              DM-5 (I94) a message above a view's mark-delete position and cursor is returned to it once it
+#              is due; one that is added behind a view's cursor takes the cursor back.
+#              DM-6 (I97) a prune removes what every registered view has marked, and nothing while one of them
+#              has marked nothing; views come and seek back only between prunes.
+#              DM-7 (I100) no call on a view has an effect after its close returned, and none triggers it.
+#              DM-8 a manager is in the factory exactly while it has an open view.
+#              DM-9 the first chance to prune is taken, whatever the clock says.
+# Ordering     Locks: the factory's monitor -> views; view or views -> those of delayed_table.pxd. Where views
+#              and a view are both held, views is the first. A view's `late` (release) -> its scan (acquire).
+# Reclamation  Buckets by the table. A manager goes with its last view that is freed.
+# Not promised That a message is returned once when its time is below the clock of a view that has passed
+#              it: then the view gets that bucket again. Speed with very many topics: open looks at each.
+
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t
+from libc.string cimport memset
+
+from pulsar_ml.structures.delay_bucket cimport (
+    DelayBucket, add_saturating, bucket_pool_init, delay_cutoff, delay_key, delay_rule,
+)
+from pulsar_ml.structures.delayed_table cimport (
+    DelayCursor, DelayTable, beyond_all, delay_cursor, table_add, table_arm, table_arm_next,
+    table_collect, table_count_above, table_limit, table_next, table_remove_to, table_start_fire,
+    table_start_prune,
+)
+from pulsar_ml.structures.delayed_tracker cimport (
+    DELAY_CLOSED, DELAY_DELIVER_NOW, DELAY_NO_MEMORY, DELAY_TRACKED, TIMER_OFF, DelayAnswer,
+)
+from pulsar_ml.structures.entry_set cimport SET_ADDED, SET_NO_MEMORY, SetAdded
+from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
+from pulsar_ml.structures.object_pool cimport Pool, pool_destroy
+from pulsar_ml.structures.position cimport Position, position, position_less
+from pulsar_ml.structures.stamped_lock cimport (
+    stamped_lock_read, stamped_lock_write, stamped_unlock_read, stamped_unlock_write,
+)
+from pulsar_ml.structures.status cimport PML_OK, Status
+from pulsar_ml.sync.atomics cimport (
+    i64_cas_weak_relaxed, i64_cas_weak_release, i64_exchange_acquire, i64_load_acquire, i64_load_relaxed,
+    i64_store_relaxed, pml_i64, pml_u32, pml_u64, u32_load_relaxed, u32_store_relaxed,
+)
+from pulsar_ml.sync.memory cimport allocate_zeroed, release
+
+
+# Tells a subscription to read. It calls nothing of the manager: it runs under its locks.
+ctypedef void (*DelayTrigger)(void* context, int64_t argument) noexcept nogil
+
+
+cdef struct DelayedSettings:
+    int64_t tick            # milliseconds, like all times
+    bint strict
+    int64_t lookahead       # messages of one fixed delay that pause a dispatcher; 0: never
+    int64_t prune_interval
+
+
+cdef struct DelayedFactory:
+    pml_u32 monitor
+    Pool buckets
+    DelayedSettings settings
+    DelayTrigger trigger
+    void* context
+    DelayedManager* managers    # those with an open view; under the monitor, like `next`
+
+
+cdef struct DelayedManager:
+    DelayTable table
+    DelayedFactory* factory
+    DelayedManager* next
+    int64_t topic
+    int64_t users           # views that are not freed; under the factory's monitor
+    pml_u64 views_lock
+    DelayedView* views
+    int64_t open_views
+
+
+cdef struct DelayedView:
+    pml_u64 lock            # shared to add and to look; what follows changes in the exclusive mode
+    DelayedManager* manager
+    DelayedView* next       # under the lock of the views
+    int64_t argument        # for the trigger
+    bint closed
+    bint marked             # there is a mark-delete position
+    Position mark_delete
+    DelayCursor cursor      # from here on nothing was returned
+    int64_t returned        # messages, in all
+    pml_i64 late            # the first bucket that got a message behind the cursor
+    pml_i64 highest         # delivery time of a message of this view
+    pml_u32 varied          # they came out of order, by more than a tick
+
+
+# Factory and views -------------------------------------------------------------------------------
+
+# limit: most buckets of all topics together.
+cdef inline Status delayed_factory_init(
+    DelayedFactory* factory, DelayedSettings settings, DelayTrigger trigger, void* context,
+    uint32_t chunk_bits, uint32_t limit
+) noexcept nogil:
+    memset(factory, 0, sizeof(DelayedFactory))
+    factory.settings = settings
+    factory.trigger = trigger
+    factory.context = context
+    return bucket_pool_init(&factory.buckets, chunk_bits, limit)
+
+
+# All views were freed.
+cdef inline void delayed_factory_destroy(DelayedFactory* factory) noexcept nogil:
+    pool_destroy(&factory.buckets)
+
+
+cdef inline DelayedManager* manager_new(DelayedFactory* factory, int64_t topic) noexcept nogil:
+    cdef DelayedManager* manager = <DelayedManager*>allocate_zeroed(1, sizeof(DelayedManager))
+    if manager is not NULL:
+        manager.factory = factory
+        manager.topic = topic
+        manager.table.buckets = &factory.buckets
+        manager.table.rule = delay_rule(factory.settings.tick, factory.settings.strict)
+        i64_store_relaxed(&manager.table.tick, factory.settings.tick)
+        i64_store_relaxed(&manager.table.passed, -1)
+        i64_store_relaxed(&manager.table.target, TIMER_OFF)
+    return manager
+
+
+# A view for a subscription of a topic, whose manager is made for the first one; NULL without memory.
+cdef inline DelayedView* delayed_view_open(
+    DelayedFactory* factory, int64_t topic, int64_t argument
+) noexcept nogil:
+    cdef DelayedView* view = <DelayedView*>allocate_zeroed(1, sizeof(DelayedView))
+    cdef DelayedManager* manager
+    if view is NULL:
+        return NULL
+    view.argument = argument
+    view.cursor = delay_cursor(-1, position(-1, -1))
+    i64_store_relaxed(&view.late, INT64_MAX)
+    monitor_enter(&factory.monitor)
+    manager = factory.managers
+    while manager is not NULL and manager.topic != topic:
+        manager = manager.next
+    if manager is NULL:
+        manager = manager_new(factory, topic)
+        if manager is not NULL:
+            manager.next = factory.managers
+            factory.managers = manager
+    if manager is not NULL:
+        view.manager = manager
+        manager.users += 1
+        # Not while a prune or a fire goes over the views.
+        stamped_lock_write(&manager.views_lock)
+        view.next = manager.views
+        manager.views = view
+        manager.open_views += 1
+        stamped_unlock_write(&manager.views_lock)
+    monitor_leave(&factory.monitor)
+    if manager is NULL:
+        release(view)
+        return NULL
+    return view
+
+
+# Closes a view; False when it was closed. With the last one the manager leaves its factory and its messages
+# are forgotten. Others may be inside: they end before, or are told.
+cdef inline bint delayed_view_close(DelayedView* view) noexcept nogil:
+    cdef DelayedManager* manager = view.manager
+    cdef DelayedView** link
+    cdef DelayedManager** place
+    cdef bint closed, last
+    stamped_lock_write(&view.lock)
+    closed = view.closed
+    view.closed = True
+    stamped_unlock_write(&view.lock)
+    if closed:
+        return False
+    # A new subscription finds the manager with its views, or not at all.
+    monitor_enter(&manager.factory.monitor)
+    stamped_lock_write(&manager.views_lock)
+    link = &manager.views
+    while link[0] is not view:
+        link = &link[0].next
+    link[0] = view.next
+    manager.open_views -= 1
+    last = manager.open_views == 0
+    stamped_unlock_write(&manager.views_lock)
+    if last:
+        place = &manager.factory.managers
+        while place[0] is not manager:
+            place = &place[0].next
+        place[0] = manager.next
+    monitor_leave(&manager.factory.monitor)
+    if last:
+        table_remove_to(&manager.table, beyond_all())
+        i64_store_relaxed(&manager.table.target, TIMER_OFF)
+    return True
+
+
+# Gives back the memory of a closed view; nobody is inside.
+cdef inline void delayed_view_free(DelayedView* view) noexcept nogil:
+    cdef DelayedManager* manager = view.manager
+    cdef bint last
+    monitor_enter(&manager.factory.monitor)
+    manager.users -= 1
+    last = manager.users == 0
+    monitor_leave(&manager.factory.monitor)
+    release(view)
+    if last:
+        release(manager)
+
+
+# Messages ----------------------------------------------------------------------------------------
+
+# Takes back the cursors of the views that passed a bucket: it got a message behind them.
+cdef inline void manager_late(DelayedManager* manager, int64_t key) noexcept nogil:
+    cdef DelayedView* view
+    cdef int64_t seen
+    stamped_lock_read(&manager.views_lock)
+    view = manager.views
+    while view is not NULL:
+        seen = i64_load_relaxed(&view.late)
+        # Fails when another one takes it back.
+        while key < seen:
+            # Pairs with the acquire in view_from.
+            if i64_cas_weak_release(&view.late, &seen, key):
+                break
+        view = view.next
+    # Not before: a fire in between would see no view that it has to trigger.
+    if manager.views is not NULL:
+        table_arm(&manager.table, key)
+    stamped_unlock_read(&manager.views_lock)
+
+
+# What an added message says of the view's delays.
+cdef inline void view_note_time(DelayedView* view, int64_t deliver_at, int64_t tick) noexcept nogil:
+    cdef int64_t seen = i64_load_relaxed(&view.highest)
+    if deliver_at < add_saturating(seen, -tick):
+        u32_store_relaxed(&view.varied, 1)
+    # Fails when another one adds.
+    while seen < deliver_at:
+        if i64_cas_weak_relaxed(&view.highest, &seen, deliver_at):
+            break
+
+
+# Keeps a message until its time, for all views, or says that the time has come.
+cdef inline DelayAnswer delayed_view_add(
+    DelayedView* view, Position at, int64_t deliver_at, int64_t now
+) noexcept nogil:
+    cdef DelayedManager* manager = view.manager
+    cdef DelayTable* table = &manager.table
+    cdef int64_t tick = i64_load_relaxed(&table.tick)
+    cdef DelayAnswer answer = DELAY_TRACKED
+    cdef bint late = False
+    cdef int64_t key = 0
+    stamped_lock_read(&view.lock)
+    if view.closed:
+        answer = DELAY_CLOSED
+    elif deliver_at < 0 or deliver_at <= delay_cutoff(table.rule, tick, now):
+        u32_store_relaxed(&view.varied, 1)
+        answer = DELAY_DELIVER_NOW
+    else:
+        key = delay_key(table.rule, deliver_at)
+        if table_add(table, key, at) == SET_NO_MEMORY:
+            answer = DELAY_NO_MEMORY
+        else:
+            view_note_time(view, deliver_at, tick)
+            # After the lock of the bucket: whoever read it before said so first.
+            late = key <= i64_load_relaxed(&table.passed)
+            if not late:
+                table_arm(table, key)
+    stamped_unlock_read(&view.lock)
+    if late:
+        # Without the view's lock: one who seeks back holds the views and waits for it.
+        manager_late(manager, key)
+    return answer
+
+
+# In the view's section: where it goes on, which may be before its cursor.
+cdef inline DelayCursor view_from(DelayedView* view, int64_t late) noexcept nogil:
+    # The end of time means that nothing is late; whoever is there delivers every message at once.
+    if late == INT64_MAX or late > view.cursor.key:
+        return view.cursor
+    if late == view.cursor.key and view.cursor.at.ledger_id < 0:
+        return view.cursor
+    return delay_cursor(late, position(-1, -1))
+
+
+cdef inline Position view_above(const DelayedView* view) noexcept nogil:
+    return view.mark_delete if view.marked else position(-1, -1)
+
+
+# In the view's section, shared or not: whether it has a message that is due.
+cdef inline bint view_due(DelayedView* view, int64_t limit) noexcept nogil:
+    cdef DelayCursor cursor = view_from(view, i64_load_acquire(&view.late))
+    cdef Position first
+    return table_collect(&view.manager.table, &cursor, view_above(view), limit, &first, 1, False) > 0
+
+
+# Copies messages that are due and that it did not return before, in the order of buckets and then of
+# positions; how many. -1: the view is closed.
+cdef inline int64_t delayed_view_scheduled(
+    DelayedView* view, Position* out, int64_t most, int64_t now
+) noexcept nogil:
+    cdef DelayTable* table = &view.manager.table
+    cdef int64_t n = -1
+    cdef int64_t key
+    stamped_lock_write(&view.lock)
+    if not view.closed:
+        view.cursor = view_from(view, i64_exchange_acquire(&view.late, INT64_MAX))
+        n = table_collect(
+            table, &view.cursor, view_above(view), table_limit(table, now), out, most, True)
+        view.returned += n
+        if n < most:
+            table_arm_next(table, now)
+        key = max(view.cursor.key, <int64_t>0)
+        if not table_next(table, &key, INT64_MAX, False):
+            # Nothing is left: what comes next begins a new series of delays.
+            i64_store_relaxed(&view.highest, 0)
+            u32_store_relaxed(&view.varied, 0)
+    stamped_unlock_write(&view.lock)
+    if n >= 0:
+        manager_prune(view.manager, now)
+    return n
+
+
+# 1: a message is due; 0: none; -1: the view is closed.
+cdef inline int64_t delayed_view_has_message(DelayedView* view, int64_t now) noexcept nogil:
+    cdef int64_t due = -1
+    stamped_lock_read(&view.lock)
+    if not view.closed:
+        due = view_due(view, table_limit(&view.manager.table, now))
+        if not due:
+            table_arm_next(&view.manager.table, now)
+    stamped_unlock_read(&view.lock)
+    return due
+
+
+# Messages that it will return, at most `enough` of them; -1: the view is closed.
+cdef inline int64_t delayed_view_count(DelayedView* view, int64_t enough) noexcept nogil:
+    cdef int64_t n = -1
+    stamped_lock_read(&view.lock)
+    if not view.closed:
+        n = table_count_above(
+            &view.manager.table, view_from(view, i64_load_acquire(&view.late)), view_above(view), enough)
+    stamped_unlock_read(&view.lock)
+    return n
+
+
+# 1: the dispatcher may rest, as in delayed_tracker.pxd; 0: not; -1: the view is closed.
+cdef inline int64_t delayed_view_should_pause(DelayedView* view, int64_t now) noexcept nogil:
+    cdef DelayTable* table = &view.manager.table
+    cdef int64_t lookahead = view.manager.factory.settings.lookahead
+    cdef int64_t pause = -1
+    stamped_lock_read(&view.lock)
+    if not view.closed:
+        pause = (
+            lookahead > 0 and not u32_load_relaxed(&view.varied)
+            and not view_due(view, table_limit(table, now))
+            and table_count_above(table, view_from(view, i64_load_acquire(&view.late)), view_above(view),
+                                  lookahead) >= lookahead)
+    stamped_unlock_read(&view.lock)
+    return pause
+
+
+# Everything above the mark-delete position is returned to the view once more. False: it is closed.
+cdef inline bint delayed_view_clear(DelayedView* view) noexcept nogil:
+    cdef bint closed
+    stamped_lock_write(&view.lock)
+    closed = view.closed
+    if not closed:
+        view.cursor = delay_cursor(-1, position(-1, -1))
+    stamped_unlock_write(&view.lock)
+    return not closed
+
+
+# Mark-delete -------------------------------------------------------------------------------------
+
+# In the view's section: whether everything that the position passes was passed before.
+cdef inline bint view_moves_on(const DelayedView* view, Position to) noexcept nogil:
+    return not view.marked or not position_less(to, view.mark_delete)
+
+
+# Everything up to a position is acknowledged by this view; one that is lower than before is a seek, and the
+# view gets everything above it once more, but for what was pruned. False: it is closed.
+cdef inline bint delayed_view_mark_delete(DelayedView* view, Position to, int64_t now) noexcept nogil:
+    cdef DelayedManager* manager = view.manager
+    cdef bint closed, done
+    stamped_lock_write(&view.lock)
+    closed = view.closed
+    done = closed or view_moves_on(view, to)
+    if done and not closed:
+        view.marked = True
+        view.mark_delete = to
+    stamped_unlock_write(&view.lock)
+    if not done:
+        # Not while a prune relies on the higher position.
+        stamped_lock_write(&manager.views_lock)
+        stamped_lock_write(&view.lock)
+        closed = view.closed
+        if not closed:
+            if not view_moves_on(view, to):
+                view.cursor = delay_cursor(-1, position(-1, -1))
+            view.mark_delete = to
+        stamped_unlock_write(&view.lock)
+        stamped_unlock_write(&manager.views_lock)
+    if not closed:
+        manager_prune(manager, now)
+    return not closed
+
+
+# Removes what all views have marked, at most once in an interval.
+cdef inline void manager_prune(DelayedManager* manager, int64_t now) noexcept nogil:
+    cdef DelayedView* view
+    cdef Position least = beyond_all()
+    cdef bint marked = True
+    if not table_start_prune(&manager.table, manager.factory.settings.prune_interval, now):
+        return
+    stamped_lock_read(&manager.views_lock)
+    view = manager.views
+    if view is NULL:
+        marked = False
+    while view is not NULL and marked:
+        stamped_lock_read(&view.lock)
+        marked = view.marked
+        if position_less(view.mark_delete, least):
+            least = view.mark_delete
+        stamped_unlock_read(&view.lock)
+        view = view.next
+    if marked:
+        table_remove_to(&manager.table, least)
+    stamped_unlock_read(&manager.views_lock)
+
+
+# The timer ---------------------------------------------------------------------------------------
+
+# When to call fire; False when the timer is not armed.
+cdef inline bint delayed_manager_next_fire(DelayedManager* manager, int64_t* at) noexcept nogil:
+    cdef bint armed
+    monitor_enter(&manager.table.clock)
+    armed = i64_load_relaxed(&manager.table.target) != TIMER_OFF
+    at[0] = manager.table.fire_at
+    monitor_leave(&manager.table.clock)
+    return armed
+
+
+# The timer's time has come: triggers the views that have a message; how many. -1 when it is not armed, or
+# for later. Somebody holds a view of the manager that is not freed.
+cdef inline int64_t delayed_manager_fire(DelayedManager* manager, int64_t now) noexcept nogil:
+    cdef DelayedView* view
+    cdef int64_t triggered = 0
+    if not table_start_fire(&manager.table, now):
+        return -1
+    stamped_lock_read(&manager.views_lock)
+    view = manager.views
+    while view is not NULL:
+        stamped_lock_read(&view.lock)
+        if not view.closed and view_due(view, table_limit(&manager.table, now)):
+            triggered += 1
+            # In the section, which a close waits for.
+            manager.factory.trigger(manager.factory.context, view.argument)
+        stamped_unlock_read(&view.lock)
+        view = view.next
+    # Nothing is armed once the last view is closed.
+    if manager.views is not NULL:
+        table_arm_next(&manager.table, now)
+    stamped_unlock_read(&manager.views_lock)
+    manager_prune(manager, now)
+    return triggered
+
+
+cdef inline void delayed_manager_set_tick(DelayedManager* manager, int64_t tick) noexcept nogil:
+    i64_store_relaxed(&manager.table.tick, tick)
+
+
+# Statistics --------------------------------------------------------------------------------------
+
+cdef inline int64_t delayed_manager_count(DelayedManager* manager) noexcept nogil:
+    return i64_load_relaxed(&manager.table.count)
+
+
+cdef inline int64_t delayed_manager_buckets(DelayedManager* manager) noexcept nogil:
+    cdef int64_t buckets
+    stamped_lock_read(&manager.table.index_lock)
+    buckets = manager.table.index.count
+    stamped_unlock_read(&manager.table.index_lock)
+    return buckets
+
+
+cdef inline int64_t delayed_manager_bytes(DelayedManager* manager) noexcept nogil:
+    return (i64_load_relaxed(&manager.table.bytes)
+            + delayed_manager_buckets(manager) * <int64_t>sizeof(DelayBucket))

@@ -1,0 +1,90 @@
+"""Mistakes in structures/delayed_tracker.pxd."""
+
+from __future__ import annotations
+
+from stress.mutants.catalogue.mutant import Mutant
+
+FILE = "structures/delayed_tracker.pxd"
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        id="H30",
+        title="the timer is cancelled and its target is kept",
+        origin="#25996, fixed by #26012",
+        file=FILE,
+        old="""
+timer.armed = False
+timer.target = TIMER_OFF
+if not tracker.count
+""".rstrip()
+        + " or delay_due(tracker.rule, tracker.tick, first) < now:\n    return\n",
+        new="""
+timer.armed = False
+if not tracker.count or delay_due(tracker.rule, tracker.tick, first) < now:
+    return
+""",
+        suite="delayed_tracker",
+        breaks="I96, I95",
+    ),
+    Mutant(
+        id="H31A",
+        title="every add counts, also that of a message that is there",
+        origin="#25617",
+        file=FILE,
+        old="tracker.count += added == SET_ADDED",
+        new="tracker.count += 1",
+        suite="delayed_tracker",
+        breaks="I91, I92",
+    ),
+    Mutant(
+        id="H31B",
+        title="the count is read without the monitor",
+        origin="#25076, #25681",
+        file=FILE,
+        old="""
+monitor_enter(&tracker.monitor)
+count = tracker.count
+monitor_leave(&tracker.monitor)
+""",
+        new="count = tracker.count",
+        suite="delayed_tracker",
+        breaks="I91",
+        # A data race that no value betrays on this machine.
+        mode="sc",
+        within=4_000,
+    ),
+    Mutant(
+        id="H32",
+        title="the timer's handle outlives its fire",
+        origin="a field shadowed by a parameter, 2021",
+        file=FILE,
+        old="""
+timer.ran = True
+timer.armed = False
+timer.target = TIMER_OFF
+""",
+        new="""
+timer.ran = True
+timer.target = TIMER_OFF
+""",
+        suite="delayed_tracker",
+        breaks="I96",
+    ),
+    Mutant(
+        id="M66",
+        title="buckets follow a changed tick",
+        origin="port",
+        file=FILE,
+        old="""
+monitor_enter(&tracker.monitor)
+tracker.tick = tick
+""",
+        new="""
+monitor_enter(&tracker.monitor)
+tracker.rule = delay_rule(tick, tracker.rule.strict)
+tracker.tick = tick
+""",
+        suite="delayed_tracker",
+        breaks="I93, I91",
+    ),
+)

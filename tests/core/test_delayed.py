@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import gc
+import threading
+
+import pytest
+from pulsar_ml import InMemoryDelayedDeliveryTrackerFactory
+from pulsar_ml.errors import ClosedError, InvalidPositionError, InvalidSizeError
+
+
+def factory(**settings: int) -> InMemoryDelayedDeliveryTrackerFactory:
+    return InMemoryDelayedDeliveryTrackerFactory(
+        tick_time_millis=settings.get("tick", 10),
+        strict=bool(settings.get("strict", 0)),
+        fixed_delay_detection_lookahead=settings.get("lookahead", 0),
+        prune_interval_millis=0,
+    )
+
+
+def test_a_message_is_kept_once_and_comes_to_each_view() -> None:
+    topics = factory()
+    first, second = topics.new_tracker("a"), topics.new_tracker("a")
+    assert first.add_message((3, 7), 100, now=0)
+    assert second.add_message((3, 7), 100, now=0)
+    assert first.topic_delayed_messages == 1
+    assert first.topic_buckets == 1
+    assert first.topic_buffer_memory_bytes > 0
+    assert not first.has_message_available(now=50)
+    for view in (first, second):
+        assert view.number_of_delayed_messages() == 1
+        assert view.has_message_available(now=100)
+        assert view.get_scheduled_messages(10, now=100) == [(3, 7)]
+        assert view.get_scheduled_messages(10, now=100) == []
+        assert view.number_of_delayed_messages() == 0
+
+
+def test_a_message_whose_time_has_come_is_not_kept() -> None:
+    view = factory().new_tracker("a")
+    assert not view.add_message((3, 7), 10, now=0)
+    assert not view.add_message((3, 7), -1, now=0)
+    assert view.topic_delayed_messages == 0
+
+
+def test_what_all_views_have_marked_is_pruned() -> None:
+    topics = factory()
+    first, second = topics.new_tracker("a"), topics.new_tracker("a")
+    first.add_message((3, 7), 100, now=0)
+    first.update_mark_delete_position((3, 7), now=0)
+    assert first.topic_delayed_messages == 1
+    second.update_mark_delete_position((3, 8), now=0)
+    assert first.topic_delayed_messages == 0
+
+
+def test_the_timer_calls_the_triggers_of_views_with_a_message() -> None:
+    told: list[str] = []
+    topics = factory()
+    first = topics.new_tracker("a", lambda: told.append("first"))
+    second = topics.new_tracker("a", lambda: told.append("second"))
+    assert first.next_fire() is None
+    first.add_message((3, 7), 100, now=0)
+    second.update_mark_delete_position((3, 7), now=0)
+    at = first.next_fire()
+    assert at is not None
+    assert second.fire(now=at - 1) == 0
+    assert second.fire(now=at) == 1
+    assert told == ["first"]
+
+
+def test_a_trigger_may_close_its_view() -> None:
+    topics = factory()
+    view = topics.new_tracker("a", lambda: view.close())
+    view.add_message((3, 7), 100, now=0)
+    assert view.fire(now=100) == 1
+    assert view.closed
+    assert "a" not in topics
+
+
+def test_the_last_close_forgets_the_topic() -> None:
+    topics = factory()
+    first, second = topics.new_tracker("a"), topics.new_tracker("a")
+    first.add_message((3, 7), 100, now=0)
+    assert first.close()
+    assert not first.close()
+    assert len(topics) == 1
+    with pytest.raises(ClosedError, match="'a' is closed"):
+        first.add_message((3, 7), 100, now=0)
+    second.close()
+    assert len(topics) == 0
+    assert topics.new_tracker("a").topic_delayed_messages == 0
+
+
+def test_a_fixed_delay_pauses() -> None:
+    view = factory(lookahead=2).new_tracker("a")
+    for entry in range(2):
+        assert not view.should_pause_all_deliveries(now=0)
+        view.add_message((3, entry), 100, now=0)
+    assert view.should_pause_all_deliveries(now=0)
+
+
+def test_a_paused_dispatcher_gets_nothing_and_loses_nothing() -> None:
+    told: list[str] = []
+    open_ = False
+    view = factory().new_tracker("a", lambda: told.append("read"), may_dispatch=lambda: open_)
+    view.add_message((3, 7), 100, now=0)
+    view.fire(now=100)
+    assert told == ["read"]
+    assert view.get_scheduled_messages(10, now=100) == []
+    assert view.next_fire() is None
+    assert view.number_of_delayed_messages() == 1
+    open_ = True
+    assert view.resume(now=100)
+    assert told == ["read", "read"]
+    assert view.get_scheduled_messages(10, now=100) == [(3, 7)]
+    assert not view.resume(now=100)
+    assert told == ["read", "read"]
+
+
+def test_a_closed_view_refuses_each_call() -> None:
+    view = factory().new_tracker("a", may_dispatch=lambda: False)
+    view.close()
+    for call in (
+        lambda: view.get_scheduled_messages(1, now=0),
+        lambda: view.has_message_available(now=0),
+        lambda: view.should_pause_all_deliveries(now=0),
+        view.number_of_delayed_messages,
+        lambda: view.update_mark_delete_position((3, 7), now=0),
+        view.clear,
+        lambda: view.reset_tick_time(5),
+        lambda: view.resume(now=0),
+    ):
+        with pytest.raises(ClosedError, match="'a' is closed"):
+            call()
+
+
+def test_wrong_arguments_are_refused() -> None:
+    with pytest.raises(InvalidSizeError, match="tick_time_millis=-1"):
+        InMemoryDelayedDeliveryTrackerFactory(tick_time_millis=-1)
+    with pytest.raises(InvalidPositionError):
+        factory().new_tracker("a").add_message((3, -2), 100, now=0)
+
+
+def test_a_view_outlives_the_factorys_name() -> None:
+    view = factory().new_tracker("a")
+    gc.collect()
+    assert view.add_message((3, 7), 100, now=0)
+
+
+def test_views_close_while_others_are_inside() -> None:
+    topics = factory()
+    views = [topics.new_tracker("a") for _ in range(4)]
+    wrong: list[BaseException] = []
+
+    def add(view: object, first: int) -> None:
+        try:
+            for entry in range(first, first + 2000):
+                view.add_message((3, entry), 100, now=0)  # type: ignore[attr-defined]
+                view.get_scheduled_messages(10, now=0)  # type: ignore[attr-defined]
+        except ClosedError:
+            pass
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=add, args=(view, 2000 * i)) for i, view in enumerate(views)]
+    for thread in threads:
+        thread.start()
+    for view in views:
+        view.close()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert len(topics) == 0
+    assert views[0].topic_delayed_messages == 0
