@@ -7,6 +7,7 @@ from pulsar_ml.campaign.suite import ControlledSize, Suite
 SUITE = Suite(
     name="ack_state",
     subject="ack_state",
+    model="pulsar_ml.specs.ack_state",
     summary="Acknowledgements of a cursor, what of them is stored within the limits, and pauses of dispatch.",
     settings={"max_bytes": (1, 200), "max_ranges": (0, 4), "max_batches": (0, 3), "max_store_ranges": (0, 3)},
     threads=4,
@@ -15,12 +16,13 @@ SUITE = Suite(
     controlled=ControlledSize(
         operations=(3, 6),
         mix={
-            "ack_entry": 8, "ack_index": 6, "ack_up_to": 1, "is_acked": 2, "end_ledger": 2, "dispatch": 8,
-            "store": 1, "set_metadata": 2, "set_pauses": 2, "ack_until_fits": 3,
+            "ack_entry": 8, "ack_index": 6, "ack_up_to": 2, "is_acked": 2, "end_ledger": 2, "dispatch": 8,
+            "store": 1, "set_metadata": 2, "set_pauses": 3, "look": 1, "mark": 1, "size": 1,
         },
     ),
     invariants={
-        "I99": "The dispatcher is not paused at quiescence while all of the state fits.",
+        "I99": "At quiescence, while all of the state fits, no kind of dispatch is paused, and who was told "
+        "no was let go on since.",
         "AC-1": "Nothing is left out exactly when everything is within every limit.",
         "AC-2": "What is read back was acknowledged; what is gone is the highest part, and was counted.",
         "AR-1": "Ranges ascend behind the mark and are merged where they touch.",

@@ -15,6 +15,7 @@ from pulsar_ml.config.settings import BY_KEY, EVICTION_TRIGGER, LEAST_DERIVED_SI
 from pulsar_ml.errors import ConfigError
 
 MB = 2**20
+MOST_ACK_STATE = 5 * MB
 
 
 def given(key: str) -> Any:
@@ -78,6 +79,8 @@ class CacheConfig:
     dispatcher_pause_on_ack_state_persistent_enabled: bool = given(
         "dispatcherPauseOnAckStatePersistentEnabled"
     )
+    cursor_position_flush_seconds: int = given("managedLedgerCursorPositionFlushSeconds")
+    default_mark_delete_rate_limit: float = given("managedLedgerDefaultMarkDeleteRateLimit")
     delayed_delivery_tick_time_millis: int = given("delayedDeliveryTickTimeMillis")
     is_delayed_delivery_deliver_at_time_strict: bool = given("isDelayedDeliveryDeliverAtTimeStrict")
     delayed_delivery_fixed_delay_detection_lookahead: int = given(
@@ -140,6 +143,14 @@ class CacheConfig:
         return self.cache_eviction_by_mark_deleted_position and not self.cache_eviction_by_expected_read_count
 
     @property
+    def ack_state_bytes_to_persist(self) -> int | None:
+        """Bytes of a cursor's state that are stored; None: the number of ranges decides."""
+        if self.max_ack_state_in_bytes_to_persist is not None:
+            return self.max_ack_state_in_bytes_to_persist
+        ranges = BY_KEY["managedLedgerMaxUnackedRangesToPersist"]
+        return MOST_ACK_STATE if self.max_unacked_ranges_to_persist == ranges.default else None
+
+    @property
     def delayed_delivery_prune_interval_millis(self) -> int:
         """Milliseconds between two prunings, derived from the tick when the setting is 0."""
         least = self.delayed_delivery_prune_min_interval_millis
@@ -178,6 +189,17 @@ class CacheConfig:
                 self.continue_caching_millis
             ),
             "managed_ledger_cursor_backlogged_threshold": self.cursor_backlogged_threshold,
+            "managed_ledger_max_unacked_ranges_to_persist": self.max_unacked_ranges_to_persist,
+            "managed_ledger_max_batch_deleted_index_to_persist": self.max_batch_deleted_index_to_persist,
+            "managed_ledger_max_unacked_ranges_to_persist_in_metadata_store": (
+                self.max_unacked_ranges_to_persist_in_metadata_store
+            ),
+            "managed_ledger_max_ack_state_in_bytes_to_persist": self.ack_state_bytes_to_persist,
+            "dispatcher_pause_on_ack_state_persistent_enabled": (
+                self.dispatcher_pause_on_ack_state_persistent_enabled
+            ),
+            "managed_ledger_cursor_position_flush_seconds": self.cursor_position_flush_seconds,
+            "managed_ledger_default_mark_delete_rate_limit": self.default_mark_delete_rate_limit,
         }
 
     def factory_keywords(self) -> dict[str, Any]:

@@ -303,8 +303,8 @@ ACK_STATE = (
         low=0,
         high=INT_MAX,
         meaning="Ranges of acknowledged messages that are stored for a cursor; the rest is in memory only.",
-        interplay="200000 in Pulsar 5.0. managedLedgerMaxAckStateInBytesToPersist, when set, takes its "
-        "place.",
+        interplay="200000 in Pulsar 5.0. Has no effect when managedLedgerMaxAckStateInBytesToPersist is set, "
+        "or while both have their defaults.",
     ),
     Setting(
         key="managedLedgerMaxBatchDeletedIndexToPersist",
@@ -336,8 +336,9 @@ ACK_STATE = (
         meaning="Bytes of acknowledgement state that are stored for a cursor: properties first, then "
         "sequence "
         "ids, then ranges.",
-        derived="no limit in bytes: the number of ranges decides, as in the releases",
-        interplay="When set, managedLedgerMaxUnackedRangesToPersist has no effect. 5 MB in the proposal.",
+        derived="5 MiB, as in the proposal; no limit in bytes when managedLedgerMaxUnackedRangesToPersist "
+        "differs from its default, so that the number of ranges decides, as in the releases",
+        interplay="When both are set, managedLedgerMaxUnackedRangesToPersist has no effect.",
         origin=PIP_299,
     ),
     Setting(
@@ -345,9 +346,32 @@ ACK_STATE = (
         kind=bool,
         default=False,
         dynamic=True,
-        meaning="Whether delivery pauses while a cursor's acknowledgements cannot be stored whole.",
-        interplay="The proposal calls it dispatcherPauseOnAckPersistentStateEnabled and has it on.",
+        meaning="Whether delivery, that of delayed messages included, pauses while a cursor's "
+        "acknowledgements cannot be stored whole.",
+        interplay="The proposal calls it dispatcherPauseOnAckPersistentStateEnabled and has it on. What can "
+        "be stored, the limits above say.",
         other_keys=("dispatcherPauseOnAckPersistentStateEnabled",),
+    ),
+    Setting(
+        key="managedLedgerCursorPositionFlushSeconds",
+        kind=int,
+        default=60,
+        unit="s",
+        low=1,
+        high=INT_MAX,
+        meaning="The time between two flushes of cursors that have something that is not stored.",
+        interplay="Stores what managedLedgerDefaultMarkDeleteRateLimit put off, and acknowledgements behind "
+        "the mark-delete position.",
+    ),
+    Setting(
+        key="managedLedgerDefaultMarkDeleteRateLimit",
+        kind=float,
+        default=1.0,
+        unit="per second",
+        low=0.0,
+        high=1_000_000.0,
+        meaning="How often a cursor stores its mark-delete position when it moves; 0: always.",
+        interplay="What it puts off is stored within managedLedgerCursorPositionFlushSeconds.",
     ),
 )
 

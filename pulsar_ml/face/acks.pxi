@@ -12,10 +12,11 @@ from pulsar_ml.structures.ack_ranges cimport (
     ACK_INVALID, ACK_NEW, ACK_NO_MEMORY, RANGE_BYTES, AckChange,
 )
 from pulsar_ml.structures.ack_state cimport (
-    ACK_EVERYTHING, ACK_IN_LEDGER, ACK_IN_STORE, DISPATCH_NORMAL, DISPATCH_REPLAY, AckScope,
-    AckState as NativeAckState, ack_state_add, ack_state_add_index, ack_state_add_up_to, ack_state_configure,
-    ack_state_contains, ack_state_contains_index, ack_state_destroy, ack_state_encode, ack_state_end_ledger,
-    ack_state_init, ack_state_mark, ack_state_may_dispatch, ack_state_restore, ack_state_set_metadata,
+    ACK_EVERYTHING, ACK_IN_LEDGER, ACK_IN_STORE, DISPATCH_DELAYED, DISPATCH_NORMAL, DISPATCH_REPLAY, AckScope,
+    AckState as NativeAckState, DispatchKind, ack_state_add, ack_state_add_index, ack_state_add_up_to,
+    ack_state_configure, ack_state_contains, ack_state_contains_index, ack_state_destroy, ack_state_encode,
+    ack_state_end_ledger, ack_state_init, ack_state_mark, ack_state_may_dispatch, ack_state_restore,
+    ack_state_set_metadata,
 )
 
 from pulsar_ml.errors import StorageError
@@ -86,7 +87,7 @@ cdef class AckState:
             ack_state_destroy(&self.native)
 
     # Ends a change: what became of it, and the dispatcher is told.
-    cdef bint finish(self, AckChange change, bint resumed, str what) except -1:
+    cdef bint finish(self, AckChange change, uint32_t resumed, str what) except -1:
         if resumed and self.resume is not None:
             self.resume()
         if change == ACK_NO_MEMORY:
@@ -101,7 +102,7 @@ cdef class AckState:
         """
         cdef NativePosition place = to_stored(at)
         cdef AckChange change
-        cdef bint resumed
+        cdef uint32_t resumed
         with nogil:
             change = ack_state_add(&self.native, place, &resumed)
         return self.finish(change, resumed, f"there is no entry {at}")
@@ -112,7 +113,7 @@ cdef class AckState:
         cdef int32_t size = to_count(batch_size, "batch_size", INT32_MAX)
         cdef int32_t which = to_count(index, "index", INT32_MAX)
         cdef AckChange change
-        cdef bint resumed
+        cdef uint32_t resumed
         with nogil:
             change = ack_state_add_index(&self.native, place, size, which, &resumed)
         return self.finish(change, resumed, f"there is no message {which} of {size} in entry {at}")
@@ -121,7 +122,7 @@ cdef class AckState:
         """Acknowledge everything up to an entry; False when that was acknowledged before."""
         cdef NativePosition place = to_position(at, "at")
         cdef AckChange change
-        cdef bint resumed
+        cdef uint32_t resumed
         with nogil:
             change = ack_state_add_up_to(&self.native, place, &resumed)
         return self.finish(change, resumed, f"there is no entry {at}")
@@ -134,7 +135,7 @@ cdef class AckState:
         cdef NativePosition last = position(PyNumber_Index(ledger_id), PyNumber_Index(last_entry_id))
         cdef int64_t next_ledger = PyNumber_Index(following)
         cdef AckChange change
-        cdef bint resumed
+        cdef uint32_t resumed
         with nogil:
             change = ack_state_end_ledger(&self.native, last, next_ledger, &resumed)
         return self.finish(
@@ -174,15 +175,20 @@ cdef class AckState:
 
     # Dispatch ----------------------------------------------------------------------------------------
 
-    def may_dispatch(self, *, bint replay=False) -> bool:
-        """Whether the dispatcher may read on. After False, ``resume`` will be called when it may.
+    def may_dispatch(self, *, bint replay=False, bint delayed=False) -> bool:
+        """Whether the dispatcher may read on. After False, ``resume`` will be called when it may; it has to
+        ask again then. ``delayed``: on behalf of messages that are due; they are held back alike, as in the
+        proposal, and who asks for them takes no wake-up from who asks for others.
 
-        With ``replay`` always: what is read again, and delayed messages that are due, lie in the gaps between
-        the ranges, and nothing else can close them.
+        With ``replay`` always: messages that were delivered before lie in the gaps between the ranges, and
+        acknowledging them is what closes the gaps.
         """
+        cdef DispatchKind kind = DISPATCH_DELAYED if delayed else DISPATCH_NORMAL
         cdef bint may
+        if replay:
+            kind = DISPATCH_REPLAY
         with nogil:
-            may = ack_state_may_dispatch(&self.native, DISPATCH_REPLAY if replay else DISPATCH_NORMAL)
+            may = ack_state_may_dispatch(&self.native, kind)
         return may
 
     def configure(
@@ -191,7 +197,7 @@ cdef class AckState:
     ) -> None:
         """Other limits from now on; those that are not given are the usual ones."""
         cdef AckLimits limits = to_limits(max_bytes, max_ranges, max_batches, max_ranges_in_metadata_store)
-        cdef bint resumed
+        cdef uint32_t resumed
         with nogil:
             ack_state_configure(&self.native, limits, pause_dispatch, &resumed)
         self.finish(ACK_NEW, resumed, "")
@@ -199,7 +205,7 @@ cdef class AckState:
     def set_metadata_bytes(self, metadata_bytes) -> None:
         """What subscription properties and sequence ids take, which are stored before the ranges."""
         cdef int64_t bytes_of_it = to_size(metadata_bytes, "metadata_bytes")
-        cdef bint resumed
+        cdef uint32_t resumed
         with nogil:
             ack_state_set_metadata(&self.native, bytes_of_it, &resumed)
         self.finish(ACK_NEW, resumed, "")

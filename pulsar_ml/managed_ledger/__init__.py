@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_ml.managed_ledger.cursor import ManagedCursor
+from pulsar_ml.managed_ledger.delayed import DelayedDelivery
 from pulsar_ml.managed_ledger.disk_storage import DiskStorage
 from pulsar_ml.managed_ledger.factory import ManagedLedgerFactory
 from pulsar_ml.managed_ledger.faulty_storage import Fault, FaultyStorage
@@ -16,6 +17,7 @@ from pulsar_ml.managed_ledger.storage import (
 )
 
 __all__ = [
+    "DelayedDelivery",
     "DiskStorage",
     "Fault",
     "FaultyStorage",

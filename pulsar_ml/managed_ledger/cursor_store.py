@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from pulsar_ml._core import AckState
 from pulsar_ml.errors import StorageError
@@ -31,33 +33,41 @@ class CursorStore:
         self.revision = 0
         self.current: int | None = None
         self.entries = 0
+        self.fell_back = False  # the last time, to the metadata store
 
     def save(
         self,
         acks: AckState,
         *,
-        properties: Mapping[str, str] | None = None,
-        sequence_ids: Mapping[str, int] | None = None,
+        properties: Callable[[], Mapping[str, str]] = dict,
+        sequence_ids: Callable[[], Mapping[str, int]] = dict,
         max_bytes: int | None = None,
+        lock: AbstractContextManager[Any] | None = None,
     ) -> LeftOut:
-        """Store what fits and say what does not. StorageError when neither place takes it."""
+        """Store what fits and say what does not. StorageError when neither place takes it.
+
+        ``lock`` is held while properties and sequence ids are asked for and the bytes are made.
+        """
         with self.saving:
             self.revision += 1
 
             def encoded(*, in_metadata_store: bool) -> tuple[bytes, LeftOut]:
-                return encode(
-                    acks,
-                    revision=self.revision,
-                    properties=properties or {},
-                    sequence_ids=sequence_ids or {},
-                    max_bytes=max_bytes,
-                    in_metadata_store=in_metadata_store,
-                )
+                with lock or nullcontext():
+                    return encode(
+                        acks,
+                        revision=self.revision,
+                        properties=properties(),
+                        sequence_ids=sequence_ids(),
+                        max_bytes=max_bytes,
+                        in_metadata_store=in_metadata_store,
+                    )
 
             data, left = encoded(in_metadata_store=False)
+            self.fell_back = False
             try:
                 self.append(data)
             except StorageError:
+                self.fell_back = True
                 self.current = None
                 data, left = encoded(in_metadata_store=True)
                 self.storage.set_property(self.ledger, self.key, base64.b85encode(data).decode())

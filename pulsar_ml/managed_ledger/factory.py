@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Self
 
 from pulsar_ml._core import EntryCacheManager, InflightReadsLimiter
@@ -24,8 +25,7 @@ class ManagedLedgerFactory:
         settings: of ledgers that are opened without their own.
         executor: continues reads that waited for permits; by default a thread of the factory's own.
         clock: nanoseconds; everything that depends on time follows it.
-        check_interval_millis: a thread looks for reads and requests that took too long at this interval;
-            None: the caller does, by :meth:`expire`.
+        check_interval_millis: a thread calls :meth:`expire` at this interval; None: the caller does.
 
     All methods may be called from any number of threads. ``with`` closes it. Origin:
     ``ManagedLedgerFactoryImpl`` of Pulsar 4.1.
@@ -83,7 +83,9 @@ class ManagedLedgerFactory:
             return ledger
 
     def expire(self) -> None:
-        """Fail the reads and the requests for permits that took too long; look for cursors far behind."""
+        """Do what time brings: fail the reads and the requests for permits that took too long, look for
+        cursors far behind, flush cursors when their ledger's interval is over.
+        """
         now = self.clock()
         self.limiter.expire(now_ns=now)
         with self.lock:
@@ -91,38 +93,42 @@ class ManagedLedgerFactory:
         for ledger in ledgers:
             ledger.expire(now_ns=now)
             ledger.check_backlogged_cursors()
+            ledger.flush_cursors_if_due(now_ns=now)
 
     def check(self, seconds: float) -> None:
         while not self.closed.wait(seconds):
             self.expire()
 
     def cursor_metadata_sizes(self) -> list[tuple[tuple[str, str, str], int]]:
-        """Bytes of metadata of each cursor by (namespace, topic, subscription).
-
-        For Registry.add_cursor_metadata. The topic is what follows the last slash of a managed ledger's name.
+        """Bytes of metadata of each cursor by (namespace, topic, subscription), for
+        Registry.add_cursor_metadata. The topic is the managed ledger's name, the namespace its tenant and
+        namespace; ledgers that are closed have none.
         """
         with self.lock:
             ledgers = list(self.ledgers.values())
         sizes = []
         for ledger in ledgers:
-            namespace, _, topic = ledger.name.rpartition("/")
+            if ledger.closed:
+                continue
+            namespace = ledger.name.partition("://")[2].rpartition("/")[0]
             with ledger.lock:
                 cursors = list(ledger.cursors.values())
-            sizes += [((namespace, topic, cursor.name), cursor.acks.size) for cursor in cursors]
+            sizes += [((namespace, ledger.name, cursor.name), cursor.acks.size) for cursor in cursors]
         return sizes
 
     def close(self) -> None:
-        """Close every ledger. What was read stays valid."""
+        """Close every ledger. What was read stays valid. StorageError as ManagedLedger.close, after all."""
         with self.lock:
             self.closed.set()
             ledgers = list(self.ledgers.values())
         if self.checker is not None:
             self.checker.join()
-        for ledger in ledgers:
-            ledger.close()
-        self.limiter.close()
-        if self.own_executor is not None:
-            self.own_executor.shutdown()
+        with ExitStack() as stack:
+            if self.own_executor is not None:
+                stack.callback(self.own_executor.shutdown)
+            stack.callback(self.limiter.close)
+            for ledger in reversed(ledgers):
+                stack.callback(ledger.close)
 
     def __enter__(self) -> Self:
         return self

@@ -32,7 +32,8 @@ class Fault(Enum):
 class FaultyStorage:
     """LedgerStorage over another one. :meth:`plan` says what happens to the next reads.
 
-    ``fail_appends`` many of the next appends fail. Thread-safe.
+    ``fail_appends`` many of the next appends fail, and ``fail_properties`` many of the next texts are not
+    kept. Thread-safe.
     """
 
     def __init__(self, inner: LedgerStorage) -> None:
@@ -41,6 +42,7 @@ class FaultyStorage:
         self.planned: deque[Fault] = deque()
         self.stalled: list[tuple[Answer, Answer]] = []
         self.fail_appends = 0
+        self.fail_properties = 0
         self.reads: list[tuple[int, int, int]] = []
 
     def plan(self, *faults: Fault) -> None:
@@ -93,6 +95,11 @@ class FaultyStorage:
         return self.inner.properties(name)
 
     def set_property(self, name: str, key: str, value: str | None) -> None:
+        with self.lock:
+            failing = self.fail_properties > 0
+            self.fail_properties -= failing
+        if failing:
+            raise StorageError(f"a failure on command: property {key!r} of {name!r}")
         self.inner.set_property(name, key, value)
 
     def close(self) -> None:

@@ -68,6 +68,7 @@ class ManagedLedger:
         self.lock = threading.Lock()
         self.log = Ledgers(storage.ledgers(name))
         self.current: int | None = None  # the ledger that takes entries
+        self.flush_at_ns = clock() + self.settings.flush_interval_ns
         self.cursors: dict[str, ManagedCursor] = {}
         self.durable = ManagedCursorContainer()  # by mark-delete position
         self.active = caching_strategy(self.settings, clock)
@@ -185,7 +186,38 @@ class ManagedLedger:
     def keep(self, cursor: ManagedCursor) -> None:
         """Let the storage know where a durable cursor is."""
         with cursor.keeping:
-            self.storage.set_property(self.name, CURSOR + cursor.name, str(cursor.mark_delete_position))
+            at = cursor.mark_delete_position
+            self.storage.set_property(self.name, CURSOR + cursor.name, str(at))
+            cursor.kept = max(cursor.kept, at)
+
+    def flush_cursors(self) -> int:
+        """Store what is not stored yet of the cursors; how many had something.
+
+        What the storage refuses stays for the next time; then StorageError, after the others.
+        """
+        with self.lock:
+            cursors = list(self.cursors.values())
+        errors, flushed = [], 0
+        for cursor in cursors:
+            try:
+                flushed += cursor.flush_if_dirty()
+            except StorageError as error:
+                errors.append(f"cursor {cursor.name!r}: {error}")
+        if errors:
+            raise StorageError("; ".join(errors))
+        return flushed
+
+    def flush_cursors_if_due(self, *, now_ns: int | None = None) -> int:
+        """Flush the cursors when the interval of the settings is over. Errors are kept for the next time."""
+        now = self.clock() if now_ns is None else now_ns
+        with self.lock:
+            if now < self.flush_at_ns:
+                return 0
+            self.flush_at_ns = now + self.settings.flush_interval_ns
+        try:
+            return self.flush_cursors()
+        except StorageError:
+            return 0
 
     # Reading -----------------------------------------------------------------------------------------
 
@@ -247,10 +279,20 @@ class ManagedLedger:
         return [cursor.name for cursor in behind]
 
     def trim(self) -> list[int]:
-        """Delete the ledgers that every durable cursor passed, never the one that takes entries."""
+        """Delete the ledgers that every durable cursor passed, never the one that takes entries.
+
+        StorageError when it does not learn where the cursors are; nothing is deleted then.
+        """
         with self.lock:
             slowest = self.durable.slowest_cursor_position()
-            gone = self.log.trim(slowest if slowest is not None else self.log.last(), keep=self.current)
+            passed = self.log.last() if slowest is None else slowest
+            if not self.log.passed(passed, keep=self.current):
+                return []
+            late = [cursor for cursor in self.cursors.values() if cursor.durable and not cursor.is_kept]
+        for cursor in late:
+            self.keep(cursor)  # Nobody shall begin in a ledger that is gone.
+        with self.lock:
+            gone = self.log.trim(passed, keep=self.current)
         for ledger_id in gone:
             self.cache.invalidate_ledger(ledger_id)
             self.storage.delete_ledger(ledger_id)
@@ -261,13 +303,15 @@ class ManagedLedger:
         return self.cache.pending.expire(now_ns=self.clock() if now_ns is None else now_ns)
 
     def close(self) -> None:
-        """Fail what is under way, forget the cache, refuse further use. What was read stays valid."""
+        """Fail what is under way, forget the cache, refuse further use. What was read stays valid.
+
+        StorageError when it did not take what cursors have; the ledger is closed all the same.
+        """
         with self.adding:
             if self.closed:
                 return
             self.closed = True
-        for cursor in list(self.cursors.values()):
-            # What lies behind the mark-delete position, or is to be replaced.
-            if cursor.acks.size or cursor.store.revision:
-                cursor.flush()
-        self.cache.close()
+        try:
+            self.flush_cursors()
+        finally:
+            self.cache.close()

@@ -52,6 +52,12 @@ class Ledgers:
                 return Position(ledger_id, self.entries(ledger_id) - 1)
         return EARLIEST
 
+    def last_up_to(self, at: Position) -> Position:
+        """The position, not behind the last entry of its ledger, when that is there."""
+        if at.ledger_id not in self.sizes:
+            return at
+        return Position(at.ledger_id, min(at.entry_id, self.entries(at.ledger_id) - 1))
+
     def first_at_or_after(self, at: Position) -> Position | None:
         """The first entry that is not before a position; None when there is none yet."""
         for ledger_id in self.order[bisect_left(self.order, at.ledger_id) :]:
@@ -80,13 +86,19 @@ class Ledgers:
             count += max(self.entries(ledger_id) - max(passed, 0), 0)
         return count
 
-    def trim(self, passed: Position, *, keep: int | None) -> list[int]:
-        """Forget the ledgers from the front whose entries are all at or before ``passed``."""
-        gone = []
-        while self.order and self.order[0] != keep:
-            ledger_id = self.order[0]
-            if Position(ledger_id, self.entries(ledger_id) - 1) > passed:
+    def passed(self, at: Position, *, keep: int | None) -> list[int]:
+        """The ledgers from the front whose entries are all at or before a position."""
+        found = []
+        for ledger_id in self.order:
+            if ledger_id == keep or Position(ledger_id, self.entries(ledger_id) - 1) > at:
                 break
-            gone.append(self.order.pop(0))
+            found.append(ledger_id)
+        return found
+
+    def trim(self, at: Position, *, keep: int | None) -> list[int]:
+        """Forget those."""
+        gone = self.passed(at, keep=keep)
+        for ledger_id in gone:
+            self.order.remove(ledger_id)
             del self.sizes[ledger_id]
         return gone

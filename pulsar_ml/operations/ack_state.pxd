@@ -4,7 +4,7 @@
 # Beside the state stands what was asked to be acknowledged (set before the call) and what was acknowledged
 # (set after it): the state lies between the two, and so does what is read back.
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.support cimport (
@@ -20,7 +20,8 @@ from pulsar_ml.structures.ack_state cimport (
     ACK_IN_LEDGER, ACK_IN_STORE, AckState, DispatchKind, ack_state_add, ack_state_add_index,
     ack_state_add_up_to,
     ack_state_configure, ack_state_contains, ack_state_contains_index, ack_state_destroy, ack_state_encode,
-    ack_state_end_ledger, ack_state_init, ack_state_may_dispatch, ack_state_restore, ack_state_set_metadata,
+    ack_state_end_ledger, ack_state_init, ack_state_mark, ack_state_may_dispatch, ack_state_restore,
+    ack_state_set_metadata,
 )
 from pulsar_ml.structures.position cimport Position, position, position_equal, position_less
 from pulsar_ml.structures.position_blocks cimport BlockSpot, blocks_at, blocks_first, blocks_next
@@ -29,7 +30,8 @@ from pulsar_ml.structures.stamped_lock cimport (
 )
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
-    pml_u8, u32_load_relaxed, u32_store_relaxed, u8_load_acquire, u8_store_release,
+    i64_fetch_add_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u8, u32_load_relaxed,
+    u32_store_relaxed, u8_load_acquire, u8_store_release,
 )
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
 
@@ -41,6 +43,7 @@ cdef enum:
     AK_BATCH = 3            # messages of an entry
     AK_LOG = 18             # entries of all ledgers
     AK_INDEXES = 54         # all messages: the bits of a word
+    AK_KINDS = 3            # of dispatch
 
 
 cdef enum:
@@ -53,12 +56,15 @@ cdef enum:
     AK_STORE
     AK_METADATA
     AK_CONFIGURE
-    AK_UNTIL_FITS
+    AK_LOOK
+    AK_MARK
+    AK_SIZE
     # Mistakes.
     AK_UNASKED
     AK_PRETEND
     AK_OPEN_SILENTLY
     AK_MISJUDGE
+    AK_FORGET
 
 
 cdef struct AckRun:
@@ -66,6 +72,9 @@ cdef struct AckRun:
     AckLimits limits
     pml_u8[54] asked
     pml_u8[54] done
+    # By kind: how often its dispatcher was let go on, and how often it has to be by the end.
+    pml_i64[3] told
+    pml_i64[3] owed
 
 
 cdef inline void* ack_run_create(const int64_t* settings, int32_t threads) noexcept nogil:
@@ -125,6 +134,10 @@ cdef inline bint ack_all_fits(
             and (bounded or ranges <= run.limits.max_ranges))
 
 
+cdef inline int64_t ack_mark_word(Position mark) noexcept nogil:
+    return mark.ledger_id * 16 + mark.entry_id + 1
+
+
 # What holds whenever nobody writes. The lock is held shared.
 cdef inline void ack_audit_locked(
     AckRun* run, PmlResult* result, PmlViolation* violation
@@ -164,7 +177,7 @@ cdef inline void ack_audit_locked(
     if u32_load_relaxed(&state.open) != (ack_all_fits(run, size, ranges, batches) or not state.pauses):
         violate(violation, b"AS-1", b"open=%lld with %lld ranges and %lld batches",
                 u32_load_relaxed(&state.open), ranges, batches)
-    result.words[0] = mark.ledger_id * 16 + mark.entry_id + 1
+    result.words[0] = ack_mark_word(mark)
     result.words[1] = ranges * 64 + batches
     result.words[2] = size
 
@@ -181,7 +194,7 @@ cdef inline bint ack_is_whole(uint64_t mask, int64_t entry) noexcept nogil:
 
 
 # Stores what may be stored, reads it back and compares it.
-cdef inline uint64_t ack_store(
+cdef inline void ack_store(
     AckRun* run, bint in_store, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef AckState restored
@@ -193,7 +206,7 @@ cdef inline uint64_t ack_store(
     cdef int64_t entry, highest
     if ack_state_encode(&run.state, ACK_IN_STORE if in_store else ACK_IN_LEDGER, &plan, &data) != PML_OK:
         result.status = ACK_NO_MEMORY
-        return 0
+        return
     asked = ack_remembered(run.asked)
     ack_state_init(&restored, plan.mark, run.limits, True)
     outcome = ack_state_restore(&restored, data, plan.bytes, plan.ranges, plan.batches)
@@ -205,7 +218,7 @@ cdef inline uint64_t ack_store(
                 plan.ranges, plan.batches, plan.bytes)
     if outcome != ACK_RESTORED:
         ack_state_destroy(&restored)
-        return 0
+        return
     seen = ack_contained(&restored)
     ack_state_destroy(&restored)
     if seen & ~asked:
@@ -225,12 +238,12 @@ cdef inline uint64_t ack_store(
             run, plan.size, plan.ranges + plan.ranges_left, plan.batches + plan.batches_left):
         violate(violation, b"AC-1", b"%lld ranges and %lld batches were left out of %lld bytes",
                 plan.ranges_left, plan.batches_left, plan.size)
-    # In place of the size.
-    result.words[2] = plan.ranges + 64 * plan.ranges_left + 4096 * plan.batches + 262144 * plan.batches_left
-    return seen
+    result.words[0] = ack_mark_word(plan.mark)
+    result.words[1] = plan.ranges + 64 * plan.ranges_left + 4096 * plan.batches + 262144 * plan.batches_left
+    result.words[2] = <int64_t>seen
 
 
-cdef inline AckChange ack_entry(AckRun* run, int64_t number, bint* resumed) noexcept nogil:
+cdef inline AckChange ack_entry(AckRun* run, int64_t number, uint32_t* resumed) noexcept nogil:
     cdef AckChange change
     ack_remember(run.asked, number, number + AK_BATCH)
     change = ack_state_add(&run.state, ack_at(number), resumed)
@@ -239,26 +252,27 @@ cdef inline AckChange ack_entry(AckRun* run, int64_t number, bint* resumed) noex
     return change
 
 
-# Entries from the lowest up, until the dispatcher may go on or nothing is left.
-cdef inline AckChange ack_until_fits(AckRun* run, bint* resumed) noexcept nogil:
-    cdef AckChange change = ACK_NEW
-    cdef bint told
-    cdef int64_t entry
-    for entry in range(AK_LOG):
-        if u32_load_relaxed(&run.state.open):
-            break
-        change = ack_entry(run, entry * AK_BATCH, &told)
-        resumed[0] |= told
-        if change == ACK_NO_MEMORY:
-            return change
-    return ACK_NEW
+cdef inline void ack_count_told(AckRun* run, uint32_t kinds) noexcept nogil:
+    cdef int kind
+    for kind in range(AK_KINDS):
+        if kinds >> kind & 1:
+            i64_fetch_add_relaxed(&run.told[kind], 1)
 
 
-cdef inline void ack_write(
-    AckRun* run, const PmlCall* call, PmlResult* result, PmlViolation* violation
-) noexcept nogil:
+# Who was told no is let go on after it asked, by an acknowledgement or because it asks again.
+cdef inline bint ack_dispatch(AckRun* run, int64_t kind) noexcept nogil:
+    cdef int64_t told = i64_load_relaxed(&run.told[kind])
+    if ack_state_may_dispatch(&run.state, <DispatchKind>kind):
+        ack_count_told(run, <uint32_t>1 << kind)
+        return True
+    if i64_load_relaxed(&run.owed[kind]) <= told:
+        i64_store_relaxed(&run.owed[kind], told + 1)
+    return False
+
+
+cdef inline void ack_write(AckRun* run, const PmlCall* call, PmlResult* result) noexcept nogil:
     cdef int64_t number = ack_number(call)
-    cdef bint resumed = False
+    cdef uint32_t resumed = 0
     if call.code == AK_ENTRY:
         result.status = ack_entry(run, number, &resumed)
     elif call.code == AK_INDEX:
@@ -279,8 +293,6 @@ cdef inline void ack_write(
         ack_state_set_metadata(&run.state, call.arguments[0], &resumed)
     elif call.code == AK_CONFIGURE:
         ack_state_configure(&run.state, run.limits, call.arguments[0] != 0, &resumed)
-    elif call.code == AK_UNTIL_FITS:
-        result.status = ack_until_fits(run, &resumed)
     elif call.code == AK_UNASKED:
         ack_state_add(&run.state, ack_at(number), &resumed)
     elif call.code == AK_PRETEND:
@@ -294,7 +306,10 @@ cdef inline void ack_write(
         stamped_lock_write(&run.state.lock)
         u32_store_relaxed(&run.state.open, not u32_load_relaxed(&run.state.open))
         stamped_unlock_write(&run.state.lock)
-    result.words[3] = resumed
+    elif call.code == AK_FORGET:
+        u32_store_relaxed(&run.state.paused, 0)
+    ack_count_told(run, resumed)
+    result.words[0] = resumed
 
 
 cdef inline void ack_apply(
@@ -304,11 +319,15 @@ cdef inline void ack_apply(
     cdef int64_t number = ack_number(call)
     cdef bint before, seen
     if call.code == AK_STORE:
+        ack_store(run, call.arguments[0] != 0, result, violation)
+    elif call.code == AK_LOOK:
         ack_audit(run, result, violation)
-        result.words[3] = <int64_t>ack_store(run, call.arguments[0] != 0, result, violation)
+    elif call.code == AK_MARK:
+        result.words[0] = ack_mark_word(ack_state_mark(&run.state))
+    elif call.code == AK_SIZE:
+        result.words[0] = i64_load_relaxed(&run.state.size)
     elif call.code == AK_DISPATCH:
-        result.words[3] = ack_state_may_dispatch(&run.state, <DispatchKind>call.arguments[0])
-        ack_audit(run, result, violation)
+        result.words[0] = ack_dispatch(run, call.arguments[0])
     elif call.code == AK_IS_ACKED:
         number += call.arguments[2]
         before = u8_load_acquire(&run.done[number])
@@ -321,22 +340,27 @@ cdef inline void ack_apply(
         if seen and not u8_load_acquire(&run.asked[number]):
             violate(violation, b"AR-3", b"index %lld of entry %lld was never acknowledged", number % AK_BATCH,
                     number // AK_BATCH, 0)
-        result.words[3] = seen
-        ack_audit(run, result, violation)
+        result.words[0] = seen
     else:
-        ack_write(run, call, result, violation)
-        ack_audit(run, result, violation)
+        ack_write(run, call, result)
 
 
 cdef inline void ack_check(void* instance, PmlViolation* violation) noexcept nogil:
     cdef AckRun* run = <AckRun*>instance
     cdef PmlResult ignored
+    cdef int kind
     ack_audit(run, &ignored, violation)
     expect_equal(violation, b"AR-3", b"acknowledged indexes", <int64_t>ack_contained(&run.state),
                  <int64_t>ack_remembered(run.done))
     # No acknowledgement will come.
     if u32_load_relaxed(&run.state.paused) and u32_load_relaxed(&run.state.open):
-        violate(violation, b"I99", b"the dispatcher stays paused though all of the state fits", 0, 0, 0)
+        violate(violation, b"I99", b"kinds %llx stay paused though all of the state fits",
+                u32_load_relaxed(&run.state.paused), 0, 0)
+    for kind in range(AK_KINDS):
+        if u32_load_relaxed(&run.state.open) and i64_load_relaxed(&run.told[kind]) < i64_load_relaxed(
+                &run.owed[kind]):
+            violate(violation, b"I99", b"the dispatcher of kind %lld was told %lld times to go on, not %lld",
+                    kind, i64_load_relaxed(&run.told[kind]), i64_load_relaxed(&run.owed[kind]))
     ack_store(run, False, &ignored, violation)
 
 
@@ -366,15 +390,18 @@ cdef inline void ack_state_subject(SubjectTable* table) noexcept nogil:
     operation = table_operation(table, AK_END, b"end_ledger", 2, 0)
     operation_argument(operation, b"ledger", 0, AK_LEDGERS - 1)
     operation = table_operation(table, AK_DISPATCH, b"dispatch", 8, 0)
-    operation_argument(operation, b"replay", 0, 1)
+    operation_argument(operation, b"kind", 0, 2)
     operation = table_operation(table, AK_STORE, b"store", 4, 0)
     operation_argument(operation, b"in_store", 0, 1)
     operation = table_operation(table, AK_METADATA, b"set_metadata", 2, 0)
     operation_argument(operation, b"bytes", 0, 64)
     operation = table_operation(table, AK_CONFIGURE, b"set_pauses", 2, 0)
     operation_argument(operation, b"pauses", 0, 1)
-    table_operation(table, AK_UNTIL_FITS, b"ack_until_fits", 3, 0)
+    table_operation(table, AK_LOOK, b"look", 4, 0)
+    table_operation(table, AK_MARK, b"mark", 2, 0)
+    table_operation(table, AK_SIZE, b"size", 2, 0)
     ack_place(table_operation(table, AK_UNASKED, b"ack_unasked", 0, 0))
     ack_place(table_operation(table, AK_PRETEND, b"pretend", 0, 0))
     table_operation(table, AK_OPEN_SILENTLY, b"open_silently", 0, 0)
     table_operation(table, AK_MISJUDGE, b"misjudge", 0, 0)
+    table_operation(table, AK_FORGET, b"forget_dispatchers", 0, 0)

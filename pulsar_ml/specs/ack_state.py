@@ -3,18 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer, unknown
 
 NEW, KNOWN = 0, 1
+
+REPLAY = 1
+KINDS = 3
 
 LEDGERS, ENTRIES, BATCH = 3, 6, 3
 
 At = tuple[int, int]
 
 
+class Past:
+    """Values of a cell that is written under a lock and read without: those that a thread may still see."""
+
+    def __init__(self, value: object, threads: int) -> None:
+        self.values = [value]
+        self.known = [0] * threads  # the oldest value that the thread may read
+
+    def write(self, value: object) -> None:
+        if value != self.values[-1]:
+            self.values.append(value)
+
+    def know(self, thread: int) -> None:
+        """The thread had the lock: it sees nothing older any more."""
+        self.known[thread] = len(self.values) - 1
+
+    def may_be(self, value: object, thread: int) -> bool:
+        return value in self.values[self.known[thread] :]
+
+    def read(self, value: object, thread: int, *, fresh: bool = False) -> bool:
+        """Whether the thread may read it now; if so it reads nothing older from now on."""
+        if fresh:
+            self.know(thread)
+        if not self.may_be(value, thread):
+            return False
+        self.known[thread] = self.values.index(value, self.known[thread])
+        return True
+
+    def canonical(self) -> object:
+        oldest = min(self.known)
+        return tuple(self.values[oldest:]), tuple(known - oldest for known in self.known)
+
+
+RESUMED = (
+    "The status is linearizable. The kinds that are let go on: each of them was paused, is told of once, and "
+    "everything fitted at one moment after the change. That somebody is told says I99."
+)
+
+
 class Model:
-    """The operations of the subject ``ack_state``."""
+    """The operations of the subject ``ack_state``.
+
+    Beside the others a change has two moments: its write section, and the look at dispatchers that wait.
+    """
+
+    fresh = False
+    weak: ClassVar[Mapping[str, str]] = {
+        "ack_entry": RESUMED,
+        **dict.fromkeys(
+            ("ack_index", "ack_up_to", "end_ledger", "set_metadata", "set_pauses"), "As `ack_entry`."
+        ),
+        "dispatch": "Yes: everything fitted, or pauses were off, at one moment of the call, or, for a thread "
+        "without an order from elsewhere, at an earlier one after its own last call with the lock. No: at "
+        "such a moment not. Replays are always allowed.",
+        "mark": "A position that was the mark; not before one that the thread knows of.",
+        "size": "A size that the state had; not before one that the thread knows of.",
+    }  # fmt: skip
+    spans = frozenset(weak) - {"mark", "size"}
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.max_bytes = settings["max_bytes"] if settings["by_bytes"] else None
@@ -26,10 +85,42 @@ class Model:
         self.ended: set[int] = set()
         self.metadata = 0
         self.pauses = True
-        self.paused = False
+        self.waiting = [0] * KINDS  # dispatchers that may have to be told, at least those that have to
+        self.under_way: dict[int, tuple[str, int]] = {}  # by thread: the operation, and its kind or status
+        self.opener = -1  # the thread whose section, the last that opened or closed, is not over for sure
+        self.opens = Past(self.open, threads)
+        self.marks = Past(self.mark_word, threads)
+        self.sizes = Past(0, threads)
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
-        status, seen = NEW, 0
+        if operation == "dispatch":
+            kind = arguments[0]
+            self.waiting[kind] = int(not self.open and kind != REPLAY)
+            return answer(NEW, self.open or kind == REPLAY)
+        if operation in self.spans:
+            status = self.change(operation, arguments, thread)
+            told = 0
+            if self.open:
+                told = sum(1 << kind for kind in range(KINDS) if self.waiting[kind])
+                self.waiting = [0] * KINDS
+            return answer(status, told)
+        self.know(thread)
+        if operation == "is_acked":
+            at = (1 + arguments[0], arguments[1])
+            return answer(NEW, at <= self.mark or arguments[2] in self.indexes.get(at, ()))
+        if operation == "store":
+            return answer(NEW, self.mark_word, *self.store(in_store=bool(arguments[0])))
+        if operation == "look":
+            return answer(NEW, self.mark_word, len(self.ranges) * 64 + len(self.batches), self.size)
+        if operation == "mark":
+            return answer(NEW, self.mark_word)
+        if operation == "size":
+            return answer(NEW, self.size)
+        raise unknown("ack_state", operation)
+
+    def change(self, operation: str, arguments: Sequence[int], thread: int) -> int:
+        """A write section; its status."""
+        status = NEW
         at = (1 + arguments[0], arguments[1]) if len(arguments) > 1 else (0, 0)
         if operation == "ack_entry":
             status = self.acknowledge(at, range(BATCH))
@@ -38,32 +129,93 @@ class Model:
         elif operation == "ack_up_to":
             status = KNOWN if at <= self.mark else NEW
             self.advance(max(self.mark, at))
-        elif operation == "is_acked":
-            seen = int(at <= self.mark or arguments[2] in self.indexes.get(at, ()))
         elif operation == "end_ledger":
             ledger = 1 + arguments[0]
             status = KNOWN if ledger in self.ended or ledger < self.mark[0] else NEW
             self.ended.add(ledger)
             self.advance(self.mark)
-        elif operation == "dispatch":
-            seen = self.dispatch(replay=bool(arguments[0]))
-        elif operation == "store":
-            counts, restored = self.store(in_store=bool(arguments[0]))
-            return answer(NEW, *self.summary()[:2], counts, restored)
         elif operation == "set_metadata":
             self.metadata = arguments[0]
-        elif operation == "set_pauses":
-            self.pauses = bool(arguments[0])
-        elif operation == "ack_until_fits":
-            for entry in all_entries():
-                if self.open:
-                    break
-                self.acknowledge(entry, range(BATCH))
         else:
-            raise unknown("ack_state", operation)
-        if operation not in {"dispatch", "is_acked"}:
-            seen = self.resume()
-        return answer(status, *self.summary(), seen)
+            self.pauses = bool(arguments[0])
+        if self.opens.values[-1] != self.open:
+            self.opens.write(self.open)
+            self.opener = thread
+        self.marks.write(self.mark_word)
+        self.sizes.write(self.size)
+        self.know(thread)
+        return status
+
+    # Beside others -----------------------------------------------------------------------------------
+
+    def know(self, thread: int) -> None:
+        for past in (self.opens, self.marks, self.sizes):
+            past.know(thread)
+
+    def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
+        if operation != "dispatch":
+            self.under_way[thread] = operation, self.change(operation, arguments, thread)
+            return
+        kind = arguments[0]
+        self.under_way[thread] = operation, kind
+        if kind != REPLAY and self.may_see(False, thread):
+            self.waiting[kind] += 1
+
+    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+        status, (word, *rest) = given
+        if any(rest):
+            return False
+        if operation == "mark":
+            return status == NEW and self.marks.read(word, thread, fresh=self.fresh)
+        if operation == "size":
+            return status == NEW and self.sizes.read(word, thread, fresh=self.fresh)
+        if thread not in self.under_way:
+            return False  # an end without its beginning
+        _, began = self.under_way.pop(thread)
+        if self.opener == thread:
+            self.opener = -1
+        if operation == "dispatch":
+            return status == NEW and self.dispatched(began, word, thread)
+        if status != began or word >> KINDS or word >> REPLAY & 1:
+            return False
+        if word and not self.opens.may_be(True, thread):
+            return False
+        for kind in range(KINDS):
+            self.waiting[kind] -= word >> kind & 1
+        return min(self.waiting) >= 0
+
+    def may_see(self, is_open: bool, thread: int) -> bool:
+        """Whether the thread may see dispatch open, or closed. It is told in the middle of a section."""
+        if self.fresh:
+            return is_open == self.open or self.opener >= 0
+        return self.opens.may_be(is_open, thread)
+
+    def dispatched(self, kind: int, may: int, thread: int) -> bool:
+        if kind == REPLAY:
+            return may == 1
+        if may not in (0, 1) or not self.may_see(bool(may), thread):
+            return False
+        if not self.fresh:
+            self.opens.read(bool(may), thread)
+        # One wake-up is kept for all that wait, and one more may come of each that is under way.
+        others = sum(under == ("dispatch", kind) for under in self.under_way.values())
+        self.waiting[kind] = min(self.waiting[kind], 1 + others)
+        return True
+
+    def canonical(self) -> object:
+        return (
+            self.mark,
+            frozenset((at, frozenset(have)) for at, have in self.indexes.items()),
+            frozenset(self.ended),
+            self.metadata,
+            self.pauses,
+            tuple(self.waiting),
+            self.opener,
+            frozenset(self.under_way.items()),
+            self.opens.canonical(),
+            self.marks.canonical(),
+            self.sizes.canonical(),
+        )
 
     # The log -----------------------------------------------------------------------------------------
 
@@ -116,18 +268,6 @@ class Model:
         )
         return within and len(self.batches) <= self.max_batches
 
-    def dispatch(self, *, replay: bool) -> int:
-        if replay:
-            return 1
-        self.paused = not self.open
-        return int(self.open)
-
-    def resume(self) -> int:
-        if not (self.paused and self.open):
-            return 0
-        self.paused = False
-        return 1
-
     def store(self, *, in_store: bool) -> tuple[int, int]:
         """Counts of what is stored and left out, and the indexes that come back, as bits."""
         ranges, batches = self.ranges, self.batches
@@ -151,8 +291,9 @@ class Model:
             restored |= sum(1 << index for index in have) << (number * BATCH)
         return counts, restored
 
-    def summary(self) -> tuple[int, int, int]:
-        return self.mark[0] * 16 + self.mark[1] + 1, len(self.ranges) * 64 + len(self.batches), self.size
+    @property
+    def mark_word(self) -> int:
+        return self.mark[0] * 16 + self.mark[1] + 1
 
 
 def all_entries() -> list[At]:

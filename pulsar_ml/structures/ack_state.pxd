@@ -7,8 +7,8 @@
 # Invariants   AS-1 `open` says whether all of the state may be stored, or nobody asked for pauses; whenever
 #              the lock is free of a writer.
 #              AS-2 (I99) when nobody is inside, not both open and paused.
-#              AS-3 paused becomes 1 by the dispatcher alone, and each 1 is taken away once: whoever does must
-#              let the dispatcher go on.
+#              AS-3 a bit of paused is set by who asks for that kind alone, and each is taken away once: by
+#              an acknowledgement, whose caller must make the dispatcher go on, or by asking again.
 # Ordering     The stamped lock's: acknowledgements are shared under it, the mark is read optimistically.
 #              The two words: the dispatcher stores paused and then loads open, an acknowledgement stores open
 #              and then loads paused, each with a sequentially consistent fence between: one of the two sees
@@ -33,16 +33,18 @@ from pulsar_ml.structures.stamped_lock cimport (
 )
 from pulsar_ml.structures.status cimport PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
-    fence_seq_cst, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32, pml_u64, u32_cas_strong_acq_rel,
-    u32_load_acquire, u32_load_relaxed, u32_store_relaxed,
+    fence_seq_cst, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32, pml_u64, u32_cas_weak_acq_rel,
+    u32_exchange_acq_rel, u32_load_acquire, u32_load_relaxed, u32_store_relaxed,
 )
 from pulsar_ml.sync.memory cimport allocate
 
 
-# What a dispatcher wants to read.
+# What a dispatcher wants to read. Each kind is paused by itself: who goes on with one takes no wake-up
+# from who waits for another.
 cdef enum DispatchKind:
     DISPATCH_NORMAL = 0
-    DISPATCH_REPLAY = 1     # to be read again, or delayed and due: it lies in the gaps, and closes them
+    DISPATCH_REPLAY = 1     # entries that were delivered before: they lie in the gaps, and close them
+    DISPATCH_DELAYED = 2    # entries that were held back until their time
 
 
 # Which part is encoded.
@@ -55,7 +57,7 @@ cdef enum AckScope:
 cdef struct AckState:
     pml_u64 lock
     pml_u32 open            # 1: dispatch may go on
-    pml_u32 paused          # 1: the dispatcher waits to be told
+    pml_u32 paused          # bits by kind: a dispatcher waits to be told
     pml_i64 size            # bytes, had all of it been stored
     # Under the lock.
     AckRanges acks
@@ -87,44 +89,46 @@ cdef inline void ack_state_evaluate(AckState* state) noexcept nogil:
     u32_store_relaxed(&state.open, fits or not state.pauses)
 
 
-cdef inline bint ack_state_unpause(AckState* state) noexcept nogil:
-    cdef uint32_t seen = 1
-    return u32_cas_strong_acq_rel(&state.paused, &seen, 0)
+# Sets or clears the bit of a kind, in one step of an atomic that others change meanwhile.
+cdef inline void ack_state_pause(AckState* state, uint32_t bit, bint waits) noexcept nogil:
+    cdef uint32_t seen = u32_load_relaxed(&state.paused)
+    while not u32_cas_weak_acq_rel(&state.paused, &seen, seen | bit if waits else seen & ~bit):
+        pass
 
 
-# Ends a write section. True: the dispatcher was paused and is not any more, and the caller has to make it
-# read on, outside every lock.
-cdef inline bint ack_state_leave(AckState* state) noexcept nogil:
+# Ends a write section. The kinds that were paused and are not any more, as bits: the caller has to make
+# their dispatchers read on, outside every lock.
+cdef inline uint32_t ack_state_leave(AckState* state) noexcept nogil:
     ack_state_evaluate(state)
     stamped_unlock_write(&state.lock)
     # Pairs with the fence in ack_state_may_dispatch.
     fence_seq_cst()
     if u32_load_relaxed(&state.open) and u32_load_relaxed(&state.paused):
-        return ack_state_unpause(state)
-    return False
+        return u32_exchange_acq_rel(&state.paused, 0)
+    return 0
 
 
-# Whether the dispatcher may read on. False: it is paused, and somebody will be told to make it go on.
+# Whether a dispatcher may read on. False: it is paused, and somebody will be told to make it go on.
 cdef inline bint ack_state_may_dispatch(AckState* state, DispatchKind kind) noexcept nogil:
-    cdef uint32_t seen = 0
+    cdef uint32_t bit = <uint32_t>1 << kind
     if kind == DISPATCH_REPLAY:
         return True
     if not u32_load_acquire(&state.open):
-        u32_cas_strong_acq_rel(&state.paused, &seen, 1)
-        # Pairs with the fence in ack_state_leave: what it opened before paused was 1 is seen here.
+        ack_state_pause(state, bit, True)
+        # Pairs with the fence in ack_state_leave: what it opened before paused was set is seen here.
         fence_seq_cst()
         if not u32_load_relaxed(&state.open):
             return False
-    # It goes on by itself; whether somebody else unpaused it meanwhile does not matter.
-    if u32_load_relaxed(&state.paused):
-        ack_state_unpause(state)
+    # It goes on by itself; whether somebody else took the bit away meanwhile does not matter.
+    if u32_load_relaxed(&state.paused) & bit:
+        ack_state_pause(state, bit, False)
     return True
 
 
 # Acknowledging -----------------------------------------------------------------------------------
 
 # `resumed`: see ack_state_leave.
-cdef inline AckChange ack_state_add(AckState* state, Position at, bint* resumed) noexcept nogil:
+cdef inline AckChange ack_state_add(AckState* state, Position at, uint32_t* resumed) noexcept nogil:
     cdef AckChange change
     stamped_lock_write(&state.lock)
     change = acks_add(&state.acks, at)
@@ -133,7 +137,7 @@ cdef inline AckChange ack_state_add(AckState* state, Position at, bint* resumed)
 
 
 cdef inline AckChange ack_state_add_index(
-    AckState* state, Position at, int32_t size, int32_t index, bint* resumed
+    AckState* state, Position at, int32_t size, int32_t index, uint32_t* resumed
 ) noexcept nogil:
     cdef AckChange change
     stamped_lock_write(&state.lock)
@@ -143,7 +147,7 @@ cdef inline AckChange ack_state_add_index(
 
 
 # Everything up to an entry.
-cdef inline AckChange ack_state_add_up_to(AckState* state, Position at, bint* resumed) noexcept nogil:
+cdef inline AckChange ack_state_add_up_to(AckState* state, Position at, uint32_t* resumed) noexcept nogil:
     cdef AckChange change
     stamped_lock_write(&state.lock)
     change = acks_add_up_to(&state.acks, at)
@@ -153,7 +157,7 @@ cdef inline AckChange ack_state_add_up_to(AckState* state, Position at, bint* re
 
 # See acks_end_ledger.
 cdef inline AckChange ack_state_end_ledger(
-    AckState* state, Position last, int64_t following, bint* resumed
+    AckState* state, Position last, int64_t following, uint32_t* resumed
 ) noexcept nogil:
     cdef AckChange change
     stamped_lock_write(&state.lock)
@@ -164,7 +168,7 @@ cdef inline AckChange ack_state_end_ledger(
 
 # Other limits, or the switch.
 cdef inline void ack_state_configure(
-    AckState* state, AckLimits limits, bint pauses, bint* resumed
+    AckState* state, AckLimits limits, bint pauses, uint32_t* resumed
 ) noexcept nogil:
     stamped_lock_write(&state.lock)
     state.limits = limits
@@ -174,7 +178,7 @@ cdef inline void ack_state_configure(
 
 # What subscription properties and sequence ids take.
 cdef inline void ack_state_set_metadata(
-    AckState* state, int64_t metadata_bytes, bint* resumed
+    AckState* state, int64_t metadata_bytes, uint32_t* resumed
 ) noexcept nogil:
     stamped_lock_write(&state.lock)
     state.metadata_bytes = metadata_bytes

@@ -154,6 +154,7 @@ def test_whoever_makes_the_state_fit_lets_the_dispatcher_go_on() -> None:
     )
     acks.acknowledge((0, 1))
     assert not acks.may_dispatch() and acks.may_dispatch(replay=True)
+    assert not acks.may_dispatch(delayed=True) and acks.may_dispatch(delayed=True, replay=True)
     worker = threading.Thread(target=acks.acknowledge, args=((0, 0),))
     worker.start()
     worker.join()

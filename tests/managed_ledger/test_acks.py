@@ -1,13 +1,20 @@
 from __future__ import annotations
 
-from pulsar_ml import Position
-from pulsar_ml.managed_ledger import LedgerSettings, MemoryStorage
-from pulsar_ml.managed_ledger.cursor_metadata import LeftOut
-from pulsar_ml.metrics import Registry
-from tests.managed_ledger.kit import World, read, world
+import threading
+from concurrent.futures import Future
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from pulsar_ml import InvalidPositionError, Position, StorageError, UsageError
+from pulsar_ml.managed_ledger import LedgerSettings, ManagedCursor, MemoryStorage
+from pulsar_ml.managed_ledger.cursor_metadata import MAGIC, LeftOut
+from pulsar_ml.metrics import PrometheusCollector, Registry
+from tests.managed_ledger.kit import SECONDS, World, read, world
 
 TWO_RANGES = LedgerSettings(
     managed_ledger_max_entries_per_ledger=5,
+    managed_ledger_max_ack_state_in_bytes_to_persist=None,
     managed_ledger_max_unacked_ranges_to_persist=2,
     managed_ledger_max_unacked_ranges_to_persist_in_metadata_store=1,
     dispatcher_pause_on_ack_state_persistent_enabled=True,
@@ -65,7 +72,7 @@ def test_dispatch_pauses_until_the_state_fits() -> None:
         cursor = made.ledger.open_cursor("sub")
         told: list[bool] = []
         # Outside the ledger's lock: this takes it.
-        cursor.on_resume = lambda: told.append(cursor.backlog > 0)
+        cursor.on_dispatch_resumed(lambda: told.append(cursor.backlog > 0))
         assert not cursor.may_dispatch() and cursor.may_dispatch(replay=True)
         cursor.delete(places[7])
         assert told == []
@@ -83,3 +90,194 @@ def test_the_size_of_a_cursors_metadata_is_a_gauge() -> None:
         (gauge,) = registry.labelled
         assert gauge.labels == ("namespace", "topic", "subscription")
         assert list(gauge.read()) == [(("", "orders", "sub"), 96)]
+
+
+TOPIC = "persistent://public/default/orders"
+
+
+def test_the_gauge_has_the_labels_of_the_proposal_and_the_exact_size() -> None:
+    with world(settings=TWO_RANGES) as made:
+        ledger = made.factory.open(TOPIC)
+        cursor = ledger.open_cursor("sub", earliest=True)
+        places = [ledger.add_entry(b"x") for _ in range(4)]
+        registry = Registry()
+        registry.add_cursor_metadata(made.factory.cursor_metadata_sizes)
+        collector = CollectorRegistry()
+        collector.register(PrometheusCollector(registry, cluster="eu-west"))
+        labels = {"cluster": "eu-west", "namespace": "public/default", "topic": TOPIC, "subscription": "sub"}
+
+        def size() -> float | None:
+            return collector.get_sample_value("pulsar_cursor_metadata_size_in_memory_bytes", labels)
+
+        assert size() == 0
+        cursor.delete(places[1])
+        cursor.delete_index(places[3], 2, batch_size=70)
+        cursor.put_property("key", "value")
+        cursor.mark_delete(places[0], sequence_ids={"producer": 7})
+        # The range is behind the mark now. A batch: three words and two of bits; a text: its length before.
+        assert size() == (24 + 2 * 8) + (4 + 3 + 4 + 5) + (4 + 8 + 8)
+
+
+def test_batches_properties_and_sequence_ids_come_back() -> None:
+    storage = MemoryStorage()
+    with world(storage) as first:
+        places = filled(first, 2)
+        cursor = first.ledger.open_cursor("sub")
+        cursor.delete_index(places[4], 0, batch_size=3)
+        cursor.delete_index(places[4], 2, batch_size=3)
+        cursor.set_properties({"a": "1", "b": "2"})
+        cursor.remove_property("b")
+        cursor.mark_delete(places[0], sequence_ids={"producer": 41})
+        cursor.mark_delete(places[1])
+    with world(storage) as second:
+        cursor = second.ledger.open_cursor("sub")
+        assert cursor.deleted_indexes(places[4], batch_size=3) == [0, 2]
+        assert (cursor.properties, cursor.sequence_ids) == ({"a": "1"}, {"producer": 41})
+        cursor.delete_index(places[4], 1, batch_size=3)
+        assert all_read(second) == ["3", "5", "6", "7", "8", "9", "10", "11"]
+
+
+def test_what_is_no_property_or_sequence_id_is_refused_and_changes_nothing() -> None:
+    with world() as made:
+        places = filled(made)
+        cursor = made.ledger.open_cursor("sub")
+        with pytest.raises(UsageError, match="64-bit"):
+            cursor.mark_delete(places[3], sequence_ids={"producer": 2**63})
+        with pytest.raises(UsageError, match="text"):
+            cursor.put_property("key", 7)  # type: ignore[arg-type]
+        with pytest.raises(InvalidPositionError, match="no message 3 of 3"):
+            cursor.delete_index(places[3], 3, batch_size=3)
+        assert (cursor.backlog, cursor.properties, cursor.sequence_ids) == (12, {}, {})
+
+
+def paused(of: World) -> tuple[ManagedCursor, list[Position], list[str]]:
+    """A cursor with one range too many, and what its two dispatchers were told."""
+    places = filled(of, 1, 3, 5)
+    cursor = of.ledger.open_cursor("sub")
+    told: list[str] = []
+    cursor.on_dispatch_resumed(lambda: told.append("messages"))
+    cursor.on_dispatch_resumed(lambda: told.append("delayed"))
+    return cursor, places, told
+
+
+def test_delayed_messages_wait_alike_and_take_no_wake_up_of_others() -> None:
+    with world(settings=TWO_RANGES) as made:
+        cursor, places, told = paused(made)
+        assert not cursor.may_dispatch() and not cursor.may_dispatch(delayed=True)
+        cursor.delete(places[2])
+        assert told == ["messages", "delayed"]
+        assert cursor.may_dispatch(delayed=True) and cursor.may_dispatch()
+
+
+def test_a_dispatcher_is_told_though_the_storage_fails() -> None:
+    with world(settings=TWO_RANGES) as made:
+        cursor, places, told = paused(made)
+        assert not cursor.may_dispatch()
+        made.storage.fail_properties = 1
+        with pytest.raises(StorageError):
+            cursor.mark_delete(places[1])
+        assert told == ["messages", "delayed"]
+
+
+def test_a_dispatcher_is_told_though_another_one_raises() -> None:
+    with world(settings=TWO_RANGES) as made:
+        cursor, places, told = paused(made)
+        assert not cursor.may_dispatch()
+        cursor.resume_listeners.insert(0, lambda: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            cursor.mark_delete(places[1])
+        assert told == ["messages", "delayed"]
+
+
+def test_properties_that_go_make_room() -> None:
+    limits = LedgerSettings(
+        managed_ledger_max_ack_state_in_bytes_to_persist=1024,
+        managed_ledger_max_unacked_ranges_to_persist=0,
+        dispatcher_pause_on_ack_state_persistent_enabled=True,
+    )
+    with world(settings=limits) as made:
+        cursor, _, told = paused(made)
+        # The number of ranges has no effect beside a limit of bytes.
+        assert cursor.may_dispatch()
+        cursor.put_property("key", "x" * 1000)
+        assert not cursor.may_dispatch()
+        cursor.remove_property("key")
+        assert told == ["messages", "delayed"]
+
+
+def flushed(of: World) -> int:
+    """How often the cursor's metadata were stored."""
+    return of.ledger.cursors["sub"].store.revision
+
+
+def test_dirty_cursors_are_flushed_when_the_interval_is_over() -> None:
+    with world() as made:
+        places = filled(made, 2)
+        cursor = made.ledger.open_cursor("sub")
+        made.clock.pass_millis(59_999)
+        made.factory.expire()
+        assert (flushed(made), cursor.is_dirty) == (0, True)
+        made.clock.pass_millis(1)
+        made.storage.fail_appends = made.storage.fail_properties = 1
+        made.factory.expire()
+        assert cursor.is_dirty  # refused; the next time
+        made.factory.expire()
+        assert cursor.is_dirty
+        made.clock.pass_millis(60_000)
+        made.factory.expire()
+        before = flushed(made)
+        assert not cursor.is_dirty and before > 0
+        made.clock.pass_millis(60_000)
+        made.factory.expire()
+        assert flushed(made) == before
+        cursor.delete(places[4])
+        assert made.ledger.flush_cursors() == 1 and flushed(made) == before + 1
+
+
+def test_what_the_metadata_store_had_no_room_for_is_stored_later() -> None:
+    with world(settings=TWO_RANGES) as made:
+        filled(made, 1, 3)
+        made.storage.fail_appends = 1
+        cursor = made.ledger.open_cursor("sub")
+        assert cursor.flush() == LeftOut(ranges=1)
+        assert cursor.is_dirty and made.ledger.flush_cursors() == 1
+        assert cursor.state.left_out == LeftOut() and not cursor.is_dirty
+
+
+def test_marks_are_stored_at_the_rate_of_the_settings_and_the_rest_by_a_flush() -> None:
+    with world() as made:
+        places = filled(made)
+        cursor = made.ledger.open_cursor("sub")
+
+        def kept() -> str:
+            return made.storage.properties("orders")["cursor/sub"]
+
+        cursor.mark_delete(places[0])
+        cursor.mark_delete(places[1])
+        assert kept() == str(places[0])
+        made.clock.pass_millis(1000)
+        cursor.mark_delete(places[2])
+        assert kept() == str(places[2])
+        cursor.mark_delete(places[3])
+        assert cursor.is_dirty and made.ledger.flush_cursors() == 1 and kept() == str(places[3])
+
+
+class Watched(MemoryStorage):
+    """Says when the metadata of a cursor were appended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.appended = threading.Event()
+
+    def append(self, ledger_id: int, entry_id: int, data: bytes) -> Future[None]:
+        if data.startswith(MAGIC):
+            self.appended.set()
+        return super().append(ledger_id, entry_id, data)
+
+
+def test_the_thread_of_a_factory_flushes() -> None:
+    storage = Watched()
+    with world(storage, check_interval_millis=1) as made:
+        filled(made, 2)
+        made.clock.pass_millis(60_000)
+        assert storage.appended.wait(SECONDS)

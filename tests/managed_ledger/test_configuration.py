@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pulsar_ml import EntryCacheManager
+import pytest
+
+from pulsar_ml import EntryCacheManager, UsageError
 from pulsar_ml.config import CacheConfig, read_mapping
 from pulsar_ml.managed_ledger import LedgerSettings, ManagedLedgerFactory, MemoryStorage
 from pulsar_ml.metrics import Registry
@@ -35,6 +37,57 @@ def test_settings_under_pulsars_names_reach_every_part() -> None:
         # Without expected reads there is no grace period.
         settings = factory.settings
         assert settings.continue_caching_added_entries_after_last_active_cursor_leaves_millis == 0
+
+
+def test_settings_of_acknowledgements_reach_every_cursor() -> None:
+    reading = read_mapping(
+        {
+            "managedLedgerMaxUnackedRangesToPersist": "1",
+            "managedLedgerMaxBatchDeletedIndexToPersist": "2",
+            "managedLedgerMaxUnackedRangesToPersistInMetadataStore": "3",
+            "managedLedgerMaxAckStateInBytesToPersist": "4096",
+            "dispatcherPauseOnAckPersistentStateEnabled": "true",
+            "managedLedgerCursorPositionFlushSeconds": "5",
+            "managedLedgerDefaultMarkDeleteRateLimit": "0.5",
+        }
+    )
+    assert LedgerSettings(**reading.config.ledger_keywords()) == LedgerSettings(
+        managed_ledger_max_unacked_ranges_to_persist=1,
+        managed_ledger_max_batch_deleted_index_to_persist=2,
+        managed_ledger_max_unacked_ranges_to_persist_in_metadata_store=3,
+        managed_ledger_max_ack_state_in_bytes_to_persist=4096,
+        dispatcher_pause_on_ack_state_persistent_enabled=True,
+        managed_ledger_cursor_position_flush_seconds=5,
+        managed_ledger_default_mark_delete_rate_limit=0.5,
+        # Twice the time to live of cached entries.
+        continue_caching_added_entries_after_last_active_cursor_leaves_millis=2000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, 5 * 2**20),
+        ({"max_unacked_ranges_to_persist": 20_000}, None),
+        ({"max_unacked_ranges_to_persist": 20_000, "max_ack_state_in_bytes_to_persist": 2048}, 2048),
+        ({"max_ack_state_in_bytes_to_persist": 2048}, 2048),
+    ],
+)
+def test_bytes_decide_unless_only_the_number_of_ranges_is_set(
+    given: dict[str, int], expected: int | None
+) -> None:
+    keywords = CacheConfig(**given).ledger_keywords()  # type: ignore[arg-type]
+    assert keywords["managed_ledger_max_ack_state_in_bytes_to_persist"] == expected
+
+
+def test_the_settings_of_a_ledger_have_the_defaults_of_a_configuration() -> None:
+    assert LedgerSettings(**CacheConfig().ledger_keywords()) == LedgerSettings()
+
+
+@pytest.mark.parametrize("size", [1023, 5 * 2**20 + 1])
+def test_bytes_outside_the_proposal_are_refused(size: int) -> None:
+    with pytest.raises(UsageError, match="managed_ledger_max_ack_state_in_bytes_to_persist"):
+        LedgerSettings(managed_ledger_max_ack_state_in_bytes_to_persist=size)
 
 
 def test_metrics_of_a_broker_are_what_was_done() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_ml import ClosedError, Position, StorageError, UsageError
 from pulsar_ml.managed_ledger import Fault, LedgerSettings, MemoryStorage
+from pulsar_ml.managed_ledger.ledgers import after
 from tests.managed_ledger.kit import SECONDS, World, read, stored, texts, world
 
 SMALL = LedgerSettings(managed_ledger_max_entries_per_ledger=3)
@@ -107,9 +108,21 @@ def test_a_mark_that_overtakes_a_read_is_not_taken_back() -> None:
         pending = cursor.read_entries(2)
         cursor.mark_delete(positions[3])
         made.storage.resume()
-        assert pending.result(SECONDS) == []
-        assert cursor.read_position == positions[4]
-        assert read(cursor) == ["4"]
+        # All that it read is acknowledged by now: it reads on.
+        assert texts(pending.result(SECONDS)) == ["4"]
+        assert cursor.read_position == after(positions[4])
+        assert read(cursor) == []
+
+
+def test_a_read_goes_on_over_ledgers_that_are_acknowledged_whole() -> None:
+    with world(settings=LedgerSettings(managed_ledger_max_entries_per_ledger=1)) as made:
+        cursor = made.ledger.open_cursor("a")
+        positions = [made.ledger.add_entry(str(number).encode()) for number in range(1200)]
+        for at in positions[1:-1]:
+            cursor.delete(at)
+        assert read(cursor) == ["0"]
+        assert read(cursor) == ["1199"]
+        assert read(cursor) == []
 
 
 # Replay ------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from pulsar_ml import AckState, Position, StorageError
@@ -58,7 +59,7 @@ def test_what_is_saved_last_is_loaded() -> None:
     store = CursorStore(storage, "log", "sub")
     assert store.load() is None
     for ranges in (1, 2, 3):
-        assert not store.save(acks_of(ranges), properties={"ranges": str(ranges)})
+        assert not store.save(acks_of(ranges), properties=partial(dict, ranges=str(ranges)))
     again = CursorStore(storage, "log", "sub").load()
     assert again is not None and again.properties == {"ranges": "3"} and again.revision == 3
     assert restored(again).ranges() == [(Position(0, e), Position(0, e)) for e in (1, 3, 5)]

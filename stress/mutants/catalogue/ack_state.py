@@ -14,7 +14,7 @@ if not u32_load_relaxed(&state.open):
 WAKE = """
 fence_seq_cst()
 if u32_load_relaxed(&state.open) and u32_load_relaxed(&state.paused):
-    return ack_state_unpause(state)
+    return u32_exchange_acq_rel(&state.paused, 0)
 """
 
 # A dispatcher that meets the acknowledgement after which the state fits. Ledger 1 is acknowledged from its
@@ -66,7 +66,7 @@ if not u32_load_relaxed(&state.open):
         old=WAKE,
         new="""
 if u32_load_relaxed(&state.open) and u32_load_relaxed(&state.paused):
-    return ack_state_unpause(state)
+    return u32_exchange_acq_rel(&state.paused, 0)
 """,
         suite="ack_state",
         breaks="I99",
@@ -106,6 +106,74 @@ if not stamped_validate(&state.lock, stamp):
         suite="ack_state",
         breaks="I99",
         # Long programs have acknowledged the small log soon.
+        mode="sc",
+        within=8_000,
+    ),
+    Mutant(
+        id="AK14",
+        title="two acknowledgements are told of one pause",
+        origin="port; the original compares and swaps a flag",
+        file=FILE,
+        old=WAKE,
+        new="""
+fence_seq_cst()
+if u32_load_relaxed(&state.open) and u32_load_relaxed(&state.paused):
+    return ack_state_take_in_two_steps(state)
+""",
+        helper="""
+cdef inline uint32_t ack_state_take_in_two_steps(AckState* state) noexcept nogil:
+    cdef uint32_t seen = u32_load_relaxed(&state.paused)
+    u32_store_relaxed(&state.paused, 0)
+    return seen
+""",
+        suite="ack_state",
+        breaks="AS-3",
+        mode="sc",
+        within=8_000,
+        calls=(
+            (("ack_entry", 0, 1), ("dispatch", 0), ("ack_entry", 0, 0)),
+            (("is_acked", 0, 1, 0), ("ack_entry", 0, 2)),
+        ),
+        settings=NO_RANGES,
+    ),
+    Mutant(
+        id="AK15",
+        title="who goes on takes the wake-up of who waits for messages of another kind",
+        origin="port; the original has one flag for all kinds",
+        file=FILE,
+        old="""
+while not u32_cas_weak_acq_rel(&state.paused, &seen, seen | bit if waits else seen & ~bit):
+    pass
+""",
+        new="""
+while not u32_cas_weak_acq_rel(&state.paused, &seen, seen | bit if waits else 0):
+    pass
+""",
+        suite="ack_state",
+        breaks="I99",
+        mode="sc",
+        within=8_000,
+        calls=(
+            (("ack_entry", 0, 1), ("dispatch", 0), ("ack_entry", 0, 0)),
+            (("dispatch", 2), ("dispatch", 2)),
+        ),
+        settings=NO_RANGES,
+    ),
+    Mutant(
+        id="AK16",
+        title="messages that are due are not held back",
+        origin="port; replays of the original include them",
+        file=FILE,
+        old="""
+if kind == DISPATCH_REPLAY:
+    return True
+""",
+        new="""
+if kind != DISPATCH_NORMAL:
+    return True
+""",
+        suite="ack_state",
+        breaks="AS-4",
         mode="sc",
         within=8_000,
     ),
