@@ -6,10 +6,14 @@ import functools
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pulsar_ml.harness.engine import locate
 
+Place = tuple[str, str, int]
+
+KNOWN: dict[tuple[str, int], Place | None] = {}
 OF_ATOMICS = re.compile(r"sync/sync\.h$|/(atomic|(bits/)?atomic_\w+\.h)$")
 
 
@@ -47,19 +51,45 @@ def of_engine(pc: int) -> bool:
     return found is not None and Path(found[0]).name.startswith("_engine.")
 
 
-@functools.cache
-def innermost(module: str, offset: int) -> tuple[str, str, int] | None:
+def innermost(module: str, offset: int) -> Place | None:
     """Function, file and line of ``offset``, from the inside out the first that is not one of an atomic
     type's own header."""
+    if (module, offset) not in KNOWN:
+        look_up(module, [offset])
+    return KNOWN[module, offset]
+
+
+def look_up_pcs(pcs: Iterable[int]) -> None:
+    """Make many addresses known at once, which takes hardly longer than one."""
+    wanted: dict[str, set[int]] = {}
+    for module, after in filter(None, map(locate, set(pcs))):
+        if (module, after - 1) not in KNOWN:
+            wanted.setdefault(module, set()).add(after - 1)
+    for module, offsets in wanted.items():
+        look_up(module, sorted(offsets))
+
+
+def look_up(module: str, offsets: Sequence[int]) -> None:
     tool = shutil.which("addr2line")
+    KNOWN.update({(module, offset): None for offset in offsets})
     if tool is None:
-        return None
-    output = subprocess.run(
-        [tool, "-e", module, "-f", "-i", "-C", hex(offset)], capture_output=True, text=True, check=False
-    ).stdout.splitlines()
-    pairs = [(output[i], output[i + 1].partition(" (disc")[0]) for i in range(0, len(output) - 1, 2)]
-    for function, place in pairs:
-        file, _, line = place.rpartition(":")
+        return
+    answer = subprocess.run(
+        [tool, "-e", module, "-a", "-f", "-i", "-C"],
+        input="\n".join(map(hex, offsets)),
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    for block in re.split(r"^(?=0x[0-9a-f]+$)", answer, flags=re.MULTILINE):
+        if lines := block.splitlines():
+            KNOWN[module, int(lines[0], 16)] = first_in_source(lines[1:])
+
+
+def first_in_source(lines: Sequence[str]) -> Place | None:
+    """Of lines that are function and place in turn."""
+    for function, place in zip(lines[::2], lines[1::2], strict=False):
+        file, _, line = place.partition(" (disc")[0].rpartition(":")
         if not place.startswith("?") and line.isdigit() and not OF_ATOMICS.search(file):
             return in_source(function), file, int(line)
     return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pulsar_ml.harness.engine import ORDERS, Campaign
 from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.subject import Subject
-from pulsar_ml.harness.symbols import describe_pc
+from pulsar_ml.harness.symbols import describe_pc, look_up_pcs
 
 NO_FENCE = "none"
 ATOMICS = ("load", "store", "rmw", "cas", "fence")
@@ -61,7 +61,7 @@ def sites(
     subject: Subject, programs: Iterable[Program], *, executions: int = 30, mode: str = "c11", seed: int = 0
 ) -> list[Site]:
     """The atomics that ``executions`` random executions of each program made, by place."""
-    found: dict[tuple[str, str, str], set[int]] = {}
+    seen: set[tuple[int, str, str]] = set()
     for program in programs:
         campaign = Campaign(subject, program, mode=mode, strategy="random", seed=seed)
         for number in range(executions):
@@ -70,5 +70,9 @@ def sites(
                 if event["op"] in ATOMICS and event["pc"]:
                     pc = int(event["pc"])  # type: ignore[call-overload]
                     order = ORDERS[int(event["order"])]  # type: ignore[call-overload]
-                    found.setdefault((describe_pc(pc), str(event["op"]), order), set()).add(pc)
+                    seen.add((pc, str(event["op"]), order))
+    look_up_pcs(pc for pc, _, _ in seen)
+    found: dict[tuple[str, str, str], set[int]] = {}
+    for pc, op, order in seen:
+        found.setdefault((describe_pc(pc), op, order), set()).add(pc)
     return sorted(Site(*key, tuple(sorted(pcs))) for key, pcs in found.items())

@@ -3,8 +3,9 @@
 With ``--engine [MUTANT]...`` it builds the checked module instead, lets the engine hunt the mutants that
 were made for it, and prints a table in Markdown.
 
-With ``--weakened [SUITE]...`` (default: all) each atomic of the structures that the suites make is weakened
-by one step and each fence left out, and the table says which suite noticed it, and which none did.
+With ``--faults [SUITE]...`` (default: all) each atomic of the structures that the suites make is weakened by
+one step, each fence left out and each lock ignored, at the engine; what came of it goes into
+stress/mutants/data/faults.csv. What is there already of the same sources is not made again.
 """
 
 from __future__ import annotations
@@ -38,22 +39,34 @@ def table(mutants: Sequence[Mutant]) -> None:
         print(f"| {' | '.join(line)} |")
 
 
-def weakened(names: Sequence[str]) -> int:
+def faults(names: Sequence[str]) -> int:
     from pulsar_ml.campaign.trial import CHECKED, load_native
-    from stress.mutants.weakened import faults, hunt, table
+    from stress.mutants import unlocked, weakened
+    from stress.mutants.faults import NOTICED, read, unexplained, write
     from stress.registry import SUITES
 
     if unknown := [name for name in names if name not in SUITES]:
         print(f"there is no suite {', '.join(unknown)}; there are: {', '.join(SUITES)}", file=sys.stderr)
         return 2
-    module = load_native(CHECKED)
     suites = [SUITES[name] for name in names or SUITES]
-    noticed = []
-    for fault in faults(module, suites):
-        print(f"{fault.file}:{fault.line} {fault.order} -> {fault.weaker}", file=sys.stderr)
-        noticed.append(hunt(module, fault, suites))
-    print(table(noticed), end="")
-    return 1 if any(not one.suite and not one.fault.reason for one in noticed) else 0
+    before = {one.key: one for one in read(NOTICED)}
+    after = dict(before) if names else {}
+    for module, every, hunt in (
+        (load_native(CHECKED), weakened.faults, weakened.hunt),
+        (load_native(str(build(checked=True))), unlocked.faults, unlocked.hunt),
+    ):
+        for fault in every(module, suites):
+            known = before.get(fault.key)
+            if known is None or known.source != fault.source:
+                print(" ".join(fault.key), file=sys.stderr)
+                known = hunt(module, fault, suites)
+            after[known.key] = known
+            write(NOTICED, list({**before, **after}.values()))
+    write(NOTICED, list(after.values()))
+    left = unexplained(list(after.values()))
+    for one in left:
+        print(f"not noticed, not explained: {' '.join(one.key)}", file=sys.stderr)
+    return 1 if left else 0
 
 
 def main() -> int:
@@ -70,8 +83,8 @@ def main() -> int:
                 )
                 return 2
             table([known[name] for name in ids])
-        elif "--weakened" in arguments:
-            return weakened([argument for argument in arguments if argument != "--weakened"])
+        elif "--faults" in arguments:
+            return faults([argument for argument in arguments if argument != "--faults"])
         elif arguments == ["--checked"]:
             print(build(checked=True))
         elif arguments:

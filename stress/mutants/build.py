@@ -1,4 +1,4 @@
-"""Builds one native module that holds every mutant, one of them active at a time.
+"""Builds one native module that holds every mutant, and a switch for each lock, one of them active at a time.
 
 The native sources are copied; each mutant's ``old`` text, which must occur exactly once in its file, becomes
 ``if pml_mutant == k: new else: old``. The product's sources contain no switch, and the module is never
@@ -17,8 +17,10 @@ from pathlib import Path
 
 from pulsar_ml.harness.build import build_extension, only_one_process
 from stress.mutants.catalogue import CATALOGUE, Mutant
+from stress.mutants.locks import locks_of, with_switches
 
 ROOT = Path(__file__).resolve().parents[2]
+STRUCTURES = ROOT / "pulsar_ml" / "structures"
 COPIED = ("*.pxd", "*.h", "operations/_native.pyx")
 
 SANITIZED = ("-fsanitize=thread", "-g", "-Wno-tsan")
@@ -72,20 +74,14 @@ def find_anchor(source: str, mutant: Mutant) -> re.Match[str]:
     return found[0]
 
 
-def with_switch(source: str, anchor: re.Match[str], numbered: Sequence[tuple[int, Mutant]]) -> str:
-    """``source`` with one anchor replaced by a choice among the mutants that share it."""
+def switch(anchor: re.Match[str], numbered: Sequence[tuple[int, Mutant]]) -> str:
+    """What stands in an anchor's place: a choice among the mutants that share it."""
     depth = len(anchor["i0"])
     choice = []
     for number, mutant in numbered:
         choice.append(" " * depth + ("elif" if choice else "if") + f" pml_mutant == {number}:")
         choice.append(indented(mutant.new, depth + 4))
-    choice += [" " * depth + "else:", indented(numbered[0][1].old, depth + 4)]
-    helpers = "".join(
-        textwrap.dedent(mutant.helper).strip("\n") + "\n\n\n" for _, mutant in numbered if mutant.helper
-    )
-    function = source.rindex("\ncdef ", 0, anchor.start()) + 1
-    changed = source[function : anchor.start()] + "\n".join(choice) + source[anchor.end() :]
-    return source[:function] + helpers + changed
+    return "\n".join([*choice, " " * depth + "else:", indented(numbered[0][1].old, depth + 4)])
 
 
 def mutated(source: str, numbered: Iterable[tuple[int, Mutant]]) -> str:
@@ -104,11 +100,22 @@ def mutated(source: str, numbered: Iterable[tuple[int, Mutant]]) -> str:
             raise AnchorError(
                 f"mutant {group[0][1].id}: its old text overlaps another mutant's in {group[0][1].file}"
             )
-    # From the end, so that the anchors before stay where they are.
+    changes = [(anchor.start(), anchor.end(), switch(anchor, group)) for anchor, group in anchors]
     for anchor, group in anchors:
-        source = with_switch(source, anchor, group)
-    cut = re.search(r"^(from|cimport|cdef)\b", source, re.MULTILINE)
+        function = source.rindex("\ncdef ", 0, anchor.start()) + 1
+        helpers = (textwrap.dedent(mutant.helper).strip("\n") for _, mutant in group if mutant.helper)
+        changes += [(function, function, f"{helper}\n\n\n") for helper in helpers]
+    # From the end, so that the places before stay where they are.
+    for start, end, text in sorted(changes, reverse=True):
+        source = source[:start] + text + source[end:]
     declarations = CIMPORT + "".join(mutant.cimports + "\n" for _, mutant in numbered if mutant.cimports)
+    return declared(source, declarations)
+
+
+def declared(source: str, declarations: str = CIMPORT) -> str:
+    """``source`` with declarations before its own."""
+    cut = re.search(r"^(from|cimport|cdef)\b", source, re.MULTILINE)
+    assert cut is not None
     return source[: cut.start()] + declarations + source[cut.start() :]
 
 
@@ -127,7 +134,9 @@ def build(
     """
     package = ROOT / "pulsar_ml"
     sources = sorted({path for pattern in COPIED for path in package.rglob(pattern)})
-    digest = hashlib.sha256(repr(catalogue).encode() + Path(__file__).read_bytes())
+    written = [(one.id, one.file, one.old, one.new, one.helper, one.cimports) for one in catalogue]
+    digest = hashlib.sha256(repr(written).encode() + Path(__file__).read_bytes())
+    digest.update(Path(__file__).with_name("locks.py").read_bytes())
     for path in sources:
         digest.update(path.read_bytes())
     identity = digest.hexdigest()[:12]
@@ -157,14 +166,20 @@ def write_mutated(package: Path, sources: Sequence[Path], tree: Path, catalogue:
     by_file: dict[str, list[tuple[int, Mutant]]] = {}
     for number, mutant in enumerate(catalogue):
         by_file.setdefault(mutant.file, []).append((number, mutant))
+    locks = sorted({lock for path in sources if path.parent == STRUCTURES for lock in locks_of(path)})
+    numbers = {lock: len(catalogue) + number for number, lock in enumerate(locks)}
     for path in sources:
         relative = path.relative_to(package).as_posix()
         target = tree / "pulsar_ml" / relative
         target.parent.mkdir(parents=True, exist_ok=True)
-        text = path.read_text()
-        target.write_text(mutated(text, by_file.pop(relative)) if relative in by_file else text)
+        source = path.read_text()
+        text = mutated(source, by_file.pop(relative)) if relative in by_file else source
+        if path.parent == STRUCTURES:
+            text = with_switches(path.stem, text, source, numbers)
+        target.write_text(declared(text) if "pml_mutant" in text and CIMPORT not in text else text)
     if by_file:
         raise AnchorError(f"no such source file: {', '.join(by_file)}")
     sync = tree / "pulsar_ml" / "sync"
-    (sync / "mutants.h").write_text(HEADER.format(ids=" ".join(mutant.id for mutant in catalogue)))
+    ids = " ".join([*(mutant.id for mutant in catalogue), *(lock.id for lock in locks)])
+    (sync / "mutants.h").write_text(HEADER.format(ids=ids))
     (sync / "mutants.pxd").write_text(DECLARATION)

@@ -1,169 +1,148 @@
-"""The kill table as a page."""
+"""The kill table as a page. All of it is generated: from the cells, the faults, and the reasons beside the
+mutants."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from statistics import median
+from collections.abc import Iterable, Sequence
 
+from stress.mutants.faults import Noticed, fault_tables
 from stress.mutants.left_out import LEFT_OUT
-from stress.mutants.results import Results
-from stress.mutants.techniques import CORE, Case, Technique, Trial
+from stress.mutants.markdown import head, row
+from stress.mutants.results import Cell, Results
+from stress.mutants.techniques import (
+    CORE,
+    CORE_SEEDS,
+    CORE_TIMES,
+    ENGINE,
+    LIMITS,
+    STUCK_SEEDS,
+    TECHNIQUES,
+    Case,
+    Technique,
+)
 
 HEAD = """\
 # Kill table
 
-What each technique finds of the mutants (see [mutants](mutants.md)), and that it is silent on the true core.
-Made by `make kill-table`; each cell counts the seeds that found the mutant, of {seeds} or as many as it says.
-Budgets are counted, not timed, so the same table comes out on other machines, but for real threads, whose
-schedules are the machine's, and for times.
+What each technique finds of the mutants (see [mutants](mutants.md)), that it is silent on the true core,
+and what the engine notices when an order is weakened, a fence left out, or a lock ignored. `make kill-table`
+makes what is missing and writes this page, from `stress/mutants/data/`.
 
-| technique | what it does | budget of a seed | seeds |
-| --- | --- | --- | --- |
+A cell counts the seeds that found the mutant. Budgets are counted, not timed, so the engine's columns come
+out the same elsewhere. Schedules of real threads, and times, are those of one machine with two processors
+that was busy with other work.
+
+| technique | what it does | budget of a seed |
+| --- | --- | --- |
 """
 
-TAIL = (
-    "\nA process that crashed counts as found, and so does one that did not end within the limits: "
-    "{limits}.\n"
-)
+TAIL = """
+A seed ends with its first failure. A process that crashed counts as found, and so does one that did not come
+to the end of a program or an execution within {threads:g} s of the processor on real threads, {engine:g} s in
+the engine. Where the first {stuck} seeds come to no end, the others are not tried.
+"""
 
-SIZES = ("threads", "operations", "preemptions", "stale reads")
-
-
-def row(*cells: object) -> str:
-    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |\n"
+TECHNIQUES_IN_ORDER = tuple(TECHNIQUES.values())
 
 
-def head(*cells: str) -> str:
-    return row(*cells) + row(*("---" for _ in cells))
-
-
-def survivors(results: Results, techniques: Sequence[Technique], wanted: Sequence[Case]) -> list[Case]:
+def survivors(results: Results, wanted: Iterable[Case]) -> list[Case]:
     """Mutants that were tried and that no technique found, but for those known to be equivalent."""
     return [
         case
         for case in wanted
-        if case.selected and not case.mutant.equivalent and unseen(results, techniques, case)
+        if case.selected and not case.mutant.equivalent
+        if (cells := cells_of(results, case)) and not any(cell.found for cell in cells)
     ]
 
 
-def unseen(results: Results, techniques: Sequence[Technique], case: Case) -> bool:
-    trials = [trial for technique in techniques for trial in results.of(case, technique)]
-    return bool(trials) and not any(trial.found for trial in trials)
+def cells_of(results: Results, case: Case) -> list[Cell]:
+    return [cell for one in TECHNIQUES_IN_ORDER if (cell := results.of(case, one)) is not None]
 
 
-def blamed(results: Results, techniques: Sequence[Technique], wanted: Sequence[Case]) -> list[Trial]:
-    """Trials in which the true core, or an equivalent mutant, was reported."""
+def blamed(results: Results, wanted: Iterable[Case]) -> list[Cell]:
+    """Cells in which the true core, or an equivalent mutant, was reported."""
     return [
-        trial
+        cell
         for case in wanted
         if case.selected is None or case.mutant.equivalent
-        for technique in techniques
-        for trial in results.of(case, technique)
-        if trial.found
+        for cell in cells_of(results, case)
+        if cell.found
     ]
 
 
-def page(
-    results: Results,
-    techniques: Sequence[Technique],
-    wanted: Sequence[Case],
-    seeds: int,
-    limits: str = (
-        "4 s of the processor or 20 s of the clock on real threads; 5 s or 20 s for one of the engine"
-    ),
-) -> str:
-    mutants = [case for case in wanted if case.selected]
-    text = HEAD.format(seeds=seeds)
-    for one in techniques:
-        text += row(one.title, one.what, f"{one.budget:,} {one.unit}", min(seeds, one.seeds))
-    text += TAIL.format(limits=limits)
-    text += overview(results, techniques, mutants)
-    text += exceptions(results, techniques, wanted)
-    text += true_core(results, techniques, [case for case in wanted if case.selected is None])
-    for one in techniques:
+def page(results: Results, every: Sequence[Case], noticed: Sequence[Noticed]) -> str:
+    mutants = [case for case in every if case.selected]
+    text = HEAD
+    for one in TECHNIQUES_IN_ORDER:
+        text += row(one.title, one.what, f"{one.budget:,} {one.unit}")
+    text += TAIL.format(threads=LIMITS["threads"].cpu, engine=LIMITS[ENGINE].cpu, stuck=STUCK_SEEDS)
+    text += overview(results, mutants)
+    text += exceptions(results, mutants)
+    text += true_core(results, [case for case in every if case.selected is None])
+    text += fault_tables(noticed)
+    for one in TECHNIQUES_IN_ORDER:
         text += details(results, one, mutants)
     return text
 
 
-def found(trials: Sequence[Trial]) -> str:
-    if not trials:
-        return "-"
-    return f"{sum(trial.found for trial in trials)}/{len(trials)}"
+def counted(cell: Cell | None) -> str:
+    return "-" if cell is None else f"{cell.found}/{cell.seeds}"
 
 
-def overview(results: Results, techniques: Sequence[Technique], mutants: Sequence[Case]) -> str:
+def overview(results: Results, mutants: Sequence[Case]) -> str:
     text = "\n## Mutants\n\n"
-    text += head("mutant", "mistake", "suite", "breaks", *(one.title for one in techniques))
+    text += head("mutant", "mistake", "suite", "breaks", *(one.title for one in TECHNIQUES_IN_ORDER))
     for case in mutants:
-        cells = [found(results.of(case, one)) for one in techniques]
+        cells = [counted(results.of(case, one)) for one in TECHNIQUES_IN_ORDER]
         text += row(case.label, case.mutant.title, case.mutant.suite, case.mutant.breaks, *cells)
-    text += "\n`-`: the technique does not apply: the suite has no sequential model.\n"
-    sums = []
-    for one in techniques:
-        tried = [trials for case in mutants if (trials := results.of(case, one))]
-        sums.append((one.title, sum(any(trial.found for trial in trials) for trials in tried),
-                     sum(all(trial.found for trial in trials) for trials in tried), len(tried)))  # fmt: skip
-    text += "\n" + head("technique", "mutants found by some seed", "by every seed", "mutants tried")
-    return text + "".join(row(*line) for line in sums)
-
-
-def exceptions(results: Results, techniques: Sequence[Technique], wanted: Sequence[Case]) -> str:
-    text = ""
-    if left := survivors(results, techniques, wanted):
-        text += "\n## Survivors\n\nNo technique found these within its budget.\n\n"
-        text += head("mutant", "mistake", "suite")
-        text += "".join(row(case.label, case.mutant.title, case.mutant.suite) for case in left)
-    text += "\n## Not in the catalogue\n\n" + head("bug", "why")
-    text += "".join(row(*line) for line in LEFT_OUT.items())
-    if same := [case for case in wanted if case.selected and case.mutant.equivalent]:
-        text += "\n## Equivalent mutants\n\n" + head("mutant", "change", "why nothing can tell")
-        text += "".join(row(case.label, case.mutant.title, case.mutant.equivalent) for case in same)
+    text += "\n`-`: not tried; the suite has no sequential model, or the mutant came in later.\n\n"
+    text += head("technique", "mutants found by some seed", "by every seed", "mutants tried")
+    for one in TECHNIQUES_IN_ORDER:
+        tried = [cell for case in mutants if (cell := results.of(case, one)) is not None]
+        some = sum(cell.found > 0 for cell in tried)
+        text += row(one.title, some, sum(cell.found == cell.seeds for cell in tried), len(tried))
     return text
 
 
-def true_core(results: Results, techniques: Sequence[Technique], wanted: Sequence[Case]) -> str:
-    if not wanted:
-        return ""
-    text = "\n## The true core\n\nSeeds that reported something; programs or executions that were made.\n\n"
-    text += head("programs of", *(one.title for one in techniques))
+def exceptions(results: Results, mutants: Sequence[Case]) -> str:
+    text = ""
+    if left := survivors(results, mutants):
+        text += "\n## Survivors\n\nNo technique found these within its budget.\n\n"
+        text += head("mutant", "mistake", "suite")
+        text += "".join(row(case.label, case.mutant.title, case.mutant.suite) for case in left)
+    if same := [case for case in mutants if case.mutant.equivalent]:
+        text += "\n## Equivalent mutants\n\n" + head("mutant", "change", "why nothing can tell")
+        text += "".join(row(case.label, case.mutant.title, case.mutant.equivalent) for case in same)
+    text += "\n## Not in the catalogue\n\n" + head("bug", "why")
+    return text + "".join(row(*line) for line in LEFT_OUT.items())
+
+
+def true_core(results: Results, wanted: Sequence[Case]) -> str:
+    text = f"\n## The true core\n\n{CORE_SEEDS} seeds, each with {CORE_TIMES} times "
+    text += "the budget: those that reported "
+    text += (
+        "something; programs or executions in all.\nBelow the suites stand the mutants that have programs "
+    )
+    text += "of their own.\n\n"
+    text += head("programs of", *(one.title for one in TECHNIQUES_IN_ORDER))
     for case in wanted:
-        cells = []
-        for one in techniques:
-            trials = results.of(case, one)
-            cells.append(f"{found(trials)}; {sum(trial.made for trial in trials):,}" if trials else "-")
-        text += row(case.label.removeprefix(f"{CORE}, ").removeprefix("programs of "), *cells)
+        cells = [results.of(case, one) for one in TECHNIQUES_IN_ORDER]
+        told = ["-" if cell is None else f"{counted(cell)}; {cell.made:,}" for cell in cells]
+        text += row(case.label.removeprefix(f"{CORE}, ").removeprefix("programs of "), *told)
     return text
 
 
 def details(results: Results, technique: Technique, mutants: Sequence[Case]) -> str:
     lines = ""
     for case in mutants:
-        hits = [trial for trial in results.of(case, technique) if trial.found]
-        if hits:
-            lines += detail(case, technique, hits, len(results.of(case, technique)))
+        cell = results.of(case, technique)
+        if cell is not None and cell.found:
+            size = [cell.size or "-"] if technique.built == ENGINE else []
+            first = f"{int(cell.first):,}"
+            lines += row(case.label, counted(cell), first, cell.seconds, cell.verdicts, *size)
     if not lines:
         return ""
-    text = f"\n## {technique.title.capitalize()}\n\nMedians of the seeds that found it.\n\n"
-    sizes = ["size after shrinking"] if technique.built == "engine" else []
+    text = f"\n## {technique.title.capitalize()}\n\n"
+    text += "Medians until the first failure, of the seeds that found it.\n\n"
+    sizes = ["size after shrinking"] if technique.built == ENGINE else []
     return text + head("mutant", "found", technique.unit, "seconds", "reported as", *sizes) + lines
-
-
-def detail(case: Case, technique: Technique, hits: Sequence[Trial], seeds: int) -> str:
-    counts = Counter(trial.verdict for trial in hits)
-    verdicts = ", ".join(f"{verdict} ({count})" for verdict, count in counts.most_common(3))
-    cells = [
-        case.label,
-        f"{len(hits)}/{seeds}",
-        f"{median(trial.made for trial in hits):,.0f}",
-        f"{median(trial.seconds for trial in hits):.3f}",
-        verdicts,
-    ]
-    if technique.built == "engine":
-        sizes = [trial.size for trial in hits if trial.size is not None]
-        cells.append(size_in_words(min(sizes, key=lambda size: sum(size.values()))) if sizes else "-")
-    return row(*cells)
-
-
-def size_in_words(size: Mapping[str, int]) -> str:
-    return ", ".join(f"{size[name]} {name}" for name in SIZES if size[name] or name in SIZES[:2])

@@ -4,16 +4,23 @@ docs/kill-table.md."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from stress.mutants.build import ROOT, AnchorError, build
+from stress.mutants.faults import NOTICED, read
 from stress.mutants.kill_page import blamed, page, survivors
-from stress.mutants.results import Results
+from stress.mutants.results import DATA, Results, summary
 from stress.mutants.sanitized_trials import trials as sanitized_trials
 from stress.mutants.techniques import (
     ENGINE,
@@ -23,12 +30,12 @@ from stress.mutants.techniques import (
     Technique,
     Trial,
     applies,
-    attempt,
+    attempts,
     cases,
     load,
+    seeds_of,
 )
 
-RESULTS = ROOT / "runs" / "kill-table.jsonl"
 PAGE = ROOT / "docs" / "kill-table.md"
 
 
@@ -40,45 +47,36 @@ def chosen_cases(names: Sequence[str]) -> list[Case]:
     return [case for case in cases() if not names or (case.selected or "true core") in names]
 
 
-def missing(
-    technique: Technique, wanted: Iterable[Case], seeds: int, results: Results
-) -> list[tuple[Case, int]]:
-    return [
-        (case, seed)
-        for seed in range(
-            min(seeds, technique.seeds)
-        )  # outermost: an interrupted table is one of fewer seeds
-        for case in wanted
-        if applies(technique, case)
-        if (case.label, technique.name, seed) not in results.trials
-    ]
+def missing(technique: Technique, wanted: Sequence[Case], seeds: int, results: Results) -> list[Case]:
+    return [case for case in wanted if applies(technique, case) and results.lacks(technique, case, seeds)]
 
 
-def made(technique: Technique, wanted: Sequence[tuple[Case, int]]) -> Iterator[Trial]:
-    """The trials of a technique, one after the other; builds the module that they need."""
+def made(technique: Technique, wanted: Sequence[Case], seeds: int) -> Iterator[tuple[Case, list[Trial]]]:
+    """The trials of a technique, case by case; builds the module that they need."""
     if not wanted:
         return
     path = build(checked=technique.built == ENGINE, sanitized=technique.built == SANITIZER)
     if technique.built == SANITIZER:
-        yield from sanitized_trials(path, wanted)
+        yield from sanitized_trials(path, wanted, seeds)
         return
     module = load(path)
-    for case, seed in wanted:
-        yield attempt(technique, module, path, case, seed)
+    for case in wanted:
+        yield case, attempts(technique, module, path, case, seeds_of(case, seeds))
 
 
 def run(techniques: Sequence[Technique], wanted: Sequence[Case], seeds: int, results: Results) -> None:
     """Make what is missing. What was made is in the file at once."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, *times, console=console, transient=True) as bar:
         for technique in techniques:
             lacking = missing(technique, wanted, seeds, results)
-            console.print(f"{technique.title}: {len(lacking)} trials to make", highlight=False)
+            console.print(f"{technique.title}: {len(lacking)} cells to make", highlight=False)
             task = bar.add_task(technique.title, total=len(lacking))
-            for trial in made(technique, lacking):
-                results.add(trial)
-                bar.update(task, advance=1, description=f"{technique.title}: {trial.case}")
+            for case, trials in made(technique, lacking, seeds):
+                results.add(summary(case, technique, trials))
+                bar.update(task, advance=1, description=f"{technique.title}: {case.label}")
             bar.remove_task(task)
 
 
@@ -87,47 +85,39 @@ def run(techniques: Sequence[Technique], wanted: Sequence[Case], seeds: int, res
     "--mutant", "mutants", multiple=True, metavar="ID", help='Only these; "true core" is one of them.'
 )
 @click.option("--technique", "names", multiple=True, type=click.Choice(list(TECHNIQUES)), help="Only these.")
-@click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="Of each mutant.")
-@click.option("--results", "path", type=click.Path(path_type=Path), default=RESULTS, help="Lines of JSON.")
-@click.option(
-    "--page",
-    "target",
-    type=click.Path(path_type=Path),
-    help="Default: docs/kill-table.md for the whole table.",
-)
+@click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="Of each cell.")
+@click.option("--page-only", is_flag=True, help="Make nothing; write the page from what there is.")
+@click.option("--results", "path", type=click.Path(path_type=Path), default=DATA, help="The cells, as CSV.")
+@click.option("--page", "target", type=click.Path(path_type=Path), default=PAGE, help="Where to write it.")
 def main(
-    mutants: tuple[str, ...], names: tuple[str, ...], seeds: int, path: Path, target: Path | None
+    mutants: tuple[str, ...], names: tuple[str, ...], seeds: int, page_only: bool, path: Path, target: Path
 ) -> None:
-    """Run every mutant, and the true core, through every technique; what was made before is not made again.
+    """Run every mutant, and the true core, through every technique, and write the page.
+
+    A cell whose sources are what they were is not made again, so a run that was interrupted goes on from
+    where it was.
 
     \b
     Exit codes: 0 every mutant is found by some technique or known to be equivalent, and the true core by
-    none; 1 otherwise; 2 usage error; 4 failed; 130 interrupted (a rerun goes on from there).
+    none; 1 otherwise; 2 usage error; 4 failed; 130 interrupted.
     """
-    techniques = [TECHNIQUES[name] for name in names or TECHNIQUES]
     wanted = chosen_cases(mutants)
-    every = ((technique, case) for technique in TECHNIQUES.values() for case in cases())
-    results = Results(path, every, seeds=seeds)
+    results = Results(path)
     try:
-        run(techniques, wanted, seeds, results)
+        if not page_only:
+            run([TECHNIQUES[name] for name in names or TECHNIQUES], wanted, seeds, results)
     except (AnchorError, RuntimeError, OSError) as error:
         click.echo(f"Failed: {error}", err=True)
         sys.exit(4)
     except KeyboardInterrupt:
-        click.echo(f"Interrupted; {len(results.trials)} trials are in {path}", err=True)
+        click.echo(f"Interrupted; {len(results.cells)} cells are in {path}", err=True)
         sys.exit(130)
-    text = page(results, techniques, wanted, seeds)
-    if target or not (mutants or names):
-        (target or PAGE).write_text(text)
-    else:
-        click.echo(text)
-    left, wrong = survivors(results, techniques, wanted), blamed(results, techniques, wanted)
+    target.write_text(page(results, cases(), read(NOTICED)))
+    left, wrong = survivors(results, wanted), blamed(results, wanted)
     for case in left:
         click.echo(f"{case.label} survived: {case.mutant.title}", err=True)
-    for trial in wrong:
-        click.echo(
-            f"{trial.case} was blamed by {trial.technique}, seed {trial.seed}: {trial.verdict}", err=True
-        )
+    for cell in wrong:
+        click.echo(f"{cell.case} was blamed by {cell.technique}: {cell.verdicts}", err=True)
     sys.exit(1 if left or wrong else 0)
 
 

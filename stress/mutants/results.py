@@ -1,47 +1,85 @@
-"""Results of the kill table as lines of JSON: what is known stays known, also after an interrupt.
+"""What the kill table is made from: one cell for each case and technique, kept in the repository.
 
-A line says of which sources it is. A rerun makes only what is missing or of other sources; a line that was
-cut off in the middle counts as missing.
+A cell says of which sources it is: a rerun makes only cells that are missing, of other sources, or of fewer
+seeds.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
-import json
-from collections.abc import Iterable
-from functools import cache
+import io
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from statistics import median
 
-from stress.mutants.build import COPIED, ROOT
-from stress.mutants.techniques import Case, Technique, Trial
+from pulsar_ml.campaign.oracle import judge_of
+from stress.mutants.build import ROOT
+from stress.mutants.sources import digest
+from stress.mutants.techniques import (
+    SANITIZED_OPERATIONS,
+    STUCK_SEEDS,
+    Case,
+    Technique,
+    Trial,
+    budget_of,
+    cases,
+    seeds_of,
+)
 from stress.registry import SUITES
 
-Key = tuple[str, str, int]
+DATA = ROOT / "stress" / "mutants" / "data" / "kill_table.csv"
 # Of a mutant, for its results.
 MATTERS = (
     *("file", "old", "new", "helper", "cimports"),
-    *("within", "programs", "calls", "settings", "strategy", "executions"),
+    *("within", "programs", "calls", "settings", "strategy"),
 )
+SIZES = ("threads", "operations", "preemptions", "stale reads")
+
+Key = tuple[str, str]
 
 
-@cache
-def core_digest() -> str:
-    digest = hashlib.sha256()
-    package = ROOT / "pulsar_ml"
-    for path in sorted({path for pattern in COPIED for path in package.rglob(pattern)}):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What the seeds of one technique said of a case.
+
+    Attributes:
+        case, technique: the case's label and the technique's name.
+        source: twelve digits of what the result depends on.
+        seeds, found: tried, and those that noticed something.
+        made: programs or executions in all.
+        first, seconds: medians until the first failure, of the seeds that found one; "" without one.
+        verdicts: the most frequent ones with their counts.
+        size: of the smallest failure after shrinking, in words.
+    """
+
+    case: str
+    technique: str
+    source: str
+    seeds: int
+    found: int
+    made: int
+    first: str
+    seconds: str
+    verdicts: str
+    size: str
+
+    @property
+    def key(self) -> Key:
+        return self.case, self.technique
 
 
 def source_of(technique: Technique, case: Case) -> str:
-    """Twelve digits that change with everything that a trial's result depends on, other than the harness."""
+    """Twelve digits that change with everything that a trial depends on, other than harness and models."""
     suite = SUITES[case.mutant.suite]
-    model = suite.model if technique.name == "linear" else ""
+    judged = technique.name == "linear" and judge_of(suite.model) is not None
     parts = (
-        core_digest(),
+        digest(suite.subject),
         [getattr(case.mutant, name) for name in MATTERS],
         case.selected,
-        (technique.name, technique.budget),
+        (technique.name, budget_of(technique, case), SANITIZED_OPERATIONS if technique.name == "tsan" else 0),
         (
             suite.name,
             dict(suite.mix),
@@ -50,43 +88,69 @@ def source_of(technique: Technique, case: Case) -> str:
             suite.operations,
             suite.controlled,
         ),
-        model,
+        judged,
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
+def summary(case: Case, technique: Technique, trials: Sequence[Trial]) -> Cell:
+    hits = [trial for trial in trials if trial.found]
+    counts = Counter(trial.verdict for trial in hits)
+    sizes = [trial.size for trial in hits if trial.size is not None]
+    return Cell(
+        case.label,
+        technique.name,
+        source_of(technique, case),
+        len(trials),
+        len(hits),
+        sum(trial.made for trial in trials),
+        f"{median(trial.made for trial in hits):.0f}" if hits else "",
+        f"{median(trial.seconds for trial in hits):.3f}" if hits else "",
+        ", ".join(f"{verdict} ({count})" for verdict, count in counts.most_common(3)),
+        in_words(min(sizes, key=lambda size: sum(size.values()))) if sizes else "",
+    )
+
+
+def in_words(size: Mapping[str, int]) -> str:
+    return ", ".join(f"{size[name]} {name}" for name in SIZES if size[name] or name in SIZES[:2])
+
+
 class Results:
-    """The trials of the first so many seeds in a file of lines. One process writes it."""
+    """The cells of a file. One process writes it."""
 
-    def __init__(self, path: Path, wanted: Iterable[tuple[Technique, Case]], *, seeds: int) -> None:
+    def __init__(self, path: Path = DATA) -> None:
         self.path = path
-        self.seeds = seeds
-        self.sources = {(case.label, one.name): source_of(one, case) for one, case in wanted}
-        self.trials: dict[Key, Trial] = {}
-        self.read()
+        self.cells: dict[Key, Cell] = {}
+        if path.exists():
+            for line in csv.DictReader(io.StringIO(path.read_text())):
+                cell = Cell(**{one.name: convert(one.type, line[one.name]) for one in fields(Cell)})
+                self.cells[cell.key] = cell
 
-    def read(self) -> None:
-        if not self.path.exists():
-            return
-        for line in self.path.read_text().splitlines():
-            try:
-                data = json.loads(line)
-                source = data.pop("source")
-                trial = Trial(**data)
-            except (ValueError, KeyError, TypeError):
-                continue  # cut off in the middle, or of another version
-            wanted = self.sources.get((trial.case, trial.technique)) == source
-            if wanted and trial.seed < self.seeds:
-                self.trials[trial.case, trial.technique, trial.seed] = trial
+    def of(self, case: Case, technique: Technique) -> Cell | None:
+        return self.cells.get((case.label, technique.name))
 
-    def add(self, trial: Trial) -> None:
-        source = self.sources[trial.case, trial.technique]
+    def lacks(self, technique: Technique, case: Case, seeds: int) -> bool:
+        """Whether the cell is to be made, again or for the first time."""
+        cell = self.of(case, technique)
+        if cell is None or cell.source != source_of(technique, case):
+            return True
+        return cell.seeds < seeds_of(case, seeds) and cell.seeds != STUCK_SEEDS
+
+    def add(self, cell: Cell) -> None:
+        """Also in the file, at once, in the order of the table. Cells of cases that are gone go, too."""
+        self.cells[cell.key] = cell
+        order = {case.label: number for number, case in enumerate(cases())}
+        known = [one for one in self.cells.values() if one.case in order or one.key == cell.key]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, [one.name for one in fields(Cell)], lineterminator="\n")
+        writer.writeheader()
+        for one in sorted(known, key=lambda one: (order.get(one.case, -1), one.technique)):
+            writer.writerow(asdict(one))
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        cut_off = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
-        with self.path.open("a") as file:
-            file.write("\n" * cut_off + json.dumps({"source": source, **trial.to_data()}) + "\n")
-        self.trials[trial.case, trial.technique, trial.seed] = trial
+        whole = self.path.with_suffix(".new")
+        whole.write_text(text.getvalue())
+        whole.replace(self.path)
 
-    def of(self, case: Case, technique: Technique) -> list[Trial]:
-        found = [self.trials[key] for key in self.trials if key[:2] == (case.label, technique.name)]
-        return sorted(found, key=lambda trial: trial.seed)
+
+def convert(kind: object, text: str) -> str | int:
+    return int(text) if kind in {int, "int"} else text

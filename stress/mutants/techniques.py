@@ -7,28 +7,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from pulsar_ml.campaign.oracle import judge_of as model_judge
 from pulsar_ml.campaign.suite import ControlledSize
 from pulsar_ml.campaign.trial import TrialOptions, load_native, run_trial
+from pulsar_ml.harness.child import Limits, LostError
 from pulsar_ml.harness.explore import SEARCHES, explore
-from pulsar_ml.harness.failure import WRONG_ANSWERS, Failure
+from pulsar_ml.harness.failure import STUCK, WRONG_ANSWERS, Failure
 from pulsar_ml.harness.oracle import Judge
-from pulsar_ml.harness.sandbox import Limits, LostError, call
+from pulsar_ml.harness.sandbox import watch
 from pulsar_ml.harness.shrink import shrink
 from stress.mutants.catalogue import CATALOGUE, Mutant
 from stress.mutants.engine import PER_PROGRAM, hunt, program_of, program_of_calls, size
 from stress.registry import SUITES
 
-SHRUNK = 2  # the first so many seeds make their failure smaller, outside the measured time
-SHRINKING = 10_000  # executions
+SHRINKING = 5_000  # executions
+CORE_TIMES, CORE_SEEDS = 10, 3  # a larger budget for each seed of the true core, and fewer of them
+SANITIZED_OPERATIONS = 500  # of each thread: the sanitizer is some thirty times slower
 CORE = "true core"
-LIMITS = {"threads": Limits(wall=20.0, cpu=4.0), "engine": Limits(wall=20.0, cpu=5.0)}
+STUCK_SEEDS = 3  # after so many seeds in a row that came to no end the others are not tried
+# From one program or execution to the next.
+LIMITS = {"threads": Limits(wall=10.0, cpu=2.0), "engine": Limits(wall=20.0, cpu=3.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,6 @@ class Trial:
         size: of the failure after shrinking, where that was done.
     """
 
-    case: str
-    technique: str
     seed: int
     found: bool
     made: int
@@ -66,8 +67,31 @@ class Trial:
     verdict: str = ""
     size: Mapping[str, int] | None = None
 
-    def to_data(self) -> dict[str, Any]:
-        return asdict(self)
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a technique is asked for: one seed of a case.
+
+    Attributes:
+        module: with the mutants; from ``path``.
+        budget: programs or executions.
+        small: whether a failure is made smaller, outside the measured time.
+        alive: to be called after each program on real threads; the engine tells of its executions itself.
+    """
+
+    module: ModuleType
+    path: Path
+    case: Case
+    seed: int
+    budget: int
+    small: bool
+    alive: Callable[[], object]
+
+    def found(self, made: int, seconds: float, verdict: str, size: Mapping[str, int] | None = None) -> Trial:
+        return Trial(self.seed, True, made, seconds, verdict, size)
+
+    def silent(self, made: int, seconds: float) -> Trial:
+        return Trial(self.seed, False, made, seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +101,6 @@ class Technique:
     Attributes:
         name: on the command line; ``title`` in the page.
         unit: what the budget of each seed counts; ``built`` for whom the module is built.
-        seeds: how many at most.
         what: one sentence for the page.
     """
 
@@ -87,8 +110,7 @@ class Technique:
     unit: str
     budget: int
     built: str
-    attempt: Callable[[ModuleType, Path, Case, int, int], Trial]
-    seeds: int = 1_000
+    attempt: Callable[[Task], Trial]
 
 
 def own_programs(mutant: Mutant) -> Mutant:
@@ -102,77 +124,75 @@ def own_programs(mutant: Mutant) -> Mutant:
 
 
 def on_threads(
-    technique: str,
-    threads: int | None,
-    module: Path,
-    case: Case,
-    seed: int,
-    budget: int,
-    *,
-    seen: bool = True,
+    task: Task, *, threads: int | None = None, operations: int | None = None, seen: bool = True
 ) -> Trial:
     """Programs 1000 * seed, ... of the suite, until an invariant is broken (if broken ones are ``seen``)."""
     # Noise disturbs the schedule; one thread has none.
-    options = TrialOptions(module=str(module), mutant=case.selected, threads=threads, noise=threads != 1)
-    suite = replace(SUITES[case.mutant.suite], model="")  # the model has a column of its own
+    options = TrialOptions(
+        module=str(task.path),
+        mutant=task.case.selected,
+        threads=threads,
+        operations=operations,
+        noise=threads != 1,
+    )
+    suite = replace(SUITES[task.case.mutant.suite], model="")  # the model has a column of its own
     start = time.perf_counter()
-    for number in range(budget):
-        done = run_trial(suite, 1000 * seed + number, options)
+    for number in range(task.budget):
+        done = run_trial(suite, 1000 * task.seed + number, options)
         if done.violations and seen:
-            spent = time.perf_counter() - start
-            return Trial(case.label, technique, seed, True, number + 1, spent, done.violations[0].invariant)
-    return Trial(case.label, technique, seed, False, budget, time.perf_counter() - start)
+            return task.found(number + 1, time.perf_counter() - start, done.violations[0].invariant)
+        task.alive()
+    return task.silent(task.budget, time.perf_counter() - start)
 
 
-def one_thread(module: ModuleType, path: Path, case: Case, seed: int, budget: int) -> Trial:
-    return on_threads("one", 1, path, case, seed, budget)
+def one_thread(task: Task) -> Trial:
+    return on_threads(task, threads=1)
 
 
-def real_threads(module: ModuleType, path: Path, case: Case, seed: int, budget: int) -> Trial:
-    return on_threads("threads", None, path, case, seed, budget)
+def real_threads(task: Task) -> Trial:
+    return on_threads(task)
 
 
-def thread_sanitizer(module: ModuleType, path: Path, case: Case, seed: int, budget: int) -> Trial:
+def thread_sanitizer(task: Task) -> Trial:
     # A report ends the process. What the suite itself notices is the business of another column.
-    return on_threads("tsan", None, path, case, seed, budget, seen=False)
+    return on_threads(task, operations=SANITIZED_OPERATIONS, seen=False)
 
 
 # The engine ----------------------------------------------------------------------------------------------
 
 
-def in_engine(mode: str, module: ModuleType, case: Case, seed: int, budget: int) -> Trial:
-    module.select_mutant(case.selected)
+def in_engine(mode: str, task: Task) -> Trial:
+    task.module.select_mutant(task.case.selected)
     start = time.perf_counter()
-    done = hunt(module, own_programs(case.mutant), seed=seed, mode=mode, budget=budget, judged=False)
-    spent = time.perf_counter() - start
-    return engine_trial(mode, module, case, seed, done.executions, spent, done.failure)
+    done = hunt(
+        task.module,
+        own_programs(task.case.mutant),
+        seed=task.seed,
+        mode=mode,
+        budget=task.budget,
+        judged=False,
+    )
+    return engine_trial(task, done.executions, time.perf_counter() - start, done.failure)
 
 
 def engine_trial(
-    technique: str,
-    module: ModuleType,
-    case: Case,
-    seed: int,
-    made: int,
-    spent: float,
-    failure: Failure | None,
-    judge: Judge | None = None,
+    task: Task, made: int, spent: float, failure: Failure | None, judge: Judge | None = None
 ) -> Trial:
     if failure is None:
-        return Trial(case.label, technique, seed, False, made, spent)
+        return task.silent(made, spent)
     measures = None
-    if seed < SHRUNK:
-        measures = size(shrink(failure, module.SUBJECTS[failure.subject], budget=SHRINKING, judge=judge))
-    verdict = failure.rule or failure.kind
-    return Trial(case.label, technique, seed, True, made, spent, verdict, measures)
+    if task.small:
+        subject = task.module.SUBJECTS[failure.subject]
+        measures = size(shrink(failure, subject, budget=SHRINKING, judge=judge))
+    return task.found(made, spent, failure.rule or failure.kind, measures)
 
 
-def sequentially(module: ModuleType, path: Path, case: Case, seed: int, budget: int) -> Trial:
-    return in_engine("sc", module, case, seed, budget)
+def sequentially(task: Task) -> Trial:
+    return in_engine("sc", task)
 
 
-def weakly(module: ModuleType, path: Path, case: Case, seed: int, budget: int) -> Trial:
-    return in_engine("c11", module, case, seed, budget)
+def weakly(task: Task) -> Trial:
+    return in_engine("c11", task)
 
 
 def judge_of(case: Case) -> Judge | None:
@@ -180,22 +200,23 @@ def judge_of(case: Case) -> Judge | None:
     return model_judge(SUITES[case.mutant.suite].model)
 
 
-def answers(module: ModuleType, path: Path, case: Case, seed: int, budget: int) -> Trial:
+def answers(task: Task) -> Trial:
     """Executions until the suite's model refuses the answers of one; what else fails is passed over."""
-    module.select_mutant(case.selected)
-    mutant = own_programs(case.mutant)
+    task.module.select_mutant(task.case.selected)
+    mutant = own_programs(task.case.mutant)
     suite = SUITES[mutant.suite]
-    subject = module.SUBJECTS[suite.subject]
-    judge = judge_of(case)
+    subject = task.module.SUBJECTS[suite.subject]
+    judge = judge_of(task.case)
     searching = mutant.strategy in SEARCHES
     start = time.perf_counter()
     made = number = 0
-    while made < budget:
+    while made < task.budget:
         if mutant.calls:
-            program, rest = program_of_calls(suite, subject, mutant), budget - made
+            program, rest = program_of_calls(suite, subject, mutant), task.budget - made
         else:
-            program = program_of(suite, subject, 1000 * seed + number, mutant.programs, mutant.settings)
-            rest = min(PER_PROGRAM, budget - made)
+            drawn = 1000 * task.seed + number
+            program = program_of(suite, subject, drawn, mutant.programs, mutant.settings)
+            rest = min(PER_PROGRAM, task.budget - made)
         first = 0
         while first < rest:
             done = explore(
@@ -203,7 +224,7 @@ def answers(module: ModuleType, path: Path, case: Case, seed: int, budget: int) 
                 program,
                 executions=rest - first,
                 first=first,
-                seed=seed,
+                seed=task.seed,
                 strategy=mutant.strategy,
                 reuse="quarantine" if searching else "mixed",
                 races=False,
@@ -212,12 +233,13 @@ def answers(module: ModuleType, path: Path, case: Case, seed: int, budget: int) 
             made += done.executions
             first += done.executions
             if done.failure is not None and done.failure.kind == WRONG_ANSWERS:
-                spent = time.perf_counter() - start
-                return engine_trial("linear", module, case, seed, made, spent, done.failure, judge)
+                return engine_trial(task, made, time.perf_counter() - start, done.failure, judge)
             if done.failure is None or searching:
                 break
+        if searching and mutant.calls:
+            break  # the same search again
         number += 1
-    return engine_trial("linear", module, case, seed, made, time.perf_counter() - start, None)
+    return engine_trial(task, made, time.perf_counter() - start, None)
 
 
 # All -----------------------------------------------------------------------------------------------------
@@ -232,7 +254,7 @@ TECHNIQUES: Mapping[str, Technique] = {
             title="one thread",
             what="The suite's programs with one thread, every invariant checked.",
             unit="programs",
-            budget=10,
+            budget=5,
             built=THREADS,
             attempt=one_thread,
         ),
@@ -241,7 +263,7 @@ TECHNIQUES: Mapping[str, Technique] = {
             title="real threads",
             what="The suite's programs with its number of threads, on the processors that there are.",
             unit="programs",
-            budget=10,
+            budget=5,
             built=THREADS,
             attempt=real_threads,
         ),
@@ -250,7 +272,7 @@ TECHNIQUES: Mapping[str, Technique] = {
             title="engine sc",
             what="Small programs under the engine in mode sc, with the race detector.",
             unit="executions",
-            budget=3_000,
+            budget=2_000,
             built=ENGINE,
             attempt=sequentially,
         ),
@@ -259,27 +281,24 @@ TECHNIQUES: Mapping[str, Technique] = {
             title="engine c11",
             what="The same programs in mode c11.",
             unit="executions",
-            budget=3_000,
+            budget=2_000,
             built=ENGINE,
             attempt=weakly,
         ),
         Technique(
             name="tsan",
             title="thread sanitizer",
-            what="The suite's programs on real threads in a build with the compiler's thread sanitizer; only "
-            "its "
-            "reports and crashes count, not the invariants.",
+            what=f"The suite's programs on real threads, {SANITIZED_OPERATIONS} operations each, in a build "
+            "with the compiler's thread sanitizer; only its reports and crashes count, not the invariants.",
             unit="programs",
-            budget=2,
+            budget=1,
             built=SANITIZER,
             attempt=thread_sanitizer,
-            seeds=3,
         ),
         Technique(
             name="linear",
             title="linearizability",
-            what="The programs of the engine in mode c11, judged by nothing but the suite's "
-            "sequential model.",
+            what="The programs of the engine in mode c11, judged by the suite's sequential model alone.",
             unit="executions",
             budget=2_000,
             built=ENGINE,
@@ -289,18 +308,43 @@ TECHNIQUES: Mapping[str, Technique] = {
 }
 
 
-def attempt(technique: Technique, module: ModuleType, path: Path, case: Case, seed: int) -> Trial:
-    """One trial in a child process. A child that was lost has found something."""
+def budget_of(technique: Technique, case: Case) -> int:
+    """Programs or executions of each seed."""
+    return technique.budget if case.selected else CORE_TIMES * technique.budget
+
+
+def seeds_of(case: Case, seeds: int) -> int:
+    """How many of the seeds are for this case."""
+    return seeds if case.selected else min(seeds, CORE_SEEDS)
+
+
+def attempts(technique: Technique, module: ModuleType, path: Path, case: Case, seeds: int) -> list[Trial]:
+    """One trial of each seed, in a child process. A child that was lost has found something; the next one
+    goes on with the seed after. Where the first few come to no end, the others would not either."""
     limits = LIMITS["engine" if technique.built == ENGINE else "threads"]
-    budget = max(technique.budget, case.mutant.executions if technique.built == ENGINE else 0)
-    start = time.perf_counter()
-    try:
-        return call(lambda: technique.attempt(module, path, case, seed, budget), limits=limits)
-    except LostError as lost:
-        made = lost.execution + 1 if technique.built == ENGINE and lost.execution < budget else 1
-        return Trial(
-            case.label, technique.name, seed, True, made, time.perf_counter() - start, verdict_of(lost)
-        )
+    budget = budget_of(technique, case)
+    done: list[Trial] = []
+
+    def live(tell: Callable[[Trial | None], object]) -> None:
+        # The first failure of each child is made smaller.
+        small = True
+        for seed in range(len(done), seeds):
+            trial = technique.attempt(Task(module, path, case, seed, budget, small, lambda: tell(None)))
+            small = small and trial.size is None
+            tell(trial)
+
+    stuck = 0
+    while len(done) < seeds and not stuck == len(done) == STUCK_SEEDS:
+        start = time.perf_counter()
+        try:
+            watch(live, lambda trial: trial is not None and done.append(trial), limits=limits)
+        except LostError as lost:
+            # Of the child's life; where it was lost early, that is the seed's own time.
+            stuck += lost.kind == STUCK
+            made = lost.execution + 1 if technique.built == ENGINE and lost.execution < budget else 1
+            lost_task = Task(module, path, case, len(done), budget, False, lambda: None)
+            done.append(lost_task.found(made, time.perf_counter() - start, verdict_of(lost)))
+    return done
 
 
 def verdict_of(lost: LostError) -> str:

@@ -1,7 +1,6 @@
 """Automatic mutants at the engine: each atomic of the structures one step weaker, each fence left out.
 
-They need no entry in the catalogue: the engine makes them, in the unchanged checked module. What no suite
-notices is stronger than it has to be, or not tested; ``KNOWN`` says which, one by one.
+The engine makes them, in the unchanged checked module.
 """
 
 from __future__ import annotations
@@ -11,22 +10,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from pulsar_ml.campaign.controlled import program_of
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.harness.explore import SEARCHES
 from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.sandbox import explore_in_child
 from pulsar_ml.harness.weaken import NO_FENCE, WEAKER, Site, sites
 from stress.mutants.build import ROOT
 from stress.mutants.engine import program_of as small_program_of
-from stress.mutants.overstrong import KNOWN
+from stress.mutants.engine import program_of_calls
+from stress.mutants.faults import Key, Noticed
+from stress.mutants.shapes import shapes
+from stress.mutants.sources import digest
+from stress.registry import SUITES
 
 FOLDER = "structures/"
 PROGRAMS = 30
 SUITES_TRIED = 4
 LOOKING = 4  # executions of each program, to see which atomics a suite makes
 OWN = 300  # executions of each program of the structure's own suite
+RARE = 3_000  # of a program of a mutant's own
 OTHERS = 60  # and of the next suites that make the atomic
 
 
@@ -52,23 +58,12 @@ class Fault:
     suites: tuple[str, ...]
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
-        """What stays the same when lines move."""
+    def key(self) -> Key:
         return Path(self.file).stem, self.function, self.text, self.weaker
 
     @property
-    def reason(self) -> str:
-        return KNOWN.get(self.key, "")
-
-
-@dataclass(frozen=True, slots=True)
-class Noticed:
-    """What came of a fault: executions until the first failure, or in all, and who saw it."""
-
-    fault: Fault
-    executions: int
-    suite: str = ""
-    verdict: str = ""
+    def source(self) -> str:
+        return digest(SUITES[self.suites[0]].subject)[:12]
 
 
 def programs_of(module: ModuleType, suite: Suite) -> list[Program]:
@@ -116,53 +111,32 @@ def function_of(place: str, module: str) -> str:
 
 def hunt(module: ModuleType, fault: Fault, suites: Sequence[Suite]) -> Noticed:
     """Executions of the suites that make the atomic, the structure's own first, until one fails."""
-    made = 0
     known = {suite.name: suite for suite in suites}
-    for name in fault.suites[:SUITES_TRIED]:
-        subject = module.SUBJECTS[known[name].subject]
-        each = OWN if name == fault.suites[0] else OTHERS
-        for seed, program in enumerate(programs_of(module, known[name])):
-            done = explore_in_child(
-                subject,
-                program,
-                executions=each,
-                seed=seed,
-                reuse="mixed",
-                weaken=(fault.pcs, NO_FENCE if fault.weaker == NO_FENCE else fault.weaker),
-            )
+    weaken = (fault.pcs, NO_FENCE if fault.weaker == NO_FENCE else fault.weaker)
+    return Noticed(
+        *fault.key, fault.source, *notice(module, [known[name] for name in fault.suites], weaken=weaken)
+    )
+
+
+def notice(module: ModuleType, suites: Sequence[Suite], **options: Any) -> tuple[int, str, str]:
+    """Executions of the first few suites until one fails, or in all; the suite and what it saw."""
+    made = 0
+    for suite in suites[:SUITES_TRIED]:
+        subject = module.SUBJECTS[suite.subject]
+        for program, more in campaigns(module, suite, OWN if suite is suites[0] else OTHERS):
+            done = explore_in_child(subject, program, **more, **options)
             made += done.executions
             if done.failure is not None:
-                return Noticed(fault, made, name, done.failure.rule or done.failure.kind)
-    return Noticed(fault, made)
+                return made, suite.name, done.failure.rule or done.failure.kind
+    return made, "", ""
 
 
-def table(results: Sequence[Noticed]) -> str:
-    """Both lists in Markdown: what was noticed, and what was not, with the reason."""
-    seen = [one for one in results if one.suite]
-    left = [one for one in results if not one.suite]
-    text = f"{len(results)} faults: {len(seen)} noticed, {len(left)} not.\n\n"
-    text += "| place | source | instead | executions | suite | reported as |\n"
-    text += "| --- | --- | --- | --- | --- | --- |\n"
-    for one in seen:
-        text += (
-            f"| {place(one.fault)} | `{code(one.fault)}` | {one.fault.weaker} | {one.executions:,} "
-            f"| {one.suite} | "
-            f"{one.verdict} |\n"
-        )
-    if left:
-        text += "\n### Not noticed\n\n| place | source | instead | executions | why |\n"
-        text += "| --- | --- | --- | --- | --- |\n"
-    for one in left:
-        text += (
-            f"| {place(one.fault)} | `{code(one.fault)}` | {one.fault.weaker} | {one.executions:,} | "
-            f"{one.fault.reason or '**not explained**'} |\n"
-        )
-    return text
-
-
-def place(fault: Fault) -> str:
-    return f"{fault.file.removeprefix(FOLDER)}:{fault.line}"
-
-
-def code(fault: Fault) -> str:
-    return fault.text.replace("|", "\\|")
+def campaigns(module: ModuleType, suite: Suite, each: int) -> Iterator[tuple[Program, dict[str, Any]]]:
+    """The suite's programs, and those that the catalogue has for rare shapes."""
+    for seed, program in enumerate(programs_of(module, suite)):
+        yield program, {"executions": each, "seed": seed, "reuse": "mixed"}
+    subject = module.SUBJECTS[suite.subject]
+    for one in shapes(suite):
+        reuse = "quarantine" if one.strategy in SEARCHES else "mixed"
+        more = {"executions": RARE, "strategy": one.strategy, "reuse": reuse}
+        yield program_of_calls(suite, subject, one), more

@@ -1,12 +1,15 @@
-"""Weakened atomics of one small suite: which are found, which are the operations' own, which order is
-needed."""
+"""Automatic mutants of one small suite: which are found, which are the operations' own, what is kept."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from pulsar_ml.campaign.trial import CHECKED, load_native
-from stress.mutants.weakened import Fault, Noticed, faults, hunt, table
+from stress.mutants.faults import NOTICED, Noticed, fault_tables, read, unexplained, write
+from stress.mutants.overstrong import KNOWN
+from stress.mutants.weakened import Fault, faults, hunt
 from stress.registry import SUITES
 
 SUITE = SUITES["refcount"]
@@ -33,15 +36,29 @@ def fault_of(function: str, op: str) -> Fault:
 def test_a_needed_order_is_found() -> None:
     noticed = hunt(load_native(CHECKED), fault_of("refcount_release", "cas"), [SUITE])
     assert (noticed.suite, noticed.verdict) == ("refcount", "data race")
-    assert "| refcount.pxd:" in table([noticed])
+    assert "| refcount, refcount_release |" in fault_tables([noticed])
+    assert not unexplained([noticed])
 
 
 def test_what_nothing_notices_is_listed_with_its_reason_or_without() -> None:
     # A fault at no place of the code at all changes nothing, so nothing can notice it.
-    fault = fault_of("refcount_publish", "store")
-    silent = Fault(
-        fault.file, fault.line, fault.op, fault.order, fault.weaker, "nowhere", "none", (1,), fault.suites
-    )
+    silent = replace(fault_of("refcount_publish", "store"), function="nowhere", text="none", pcs=(1,))
     noticed = hunt(load_native(CHECKED), silent, [SUITE])
-    assert noticed == Noticed(silent, noticed.executions)
-    assert "**not explained**" in table([noticed])
+    assert not noticed.suite
+    assert unexplained([noticed]) == [noticed]
+    assert "**not explained**" in fault_tables([noticed])
+    key = next(iter(KNOWN))
+    assert KNOWN[key] in fault_tables([Noticed(*key, "", 1)])
+
+
+def test_what_came_of_faults_is_kept(tmp_path: Path) -> None:
+    some = [Noticed("b", "f", 'x, "y"', "relaxed", "0", 7, "b", "I1"), Noticed("a", "f", "x", "none", "0", 9)]
+    write(tmp_path / "faults.csv", some)
+    assert read(tmp_path / "faults.csv") == sorted(some)
+
+
+def test_every_fault_that_nothing_noticed_is_explained_and_every_reason_is_of_such_a_fault() -> None:
+    kept = read(NOTICED)
+    assert kept
+    assert unexplained(kept) == []
+    assert set(KNOWN) <= {one.key for one in kept if not one.suite}

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from pulsar_ml.harness.failure import WRONG_ANSWERS
+from pulsar_ml.harness.sandbox import call
 from stress.mutants.catalogue import CATALOGUE, Mutant
 from stress.mutants.engine import HUNTED, SEEDS, find, hunt, mutants, size
-from stress.mutants.isolated import isolated
 
 KNOWN = {mutant.id: mutant for mutant in CATALOGUE}
 NAMES = [mutant.id for mutant in HUNTED]
@@ -29,12 +30,13 @@ def active(mutant: Mutant | None) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_seed_finds_the_mutant_in_mode_c11(name: str) -> None:
-    found = isolated(find, KNOWN[name])
+    found = call(lambda: find(KNOWN[name]))
     assert None not in found.executions
     assert found.smallest is not None
     measures = size(found.smallest)
     assert 1 <= measures["threads"] <= 3
-    assert measures["operations"] <= 6
+    # It takes more calls to answer so that no order explains it than to break an invariant.
+    assert measures["operations"] <= (10 if found.smallest.kind == WRONG_ANSWERS else 6)
 
 
 def hunted_in_mode_sc(name: str) -> list[str]:
@@ -50,7 +52,7 @@ def hunted_in_mode_sc(name: str) -> list[str]:
 @pytest.mark.parametrize("name", WEAK)
 def test_what_a_weak_mutant_does_is_invisible_in_mode_sc(name: str) -> None:
     # The race detector judges by the orders in the source, so it may report them in every mode.
-    assert isolated(hunted_in_mode_sc, name) == []
+    assert call(lambda: hunted_in_mode_sc(name)) == []
 
 
 @pytest.mark.parametrize("name", ["M01", "M02", "M09e"])

@@ -8,7 +8,8 @@ import pytest
 
 from pulsar_ml.harness.explore import Exploration, explore
 from pulsar_ml.harness.program import generate
-from stress.mutants.engine import mutants
+from stress.mutants.catalogue import CATALOGUE
+from stress.mutants.engine import hunt, mutants
 
 SETTINGS = {"limit": (8, 128), "chunk_bits": (0, 1), "spread": (0, 2)}
 
@@ -66,3 +67,17 @@ def test_a_stale_clear_leaves_a_churned_wrapper_alone(seed: int) -> None:
         faults=("weak_failure", "spurious"),
     )
     assert done.failure is None
+
+
+# A task that could free nothing ended while the settings changed: the change found the task's marker set and
+# left the eviction to it, and the task looked only for inserts (suite cache_manager, seed 7).
+def test_a_change_of_settings_is_seen_by_the_task_that_it_is_left_to() -> None:
+    mutant = next(one for one in CATALOGUE if one.id == "CM-change")
+    mutants().select_mutant(mutant.id)
+    try:
+        failure = hunt(mutants(), mutant, seed=0, mode="c11", budget=mutant.within).failure
+    finally:
+        mutants().select_mutant(None)
+    assert failure is not None
+    assert failure.rule == "I63"
+    assert hunt(mutants(), mutant, seed=0, mode="c11", budget=mutant.within).failure is None

@@ -108,6 +108,5 @@ payload_retain(entry_payload(entry))
         suite="entry",
         breaks=BREAKS,
         within=20_000,
-        executions=20_000,
     ),
 )

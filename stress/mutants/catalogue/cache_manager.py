@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsar_ml.campaign.suite import ControlledSize
 from stress.mutants.catalogue.mutant import Mutant
 
 FILE = "structures/cache_manager.pxd"
@@ -11,7 +12,63 @@ if u32_exchange_acq_rel(&manager.marker, 1) != 0:
     return False
 """
 
+TASK_ENDS = """
+if (not freed and i64_load_relaxed(&manager.inserted_entries) == inserted
+        and i64_load_relaxed(&manager.changes) == changes):
+    return
+"""
+# A put goes above the threshold while the task of another one comes to its end.
+CROSSING = ((("put", 0, 4, 0), ("put", 0, 3, 0)), (("put", 0, 9, 0),))
+ONE_CACHE = {
+    "caches": (1, 1),
+    "keys": (16, 16),
+    "policy": (0, 0),
+    "max_requeue": (0, 0),
+    "max_size": (100, 100),
+    "watermark": (50, 50),
+}
+
 MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        id="CM-look",
+        title="a look at the size orders nothing",
+        origin="port",
+        file=FILE,
+        old="""
+if i64_fetch_add_acq_rel(&manager.size, 0) <= i64_load_relaxed(&manager.threshold):
+    return False
+""",
+        new="""
+if i64_fetch_add_relaxed(&manager.size, 0) <= i64_load_relaxed(&manager.threshold):
+    return False
+""",
+        suite="cache_manager",
+        breaks="I63, I65",
+        mode="c11",
+        # The first put fits by the new settings, the second one by the old ones.
+        calls=((("put", 0, 4, 0), ("configure", 100, 50, 0)), (("put", 0, 9, 0),)),
+        settings={**ONE_CACHE, "max_size": (200, 200)},
+    ),
+    Mutant(
+        id="M40",
+        title="what a pass is to free follows from a size read before it waited for the monitor",
+        origin="port",
+        file=FILE,
+        old="""
+monitor_enter(&manager.monitor)
+size = i64_load_relaxed(&manager.size)
+excess = size - i64_load_relaxed(&manager.low_mark)
+""",
+        new="""
+size = i64_load_relaxed(&manager.size)
+excess = size - i64_load_relaxed(&manager.low_mark)
+monitor_enter(&manager.monitor)
+""",
+        suite="cache_manager",
+        breaks="I53",
+        programs=ControlledSize((2, 3), (4, 6), {"put": 5, "evict": 2}),
+        settings={"caches": (1, 1), "keys": (16, 16), "max_size": (120, 240), "watermark": (10, 30)},
+    ),
     Mutant(
         id="H14",
         title="whoever finds the marker set clears it",
@@ -97,10 +154,7 @@ inserted = i64_load_acquire(&manager.inserted_entries)
         title="an insert that finds a task at its end is forgotten",
         origin="#24623; our own finding",
         file=FILE,
-        old="""
-if not freed and i64_load_relaxed(&manager.inserted_entries) == inserted:
-    return
-""",
+        old=TASK_ENDS,
         new="""
 if not freed or freed:
     return
@@ -109,6 +163,28 @@ if not freed or freed:
         breaks="I62, I63",
         mode="sc",
         within=12_000,
+        calls=CROSSING,
+        settings=ONE_CACHE,
+    ),
+    Mutant(
+        id="CM-change",
+        title="a change of the settings that finds a task at its end is forgotten",
+        origin="our own finding",
+        file=FILE,
+        old=TASK_ENDS,
+        new="""
+if not freed and i64_load_relaxed(&manager.inserted_entries) == inserted:
+    return
+""",
+        suite="cache_manager",
+        breaks="I63",
+        mode="sc",
+        within=4_000,
+        calls=(
+            (("configure", 4096, 50, 1000), ("put", 0, 0, 0), ("tick",)),
+            (("configure_policy", 0, 0), ("configure", 0, 10, 1000)),
+        ),
+        settings={"policy": (0, 0), "max_size": (4096, 4096)},
     ),
     Mutant(
         id="CM-marker",
@@ -122,5 +198,7 @@ if not freed or freed:
         mode="c11",
         cimports="from pulsar_ml.sync.atomics cimport u32_store_release",
         within=12_000,
+        calls=CROSSING,
+        settings=ONE_CACHE,
     ),
 )

@@ -11,6 +11,17 @@ if stamped_validate(&heap.registry.lock, stamp):
     return slowest
 """
 
+# The section in which a cursor moves.
+UPDATE = """
+stamped_lock_write(&heap.registry.lock)
+cursor = <HeapCursor*>registry_find(&heap.registry, id)
+if cursor is not NULL and cursor.index != HEAP_NOWHERE:
+    change.previous = registry_slowest(&heap.registry)
+    heap_set(heap, cursor, target)
+    change.slowest = registry_slowest(&heap.registry)
+    version = registry_changed(&heap.registry)
+"""
+
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="L02",
@@ -27,14 +38,16 @@ MUTANTS: tuple[Mutant, ...] = (
         title="a seek forward does not reach the heap",
         origin="#16054",
         file=FILE,
-        old="""
-change.previous = registry_slowest(&heap.registry)
-heap_set(heap, cursor, target)
-""",
+        old=UPDATE,
         new="""
-change.previous = registry_slowest(&heap.registry)
-if not target.tracked or position_less(target.at, heap.places[cursor.index].at):
-    heap_set(heap, cursor, target)
+stamped_lock_write(&heap.registry.lock)
+cursor = <HeapCursor*>registry_find(&heap.registry, id)
+if cursor is not NULL and cursor.index != HEAP_NOWHERE:
+    change.previous = registry_slowest(&heap.registry)
+    if not target.tracked or position_less(target.at, heap.places[cursor.index].at):
+        heap_set(heap, cursor, target)
+    change.slowest = registry_slowest(&heap.registry)
+    version = registry_changed(&heap.registry)
 """,
         suite="cursor_heap",
         breaks="I80",

@@ -14,7 +14,59 @@ i64_store_relaxed(&entry.payload, <int64_t>payload)
 u32_store_relaxed(&entry.extra, read_count | (EXTRA_COUNTS_READ if counts_read else 0))
 """
 
+SHARED = {name: (0, 0) for name in ("policy", "keep", "length_shift")} | {"caches": (1, 1)}
+
 MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        id="EX-adopted",
+        title="an adopted read count is made known by a relaxed exchange",
+        origin="port",
+        file=FILE,
+        old="""
+while not u32_cas_strong_acq_rel(cell, &seen, (seen & ~<uint32_t>EXTRA_HANDLE) | adopted):
+    pass
+""",
+        new="""
+while not u32_cas_weak_relaxed(cell, &seen, (seen & ~<uint32_t>EXTRA_HANDLE) | adopted):
+    pass
+""",
+        suite="range_cache",
+        breaks="I70",
+        mode="c11",
+        cimports="from pulsar_ml.sync.atomics cimport u32_cas_weak_relaxed",
+        calls=((("put", 0, 1, 0), ("put", 0, 1, 2)), (("hold", 0, 1, 0), ("expect", 0), ("expect", 0))),
+        settings=SHARED,
+    ),
+    Mutant(
+        id="EX-followed",
+        title="the read count of an entry is followed from a relaxed load",
+        origin="port",
+        file=FILE,
+        old="return u32_load_acquire(entry_reads_cell(pool, handle)) & EXTRA_HANDLE",
+        new="return u32_load_relaxed(entry_reads_cell(pool, handle)) & EXTRA_HANDLE",
+        suite="removal_queue",
+        breaks="I70",
+        mode="c11",
+        calls=((("put", 0, 1, 0), ("dispatch", 0, 1, -1)), (("free", 200, 0),)),
+        settings=SHARED | {"max_requeue": (2, 2)},
+    ),
+    Mutant(
+        id="EX-known",
+        title="a read count is made known by a relaxed exchange",
+        origin="port",
+        file=FILE,
+        old="if u32_cas_strong_acq_rel(cell, &seen, seen | made):\n    return made\n",
+        new="""
+if u32_cas_weak_relaxed(cell, &seen, seen | made):
+    return made
+""",
+        suite="range_cache",
+        breaks="I70",
+        mode="c11",
+        cimports="from pulsar_ml.sync.atomics cimport u32_cas_weak_relaxed",
+        calls=((("put", 0, 1, 0), ("dispatch", 0, 1, -1)), (("dispatch", 0, 1, -1),)),
+        settings=SHARED,
+    ),
     Mutant(
         id="M56",
         title="a copy that counts no read marks one, too",

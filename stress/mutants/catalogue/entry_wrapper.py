@@ -6,13 +6,9 @@ from stress.mutants.catalogue.mutant import Mutant
 
 FILE = "structures/entry_wrapper.pxd"
 
-MUTANTS: tuple[Mutant, ...] = (
-    Mutant(
-        id="H08",
-        title="an optimistic read is used without validation",
-        origin="the step from #22814 to #22818",
-        file=FILE,
-        old="""
+STALE = 8  # from here on a place means the wrapper that was churned last
+
+VALIDATED = """
 if not stamped_validate(&wrapper.lock, stamp[0]):
     stamped_lock_read(&wrapper.lock)
     stamp[0] = stamped_optimistic(&wrapper.lock)
@@ -21,11 +17,53 @@ if not stamped_validate(&wrapper.lock, stamp[0]):
     value = u32_load_relaxed(&wrapper.value)
     holder = u32_load_relaxed(&wrapper.owner)
     stamped_unlock_read(&wrapper.lock)
-""",
+"""
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        id="H08",
+        title="an optimistic read is used without validation",
+        origin="the step from #22814 to #22818",
+        file=FILE,
+        old=VALIDATED,
         new="pass",
         suite="entry_wrapper",
         breaks="I9",
         within=20_000,
+    ),
+    Mutant(
+        id="H08b",
+        title="a read that failed to validate waits, and uses what it had copied before",
+        origin="the step from #22814 to #22818",
+        file=FILE,
+        old=VALIDATED,
+        new="""
+if not stamped_validate(&wrapper.lock, stamp[0]):
+    stamped_lock_read(&wrapper.lock)
+    stamp[0] = stamped_optimistic(&wrapper.lock)
+    stamped_unlock_read(&wrapper.lock)
+""",
+        suite="entry_wrapper",
+        breaks="I9",
+    ),
+    Mutant(
+        id="H08d",
+        title="the key is read after the validation",
+        origin="the step from #22814 to #22818",
+        file=FILE,
+        old=VALIDATED,
+        new=VALIDATED
+        + """
+else:
+    ledger_id = i64_load_relaxed(&wrapper.ledger_id)
+    entry_id = i64_load_relaxed(&wrapper.entry_id)
+""".lstrip("\n"),
+        suite="entry_wrapper",
+        breaks="I9, I1",
+        # Between the value and the key the wrapper comes to another key of the same owner.
+        calls=((("churn", 0, 1), ("fill", 3)), (("read_stale", STALE, 3, 1),)),
+        settings={"keys": (9, 9)},
+        strategy="preemptions",
     ),
     Mutant(
         id="M29",

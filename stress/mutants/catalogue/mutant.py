@@ -26,6 +26,7 @@ class Mutant:
         mode: "" for what real threads show. Otherwise only the controlled engine looks for it, in this
             mode: it takes weak memory, or a moment that real threads hardly meet.
         within: executions of mode c11 within which each seed of the engine must find it; 0: not hunted.
+        executions: of a mutant that only the model of its suite sees, executions within which it does.
         programs: sizes and mix of the programs of that hunt.
         calls: one program instead, where random ones hardly ever are of the right shape: for each thread
             the names of operations with their arguments.
@@ -33,7 +34,6 @@ class Mutant:
         strategy: of that hunt; an exhaustive one searches two preemptions.
         helper: functions to put before the function that is changed.
         cimports: declarations that the new text needs.
-        executions: of each seed in the kill table, where that has too few for it.
         equivalent: why nothing can tell the mutant from the true core, in a sentence; "": something must.
     """
 
@@ -50,9 +50,9 @@ class Mutant:
     cimports: str = ""
     mode: str = ""
     within: int = 0
+    executions: int = 0
     programs: ControlledSize = ControlledSize()
     calls: tuple[tuple[tuple[str, *tuple[int, ...]], ...], ...] = ()
     settings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     strategy: str = "portfolio"
-    executions: int = 0
     equivalent: str = ""

@@ -8,6 +8,16 @@ FILE = "structures/policy_pass.pxd"
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
+        id="L12",
+        title="moments are compared by their values",
+        origin="all revisions read",
+        file=FILE,
+        old="return <int64_t>(<uint64_t>threshold - <uint64_t>timestamp) > 0",
+        new="return timestamp < threshold",
+        suite="removal_queue",
+        breaks="I51, I64",
+    ),
+    Mutant(
         id="M35",
         title="the size is taken off twice",
         origin="port",

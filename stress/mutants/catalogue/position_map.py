@@ -12,6 +12,38 @@ FOUND_PAGE = """    found[0] = handle
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
+        id="H06d",
+        title="a removal takes out whatever handle stands at the position",
+        origin="before #22789",
+        file=FILE,
+        old="seen = handle",
+        new="seen = u32_load_acquire(&page.slots[map_entry_slot(at.entry_id)]) or handle",
+        suite="position_map",
+        breaks="I36, PM-2",
+    ),
+    Mutant(
+        id="M09",
+        title="a wrapper is linked in its slot by a relaxed exchange",
+        origin="port",
+        file=FILE,
+        old="""
+if u32_cas_strong_acq_rel(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
+    return PML_OK
+""",
+        new="""
+if u32_cas_weak_relaxed(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
+    return PML_OK
+if seen == 0:
+    page_leave(map.memory, page, page_handle)
+    return map_put_if_absent(map, at, handle)
+""",
+        suite="range_cache",
+        breaks="I38, I9",
+        cimports="from pulsar_ml.sync.atomics cimport u32_cas_weak_relaxed",
+        equivalent="The put holds the wrapper's write section, which began with a release fence: a reader of "
+        "the slot that reads the wrapper's word reads a locked one, or a later one.",
+    ),
+    Mutant(
         id="M09b",
         title="a page is linked in its branch by a relaxed exchange",
         origin="port",

@@ -6,6 +6,15 @@ from stress.mutants.catalogue.mutant import Mutant
 
 FILE = "structures/range_cache.pxd"
 
+RETAIN = """
+if entry_retain(&memory.entries, entry):
+    if wrapper_unchanged(wrapper, stamp):
+        break
+    entry_release(&memory.entries, entry, 1)
+elif wrapper_unchanged(wrapper, stamp):
+    return 0
+"""
+
 LINK = """
 status = map_put_if_absent(&cache.map, key, handle)
 """
@@ -20,6 +29,28 @@ stamped_unlock_write(&wrapper.lock)
 if found and cache.queue is NULL:
     wrapper_recycle(&cache.memory.wrappers, handle)
 """
+
+OWN_REFERENCE = "retained = entry_retain(&memory.entries, entry)"
+
+RETAIN = """
+if entry_retain(&memory.entries, entry):
+    if wrapper_unchanged(wrapper, stamp):
+        break
+    entry_release(&memory.entries, entry, 1)
+elif wrapper_unchanged(wrapper, stamp):
+    return 0
+"""
+
+HIT = """
+# The wrapper's reference and ours, and its position, unless somebody released too often.
+if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
+    if cache.touch is not NULL:
+        cache.touch(cache.intake, handle, wrapper)
+    return entry
+"""
+
+# A mistake of the caller that the cache survives.
+OVER_RELEASED = ((("put", 0, 1, 0), ("over_release", 0, 1), ("clear", 0)),)
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -74,14 +105,7 @@ if status == PML_EXISTS:
         title="a read does not look at the wrapper again after it retained the entry",
         origin="like #22789; found here by the range_cache suite",
         file=FILE,
-        old="""
-if entry_retain(&memory.entries, entry):
-    if wrapper_unchanged(wrapper, stamp):
-        break
-    entry_release(&memory.entries, entry, 1)
-elif wrapper_unchanged(wrapper, stamp):
-    return 0
-""",
+        old=RETAIN,
         new="""
 if entry_retain(&memory.entries, entry):
     break
@@ -97,11 +121,209 @@ return 0
         strategy="preemptions",
     ),
     Mutant(
+        id="H03b",
+        title="clear ends with unlinking whatever is there by then",
+        origin="#21301, fixed by #21302",
+        file=FILE,
+        old="i64_fetch_sub_relaxed(&cache.size, removed.bytes)",
+        new="""
+i64_fetch_sub_relaxed(&cache.size, removed.bytes)
+if removed.entries < most_entries and most_entries < INT64_MAX:
+    unlink_the_rest(cache)
+""",
+        helper="""
+cdef inline void unlink_the_rest(RangeCache* cache) noexcept nogil:
+    cdef MapCursor cursor = map_cursor(position(0, 0), position(INT64_MAX, INT64_MAX))
+    cdef Position key
+    cdef uint32_t handle = map_next(&cache.map, &cursor, &key)
+    while handle:
+        map_remove(&cache.map, key, handle)
+        handle = map_next(&cache.map, &cursor, &key)
+""",
+        suite="range_cache",
+        breaks="I42, I46, I47",
+        cimports="from libc.stdint cimport INT64_MAX",
+    ),
+    Mutant(
+        id="H06e",
+        title="a removal holds no reference of its own",
+        origin="before #22789",
+        file=FILE,
+        old=OWN_REFERENCE,
+        new="""
+removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)
+removed.entries += 1
+if cache.intake.merges_counts and entry_read_count(&memory.entries, entry):
+    read_count_mark_evicted(&memory.entries.read_counts, entry_read_count(&memory.entries, entry))
+range_cache_unpin(memory, entry, removed.bytes - before)
+entry_release(&memory.entries, entry, 1)
+return
+""",
+        suite="range_cache",
+        breaks="I18",
+        equivalent="The wrapper's reference lasts until this very section gives it back, unless somebody "
+        "released too often.",
+    ),
+    Mutant(
+        id="H07",
+        title="an entry is taken out of the map only if it could be retained",
+        origin="#22814",
+        file=FILE,
+        old="""
+# Always first, so that clear makes progress whatever the value is like (#22814).
+map_remove(&cache.map, key, handle)
+""",
+        new="""
+if not entry_retain(&memory.entries, entry):
+    return
+entry_release(&memory.entries, entry, 1)
+map_remove(&cache.map, key, handle)
+""",
+        suite="range_cache",
+        breaks="I103, I43",
+        calls=OVER_RELEASED,
+    ),
+    Mutant(
+        id="L09",
+        title="a value that somebody released too often keeps its bytes in the books",
+        origin="Pulsar 4.1; our own finding",
+        file=FILE,
+        old=OWN_REFERENCE,
+        new="""
+retained = entry_retain(&memory.entries, entry)
+if not retained:
+    return
+""",
+        suite="range_cache",
+        breaks="I43",
+        calls=OVER_RELEASED,
+    ),
+    Mutant(
+        id="M45",
+        title="a put takes the queue's monitor inside the wrapper's write section",
+        origin="port",
+        file=FILE,
+        old="""
+if cache.queue is not NULL:
+    status = mpsc_offer(cache.queue, handle)
+""",
+        new="""
+monitor_enter(&cache.intake.monitor)
+if cache.queue is not NULL:
+    status = mpsc_offer(cache.queue, handle)
+monitor_leave(&cache.intake.monitor)
+""",
+        suite="removal_queue",
+        breaks="I101",
+    ),
+    Mutant(
+        id="M46",
+        title="a put that fails leaves its write section open",
+        origin="port",
+        file=FILE,
+        old="""
+if status != PML_OK:
+    wrapper_empty(wrapper)
+stamped_unlock_write(&wrapper.lock)
+""",
+        new="""
+if status != PML_OK:
+    wrapper_empty(wrapper)
+else:
+    stamped_unlock_write(&wrapper.lock)
+""",
+        suite="range_cache",
+        breaks="I102",
+    ),
+    Mutant(
+        id="M47",
+        title="a removal enters the wrapper's section a second time",
+        origin="port",
+        file=FILE,
+        old=OWN_REFERENCE,
+        new="""
+stamped_lock_write(&wrapper.lock)
+retained = entry_retain(&memory.entries, entry)
+stamped_unlock_write(&wrapper.lock)
+""",
+        suite="range_cache",
+        breaks="I105",
+    ),
+    Mutant(
+        id="M48",
+        title="a hit is told inside the wrapper's section",
+        origin="port",
+        file=FILE,
+        old=HIT,
+        new="""
+if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
+    if cache.touch is not NULL:
+        stamped_lock_write(&wrapper.lock)
+        cache.touch(cache.intake, handle, wrapper)
+        stamped_unlock_write(&wrapper.lock)
+    return entry
+""",
+        suite="removal_queue",
+        breaks="I84, I101",
+    ),
+    Mutant(
+        id="M49",
+        title="a read that has to look again keeps the reference that it took",
+        origin="port",
+        file=FILE,
+        old=RETAIN,
+        new="""
+if entry_retain(&memory.entries, entry):
+    if wrapper_unchanged(wrapper, stamp):
+        break
+elif wrapper_unchanged(wrapper, stamp):
+    return 0
+""",
+        suite="range_cache",
+        breaks="I17",
+    ),
+    Mutant(
+        id="M51",
+        title="a removal leaves out its last position",
+        origin="port",
+        file=FILE,
+        old="handle = map_next(&cache.map, cursor, &key)",
+        new="""
+handle = map_next(&cache.map, cursor, &key)
+if key.ledger_id == cursor.last.ledger_id and key.entry_id == cursor.last.entry_id:
+    break
+""",
+        suite="range_cache",
+        breaks="I8, I43",
+    ),
+    Mutant(
+        id="M53",
+        title="a read of a range does not look at the wrapper, nor at the position, after it retained",
+        origin="port",
+        file=FILE,
+        old="entry = range_cache_retain(cache, handle, found)",
+        new="entry = retain_what_it_says(cache, handle, found)",
+        helper="""
+cdef inline uint32_t retain_what_it_says(
+    const RangeCache* cache, uint32_t handle, Position key
+) noexcept nogil:
+    cdef CacheMemory* memory = cache.memory
+    cdef uint64_t stamp
+    cdef uint32_t entry = wrapper_read(wrapper_at(&memory.wrappers, handle), key, cache.number, &stamp)
+    return entry if entry and entry_retain(&memory.entries, entry) else 0
+""",
+        suite="range_cache",
+        breaks="I10, I1",
+        calls=((("put", 0, 1, 0), ("remove_range", 0, 1, 0), ("put", 0, 5, 0)), (("read_range", 0, 0, 3),)),
+        settings={"caches": (1, 1), "keys": (8, 8), "chunk_bits": (2, 2), "queue_chunk_bits": (2, 2)},
+        strategy="preemptions",
+    ),
+    Mutant(
         id="H10",
         title="removal retains twice and releases once",
         origin="introduced by #23903, fixed by #23955",
         file=FILE,
-        old="retained = entry_retain(&memory.entries, entry)",
+        old=OWN_REFERENCE,
         new="""
 retained = entry_retain(&memory.entries, entry)
 entry_retain(&memory.entries, entry)
@@ -216,13 +438,7 @@ if found:
         title="a read does not ask whether the cache still holds its reference",
         origin="before #22789",
         file=FILE,
-        old="""
-# The wrapper's reference and ours, and its position, unless somebody released too often.
-if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
-    if cache.touch is not NULL:
-        cache.touch(cache.intake, handle, wrapper)
-    return entry
-""",
+        old=HIT,
         new="""
 if entry_matches(&memory.entries, entry, key):
     if cache.touch is not NULL:
@@ -239,13 +455,7 @@ if entry_matches(&memory.entries, entry, key):
         title="a read does not compare the position of the entry that it retained",
         origin="before #22789",
         file=FILE,
-        old="""
-# The wrapper's reference and ours, and its position, unless somebody released too often.
-if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
-    if cache.touch is not NULL:
-        cache.touch(cache.intake, handle, wrapper)
-    return entry
-""",
+        old=HIT,
         new="""
 if entry_references(&memory.entries, entry) > 1:
     if cache.touch is not NULL:

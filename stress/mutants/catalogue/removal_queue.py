@@ -22,6 +22,26 @@ mpsc_poll(&base.intake.queue)
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
+        id="M18",
+        title="a wrapper that is kept is put at the tail before the head is polled",
+        origin="port",
+        file=FILE,
+        old=AFTER,
+        new="""
+if verdict == STOP:
+    return False
+if verdict == REQUEUE:
+    removal_requeue(base, handle, wrapper, run)
+    mpsc_poll(&base.intake.queue)
+    return True
+mpsc_poll(&base.intake.queue)
+""",
+        suite="removal_queue",
+        breaks="I22",
+        equivalent="The poll takes the head, whatever stands at the tail; who looks at the queue in between "
+        "would need the monitor.",
+    ),
+    Mutant(
         id="M20",
         title="a wrapper found empty is polled and never recycled",
         origin="port",
@@ -188,7 +208,6 @@ u8_store_relaxed(&wrapper.accessed, 0)
             }.items()
         },
         strategy="pos",
-        executions=30_000,
     ),
     Mutant(
         id="L07",

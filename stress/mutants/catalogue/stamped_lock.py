@@ -6,7 +6,35 @@ from stress.mutants.catalogue.mutant import Mutant
 
 FILE = "structures/stamped_lock.pxd"
 
+UNCHANGED = """
+return (not stamp & STAMPED_WRITER
+        and not ((u64_load_relaxed(lock) ^ stamp) & ~<uint64_t>STAMPED_READERS))
+"""
+
 MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        id="H08c",
+        title="a stamp taken inside a write section is valid as long as the section lasts",
+        origin="the step from #22814 to #22818",
+        file=FILE,
+        old=UNCHANGED,
+        new="return not ((u64_load_relaxed(lock) ^ stamp) & ~<uint64_t>STAMPED_READERS)",
+        suite="stamped_lock",
+        breaks="I9, SL-3",
+    ),
+    Mutant(
+        id="M05",
+        title="the version has two bits; with sixteen it would take 32,768 write sections during one read",
+        origin="port",
+        file=FILE,
+        old=UNCHANGED,
+        new="""
+return (not stamp & STAMPED_WRITER
+        and not ((u64_load_relaxed(lock) ^ stamp) & (7 * STAMPED_WRITER)))
+""",
+        suite="stamped_lock",
+        breaks="I29, SL-1",
+    ),
     # Of the controlled engine ------------------------------------------------------------------------
     Mutant(
         id="M01",
