@@ -14,6 +14,7 @@ from stress.range_cache import BALANCE, READS
 SUITE = Suite(
     name="broker_cache",
     subject="cache_manager",
+    model="pulsar_ml.specs.manager_answers",
     summary="A broker's cache as a whole: puts, tailing and catch-up readers, dispatch, eviction.",
     mix={
         "put": 100,

@@ -8,6 +8,7 @@ from stress.range_cache import BALANCE, READS
 BOOKS = {
     "I42": "The manager's size is the sum of its caches' sizes.",
     "I45": "Each put is counted once.",
+    "I53": "Size passes alone do not take the cache further below its watermark than one entry.",
     "I61": "At most one eviction task is queued or running, and none is left behind.",
     "I63": "Above the threshold somebody evicts; nobody's insert is forgotten.",
     "CM-7": "Each entry that a counted read found is counted once.",
@@ -16,6 +17,7 @@ BOOKS = {
 SUITE = Suite(
     name="cache_manager",
     subject="cache_manager",
+    model="pulsar_ml.specs.manager_answers",
     summary="Books, trigger, passes and settings of the manager, its thread started and ended meanwhile.",
     mix={
         "put": 120,

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.campaign.chunk import TRIAL_LIMITS
 from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import PRODUCT, TrialOptions, find_subject, load_native, select_mutant
-from pulsar_ml.errors import BadRecordError, LimitsError, NondeterminismError, UsageError
-from stress import explore, invariants, registry, schedule
+from pulsar_ml.campaign.trial import (
+    PRODUCT,
+    TrialOptions,
+    find_subject,
+    load_native,
+    select_mutant,
+)
+from pulsar_ml.errors import (
+    BadRecordError,
+    LimitsError,
+    NondeterminismError,
+    UsageError,
+)
+from stress import explore, invariants, registry, saving, schedule
 from stress.failures import failure_text, replay_failure
 from stress.progress import Progress
-from stress.records import Records
+from stress.records import Records, read_record
 from stress.replay import describe, replay
 from stress.report import (
     VERDICTS,
@@ -190,6 +203,7 @@ crash of the process that folder holds running.json, the program that was in fli
     type=click.Path(file_okay=False, path_type=Path),
     help="Where replay records go.  [default: a new folder in runs/stress]",
 )
+@saving.option
 @click.pass_obj
 def run_command(
     context: Context,
@@ -206,6 +220,7 @@ def run_command(
     leak_threshold: float,
     as_json: bool,
     folder: Path | None,
+    out: Path | None,
 ) -> int:
     if seconds is not None and programs is not None:
         raise UsageError("--seconds and --programs are two budgets; give one of them")
@@ -219,8 +234,10 @@ def run_command(
         find_subject(native, each)
     budget = Budget(None if programs else seconds or DEFAULT_SECONDS, programs).share(len(suites))
     tallies: list[Tally] = []
+    build_id = find_subject(native, suites[0]).build_id
+    saved = saving.Saved(out, options, build_id, context.foreign) if out else None
     records = Records(folder)
-    try:
+    with saved or nullcontext(), closing(records):
         for each in suites:
             tally = run_suite(
                 each,
@@ -231,20 +248,23 @@ def run_command(
                 progress=context.progress,
                 most_failures=failures,
                 leak_threshold=int(leak_threshold * MEGABYTE),
+                **({"told": saved.add} if saved else {}),
             )
             tallies.append(tally)
             if not as_json:
                 print_tally(context.console, tally, context.foreign)
             if tally.interrupted:
+                if saved:
+                    saved.status = "interrupted"
                 break
-    finally:
-        records.close()
     code = worst(tally.exit_code() for tally in tallies)
     if as_json:
         suites_data = [tally_as_data(tally, context.foreign) for tally in tallies]
         click.echo(json.dumps({"exit_code": code, "suites": suites_data}, indent=2))
     else:
         context.console.print(f"\n{VERDICTS[code]}")
+        if saved:
+            context.console.print(saved.where(), soft_wrap=True, markup=False)
     return code
 
 
@@ -254,7 +274,8 @@ def run_command(
 
 The program is the same each time; the schedule is not. So it runs until it fails or --repeats runs
 are spent, and says how many runs that took. --count makes all runs and says how many failed. A
-failure of the engine, which such a file may hold as well, is made again once, step by step.
+failure of the engine, which such a file may hold as well, is made again once, step by step. What
+crashed, hung or ate the memory runs in a process of its own.
 
 \b
 Examples:
@@ -268,13 +289,30 @@ Examples:
 @click.option("--repeats", type=click.IntRange(1), default=100, show_default=True, help="Runs at most.")
 @click.option("--count", "count_all", is_flag=True, help="Make all runs, also after a failure.")
 @click.option("--module", help="Native module: a name or a path of a .so file.  [default: the record's]")
+@click.option(
+    "--patience",
+    metavar="SECONDS",
+    type=click.FloatRange(0, min_open=True),
+    default=TRIAL_LIMITS.wall,
+    show_default=True,
+    help="After so long a run that took its process along is called a hang.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @click.pass_obj
 def replay_command(
-    context: Context, record: Path, repeats: int, count_all: bool, module: str | None, as_json: bool
+    context: Context,
+    record: Path,
+    repeats: int,
+    count_all: bool,
+    module: str | None,
+    patience: float,
+    as_json: bool,
 ) -> int:
+    limits = dataclasses.replace(TRIAL_LIMITS, wall=patience)
     if (failure := failure_text(record)) is not None:
-        return replay_failure(record, failure, suites=context.suites, module=module, as_json=as_json)
+        return replay_failure(
+            record, failure, suites=context.suites, module=module, limits=limits, as_json=as_json
+        )
     content = read_record(record)
     outcome = replay(
         context.suite(content.suite),
@@ -283,6 +321,7 @@ def replay_command(
         count_all=count_all,
         module=module,
         leak_threshold=int(DEFAULT_LEAK_MEGABYTES * MEGABYTE),
+        limits=limits,
         progress=context.progress,
     )
     code = outcome.exit_code()
@@ -307,15 +346,6 @@ def replay_command(
 
 explore.register(cli)
 cli.add_command(schedule.schedule_command)
-
-
-def read_record(path: Path) -> ReplayRecord:
-    try:
-        return ReplayRecord.from_json(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the record {path} cannot be read: {error}") from None
-    except BadRecordError as error:
-        raise BadRecordError(f"{path}: {error}") from None
 
 
 def worst(codes: Iterable[int]) -> int:

@@ -8,6 +8,7 @@ from stress.active_cursors import REGISTRY
 SUITE = Suite(
     name="cursor_heap",
     subject="cursor_heap",
+    model="pulsar_ml.specs.cursor_heap",
     summary="Cursors that come, move and go while others ask for the slowest position.",
     settings={"cursors": (4, 40), "values": (2, 64), "chunk_bits": (0, 4)},
     threads=4,

@@ -7,6 +7,7 @@ from pulsar_ml.campaign.suite import Suite
 SUITE = Suite(
     name="entry_wrapper",
     subject="entry_wrapper",
+    model="pulsar_ml.specs.wrapper_answers",
     summary="A few wrappers that change hands all the time, beside readers that hold stale handles.",
     threads=4,
     operations=8000,

@@ -17,6 +17,7 @@ POLICY = {
 SUITE = Suite(
     name="eviction_policy",
     subject="eviction_policy",
+    model="pulsar_ml.specs.policy_answers",
     summary="Six eviction policies: passes in slices, by any thread, beside puts, hits and removal.",
     threads=4,
     operations=6000,

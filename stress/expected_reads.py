@@ -26,6 +26,7 @@ MIX = {
 SUITE = Suite(
     name="expected_reads",
     subject="cache_manager",
+    model="pulsar_ml.specs.manager_answers",
     summary="Read counts that copies share and a newer addition replaces, under readers and eviction.",
     mix=MIX,
     settings={"keys": (4, 16), "caches": (1, 1), "policy": (0, 1), "max_size": (500, 4096)},

@@ -9,26 +9,32 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from pulsar_ml.campaign.controlled import program_of
+from pulsar_ml.campaign.controlled import program_of, to_result
 from pulsar_ml.campaign.oracle import judge_of
 from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions, load_native, select_mutant
+from pulsar_ml.campaign.trial import (
+    TrialOptions,
+    TrialResult,
+    load_native,
+    select_mutant,
+)
 from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.harness.child import Limits, LostError
 from pulsar_ml.harness.engine import FAULTS, MODES, REUSE, STRATEGIES
 from pulsar_ml.harness.explore import Exploration, explore
 from pulsar_ml.harness.failure import Failure, replay
 from pulsar_ml.harness.oracle import Judge
 from pulsar_ml.harness.program import Program
+from pulsar_ml.harness.reading import bounded_text
 from pulsar_ml.harness.report import lane_table, summary
 from pulsar_ml.harness.sandbox import (
-    Limits,
-    LostError,
     call,
     lost_exploration,
     replay_lost,
@@ -36,6 +42,7 @@ from pulsar_ml.harness.sandbox import (
 )
 from pulsar_ml.harness.shrink import shrink
 from pulsar_ml.harness.subject import Subject
+from stress import saving
 from stress.progress import Progress
 
 EXIT_CLEAN = 0
@@ -62,6 +69,7 @@ class Total:
     missed: tuple[float, float, float] = (0.0, 0.0, 0.0)  # of depth 1 to 3, in the worst of the programs
     counts: Counter[str] = field(default_factory=Counter)
     failure: Failure | None = None
+    failed: TrialResult | None = None  # its program as a trial, still without the failure
     found: str = ""  # where: a shrunk failure does not say it any more
 
     def add(self, done: Exploration) -> None:
@@ -166,11 +174,12 @@ def explore_suite(
     mutant: str | None,
     limits: Limits | None,
     answers: bool = True,
+    told: Callable[[TrialResult], object] | None = None,
     **options: Any,
 ) -> None:
     """Programs of seed, seed+1, ... until ``executions`` were made or one failed, added to ``total``.
 
-    In a child process when there are ``limits``.
+    In a child process when there are ``limits``. ``told`` gets each program that did not fail as a trial.
     """
     subject = checked_subject(suite.subject, module, mutant)
     size = TrialOptions(threads=threads, operations=operations)
@@ -199,6 +208,15 @@ def explore_suite(
             number += 1
 
     def add(done: Exploration) -> None:
+        if told is not None:
+            program = program_of_number(total.programs)
+            silent = dataclasses.replace(done, failure=None)
+            named = TrialOptions(module=module, mutant=mutant, noise=False)
+            result = to_result(suite, named, subject, program, silent)
+            if done.failure is None:
+                told(result)
+            else:
+                total.failed = result
         total.add(done)
         progress.explored(total.executions, total.programs)
 
@@ -215,10 +233,9 @@ def explore_suite(
 
 
 def read_failure(path: Path) -> Failure:
+    text = bounded_text(path, "the failure")
     try:
-        return Failure.from_text(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the failure {path} cannot be read: {error}") from None
+        return Failure.from_text(text)
     except BadRecordError as error:
         raise BadRecordError(f"{path}: {error}") from None
 
@@ -320,6 +337,7 @@ def in_module(command: Command) -> Command:
 @click.option(
     "--records", type=click.Path(file_okay=False, path_type=Path), help="Default: a folder in runs/explore."
 )
+@saving.option
 @click.pass_obj
 def explore_command(
     context: Any,
@@ -327,6 +345,7 @@ def explore_command(
     suite: str,
     as_json: bool,
     records: Path | None,
+    out: Path | None,
     sandbox: bool,
     patience: float,
     **options: Any,
@@ -341,27 +360,40 @@ def explore_command(
     limits = limits_of(sandbox, patience)
     totals: list[Total] = []
     interrupted = False
-    for each in suites:
-        total = Total(each.name)
-        totals.append(total)
-        try:
-            explore_suite(each, total, progress=context.progress, limits=limits, **options)
-        except KeyboardInterrupt:  # what was made so far is kept and shown
-            interrupted = True
-        path = keep(total, records, options["module"], limits, judge_of(each.model))
-        if not as_json:
-            click.echo("\n".join(total.lines()))
-            if path is not None and total.failure is not None:
-                show(
-                    total.failure,
-                    checked_subject(each.subject, options["module"], options["mutant"]),
-                    table=False,
-                    limits=limits,
-                    judge=judge_of(each.model),
-                )
-                click.echo(f"  written to {path}; {trace_line(path, options['module'], options['mutant'])}")
-        if interrupted:
-            break
+    saved = None
+    if out:
+        first = checked_subject(suites[0].subject, options["module"], options["mutant"])
+        saved = saving.of_exploration(out, str(first.build_id), options, context.foreign)
+    with saved or nullcontext():
+        for each in suites:
+            total = Total(each.name)
+            totals.append(total)
+            told = {"told": saved.add} if saved else {}
+            try:
+                explore_suite(each, total, progress=context.progress, limits=limits, **options, **told)
+            except KeyboardInterrupt:  # what was made so far is kept and shown
+                interrupted = True
+            path = keep(total, records, options["module"], limits, judge_of(each.model))
+            if saved and total.failed and total.failure:
+                saved.add(saving.with_failure(total.failed, total.failure, options))
+            if not as_json:
+                click.echo("\n".join(total.lines()))
+                if path is not None and total.failure is not None:
+                    show(
+                        total.failure,
+                        checked_subject(each.subject, options["module"], options["mutant"]),
+                        table=False,
+                        limits=limits,
+                        judge=judge_of(each.model),
+                    )
+                    told_by = trace_line(path, options["module"], options["mutant"])
+                    click.echo(f"  written to {path}; {told_by}")
+            if interrupted:
+                break
+        if saved and interrupted:
+            saved.status = "interrupted"
+    if saved and not as_json:
+        click.echo(saved.where())
     code = EXIT_INTERRUPTED if interrupted else exit_code(totals)
     if as_json:
         click.echo(json.dumps({"exit_code": code, "suites": [total.as_data() for total in totals]}, indent=2))

@@ -11,7 +11,9 @@ import click
 
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import CHECKED, load_native, select_mutant
-from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.errors import BadRecordError, PulsarMlError, UsageError
+from pulsar_ml.harness.child import Limits
+from pulsar_ml.harness.reading import bounded_text
 
 KIND = "pulsar_ml failure"  # told again here, so that other records are read without the engine
 
@@ -19,20 +21,30 @@ KIND = "pulsar_ml failure"  # told again here, so that other records are read wi
 def failure_text(path: Path) -> str | None:
     """The text of the file at ``path`` if it says that it is a failure, None if it is something else."""
     try:
-        text = path.read_text()
+        text = bounded_text(path, "the record")
         content = json.loads(text)
-    except (OSError, ValueError, RecursionError):
+    except (PulsarMlError, ValueError, RecursionError):
         return None  # whoever reads it as a replay record says what is wrong with it
     return text if isinstance(content, dict) and content.get("kind_of_record") == KIND else None
 
 
 def replay_failure(
-    path: Path, text: str, *, suites: Mapping[str, Suite], module: str | None, as_json: bool
+    path: Path,
+    text: str,
+    *,
+    suites: Mapping[str, Suite],
+    module: str | None,
+    limits: Limits,
+    as_json: bool,
 ) -> int:
-    """Make a failure again, once, and print what came of it; 1 when the execution failed, else 0."""
+    """Make a failure again, once, and print what came of it; 1 when the execution failed, else 0.
+
+    One whose process was lost is made again in a child process, within ``limits``.
+    """
     # Here, because it loads the engine, which checked modules need and real threads do not.
     from pulsar_ml.harness.failure import Failure, replay
     from pulsar_ml.harness.report import summary
+    from pulsar_ml.harness.sandbox import replay_lost
     from stress.explore import judge_for
 
     try:
@@ -45,7 +57,11 @@ def replay_failure(
     if failure.subject not in subjects:
         raise UsageError(f"{name} has no subject {failure.subject!r}; it has: {', '.join(sorted(subjects))}")
     select_mutant(native, failure.mutant)
-    again = replay(failure, subjects[failure.subject], judge_for(suites, failure.subject))
+    subject = subjects[failure.subject]
+    if failure.lost:
+        again = replay_lost(failure, subject, limits=limits)
+    else:
+        again = replay(failure, subject, judge_for(suites, failure.subject))
     code = 0 if again.failure is None else 1
     if as_json:
         data = {

@@ -7,6 +7,7 @@ from pulsar_ml.campaign.suite import ControlledSize, Suite
 SUITE = Suite(
     name="pending_reads",
     subject="pending_reads",
+    model="pulsar_ml.specs.pending_reads",
     summary="Overlapping requests of two ledgers, answered by any thread: rightly, short, foreign, late.",
     threads=4,
     operations=3000,

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 
 from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.errors import BadRecordError
+from pulsar_ml.harness.reading import bounded_text
 
 DEFAULT = Path("runs/stress")
 
@@ -53,3 +55,11 @@ def create(folder: Path, stem: str, text: str) -> Path:
             file.write(text)
             return folder / name
     raise FileExistsError(f"no free file name for {stem} in {folder}")
+
+
+def read_record(path: Path) -> ReplayRecord:
+    text = bounded_text(path, "the record")
+    try:
+        return ReplayRecord.from_json(text)
+    except BadRecordError as error:
+        raise BadRecordError(f"{path}: {error}") from None

@@ -29,6 +29,8 @@ STRUCTURES: tuple[str, ...] = (
     "active_cursors",
     "cursor_heap",
     "ack_state",
+    "delayed_tracker",
+    "delayed_manager",
 )
 
 

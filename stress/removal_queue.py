@@ -21,6 +21,7 @@ EVICTION = {
 SUITE = Suite(
     name="removal_queue",
     subject="removal_queue",
+    model="pulsar_ml.specs.pass_answers",
     summary="Eviction by time and by size, at any moment and by any thread, of entries that others read.",
     threads=4,
     operations=6000,

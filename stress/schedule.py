@@ -20,14 +20,15 @@ from pulsar_ml.campaign.oracle import LINEARIZABILITY, judge_of, recorded_progra
 from pulsar_ml.campaign.record import ReplayRecord
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import CHECKED, STUCK
-from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.child import Limits
 from pulsar_ml.harness.explore import explore
 from pulsar_ml.harness.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.program import CALL, Program, generate, words
-from pulsar_ml.harness.sandbox import Limits
 from pulsar_ml.harness.shrink import shrink
 from pulsar_ml.harness.subject import Subject
 from stress.explore import checked_subject, guarded, in_sandbox, limits_of, show
+from stress.records import read_record
 
 WINDOW_STREAM = 5  # of the seed's random numbers
 PER_WINDOW = 1_000
@@ -176,7 +177,7 @@ def schedule_command(
     \b
     python -m stress schedule runs/stress/20250102-030405/entry-seed17.json
     """
-    content = read(record)
+    content = read_record(record)
     suite = context.suite(content.suite)
     if content.invariant is None or content.invariant in (STUCK, LEAK):
         raise UsageError(
@@ -212,12 +213,3 @@ def schedule_command(
     show(failure, subject, table=True, limits=limits, judge=judge_of(suite.model))
     click.echo(f"  written to {path}; python -m stress replay {path}")
     return 1
-
-
-def read(path: Path) -> ReplayRecord:
-    try:
-        return ReplayRecord.from_json(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the record {path} cannot be read: {error}") from None
-    except BadRecordError as error:
-        raise BadRecordError(f"{path}: {error}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import (
     NOTHING_EXERCISED,
     STUCK,
+    VIOLATION,
     TrialOptions,
     TrialResult,
     Violation,
@@ -112,12 +114,14 @@ def run_suite(
     progress: Progress,
     most_failures: int,
     leak_threshold: int,
+    told: Callable[[TrialResult], object] = lambda result: None,
 ) -> Tally:
     """Run programs of ``seed``, ``seed + 1``, ... until the budget is spent.
 
     Ends early after ``most_failures`` failed programs, when threads hang, and at Ctrl-C, which the
     tally then says. Memory that grows by more than ``leak_threshold`` bytes is one more failure; 0
-    turns that off, and so does a sanitizer, which keeps freed memory.
+    turns that off, and so does a sanitizer, which keeps freed memory. ``told`` gets each result once, the
+    last one with that failure.
     """
     subject = find_subject(load_native(options.module), suite)
     threads = suite.threads if options.threads is None else options.threads
@@ -129,7 +133,7 @@ def run_suite(
         possible=possible_pairs(subject, suite.mix, threads),
     )
     memory = MemorySeries()
-    last: ReplayRecord | None = None
+    last: TrialResult | None = None
     started = time.monotonic()
     with ProcessWatch() as watch:
         try:
@@ -139,7 +143,9 @@ def run_suite(
                 records.announce(in_flight(suite, number, options, tally))
                 result = run_trial(suite, number, options)
                 tally.add(result)
-                last = result.replay
+                if last is not None:
+                    told(last)
+                last = result
                 memory.add(watch.resident())
                 if result.violations:
                     tally.failures.append(Failure(number, result.violations, records.keep(result.replay)))
@@ -152,7 +158,9 @@ def run_suite(
         tally.usage = watch.usage()
     if leak_threshold and not sanitized():
         tally.memory_judged = memory.judged()
-        judge_memory(tally, memory, leak_threshold, last, records)
+        last = judge_memory(tally, memory, leak_threshold, last, records)
+    if last is not None:
+        told(last)
     progress.end()
     return tally
 
@@ -180,10 +188,13 @@ def in_flight(suite: Suite, seed: int, options: TrialOptions, tally: Tally) -> R
 
 
 def judge_memory(
-    tally: Tally, memory: MemorySeries, threshold: int, last: ReplayRecord | None, records: Records
-) -> None:
+    tally: Tally, memory: MemorySeries, threshold: int, last: TrialResult | None, records: Records
+) -> TrialResult | None:
+    """The last result, with a violation more when memory grew without end."""
     message = memory.leak(threshold)
     if message is None or last is None:
-        return
-    record = replace(last, invariant=LEAK, message=message)
-    tally.failures.append(Failure(last.seed, (Violation(LEAK, message, GROWTH),), records.keep(record)))
+        return last
+    grown = Violation(LEAK, message, GROWTH)
+    record = replace(last.replay, invariant=LEAK, message=message)
+    tally.failures.append(Failure(record.seed, (grown,), records.keep(record)))
+    return replace(last, violations=(*last.violations, grown), verdict=VIOLATION)

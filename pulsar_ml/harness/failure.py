@@ -15,9 +15,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.harness.child import ENDED, MEMORY, STUCK
 from pulsar_ml.harness.engine import STEP_LIMIT, Campaign
 from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.race import WORDS, Race, race_of
+from pulsar_ml.harness.reading import one_line
 from pulsar_ml.harness.subject import Subject
 from pulsar_ml.harness.symbols import describe_pc, of_engine
 
@@ -27,13 +29,11 @@ if TYPE_CHECKING:
 VERSION = 1
 KIND = "pulsar_ml failure"
 SHORT = "pml1."
-# Kinds of what only the sandbox sees. No decisions are known, only the seed and the execution's number.
-ENDED = "process ended"
-STUCK = "process stuck"
-
+MOST_BYTES = 16 << 20  # of a failure as text; those of the engine's largest programs are far below
 WRONG_ANSWERS = "wrong answers"  # the kind of a failure that a judge found
 
 Decision = tuple[int, int, int, int]
+MOST_BYTES = 16 << 20  # of a failure as text; those of the engine's largest programs are far below
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Failure:
     @property
     def lost(self) -> bool:
         """Whether its process was lost: it is made again from seed and number, in a child process."""
-        return self.kind in (ENDED, STUCK)
+        return self.kind in (ENDED, STUCK, MEMORY)
 
     @property
     def signature(self) -> tuple[str, ...]:
@@ -104,9 +104,11 @@ class Failure:
         if text.startswith(SHORT):
             body = text[len(SHORT) :]
             try:
-                text = zlib.decompress(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))).decode()
+                text = unpacked(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))).decode()
             except (binascii.Error, zlib.error, ValueError) as error:
-                raise BadRecordError(f"the failure is damaged or truncated: {error}") from None
+                raise BadRecordError(f"the failure is damaged or truncated: {one_line(error)}") from None
+        if len(text) > MOST_BYTES:
+            raise BadRecordError(f"this is no failure: it is longer than {MOST_BYTES >> 20} MiB")
         try:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -115,7 +117,7 @@ class Failure:
             raise BadRecordError(f"this JSON is not a failure: its kind_of_record should be {KIND!r}")
         version = content.pop("version", None)
         if version != VERSION:
-            raise BadRecordError(f"the failure has version {version!r}, this harness reads {VERSION}")
+            raise BadRecordError(f"the failure has version {version!r:.80}, this harness reads {VERSION}")
         try:
             content["decisions"] = tuple(
                 (int(a), int(b), int(c), int(d)) for a, b, c, d in content["decisions"]
@@ -124,9 +126,35 @@ class Failure:
             content["where"] = tuple(str(place) for place in content["where"])
             if content.get("race") is not None:
                 content["race"] = Race.from_data(content["race"])
+            check_types(content)
             return Failure(**content)
-        except (KeyError, TypeError, ValueError) as error:
-            raise BadRecordError(f"the failure is damaged: {type(error).__name__}: {error}") from None
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise BadRecordError(f"the failure is damaged: {one_line(error)}") from None
+
+
+TEXTS = {"subject", "build_id", "program", "mode", "reuse", "strategy", "kind", "rule", "message", "module"}
+NUMBERS = {"step_limit", "seed", "execution", "trace_hash", "bound"}
+
+
+def check_types(content: Mapping[str, Any]) -> None:
+    """TypeError for the first of a failure's fields that holds something of another kind."""
+    for name, value in content.items():
+        expected = str if name in TEXTS else int if name in NUMBERS else bool if name == "races" else None
+        if expected is not None and type(value) is not expected:
+            raise TypeError(f"{name} is {str(value)[:60]!r}, not of type {expected.__name__}")
+    if not isinstance(content.get("mutant"), str | None):
+        raise TypeError(f"mutant is {str(content['mutant'])[:60]!r}, neither a text nor null")
+
+
+def unpacked(packed: bytes) -> bytes:
+    """What zlib packed; ValueError when that is truncated or would grow beyond all measure."""
+    unpacker = zlib.decompressobj()
+    content = unpacker.decompress(packed, MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"it unpacks to more than {MOST_BYTES >> 20} MiB")
+    if not unpacker.eof:
+        raise ValueError("its end is missing")
+    return content
 
 
 @dataclass(frozen=True, slots=True)

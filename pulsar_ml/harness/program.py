@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.harness.reading import one_line
 from pulsar_ml.harness.subject import Argument, Instance, Operation, Subject
 
 MAX_THREADS = 64
@@ -107,7 +108,7 @@ class Program:
             raise BadRecordError(f"this JSON is not a program: it should be an object whose kind is {KIND!r}")
         if content.get("version") != VERSION:
             raise BadRecordError(
-                f"the program has version {content.get('version')!r}, this harness reads {VERSION}"
+                f"the program has version {content.get('version')!r:.80}, this harness reads {VERSION}"
             )
         try:
             threads = tuple(calls_from_rows(rows) for rows in content["threads"])
@@ -119,7 +120,7 @@ class Program:
                 threads=threads,
             )
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-            raise BadRecordError(f"the program is damaged: {type(error).__name__}: {error}") from None
+            raise BadRecordError(f"the program is damaged: {one_line(error)}") from None
 
 
 def calls_from_rows(rows: list[list[int]]) -> NDArray[np.void]:

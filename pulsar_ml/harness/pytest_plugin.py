@@ -73,13 +73,14 @@ REPLAYED = pytest.StashKey["Failure | None"]()
 
 
 def read_record(given: str) -> Failure:
-    from pulsar_ml.errors import BadRecordError
+    from pulsar_ml.errors import BadRecordError, UsageError
     from pulsar_ml.harness.failure import SHORT, Failure
+    from pulsar_ml.harness.reading import bounded_text
 
     try:
-        text = given if given.startswith(SHORT) else Path(given).read_text()
+        text = given if given.startswith(SHORT) else bounded_text(Path(given), "the record")
         return Failure.from_text(text)
-    except (OSError, UnicodeDecodeError, BadRecordError) as error:
+    except (UsageError, BadRecordError) as error:
         raise pytest.UsageError(f"--replay {given[:80]}: {error}") from None
 
 

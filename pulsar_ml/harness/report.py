@@ -11,7 +11,7 @@ from pulsar_ml.harness.engine import ORDERS
 from pulsar_ml.harness.failure import Failure, Replayed
 from pulsar_ml.harness.program import Program, call_text
 from pulsar_ml.harness.subject import Subject
-from pulsar_ml.harness.symbols import describe_pc, source_line
+from pulsar_ml.harness.symbols import describe_pc, look_up_pcs, source_line
 
 NOT_MADE = len(ORDERS)  # in place of an order
 WIDTH = 72  # of a column at most
@@ -86,10 +86,12 @@ class Places:
     """File and line of each step: the file's own name where it says enough."""
 
     def __init__(self, trace: Sequence[dict[str, Any]]) -> None:
-        self.full: dict[int, str] = {}
-        for event in trace:
-            if int(event["thread"]) >= 0 and event["op"] not in ("call", "return"):
-                self.full.setdefault(int(event["pc"]), describe_pc(int(event["pc"])).rpartition(" ")[2])
+        made = (
+            event for event in trace if int(event["thread"]) >= 0 and event["op"] not in ("call", "return")
+        )
+        pcs = list(dict.fromkeys(int(event["pc"]) for event in made))
+        look_up_pcs(pcs)
+        self.full = {pc: describe_pc(pc).rpartition(" ")[2] for pc in pcs}
         files = {place.rpartition(":")[0] for place in self.full.values()}
         names = [file.rpartition("/")[2] for file in files]
         self.short = {pc: place for pc, place in self.full.items()}
@@ -139,31 +141,37 @@ class Names:
 def describe(
     event: dict[str, Any], names: Names, places: Places, program: Program, subject: Subject | None
 ) -> str:
+    """What a step did, and where."""
+    text = what_it_did(event, names, program, subject)
+    made = event["order"] != NOT_MADE
+    return text if made and event["op"] in ("call", "return") else f"{text}  {places.of(event)}"
+
+
+def what_it_did(event: Mapping[str, Any], names: Names, program: Program, subject: Subject | None) -> str:
     op = event["op"]
     if event["order"] == NOT_MADE:
-        return f"{op} of {names.of(int(event['address']))} races  {places.of(event)}"
+        return f"{op} of {names.of(int(event['address']))} races"
     order = ORDERS[int(event["order"])]
     if op == "call":
         return f"> {call_text(program, int(event['thread']), int(event['address']), subject)}"
     if op == "return":
         return f"< status {signed(event['value'])}"
-    place = places.of(event)
     if op == "fence":
-        return f"fence {order}  {place}"
+        return f"fence {order}"
     what = names.of(int(event["address"]))
     value = signed(event["value"])
     if op == "load":
         stale = f" ({counted(int(event['stale']), 'store')} old)" if event["stale"] else ""
-        return f"{what} -> {value} {order}{stale}  {place}"
+        return f"{what} -> {value} {order}{stale}"
     if op in ("store", "buffer", "flush"):
         behind = f" (before {counted(int(event['stale']), 'store')})" if event["stale"] else ""
         buffered = {"store": "", "buffer": " (into the buffer)", "flush": " (left the buffer)"}[op]
-        return f"{what} <- {value} {order}{behind}{buffered}  {place}"
+        return f"{what} <- {value} {order}{behind}{buffered}"
     if op in ("rmw", "cas"):
         if event["failed"]:
-            return f"{what} is {signed(event['before'])}, cas fails  {place}"
-        return f"{what}: {signed(event['before'])} -> {value} {op} {order}  {place}"
-    return f"{op} {what}  {place}"
+            return f"{what} is {signed(event['before'])}, cas fails"
+        return f"{what}: {signed(event['before'])} -> {value} {op} {order}"
+    return f"{op} {what}"
 
 
 def signed(value: Any) -> int:

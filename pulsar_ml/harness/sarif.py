@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -16,7 +16,11 @@ PLACE = re.compile(r"^(?P<function>.*) (?P<file>[^ :]+):(?P<line>\d+)$")
 
 def sarif(failures: Iterable[Failure]) -> dict[str, Any]:
     """A SARIF log with one result for each failure."""
-    found = list(failures)
+    return log([result_of(failure) for failure in failures])
+
+
+def log(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A SARIF log with these results."""
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -28,11 +32,11 @@ def sarif(failures: Iterable[Failure]) -> dict[str, Any]:
                         "version": installed_version(),
                         "rules": [
                             {"id": rule, "shortDescription": {"text": rule}}
-                            for rule in sorted({rule_of(failure) for failure in found})
+                            for rule in sorted({result["ruleId"] for result in results})
                         ],
                     }
                 },
-                "results": [result_of(failure) for failure in found],
+                "results": list(results),
             }
         ],
     }

@@ -57,7 +57,7 @@ class Shrinker:
         campaign = Campaign(self.subject, program, strategy="replay", decisions=tuple(decisions), **options)
         campaign.again(0)
         self.executions += 1
-        if (found := self.same(campaign, options, self.asked(campaign))) is not None:
+        if (found := self.same(campaign, 0, options, self.asked(campaign))) is not None:
             return found
         if not fresh:
             return None
@@ -78,7 +78,7 @@ class Shrinker:
                 break
             if refused or campaign.failure()["kind"] == self.best.kind:
                 campaign.again(done - 1)
-                if (found := self.same(campaign, options, refused)) is not None:
+                if (found := self.same(campaign, done - 1, options, refused)) is not None:
                     return found
             if refused:
                 campaign.accept()  # not the failure that is looked for
@@ -90,11 +90,13 @@ class Shrinker:
             return ""
         return self.judge(campaign)
 
-    def same(self, campaign: Campaign, options: Mapping[str, Any], refused: str) -> Failure | None:
-        """The execution last made by ``campaign.again``, when it fails in the same way."""
+    def same(
+        self, campaign: Campaign, number: int, options: Mapping[str, Any], refused: str
+    ) -> Failure | None:
+        """Execution ``number``, last made by ``campaign.again``, when it fails in the same way."""
         if not campaign.failed() and not refused:
             return None
-        found = of_recorded(campaign, 0, options, refused)
+        found = of_recorded(campaign, number, options, refused)
         return found if found.signature == self.best.signature else None
 
     def accept(self, found: Failure | None) -> bool:

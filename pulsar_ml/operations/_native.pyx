@@ -18,6 +18,8 @@ from pulsar_ml.operations.ack_state cimport ack_state_subject
 from pulsar_ml.operations.active_cursors cimport active_cursors_subject
 from pulsar_ml.operations.cache_manager cimport cache_manager_subject
 from pulsar_ml.operations.cursor_heap cimport cursor_heap_subject
+from pulsar_ml.operations.delayed_manager cimport delayed_manager_subject
+from pulsar_ml.operations.delayed_tracker cimport delayed_tracker_subject
 from pulsar_ml.operations.entry cimport entry_subject
 from pulsar_ml.operations.entry_wrapper cimport entry_wrapper_subject
 from pulsar_ml.operations.eviction_policy cimport eviction_policy_subject
@@ -111,6 +113,8 @@ cdef dict all_subjects():
     add_subject(subjects, cache_manager_subject)
     add_subject(subjects, eviction_policy_subject)
     add_subject(subjects, ack_state_subject)
+    add_subject(subjects, delayed_tracker_subject)
+    add_subject(subjects, delayed_manager_subject)
     return subjects
 
 

@@ -7,10 +7,11 @@ from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViol
 from pulsar_ml.operations.cursor_world cimport (
     CURSOR_DONE, CURSOR_MOST_THREADS, CURSOR_NUMBERS, CURSOR_OWN, CURSOR_REFUSED, CURSOR_UNKNOWN,
     CURSOR_UNTRACKED, CURSOR_VALUES, CursorLane, CursorNote, CursorWorld, cursor_check_list,
-    cursor_check_registry, cursor_check_slowest, cursor_exchange, cursor_id, cursor_indices, cursor_iterate,
-    cursor_last_note, cursor_note, cursor_note_all, cursor_note_removal, cursor_noted_before,
+    cursor_check_registry, cursor_check_slowest, cursor_exchange, cursor_indices, cursor_iterate,
+    cursor_last_note, cursor_name, cursor_named, cursor_note, cursor_note_all, cursor_note_removal,
+    cursor_noted_before,
     cursor_noted_slowest, cursor_own_before, cursor_own_value, cursor_position, cursor_see_version,
-    cursor_settings, cursor_value, cursor_world_init,
+    cursor_settings, cursor_value, cursor_world_init, name_id, name_tag,
 )
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
@@ -90,47 +91,57 @@ cdef inline void active_run_destroy(void* instance) noexcept nogil:
 
 # Changes -----------------------------------------------------------------------------------------
 
+# Answers the data version and the tag, and the same of another thread's cursor that it replaced.
 cdef inline int64_t active_run_add(
-    ActiveRun* run, int32_t thread, int64_t cursor, int64_t value, bint durable, PmlViolation* violation
+    ActiveRun* run, int32_t thread, int64_t cursor, int64_t value, bint durable, PmlResult* result,
+    PmlViolation* violation
 ) noexcept nogil:
     cdef CursorPosition target = cursor_position(&run.world, value)
-    cdef uint64_t id = cursor_id(&run.world, thread, cursor)
-    cdef int64_t version = active_cursors_replace(&run.container, id, target, durable)
-    if version:
-        cursor_note_all(&run.world, thread, cursor, id, version, target, durable, violation)
-        return CURSOR_DONE
-    version = active_cursors_add(&run.container, target, durable, &id)
-    if not version:
-        return CURSOR_REFUSED
-    cursor_note_all(&run.world, thread, cursor, id, version, target, durable, violation)
-    active_run_remove(run, thread, cursor_exchange(&run.world, thread, cursor, id), 0, violation)
+    cdef uint64_t name = cursor_name(&run.world, thread, cursor)
+    cdef uint64_t id
+    cdef int64_t version = active_cursors_replace(&run.container, name_id(name), target, durable)
+    cdef bint replaced = version != 0
+    if not replaced:
+        version = active_cursors_add(&run.container, target, durable, &id)
+        if not version:
+            return CURSOR_REFUSED
+        name = cursor_named(&run.world, thread, id)
+    cursor_note_all(&run.world, thread, cursor, name, version, target, durable, violation)
+    result.words[0] = version
+    result.words[1] = name_tag(name)
+    if not replaced:
+        name = cursor_exchange(&run.world, thread, cursor, name)
+        result.words[2] = active_run_remove(run, thread, name, 0, violation)
+        result.words[3] = name_tag(name)
     return CURSOR_DONE
 
 
 cdef inline int64_t active_run_update(
-    ActiveRun* run, int32_t thread, int64_t cursor, int64_t value, PmlViolation* violation
+    ActiveRun* run, int32_t thread, int64_t cursor, int64_t value, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef CursorPosition target = cursor_position(&run.world, value)
-    cdef uint64_t id = cursor_id(&run.world, thread, cursor)
-    cdef int64_t version = active_cursors_update(&run.container, id, target)
+    cdef uint64_t name = cursor_name(&run.world, thread, cursor)
+    cdef int64_t version = active_cursors_update(&run.container, name_id(name), target)
+    result.words[0] = version
+    result.words[1] = name_tag(name)
     if version:
-        cursor_note(&run.world, thread, cursor, id, version, target, violation)
+        cursor_note(&run.world, thread, cursor, name, version, target, violation)
         return CURSOR_DONE
-    if cursor < CURSOR_OWN and id:
+    if cursor < CURSOR_OWN and name:
         violate(violation, b"I79", b"cursor %lld is registered and was not found", cursor, 0, 0)
     return CURSOR_UNKNOWN
 
 
+# The data version it made, 0 when there is no such cursor.
 cdef inline int64_t active_run_remove(
-    ActiveRun* run, int32_t thread, uint64_t id, int64_t now, PmlViolation* violation
+    ActiveRun* run, int32_t thread, uint64_t name, int64_t now, PmlViolation* violation
 ) noexcept nogil:
-    cdef int64_t version = active_cursors_remove(&run.container, id, now)
+    cdef int64_t version = active_cursors_remove(&run.container, name_id(name), now)
     if version:
         cursor_note_removal(&run.world, thread, version, now, violation)
-        return CURSOR_DONE
-    if id:
+    elif name:
         violate(violation, b"I79", b"a cursor that only this thread removes was not found", 0, 0, 0)
-    return CURSOR_UNKNOWN
+    return version
 
 
 # Cursors that come and go without a query between.
@@ -148,6 +159,7 @@ cdef inline int64_t active_run_churn(
         if not version:
             return CURSOR_REFUSED
         cursor_see_version(&run.world.lanes[thread], version, True, violation)
+        # It needs no name: nobody else sees it.
         active_run_remove(run, thread, id, now, violation)
     return CURSOR_DONE
 
@@ -155,10 +167,11 @@ cdef inline int64_t active_run_churn(
 # Queries -----------------------------------------------------------------------------------------
 
 cdef inline int64_t active_run_rank(
-    ActiveRun* run, int32_t thread, int64_t cursor, PmlViolation* violation
+    ActiveRun* run, int32_t thread, int64_t cursor, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef CursorWorld* world = &run.world
-    cdef int64_t rank = active_cursors_rank(&run.container, cursor_id(world, thread, cursor))
+    cdef uint64_t name = cursor_name(world, thread, cursor)
+    cdef int64_t rank = active_cursors_rank(&run.container, name_id(name))
     cdef int64_t least = 0
     # Each thread may be about to exchange one more cursor, or to remove one.
     cdef int64_t most = cursor_indices(world) + 2 * world.threads
@@ -172,6 +185,7 @@ cdef inline int64_t active_run_rank(
             most -= cursor_own_before(world, thread, CURSOR_VALUES) - least
     if not least <= rank <= most:
         violate(violation, b"I73", b"the rank is %lld, it must be from %lld to %lld", rank, least, most)
+    result.words[1] = name_tag(name)
     return rank
 
 
@@ -183,17 +197,20 @@ cdef inline void active_run_apply(
     cdef CursorWorld* world = &run.world
     cdef CursorLane* lane = &world.lanes[thread]
     cdef int64_t cursor = call.arguments[0] % world.cursors
+    cdef uint64_t name
     cdef int64_t i
     if call.code == ACTIVE_ADD:
         result.status = active_run_add(run, thread, cursor, call.arguments[1], call.arguments[2] != 0,
-                                       violation)
+                                       result, violation)
     elif call.code == ACTIVE_UPDATE:
-        result.status = active_run_update(run, thread, cursor, call.arguments[1], violation)
+        result.status = active_run_update(run, thread, cursor, call.arguments[1], result, violation)
     elif call.code == ACTIVE_REMOVE:
-        result.status = active_run_remove(run, thread, cursor_exchange(world, thread, cursor, 0),
-                                          call.arguments[1], violation)
+        name = cursor_exchange(world, thread, cursor, 0)
+        result.words[0] = active_run_remove(run, thread, name, call.arguments[1], violation)
+        result.words[1] = name_tag(name)
+        result.status = CURSOR_DONE if result.words[0] else CURSOR_UNKNOWN
     elif call.code == ACTIVE_RANK:
-        result.words[0] = active_run_rank(run, thread, cursor, violation)
+        result.words[0] = active_run_rank(run, thread, cursor, result, violation)
     elif call.code == ACTIVE_SLOWEST:
         result.words[0] = cursor_value(world, active_cursors_slowest(container), violation)
         cursor_check_slowest(world, thread, result.words[0], violation)
@@ -219,7 +236,7 @@ cdef inline void active_run_apply(
                                          call.arguments[2], violation)
     elif call.code == ACTIVE_UPDATE_STALE:
         result.status = CURSOR_UNKNOWN
-        if active_cursors_update(container, lane.stale, cursor_position(world, call.arguments[0])):
+        if active_cursors_update(container, name_id(lane.stale), cursor_position(world, call.arguments[0])):
             violate(violation, b"CR-2", b"the id of a removed cursor names another one", 0, 0, 0)
     elif call.code == ACTIVE_INSPECT:
         stamped_lock_read(&container.registry.lock)
@@ -366,7 +383,8 @@ cdef inline void active_run_check(void* instance, PmlViolation* violation) noexc
     for index in range(cursor_indices(&run.world)):
         note = cursor_last_note(&run.world, index, False)
         if note is not NULL:
-            expect_equal(violation, b"I73", b"rank of a cursor", active_cursors_rank(container, note.id),
+            expect_equal(violation, b"I73", b"rank of a cursor",
+                         active_cursors_rank(container, name_id(note.name)),
                          0 if note.value == CURSOR_UNTRACKED
                          else cursor_noted_before(&run.world, note.value))
     index = cursor_value(&run.world, active_cursors_slowest(container), violation)

@@ -9,7 +9,8 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t
 from pulsar_ml.harness.subject cimport PmlResult, PmlViolation
 from pulsar_ml.operations.cache_world cimport (
     FIRST_TICK, KEPT, PLACES, CacheWorld, world_counted, world_equal, world_free, world_give_back,
-    world_in_use, world_key, world_release_kept, world_tick, world_ticks, world_verify, world_violate,
+    world_in_use, world_key, world_later, world_release_kept, world_tick, world_ticks, world_verify,
+    world_violate,
 )
 from pulsar_ml.operations.cache_operations cimport range_remove_all
 from pulsar_ml.structures.entry cimport Payload, entry_references
@@ -116,7 +117,7 @@ cdef inline bint world_check_totals(CacheWorld* world, PmlViolation* violation) 
 # all but what a queue keeps because it was accessed, and leaves that marked as new and not accessed.
 cdef inline void world_last_pass(CacheWorld* world, PmlViolation* violation) noexcept nogil:
     # Later than every put: one without memory gives its moment back, and then two moments may be equal.
-    cdef int64_t now = world_tick(world) + world_ticks(1 << 20)
+    cdef int64_t now = world_later(world_tick(world), 1 << 20)
     cdef EvictionPass run = time_pass(now, now)
     cdef PolicySettings settings = world.policy.base.settings
     cdef bint keeps = world.policy.base.kind in (CENTRAL_QUEUE, RELEASED_QUEUE)

@@ -24,11 +24,12 @@ from pulsar_ml.structures.cache_manager cimport (
     cache_manager_removed, cache_manager_run, cache_manager_stats, cache_manager_tick,
 )
 from pulsar_ml.structures.eviction_thread cimport eviction_thread_start, eviction_thread_stop
-from pulsar_ml.structures.policy_pass cimport STASH_QUEUE, EvictionPass, size_pass
+from pulsar_ml.structures.policy_pass cimport LEDGER_SCAN, STASH_QUEUE, EvictionPass, size_pass
 from pulsar_ml.structures.range_cache cimport Removed, range_cache_size
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
-    i32_load_relaxed, i64_fetch_add_relaxed, i64_load_relaxed, u32_load_relaxed,
+    i32_load_relaxed, i64_fetch_add_relaxed, i64_load_relaxed, pml_u32, u32_load_relaxed,
+    u32_store_relaxed,
 )
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
 
@@ -59,6 +60,7 @@ cdef struct ManagerWorld:
     CacheWorld* world
     CacheManager manager
     int64_t dropped             # empty wrappers that the world was told of
+    pml_u32 free_for_all        # entries went by other ways than size passes, or settings changed
 
 
 # The manager's clock is the world's.
@@ -162,6 +164,8 @@ cdef inline void manager_apply(
     cdef ManagerWorld* at = <ManagerWorld*>instance
     cdef ManagerSettings settings
     if not range_common_apply(at.world, thread, call, result, violation):
+        if call.code in (MANAGER_TICK, MANAGER_FREE, MANAGER_CONFIGURE, MANAGER_SERVE):
+            u32_store_relaxed(&at.free_for_all, 1)
         if call.code == MANAGER_TICK:
             cache_manager_tick(&at.manager, world_tick(at.world))
         elif call.code == MANAGER_TRIGGER:
@@ -210,6 +214,45 @@ cdef inline void manager_tell_world(ManagerWorld* at) noexcept nogil:
     at.dropped = stats.dropped
 
 
+# Whether calls removed entries, beside what passes evicted.
+cdef inline bint manager_calls_removed(const CacheWorld* world) noexcept nogil:
+    cdef int32_t thread, cache
+    for thread in range(world.n_threads):
+        for cache in range(world.n_caches):
+            if world.threads[thread].removed_entries[cache]:
+                return True
+    return False
+
+
+# Whether passes free what they are asked to while there is enough. A pass of the stash may free nothing and
+# still have moved what the next one frees; a scan may ask a cache whose entries a call is just removing.
+cdef inline bint manager_frees(const CacheWorld* world) noexcept nogil:
+    if world.policy.base.kind == LEDGER_SCAN:
+        return not manager_calls_removed(world)
+    return world.policy.base.kind != STASH_QUEUE
+
+
+# I53 over all size passes: where entries went by them only, no more went than the mark allows.
+cdef inline bint manager_check_marks(
+    ManagerWorld* at, const ManagerStats* stats, PmlViolation* violation
+) noexcept nogil:
+    cdef CacheWorld* world = at.world
+    # The largest entry has 56 bytes. A scan asks each cache for its part.
+    cdef int64_t part = <int64_t>56 << world.length_shift
+    cdef int64_t low_mark = i64_load_relaxed(&at.manager.low_mark)
+    if u32_load_relaxed(&at.free_for_all) or not stats.evictions:
+        return True
+    if manager_calls_removed(world):
+        return True
+    if world.policy.base.kind == LEDGER_SCAN:
+        part *= world.n_caches
+    if stats.size > low_mark - part:
+        return True
+    world_violate(world, violation, b"I53", b"size passes went on to %lld bytes, the mark is %lld",
+                  stats.size, low_mark, 0)
+    return False
+
+
 # I42, I45, I47, I61, I63 and the reads: the books against the caches.
 cdef inline bint manager_check_books(ManagerWorld* at, PmlViolation* violation) noexcept nogil:
     cdef CacheWorld* world = at.world
@@ -231,11 +274,12 @@ cdef inline bint manager_check_books(ManagerWorld* at, PmlViolation* violation) 
         world_violate(world, violation, b"I61", b"an eviction task is left: marker %lld, tasks %lld, wanted "
                       b"%lld", u32_load_relaxed(&manager.marker), stats.tasks, manager.wanted)
         return False
-    # A pass of the stash may free nothing and still have moved what the next one frees.
-    if (world.policy.base.kind != STASH_QUEUE and stats.size > i64_load_relaxed(&manager.threshold)
+    if (manager_frees(world) and stats.size > i64_load_relaxed(&manager.threshold)
             and stats.size > i64_load_relaxed(&manager.low_mark)):
         world_violate(world, violation, b"I63", b"the size is %lld, above the threshold of %lld, and nobody "
                       b"is about to evict", stats.size, i64_load_relaxed(&manager.threshold), 0)
+        return False
+    if not manager_check_marks(at, &stats, violation):
         return False
     return (world_equal(world, violation, b"I42", b"the manager's size, against the sizes of its caches",
                         stats.size, size)

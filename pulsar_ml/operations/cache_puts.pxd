@@ -5,8 +5,8 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pulsar_ml.harness.subject cimport PmlResult, PmlViolation
 from pulsar_ml.operations.cache_world cimport (
-    CacheWorld, WorldThread, world_counted, world_entry, world_equal, world_position, world_release,
-    world_tick, world_ticks, world_vacancy, world_verify, world_violate,
+    CacheWorld, WorldThread, world_counted, world_entry, world_equal, world_later, world_position,
+    world_release, world_tick, world_ticks, world_vacancy, world_verify, world_violate,
 )
 from pulsar_ml.structures.cache_manager cimport (
     cache_manager_get, cache_manager_next, cache_manager_put, cache_manager_remove,
@@ -70,7 +70,7 @@ cdef inline void range_put(
     PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef WorldThread* me = &world.threads[thread]
-    cdef int64_t now = world_tick(world) - world_ticks(late)
+    cdef int64_t now = world_later(world_tick(world), -late)
     cdef uint32_t entry = world_entry(world, thread, cache, key, expected_reads)
     cdef uint32_t length = world_counted(world, key)
     if not entry:

@@ -62,11 +62,11 @@ cdef extern from *:
 
 cdef enum:
     # A tick of the virtual clock is 2**32. No timestamp is before the first one; the clock itself begins
-    # so much later that a late put fits in. The lower half of all timestamps is 0, which a free list
-    # takes for its end: a wrapper that is filled while it is in its pool, where timestamps are links,
-    # loses others but sends nobody astray.
+    # so much later that a late put fits in, and soon passes the largest number. The lower half of all
+    # timestamps is 0, which a free list takes for its end: a wrapper that is filled while it is in its
+    # pool, where timestamps are links, loses others but sends nobody astray.
     TICK_BITS = 32
-    FIRST_TICK = 1000
+    FIRST_TICK = 0x7FFFFFC0
     MOST_LATE = 40
     LONG_LIFE = 100         # ticks, of entries that still expect reads
 
@@ -381,11 +381,21 @@ cdef inline bint world_give_back(CacheWorld* world, Held* held, PmlViolation* vi
 
 
 cdef inline int64_t world_ticks(int64_t ticks) noexcept nogil:
-    return ticks << TICK_BITS
+    return ticks * (<int64_t>1 << TICK_BITS)
+
+
+# A moment so many ticks after another one, or before it.
+cdef inline int64_t world_later(int64_t moment, int64_t ticks) noexcept nogil:
+    return <int64_t>(<uint64_t>moment + <uint64_t>world_ticks(ticks))
+
+
+# Whether a moment is before another one that is less than half of all moments away.
+cdef inline bint world_is_before(int64_t moment, int64_t other) noexcept nogil:
+    return <int64_t>(<uint64_t>moment - <uint64_t>other) < 0
 
 
 cdef inline int64_t world_tick(CacheWorld* world) noexcept nogil:
-    return i64_fetch_add_relaxed(&world.clock, world_ticks(1)) + world_ticks(1)
+    return world_later(i64_fetch_add_relaxed(&world.clock, world_ticks(1)), 1)
 
 
 # Life ----------------------------------------------------------------------------------------------

@@ -7,9 +7,10 @@ from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViol
 from pulsar_ml.operations.cursor_world cimport (
     CURSOR_DONE, CURSOR_MOST_THREADS, CURSOR_NUMBERS, CURSOR_OWN, CURSOR_REFUSED, CURSOR_UNKNOWN,
     CURSOR_UNTRACKED, CURSOR_VALUES, CursorLane, CursorNote, CursorWorld, cursor_check_list,
-    cursor_check_registry, cursor_check_slowest, cursor_exchange, cursor_id, cursor_indices, cursor_iterate,
-    cursor_last_note, cursor_note, cursor_note_all, cursor_note_removal, cursor_noted_slowest,
-    cursor_own_value, cursor_position, cursor_see_version, cursor_settings, cursor_value, cursor_world_init,
+    cursor_check_registry, cursor_check_slowest, cursor_exchange, cursor_indices, cursor_iterate,
+    cursor_last_note, cursor_name, cursor_named, cursor_note, cursor_note_all, cursor_note_removal,
+    cursor_noted_slowest, cursor_own_value, cursor_position, cursor_see_version, cursor_settings,
+    cursor_value, cursor_world_init, name_id, name_tag,
 )
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_start, violate,
@@ -78,20 +79,28 @@ cdef inline void heap_run_destroy(void* instance) noexcept nogil:
     release(instance)
 
 
+# Answers the data version and the tag, and the same of another thread's cursor that it replaced.
 cdef inline int64_t heap_run_add(
-    HeapRun* run, int32_t thread, int64_t cursor, int64_t value, bint durable, PmlViolation* violation
+    HeapRun* run, int32_t thread, int64_t cursor, int64_t value, bint durable, PmlResult* result,
+    PmlViolation* violation
 ) noexcept nogil:
     cdef CursorPosition target = cursor_position(&run.world, value)
-    cdef uint64_t id = cursor_id(&run.world, thread, cursor)
-    cdef int64_t version = cursor_heap_replace(&run.heap, id, target, durable)
-    if version:
-        cursor_note_all(&run.world, thread, cursor, id, version, target, durable, violation)
-        return CURSOR_DONE
-    version = cursor_heap_add(&run.heap, target, durable, &id)
-    if not version:
-        return CURSOR_REFUSED
-    cursor_note_all(&run.world, thread, cursor, id, version, target, durable, violation)
-    heap_run_remove(run, thread, cursor_exchange(&run.world, thread, cursor, id), violation)
+    cdef uint64_t name = cursor_name(&run.world, thread, cursor)
+    cdef uint64_t id
+    cdef int64_t version = cursor_heap_replace(&run.heap, name_id(name), target, durable)
+    cdef bint replaced = version != 0
+    if not replaced:
+        version = cursor_heap_add(&run.heap, target, durable, &id)
+        if not version:
+            return CURSOR_REFUSED
+        name = cursor_named(&run.world, thread, id)
+    cursor_note_all(&run.world, thread, cursor, name, version, target, durable, violation)
+    result.words[0] = version
+    result.words[1] = name_tag(name)
+    if not replaced:
+        name = cursor_exchange(&run.world, thread, cursor, name)
+        result.words[2] = heap_run_remove(run, thread, name, violation)
+        result.words[3] = name_tag(name)
     return CURSOR_DONE
 
 
@@ -99,10 +108,12 @@ cdef inline int64_t heap_run_update(
     HeapRun* run, int32_t thread, int64_t cursor, int64_t value, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef CursorPosition target = cursor_position(&run.world, value)
-    cdef uint64_t id = cursor_id(&run.world, thread, cursor)
+    cdef uint64_t name = cursor_name(&run.world, thread, cursor)
     cdef int64_t own = CURSOR_UNTRACKED
     cdef SlowestChange change
-    cdef int64_t version = cursor_heap_update(&run.heap, id, target, &change)
+    cdef int64_t version = cursor_heap_update(&run.heap, name_id(name), target, &change)
+    result.words[2] = version
+    result.words[3] = name_tag(name)
     if not version:
         if cursor < CURSOR_OWN:
             own = cursor_own_value(&run.world, thread, cursor)
@@ -112,22 +123,22 @@ cdef inline int64_t heap_run_update(
     result.words[0] = cursor_value(&run.world, change.previous, violation)
     # Before the note: the thread's own cursors are still where they were.
     cursor_check_slowest(&run.world, thread, result.words[0], violation)
-    cursor_note(&run.world, thread, cursor, id, version, target, violation)
+    cursor_note(&run.world, thread, cursor, name, version, target, violation)
     result.words[1] = cursor_value(&run.world, change.slowest, violation)
     cursor_check_slowest(&run.world, thread, result.words[1], violation)
     return CURSOR_DONE
 
 
+# The data version it made, 0 when there is no such cursor.
 cdef inline int64_t heap_run_remove(
-    HeapRun* run, int32_t thread, uint64_t id, PmlViolation* violation
+    HeapRun* run, int32_t thread, uint64_t name, PmlViolation* violation
 ) noexcept nogil:
-    cdef int64_t version = cursor_heap_remove(&run.heap, id)
+    cdef int64_t version = cursor_heap_remove(&run.heap, name_id(name))
     if version:
         cursor_note_removal(&run.world, thread, version, 0, violation)
-        return CURSOR_DONE
-    if id:
+    elif name:
         violate(violation, b"I79", b"a cursor that only this thread removes was not found", 0, 0, 0)
-    return CURSOR_UNKNOWN
+    return version
 
 
 cdef inline void heap_run_apply(
@@ -139,14 +150,18 @@ cdef inline void heap_run_apply(
     cdef CursorLane* lane = &world.lanes[thread]
     cdef int64_t cursor = call.arguments[0] % world.cursors
     cdef SlowestChange change
+    cdef uint64_t name
     cdef int64_t i
     if call.code == HEAP_ADD:
         result.status = heap_run_add(run, thread, cursor, call.arguments[1], call.arguments[2] != 0,
-                                     violation)
+                                     result, violation)
     elif call.code == HEAP_UPDATE:
         result.status = heap_run_update(run, thread, cursor, call.arguments[1], result, violation)
     elif call.code == HEAP_REMOVE:
-        result.status = heap_run_remove(run, thread, cursor_exchange(world, thread, cursor, 0), violation)
+        name = cursor_exchange(world, thread, cursor, 0)
+        result.words[0] = heap_run_remove(run, thread, name, violation)
+        result.words[1] = name_tag(name)
+        result.status = CURSOR_DONE if result.words[0] else CURSOR_UNKNOWN
     elif call.code == HEAP_SLOWEST:
         result.words[0] = cursor_value(world, cursor_heap_slowest(heap), violation)
         cursor_check_slowest(world, thread, result.words[0], violation)
@@ -164,7 +179,7 @@ cdef inline void heap_run_apply(
         result.words[0] = cursor_iterate(world, thread, &heap.registry, violation)
     elif call.code == HEAP_UPDATE_STALE:
         result.status = CURSOR_UNKNOWN
-        if cursor_heap_update(heap, lane.stale, cursor_position(world, call.arguments[0]), &change):
+        if cursor_heap_update(heap, name_id(lane.stale), cursor_position(world, call.arguments[0]), &change):
             violate(violation, b"CR-2", b"the id of a removed cursor names another one", 0, 0, 0)
     elif call.code == HEAP_INSPECT:
         stamped_lock_read(&heap.registry.lock)
@@ -226,7 +241,7 @@ cdef inline void heap_run_check(void* instance, PmlViolation* violation) noexcep
     for index in range(cursor_indices(&run.world)):
         note = cursor_last_note(&run.world, index, False)
         if note is not NULL and not violation.found:
-            cursor = <HeapCursor*>registry_find(&heap.registry, note.id)
+            cursor = <HeapCursor*>registry_find(&heap.registry, name_id(note.name))
             if cursor is NULL:
                 violate(violation, b"I79", b"a registered cursor is not found", 0, 0, 0)
             else:

@@ -6,6 +6,11 @@
 # Every change answers the data version it made. Each thread notes its last change of each cursor with
 # that version, in memory of its own: at quiescence the note with the highest version of a cursor says where
 # it is, and no step of the notes could put an order between threads that the container lacks.
+#
+# Answers say which registration of a number they are about and which data version they made: everybody's
+# numbers change hands meanwhile, and the model is asked about cursors, not about who came first to a number.
+# What stands for a registered cursor is a name: the cursor's id and, in bits that the small worlds here leave
+# free in it, a tag that no other registration of the program has.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memset
@@ -29,6 +34,9 @@ cdef enum:
     CURSOR_LEAST = 4
     CURSOR_VALUES = 64      # positions that a program can name
     CURSOR_UNTRACKED = -1   # the value of no position
+    CURSOR_HANDLE_BITS = 12 # of an id: an instance has fewer cursors
+    CURSOR_TAG_BITS = 20
+    CURSOR_TAGS = (1 << 14) - 1     # of one thread, until they are used again
 
 
 cdef enum:
@@ -39,7 +47,7 @@ cdef enum:
 
 # A change of one cursor.
 cdef struct CursorNote:
-    uint64_t id
+    uint64_t name
     int64_t version
     int64_t value
     bint durable
@@ -47,8 +55,9 @@ cdef struct CursorNote:
 
 
 cdef struct CursorLane:
-    uint64_t[3] own         # ids of the thread's own cursors
+    uint64_t[3] own         # names of the thread's own cursors
     uint64_t stale          # that of one it removed
+    int64_t registered      # cursors that it added
     int64_t version         # the highest that the thread saw
     int64_t left_version    # of its last removal, and when that was
     int64_t left_at
@@ -60,7 +69,7 @@ cdef struct CursorWorld:
     int32_t threads
     int64_t cursors         # cursors that the program names: the first so many
     int64_t values
-    pml_u64[40] ids         # of the cursors that are everybody's
+    pml_u64[40] names       # of the cursors that are everybody's
     CursorLane* lanes
 
 
@@ -102,27 +111,45 @@ cdef inline int64_t cursor_value(
     return seen.at.entry_id
 
 
-cdef inline uint64_t cursor_id(const CursorWorld* world, int32_t thread, int64_t cursor) noexcept nogil:
+# The name of a cursor that the thread has just added.
+cdef inline uint64_t cursor_named(CursorWorld* world, int32_t thread, uint64_t id) noexcept nogil:
+    cdef CursorLane* lane = &world.lanes[thread]
+    cdef uint64_t tag = <uint64_t>thread << 14 | <uint64_t>(lane.registered % CURSOR_TAGS + 1)
+    lane.registered += 1
+    return id | tag << CURSOR_HANDLE_BITS
+
+
+cdef inline uint64_t name_id(uint64_t name) noexcept nogil:
+    return name & ~(<uint64_t>((1 << CURSOR_TAG_BITS) - 1) << CURSOR_HANDLE_BITS)
+
+
+cdef inline int64_t name_tag(uint64_t name) noexcept nogil:
+    return <int64_t>(name >> CURSOR_HANDLE_BITS & ((1 << CURSOR_TAG_BITS) - 1))
+
+
+cdef inline uint64_t cursor_name(
+    const CursorWorld* world, int32_t thread, int64_t cursor
+) noexcept nogil:
     if cursor < CURSOR_OWN:
         return world.lanes[thread].own[cursor]
-    # Pairs with the exchange in cursor_exchange: a cursor's memory was made before its id is read.
-    return u64_load_acquire(&world.ids[cursor])
+    # Pairs with the exchange in cursor_exchange: a cursor's memory was made before its name is read.
+    return u64_load_acquire(&world.names[cursor])
 
 
-# Gives the number another id and answers the one it had.
+# Gives the number another name and answers the one it had.
 cdef inline uint64_t cursor_exchange(
-    CursorWorld* world, int32_t thread, int64_t cursor, uint64_t id
+    CursorWorld* world, int32_t thread, int64_t cursor, uint64_t name
 ) noexcept nogil:
     cdef uint64_t seen
     if cursor < CURSOR_OWN:
         seen = world.lanes[thread].own[cursor]
-        world.lanes[thread].own[cursor] = id
+        world.lanes[thread].own[cursor] = name
         if seen:
             world.lanes[thread].stale = seen
         return seen
-    seen = u64_load_relaxed(&world.ids[cursor])
+    seen = u64_load_relaxed(&world.names[cursor])
     # The exchange fails when another thread gave it one.
-    while not u64_cas_weak_acq_rel(&world.ids[cursor], &seen, id):
+    while not u64_cas_weak_acq_rel(&world.names[cursor], &seen, name):
         pass
     return seen
 
@@ -138,24 +165,24 @@ cdef inline void cursor_see_version(
 
 
 cdef inline void cursor_note(
-    CursorWorld* world, int32_t thread, int64_t cursor, uint64_t id, int64_t version, CursorPosition target,
+    CursorWorld* world, int32_t thread, int64_t cursor, uint64_t name, int64_t version, CursorPosition target,
     PmlViolation* violation
 ) noexcept nogil:
     cdef CursorNote* note = &world.lanes[thread].notes[cursor]
     cursor_see_version(&world.lanes[thread], version, True, violation)
-    if note.id != id:
+    if note.name != name:
         note.durable_version = 0
-    note.id = id
+    note.name = name
     note.version = version
     note.value = target.at.entry_id if target.tracked else CURSOR_UNTRACKED
 
 
 # The same for a change that says whether the cursor is durable too.
 cdef inline void cursor_note_all(
-    CursorWorld* world, int32_t thread, int64_t cursor, uint64_t id, int64_t version, CursorPosition target,
+    CursorWorld* world, int32_t thread, int64_t cursor, uint64_t name, int64_t version, CursorPosition target,
     bint durable, PmlViolation* violation
 ) noexcept nogil:
-    cursor_note(world, thread, cursor, id, version, target, violation)
+    cursor_note(world, thread, cursor, name, version, target, violation)
     world.lanes[thread].notes[cursor].durable = durable
     world.lanes[thread].notes[cursor].durable_version = version
 
@@ -217,7 +244,7 @@ cdef inline int64_t cursor_iterate(
         last = walk.number
         seen += 1
         for cursor in range(CURSOR_OWN):
-            met[cursor] += id == world.lanes[thread].own[cursor]
+            met[cursor] += id == name_id(world.lanes[thread].own[cursor])
     for cursor in range(CURSOR_OWN):
         expect_equal(violation, b"CR-1", b"times that a walk met a cursor that stays", met[cursor],
                      world.lanes[thread].own[cursor] != 0)
@@ -235,18 +262,18 @@ cdef inline const CursorNote* cursor_last_note(
     cdef const CursorNote* note
     cdef int64_t cursor
     cdef int32_t thread
-    cdef uint64_t id
+    cdef uint64_t name
     if index < world.threads * CURSOR_OWN:
         thread = <int32_t>(index // CURSOR_OWN)
         cursor = index % CURSOR_OWN
         return &world.lanes[thread].notes[cursor] if world.lanes[thread].own[cursor] else NULL
     cursor = index - world.threads * CURSOR_OWN + CURSOR_OWN
-    id = u64_load_acquire(&world.ids[cursor])
-    if not id:
+    name = u64_load_acquire(&world.names[cursor])
+    if not name:
         return NULL
     for thread in range(world.threads):
         note = &world.lanes[thread].notes[cursor]
-        if note.id == id and (found is NULL or (
+        if note.name == name and (found is NULL or (
                 note.durable_version > found.durable_version if of_durability
                 else note.version > found.version)):
             found = note

@@ -190,11 +190,13 @@ cdef inline void ew_clear(
 
 # churn(key, turns): incarnations that nobody else comes to know, but through stale handles. Each is
 # filled several times in one write section, with keys of one owner, and only the last one counts: an
-# optimistic read that is not validated has much to mix.
+# optimistic read that is not validated has much to mix. Their values tell the turn, which is counted by
+# itself: how often a wrapper is filled depends on the build.
 cdef inline void ew_churn(
     WrapperWorld* world, int32_t thread, int64_t key, int64_t turns, PmlResult* result,
     PmlViolation* violation
 ) noexcept nogil:
+    cdef WrapperThread* me = &world.threads[thread]
     cdef uint32_t handle
     cdef uint32_t value = 0
     cdef EntryWrapper* wrapper
@@ -204,13 +206,14 @@ cdef inline void ew_churn(
         if not handle:
             result.status = EW_OUT_OF_MEMORY
             return
+        me.turns += 1
         wrapper = wrapper_at(&world.pool, handle)
         # Pairs with the acquire of a stale reader.
         u32_store_release(&world.churned, handle)
         stamped_lock_write(&wrapper.lock)
         for again in range(EW_FILLS):
             key = (key + EW_OWNERS) % world.n_keys
-            value = ew_next_value(world, thread, key) + EW_CHURNED
+            value = ew_value(key, me.turns * world.n_threads + thread) + EW_CHURNED
             wrapper_fill(wrapper, ew_position(key), value, ew_owner(key), ew_size(value), turn)
         stamped_unlock_write(&wrapper.lock)
         stamped_lock_write(&wrapper.lock)

@@ -162,9 +162,10 @@ cdef inline void limiter_audit(LimiterRun* run, PmlResult* result, PmlViolation*
     expect_equal(violation, b"IL-3", b"requests in the queue", length, limiter.waiting)
     if length > limiter.queue_size:
         violate(violation, b"IL-3", b"more than %lld requests wait", limiter.queue_size, 0, 0)
+    # Inside: what is told later was taken off the queue later, or by a call that is still under way.
+    result.words[2] = i64_load_relaxed(&run.told)
     monitor_leave(&limiter.monitor)
     limiter_report(run, violation)
-    result.words[2] = i64_load_relaxed(&run.told)
 
 
 cdef inline void limiter_report(LimiterRun* run, PmlViolation* violation) noexcept nogil:

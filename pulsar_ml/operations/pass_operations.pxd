@@ -6,7 +6,8 @@ from libc.stdint cimport int32_t, int64_t
 from pulsar_ml.harness.subject cimport PmlResult, PmlViolation
 from pulsar_ml.operations.cache_operations cimport RANGE_MISCOUNT
 from pulsar_ml.operations.cache_world cimport (
-    CacheWorld, WorldThread, world_counted, world_key, world_settings, world_tick, world_ticks,
+    CacheWorld, WorldThread, world_counted, world_is_before, world_key, world_later, world_settings,
+    world_tick, world_ticks,
     world_violate,
 )
 from pulsar_ml.structures.eviction_policy cimport (
@@ -52,7 +53,7 @@ cdef inline bint slice_plain(
 # expire(age, ...): removes what is older than `age` ticks of the clock.
 cdef inline EvictionPass pass_to_expire(CacheWorld* world, int64_t age) noexcept nogil:
     cdef int64_t now = world_tick(world)
-    return time_pass(now - world_ticks(age), now)
+    return time_pass(world_later(now, -age), now)
 
 
 # free(bytes, ...): the target grows with the setting length_shift as entries do.
@@ -105,7 +106,7 @@ cdef inline void pass_check_step(
     key = world_key(world, run.last.key)
     if key < 0 or size != world_counted(world, key):
         world_violate(world, violation, b"I44", b"the removal of key %lld freed %lld bytes", key, size, 0)
-    elif run.by_time and run.last.timestamp >= run.threshold:
+    elif run.by_time and not world_is_before(run.last.timestamp, run.threshold):
         world_violate(world, violation, b"I51", b"a time pass with threshold %lld removed timestamp %lld",
                       run.threshold, run.last.timestamp, 0)
     elif (not run.by_time and world.policy.base.kind != LEDGER_SCAN

@@ -95,12 +95,14 @@ cdef inline void pending_audit(PendingRun* run, PmlResult* result, PmlViolation*
         running += 1
         handle = pending_read_at(reads, handle).after
     expect_equal(violation, b"PR-8", b"reads in the list", running, reads.running)
-    monitor_leave(&reads.monitor)
-    pending_report(run, violation)
-    result.words[0] = storage_count(run)
+    # All of one moment: what is started or answered later belongs to calls that are under way now.
+    if not result.words[0]:
+        result.words[0] = storage_count(run)
     result.words[1] = running
     result.words[2] = i64_load_relaxed(&run.delivered)
     result.words[3] = i64_load_relaxed(&run.failed)
+    monitor_leave(&reads.monitor)
+    pending_report(run, violation)
 
 
 cdef inline void pending_ask(
@@ -127,7 +129,9 @@ cdef inline void pending_ask(
         result.status = PR_NO_MEMORY
 
 
-# answer(which, kind, again): completes an outstanding read of the storage; `again`: and once more.
+# answer(which, kind, again): completes an outstanding read of the storage; `again`: and once more. Answers
+# which read that was, in the place of how many are outstanding: threads start reads and pick them in any
+# order, and the model should be asked about reads.
 cdef inline void pending_complete(
     PendingRun* run, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
@@ -137,6 +141,7 @@ cdef inline void pending_complete(
         return
     if call.code == PR_FORGET:
         return
+    result.words[0] = read.tag
     storage_answer(run, &read, call.arguments[1])
     if call.arguments[2] and storage_answer(run, &read, 0):
         violate(violation, b"PR-8", b"the read of %lld..%lld was completed twice", read.first, read.last, 0)
@@ -238,6 +243,7 @@ cdef inline void pending_check(void* instance, PmlViolation* violation) noexcept
     cdef StorageRead read
     cdef int32_t thread, i
     run.quiet = True
+    ignored.words[0] = 0
     pending_audit(run, &ignored, violation)
     while not violation.found and storage_pick(run, 0, &read):
         storage_answer(run, &read, 0)

@@ -65,12 +65,14 @@ cdef struct PendingRequested:
 
 cdef struct PendingOwner:
     PendingRequested[4] requests
+    int64_t started         # reads, by requests of this thread
 
 
 cdef struct StorageRead:
     uint64_t token
     int64_t ledger
     int64_t first, last
+    int64_t tag             # which one an answer was given to: whose request started it, and its number
 
 
 # The expected reads of a position: the shared count, and what it should be.
@@ -171,8 +173,11 @@ cdef inline void storage_start(
     void* context, uint64_t token, int64_t argument, int64_t ledger_id, int64_t first, int64_t last
 ) noexcept nogil:
     cdef PendingRun* run = <PendingRun*>context
+    cdef PendingOwner* owner = &run.owners[argument >> 8]
     cdef StorageRead read
     cdef bint kept = False
+    owner.started += 1
+    read.tag = (argument >> 8) << 32 | owner.started
     read.token = token
     read.ledger = ledger_id
     read.first = first

@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.cache_check cimport world_check, world_destroy
 from pulsar_ml.operations.cache_operations cimport range_common_apply, world_table
-from pulsar_ml.operations.cache_world cimport CacheWorld, world_create, world_violate
+from pulsar_ml.operations.cache_world cimport CacheWorld, world_create, world_is_before, world_violate
 from pulsar_ml.operations.pass_operations cimport (
     PASS_CONFIGURE, PASS_EXPIRE, PASS_FREE, PASS_LOSE, PASS_SLICE, pass_configure, pass_in_slices,
     pass_most_requeues, pass_step_checked, pass_to_expire, pass_to_free, slice_plain,
@@ -85,7 +85,7 @@ cdef inline void removal_check_stop(
 ) noexcept nogil:
     if head.key.ledger_id == NO_LEDGER:
         world_violate(world, violation, b"I60", b"a pass stopped at an empty wrapper", 0, 0, 0)
-    elif run.by_time and head.timestamp < run.threshold:
+    elif run.by_time and world_is_before(head.timestamp, run.threshold):
         world_violate(world, violation, b"I64", b"a time pass with threshold %lld stopped at timestamp %lld",
                       run.threshold, head.timestamp, 0)
     elif not run.by_time and run.removed.bytes < run.target:
@@ -99,7 +99,7 @@ cdef inline void removal_check_due(
 ) noexcept nogil:
     if head.key.ledger_id == NO_LEDGER:
         world_violate(world, violation, b"I33", b"an empty wrapper in the queue became full", 0, 0, 0)
-    elif before.by_time and head.timestamp >= before.threshold:
+    elif before.by_time and not world_is_before(head.timestamp, before.threshold):
         world_violate(world, violation, b"I51", b"a time pass with threshold %lld handled timestamp %lld",
                       before.threshold, head.timestamp, 0)
     elif not before.by_time and before.removed.bytes >= before.target:

@@ -55,6 +55,7 @@ cdef struct WrapperThread:
     StaleHandle[8] stale
     int64_t n_stale
     int64_t incarnations
+    int64_t turns           # of churn
     int64_t filled          # queued incarnations, and their bytes
     int64_t filled_bytes
     int64_t cleared

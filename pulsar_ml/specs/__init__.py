@@ -30,7 +30,10 @@ class Model(Protocol):
 
 def answer(status: int = 0, *words: int) -> Answer:
     """A result; words left out are 0. Words are 64-bit integers, taken as signed ones."""
-    padded = [*words, 0, 0, 0, 0][:4]
+    first, second, third, fourth = (*words, 0, 0, 0, 0)[:4]
+    padded = first, second, third, fourth
+    if min(padded) >= -(2**63) and max(padded) < 2**63:
+        return status, padded
     first, second, third, fourth = ((word + 2**63) % 2**64 - 2**63 for word in padded)
     return status, (first, second, third, fourth)
 

@@ -1,44 +1,140 @@
-"""The active cursors, one call after the other: a rank is counted, nothing is put off."""
+"""The active cursors: a rank is counted, nothing is put off."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer
-from pulsar_ml.specs.cursor_world import DONE, UNKNOWN, UNTRACKED, CursorModel
+from pulsar_ml.specs.cursor_world import DONE, UNKNOWN, UNTRACKED, CursorModel, Moment, Walk
 
 
 class Model(CursorModel):
     """The operations of the subject ``active_cursors``."""
 
     structure = "active_cursors"
-    operations = CursorModel.operations | {"update", "rank", "should_cache", "churn"}
+    operations = CursorModel.operations | {"rank", "should_cache", "churn"}
+    spans = CursorModel.spans | {"should_cache", "churn"}
+    weak: ClassVar[Mapping[str, str]] = {
+        **CursorModel.weak,
+        "rank": "As slowest.",
+        "should_cache": "As of the moment at which the size was seen; the time when the last cursor left is "
+        "not "
+        "older than that.",
+        "churn": "Cursors come and go, each change in a section of its own.",
+    }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
-        super().__init__(settings, threads)
         self.grace = settings["grace"]
+        # By thread: the value, the time and whether the registry was emptied by others meanwhile.
+        self.churns: dict[int, tuple[int, int, bool]] = {}
+        self.may_change = 0  # changes that churns may still make
+        self.must_change = 0  # changes made by others' churns, less those of churns that ended
+        super().__init__(settings, threads)
 
-    def update(self, thread: int, number: int, value: int) -> Answer:
-        cursor = self.cursors.get(self.name(thread, number))
-        if cursor is None:
-            return answer(UNKNOWN)
-        self.changes += 1
-        cursor.value = self.place(value)
-        return answer(DONE)
+    def canonical(self) -> object:
+        return super().canonical(), tuple(sorted(self.churns.items())), self.may_change, self.must_change
 
-    def rank(self, thread: int, number: int) -> Answer:
-        cursor = self.cursors.get(self.name(thread, number))
-        if cursor is None or cursor.value == UNTRACKED:
-            return answer(DONE, 0)
-        return answer(DONE, sum(value <= cursor.value for value in self.tracked()))
+    # Changes that are somewhere in between ------------------------------------------------------------
 
-    def should_cache(self, thread: int, now: int) -> Answer:
-        in_grace = self.grace > 0 and now - self.left_at < self.grace
-        return answer(DONE, bool(self.cursors) or in_grace)
+    def now(self) -> Moment:
+        churned = tuple(value for value, _, _ in self.churns.values())
+        return Moment(self.cursors, self.changes, self.left_at, churned, self.may_change)
+
+    def churning(self) -> int:
+        return self.may_change
+
+    def comes_next(self, version: int) -> bool:
+        return 0 <= version - self.changes - 1 <= self.may_change
+
+    def count(self, version: int) -> None:
+        between = version - self.changes - 1
+        self.may_change -= between
+        self.must_change += between
+        self.changes = version
+
+    def left(self, now: int) -> None:
+        self.left_at = frozenset({now, *(time for _, time, _ in self.churns.values())})
+        self.churns = {by: (value, time, True) for by, (value, time, _) in self.churns.items()}
 
     def churn(self, thread: int, count: int, value: int, now: int) -> Answer:
-        """So many cursors come and go, each before the next."""
-        self.changes += 2 * count
-        if not self.cursors:
-            self.left_at = now
         return answer(DONE)
+
+    def begin_churn(self, thread: int, count: int, value: int, now: int) -> bool:
+        self.churns[thread] = self.place(value), now, False
+        self.may_change += 2 * count
+        if not self.cursors:
+            self.left_at |= {now}
+        self.walks = {by: Walk(walk.sure, walk.more + count) for by, walk in self.walks.items()}
+        return self.happened(thread)
+
+    def may_churn(self, thread: int, given: Answer, count: int, value: int, now: int) -> bool:
+        _, _, emptied = self.churns.pop(thread)
+        # What was not seen of its changes happened after all that was.
+        unseen = max(0, 2 * count - self.must_change)
+        self.must_change = max(0, self.must_change - 2 * count)
+        self.may_change -= unseen
+        self.changes += unseen
+        if not self.cursors:
+            others = frozenset(time for _, time, _ in self.churns.values())
+            self.left_at = self.left_at | {now} if emptied else others | {now}
+        return given == answer(DONE) and self.happened(thread)
+
+    def begins(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None) -> bool:
+        right = super().begins(operation, arguments, thread=thread, given=given)
+        return self.begin_churn(thread, *arguments) if operation == "churn" else right
+
+    # Operations --------------------------------------------------------------------------------------
+
+    def update(self, thread: int, number: int, value: int) -> Answer:
+        tag = self.tags.get(self.name(thread, number), 0)
+        return answer(DONE, self.changes + 1, tag) if tag else answer(UNKNOWN)
+
+    def may_update(self, thread: int, given: Answer, number: int, value: int) -> bool:
+        status, (version, tag, *_) = given
+        cursor = self.find(tag)
+        if not self.right_tag(self.name(thread, number), tag):
+            return False
+        if cursor is None:
+            return given == answer(UNKNOWN, 0, tag) and self.was_inside(thread)
+        if given != answer(DONE, version, tag) or not self.comes_next(version):
+            return False
+        self.put(cursor._replace(value=self.place(value)))
+        self.count(version)
+        return self.happened(thread)
+
+    def rank(self, thread: int, number: int) -> Answer:
+        tag = self.tags.get(self.name(thread, number), 0)
+        at = self.find(tag)
+        if at is None or at.value == UNTRACKED:
+            return answer(DONE, 0, tag)
+        return answer(DONE, sum(UNTRACKED < cursor.value <= at.value for cursor in self.cursors), tag)
+
+    def may_rank(self, thread: int, given: Answer, number: int) -> bool:
+        rank, tag = given[1][:2]
+        if given != answer(DONE, rank, tag) or not self.right_tag(self.name(thread, number), tag):
+            return False
+        found = self.first_seen(thread, None, lambda moment: moment.rank(tag, rank))
+        return found >= 0 and self.knows(thread, found)
+
+    def should_cache(self, thread: int, now: int) -> Answer:
+        return answer(DONE, bool(self.cursors) or self.in_grace(self.left_at, now))
+
+    def in_grace(self, left_at: frozenset[int], now: int) -> bool:
+        return self.grace > 0 and any(now - time < self.grace for time in left_at)
+
+    def may_should_cache(self, thread: int, given: Answer, now: int) -> bool:
+        since = self.began[thread] - 1 if self.fresh else self.saw_size[thread]
+        for number, moment in self.seen(thread, since):
+            if given == answer(DONE, True) and (moment.cursors or moment.churned):
+                self.saw_size[thread] = number
+                return True
+            if len(moment.cursors) == 0:
+                # Not older than the size, perhaps newer.
+                times = [other.left_at for _, other in self.seen(thread, number)]
+                idle = [self.grace <= 0 or any(now - time >= self.grace for time in left) for left in times]
+                kept = [self.in_grace(left, now) for left in times]
+                if given == answer(DONE, any(kept)) or (given == answer(DONE, False) and any(idle)):
+                    self.saw_size[thread] = number
+                    return True
+        return False

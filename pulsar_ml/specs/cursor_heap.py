@@ -1,4 +1,4 @@
-"""The cursor heap, one call after the other: the slowest position is looked for among all."""
+"""The cursor heap: the slowest position is looked for among all."""
 
 from __future__ import annotations
 
@@ -10,14 +10,32 @@ class Model(CursorModel):
     """The operations of the subject ``cursor_heap``."""
 
     structure = "cursor_heap"
-    operations = CursorModel.operations | {"update"}
 
     def update(self, thread: int, number: int, value: int) -> Answer:
         """The slowest value before and after; a cursor that is not tracked is not touched."""
-        cursor = self.cursors.get(self.name(thread, number))
+        tag = self.tags.get(self.name(thread, number), 0)
+        return self.updated(tag, value, self.changes + 1)
+
+    def updated(self, tag: int, value: int, version: int) -> Answer:
+        cursor = self.find(tag)
         if cursor is None or cursor.value == UNTRACKED:
-            return answer(UNKNOWN)
-        previous = self.slowest_value()
-        self.changes += 1
-        cursor.value = self.place(value)
-        return answer(DONE, previous, self.slowest_value())
+            return answer(UNKNOWN, 0, 0, 0, tag)
+        others = [other.value for other in self.cursors if other.tag != tag]
+        previous = self.least([*others, cursor.value])
+        return answer(DONE, previous, self.least([*others, self.place(value)]), version, tag)
+
+    def least(self, values: list[int]) -> int:
+        return min((value for value in values if value != UNTRACKED), default=UNTRACKED)
+
+    def may_update(self, thread: int, given: Answer, number: int, value: int) -> bool:
+        version, tag = given[1][2:]
+        if not self.right_tag(self.name(thread, number), tag) or given != self.updated(tag, value, version):
+            return False
+        if given[0] == UNKNOWN:
+            return self.was_inside(thread)
+        cursor = self.find(tag)
+        if cursor is None or not self.comes_next(version):
+            return False
+        self.put(cursor._replace(value=self.place(value)))
+        self.count(version)
+        return self.happened(thread)

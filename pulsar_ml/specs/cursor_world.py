@@ -1,48 +1,192 @@
-"""What the models of both cursor containers share: registered cursors by name, the latest place of each."""
+"""What the models of both cursor containers share: registered cursors, and what a thread may still see.
+
+Every change is one write section and answers the data version it made, so the order of changes is given. A
+query that takes no lock sees the container as it was after one of them: not before the last change that its
+thread knows of, but perhaps before others that are over. The model keeps those moments.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import ClassVar, NamedTuple
 
 from pulsar_ml.specs import Answer, answer, unknown
 
 DONE, UNKNOWN = 0, 1
 OWN = 3  # the first numbers name cursors of the calling thread's own
 UNTRACKED = -1
+TAGS = (1 << 14) - 1  # of one thread, until they are used again
 
 # Whose cursor it is (-1: everybody's) and its number.
 Name = tuple[int, int]
 
 
-@dataclass(slots=True)
-class Cursor:
+class Cursor(NamedTuple):
     """A registered cursor; its value is -1 while it has no position."""
 
+    tag: int
     value: int
     durable: bool
 
 
+class Moment(NamedTuple):
+    """The container between two changes.
+
+    While somebody churns, cursors of those values may be there besides, and so many changes more.
+    """
+
+    cursors: tuple[Cursor, ...]
+    version: int
+    left_at: frozenset[int]  # when the last cursor left, as far as that is certain
+    churned: tuple[int, ...] = ()
+    more: int = 0
+
+    def slowest(self, value: int) -> bool:
+        """Whether that may be the slowest value."""
+        tracked = [cursor.value for cursor in self.cursors if cursor.value != UNTRACKED]
+        guests = [guest for guest in self.churned if guest != UNTRACKED]
+        if value in guests:
+            return all(value <= other for other in tracked)
+        return value == min(tracked, default=UNTRACKED)
+
+    def rank(self, tag: int, rank: int) -> bool:
+        """Whether a cursor may have that rank."""
+        value = next((cursor.value for cursor in self.cursors if cursor.tag == tag), UNTRACKED)
+        if value == UNTRACKED:
+            return rank == 0
+        least = sum(UNTRACKED < cursor.value <= value for cursor in self.cursors)
+        return least <= rank <= least + sum(UNTRACKED < guest <= value for guest in self.churned)
+
+    def size(self, size: int) -> bool:
+        return 0 <= size - len(self.cursors) <= len(self.churned)
+
+    def durable(self) -> bool:
+        return any(cursor.durable for cursor in self.cursors)
+
+
+class Walk(NamedTuple):
+    """A walk under way: cursors that stayed so far, and how many more it may have met."""
+
+    sure: frozenset[int]
+    more: int
+
+
 class CursorModel:
-    """The operations that both containers have. Iteration is in the order of registration."""
+    """The operations that both containers have.
+
+    Each has a method of its name with what it answers when nothing runs beside it, and one that says whether
+    it may answer something else, and does what it does. Everybody's cursors change hands: which one a number
+    stood for is in the answer and believed, as long as that cursor was registered under it.
+    """
 
     structure = ""
     operations: frozenset[str] = frozenset(
-        {"add", "remove", "slowest", "size", "version", "iterate", "update_stale", "inspect"}
+        {"add", "remove", "slowest", "size", "version", "iterate", "update", "update_stale", "inspect"}
     )
+    fresh = False
+    foresees = True
+    weak: ClassVar[Mapping[str, str]] = {
+        "add": "Linearizable at the end of its write section. Of the suite: two threads may register the "
+        "same "
+        "number; the cursor that the second one finds there is removed in a section of its own.",
+        "update": "Linearizable at the end of its write section. Of the suite: UNKNOWN for everybody's "
+        "number may "
+        "be about a cursor that it stood for before, or none.",
+        "remove": "As update.",
+        "update_stale": "Finds nothing.",
+        "inspect": "Under the lock.",
+        "slowest": "As of one moment, not before the last change that the thread made or saw.",
+        "size": "Each of the two words as of a moment, as slowest, but one change may have reached the one "
+        "and not "
+        "the other; the moments may differ.",
+        "version": "As the words of size.",
+        "iterate": "All cursors that stay, and any of those that come or go meanwhile; each once.",
+    }
+    spans: frozenset[str] = frozenset({"add", "size", "iterate"})
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.named = settings["cursors"]
         self.values = settings["values"]
-        self.cursors: dict[Name, Cursor] = {}
+        self.tags: dict[Name, int] = {}  # of the numbers, where nothing runs beside it and for own ones
+        self.names: dict[int, Name] = {}  # of all tags
+        self.made = [0] * threads  # cursors registered by each thread
+        self.cursors: tuple[Cursor, ...] = ()
         self.changes = 0
-        self.left_at = 0
+        self.left_at: frozenset[int] = frozenset({0})
+        self.first = 0  # the number of the first moment that is kept
+        self.moments = [self.now()]
+        # By thread: the moment it knows of, the one each counter was seen at, and where its call began.
+        self.known = [0] * threads
+        self.saw_size = [0] * threads
+        self.saw_durable = [0] * threads
+        self.saw_version = [0] * threads  # the version itself
+        self.began = [-1] * threads
+        # Data version, tag and number of what an ``add`` has yet to remove.
+        self.to_remove: list[tuple[int, int, Name] | None] = [None] * threads
+        self.walks: dict[int, Walk] = {}
+
+    def canonical(self) -> object:
+        return (
+            tuple(self.moments),
+            tuple(sorted(self.names.items())),
+            *(
+                tuple(max(0, number - self.first) for number in numbers)
+                for numbers in (self.known, self.saw_size, self.saw_durable)
+            ),
+            tuple(number if number < 0 else max(0, number - self.first) for number in self.began),
+            tuple(self.saw_version),
+            tuple(self.to_remove),
+            tuple(
+                sorted((thread, tuple(sorted(walk.sure)), walk.more) for thread, walk in self.walks.items())
+            ),
+        )
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
+        given = self.alone(operation, arguments, thread)
+        if operation in self.spans:
+            self.begins(operation, arguments, thread=thread, given=given)
+        self.concurrent(operation, arguments, thread=thread, given=given)
+        return given
+
+    def alone(self, operation: str, arguments: Sequence[int], thread: int) -> Answer:
         if operation not in self.operations:
             raise unknown(self.structure, operation)
         call: Callable[..., Answer] = getattr(self, operation)
         return call(thread, *arguments)
+
+    def begins(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None) -> bool:
+        if given is None:
+            given = self.alone(operation, arguments, thread)
+        self.began[thread] = self.last if self.fresh else 0
+        if operation == "add":
+            return self.may_begin_add(thread, given, *arguments)
+        if operation == "iterate":
+            self.walks[thread] = Walk(frozenset(cursor.tag for cursor in self.cursors), self.churning())
+        return True
+
+    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer) -> bool:
+        call: Callable[..., bool] = getattr(self, f"may_{operation}")
+        if operation in self.spans and self.began[thread] < 0:
+            return False
+        right = call(thread, given, *arguments)
+        self.began[thread] = -1
+        return right
+
+    def hidden(self) -> list[int]:
+        return [
+            thread
+            for thread, removal in enumerate(self.to_remove)
+            if removal and self.comes_next(removal[0]) and self.names.get(removal[1]) == removal[2]
+        ]
+
+    def happens(self, thread: int) -> None:
+        """The second section of an ``add`` that found another thread's cursor."""
+        removal = self.to_remove[thread]
+        assert removal is not None
+        self.to_remove[thread] = None
+        self.take_out(thread, *removal[:2], 0)
+
+    # Cursors -----------------------------------------------------------------------------------------
 
     def name(self, thread: int, number: int) -> Name:
         number %= self.named
@@ -51,39 +195,184 @@ class CursorModel:
     def place(self, value: int) -> int:
         return UNTRACKED if value == UNTRACKED else value % self.values
 
-    def tracked(self) -> list[int]:
-        return sorted(cursor.value for cursor in self.cursors.values() if cursor.value != UNTRACKED)
+    def next_tag(self, thread: int) -> int:
+        return thread << 14 | self.made[thread] % TAGS + 1
 
-    def slowest_value(self) -> int:
-        return next(iter(self.tracked()), UNTRACKED)
+    def find(self, tag: int) -> Cursor | None:
+        return next((cursor for cursor in self.cursors if cursor.tag == tag), None)
+
+    def right_tag(self, name: Name, tag: int) -> bool:
+        """Whether the number may have stood for that cursor, or for none."""
+        if name[0] >= 0:
+            return tag == self.tags.get(name, 0)
+        return tag == 0 or self.names.get(tag) == name
+
+    def put(self, cursor: Cursor) -> None:
+        found = self.find(cursor.tag)
+        if found is None:
+            self.cursors = (*self.cursors, cursor)
+        else:
+            self.cursors = tuple(cursor if other is found else other for other in self.cursors)
+
+    # Moments -----------------------------------------------------------------------------------------
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.moments) - 1
+
+    def now(self) -> Moment:
+        return Moment(self.cursors, self.changes, self.left_at)
+
+    def churning(self) -> int:
+        """Cursors that may come besides, of calls that churn."""
+        return 0
+
+    def comes_next(self, version: int) -> bool:
+        return version == self.changes + 1
+
+    def count(self, version: int) -> None:
+        self.changes = version
+
+    def happened(self, thread: int) -> bool:
+        """A new moment; the thread was in the section that made it."""
+        self.moments.append(self.now())
+        return self.was_inside(thread)
+
+    def was_inside(self, thread: int) -> bool:
+        return self.knows(thread, self.last)
+
+    def knows(self, thread: int, moment: int) -> bool:
+        self.known[thread] = max(self.known[thread], moment)
+        oldest = min(self.known)
+        del self.moments[: oldest - self.first]
+        self.first = oldest
+        return True
+
+    def seen(self, thread: int, since: int | None = None) -> Iterator[tuple[int, Moment]]:
+        """The moments from which the thread may see something, with their numbers."""
+        if since is None:
+            since = self.last if self.fresh else self.known[thread]
+        since = max(since, self.known[thread])
+        return ((number, self.moments[number - self.first]) for number in range(since, self.last + 1))
+
+    def first_seen(self, thread: int, since: int | None, fits: Callable[[Moment], bool]) -> int:
+        """The first of those that fits what was seen; -1 for none. It leaves most open for what follows."""
+        return next((number for number, moment in self.seen(thread, since) if fits(moment)), -1)
+
+    # Changes -----------------------------------------------------------------------------------------
 
     def add(self, thread: int, number: int, value: int, durable: int) -> Answer:
-        self.changes += 1
-        self.cursors[self.name(thread, number)] = Cursor(self.place(value), bool(durable))
-        return answer(DONE)
+        tag = self.tags.get(self.name(thread, number)) or self.next_tag(thread)
+        return answer(DONE, self.changes + 1, tag)
+
+    def may_begin_add(self, thread: int, given: Answer, number: int, value: int, durable: int) -> bool:
+        status, (version, tag, removal, removed) = given
+        name = self.name(thread, number)
+        if status != DONE or not self.comes_next(version):
+            return False
+        if self.find(tag) is not None:
+            if not self.right_tag(name, tag) or removal or removed:
+                return False
+        else:
+            if tag != self.next_tag(thread) or (name[0] >= 0 and name in self.tags):
+                return False
+            # The other cursor may have been registered after this one, and found its number first.
+            if bool(removal) != bool(removed) or (removed and name[0] >= 0):
+                return False
+            self.made[thread] += 1
+            self.names[tag] = name
+            self.tags[name] = tag
+            self.walks = {by: Walk(walk.sure, walk.more + 1) for by, walk in self.walks.items()}
+            self.to_remove[thread] = (removal, removed, name) if removal else None
+        self.put(Cursor(tag, self.place(value), bool(durable)))
+        self.count(version)
+        return self.happened(thread)
+
+    def may_add(self, thread: int, given: Answer, number: int, value: int, durable: int) -> bool:
+        return self.to_remove[thread] is None
 
     def remove(self, thread: int, number: int, now: int = 0) -> Answer:
-        if self.cursors.pop(self.name(thread, number), None) is None:
-            return answer(UNKNOWN)
-        self.changes += 1
+        tag = self.tags.get(self.name(thread, number), 0)
+        return answer(DONE, self.changes + 1, tag) if tag else answer(UNKNOWN)
+
+    def may_remove(self, thread: int, given: Answer, number: int, now: int = 0) -> bool:
+        status, (version, tag, *_) = given
+        name = self.name(thread, number)
+        if not self.right_tag(name, tag) or given != answer(DONE if tag else UNKNOWN, version, tag):
+            return False
+        if not tag:
+            return version == 0 and self.was_inside(thread)
+        if self.find(tag) is None or not self.comes_next(version):
+            return False
+        self.tags.pop(name, None)
+        return self.take_out(thread, version, tag, now)
+
+    def take_out(self, thread: int, version: int, tag: int, now: int) -> bool:
+        self.cursors = tuple(cursor for cursor in self.cursors if cursor.tag != tag)
+        self.walks = {
+            by: Walk(walk.sure - {tag}, walk.more + (tag in walk.sure)) for by, walk in self.walks.items()
+        }
         if not self.cursors:
-            self.left_at = now
-        return answer(DONE)
+            self.left(now)
+        self.count(version)
+        return self.happened(thread)
 
-    def slowest(self, thread: int) -> Answer:
-        return answer(DONE, self.slowest_value())
-
-    def size(self, thread: int) -> Answer:
-        return answer(DONE, len(self.cursors), any(cursor.durable for cursor in self.cursors.values()))
-
-    def version(self, thread: int) -> Answer:
-        return answer(DONE, self.changes)
-
-    def iterate(self, thread: int) -> Answer:
-        return answer(DONE, len(self.cursors))
+    def left(self, now: int) -> None:
+        self.left_at = frozenset({now})
 
     def update_stale(self, thread: int, value: int) -> Answer:
         return answer(UNKNOWN)
 
+    def may_update_stale(self, thread: int, given: Answer, value: int) -> bool:
+        return given == answer(UNKNOWN) and self.was_inside(thread)
+
+    # Queries -----------------------------------------------------------------------------------------
+
+    def slowest(self, thread: int) -> Answer:
+        return answer(
+            DONE, min((one.value for one in self.cursors if one.value != UNTRACKED), default=UNTRACKED)
+        )
+
+    def may_slowest(self, thread: int, given: Answer) -> bool:
+        found = self.first_seen(thread, None, lambda moment: moment.slowest(given[1][0]))
+        return found >= 0 and given == answer(DONE, given[1][0]) and self.knows(thread, found)
+
+    def size(self, thread: int) -> Answer:
+        return answer(DONE, len(self.cursors), any(cursor.durable for cursor in self.cursors))
+
+    def may_size(self, thread: int, given: Answer) -> bool:
+        size, durable = given[1][:2]
+        since = self.began[thread] - 1 if self.fresh else self.saw_size[thread]
+        at_size = self.first_seen(thread, since, lambda moment: moment.size(size))
+        since = self.last - 1 if self.fresh else self.saw_durable[thread]
+        at_durable = self.first_seen(thread, since, lambda moment: moment.durable() == durable)
+        self.saw_size[thread], self.saw_durable[thread] = at_size, at_durable
+        return min(at_size, at_durable) >= 0 and given == answer(DONE, size, durable)
+
+    def version(self, thread: int) -> Answer:
+        return answer(DONE, self.changes)
+
+    def may_version(self, thread: int, given: Answer) -> bool:
+        version = given[1][0]
+        if version < self.saw_version[thread] or given != answer(DONE, version):
+            return False
+        self.saw_version[thread] = version
+        since = self.last - 1 if self.fresh else 0
+        return (
+            self.first_seen(thread, since, lambda moment: 0 <= version - moment.version <= moment.more) >= 0
+        )
+
+    def iterate(self, thread: int) -> Answer:
+        return answer(DONE, len(self.cursors))
+
+    def may_iterate(self, thread: int, given: Answer) -> bool:
+        walk = self.walks.pop(thread, None)
+        count = given[1][0]
+        right = walk is not None and 0 <= count - len(walk.sure) <= walk.more
+        return right and given == answer(DONE, count) and self.was_inside(thread)
+
     def inspect(self, thread: int) -> Answer:
         return answer(DONE)
+
+    def may_inspect(self, thread: int, given: Answer) -> bool:
+        return given == answer(DONE) and self.was_inside(thread)

@@ -12,8 +12,6 @@ from pulsar_ml.specs import Answer, answer, unknown
 DONE, TAKEN, NOTHING = 0, 1, 2
 
 STALE = 8
-OWNERS = 3
-FILLS = 32
 
 Words = list[int]
 
@@ -128,13 +126,10 @@ class Model:
         return DONE
 
     def churn(self, words: Words, thread: int, key: int, turns: int) -> int:
-        key %= self.n_keys
         for _ in range(turns):
             wrapper = self.churned = self.take()
-            for _ in range(FILLS):
-                key = (key + OWNERS) % self.n_keys
-                self.start(wrapper, key, self.next_value(thread, key))
             self.empty(wrapper)
+            wrapper.accessed = False
             self.free.append(wrapper)
         return DONE
 

@@ -14,8 +14,8 @@ class Model:
     """How many objects each thread holds, and whether it ever gave one back."""
 
     weak: ClassVar[Mapping[str, str]] = {
-        "take": "EXHAUSTED says that every object was taken at least once and that the free list was "
-        "empty at one moment; objects may have come back since.",
+        "take": "EXHAUSTED says that every object was taken at least once, and that at one moment since the "
+        "caller last gave something back none was free; objects may have come back since.",
     }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
@@ -23,6 +23,10 @@ class Model:
         self.held = [0] * threads
         self.gave = [False] * threads
         self.takes = 0  # up to the number of objects
+        # No object was free if as many were held as ever before, for no others had been made then. A thread
+        # sees that until it gives something back itself, after which it sees its own object come or go.
+        self.most_held = 0
+        self.none_free = [True] * threads
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         status = DONE
@@ -39,14 +43,20 @@ class Model:
         elif operation in ("give", "give_chain"):
             self.held[thread] -= 1 if operation == "give" else min(arguments[0], self.held[thread])
             self.gave[thread] = True
+            self.none_free[thread] = False
         elif operation != "read":
             raise unknown("object_pool", operation)
+        self.most_held = max(self.most_held, sum(self.held))
+        if sum(self.held) == self.most_held:
+            self.none_free = [True] * len(self.held)
         return answer(status, self.held[thread])
 
     def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
         if given == answer(EXHAUSTED, self.held[thread]):
-            return self.takes == self.objects
+            # The free list was empty when it was looked at, and later, in the same call, no object was new
+            # any more: the two need not have been true at once.
+            return self.takes == self.objects and self.none_free[thread]
         return self.step(operation, arguments, thread=thread) == given
 
     def canonical(self) -> object:
-        return tuple(self.held), tuple(self.gave), self.takes
+        return tuple(self.held), tuple(self.gave), self.takes, self.most_held, tuple(self.none_free)

@@ -45,14 +45,16 @@ class Model:
         "know of. NO_MEMORY may also be answered while pages are on their way into a map or out of "
         "it.",
         "put_own": "NO_MEMORY as for put.",
-        "remove": "Of the suite: ABSENT says that no put of the position was recorded as finished.",
+        "remove": "Of the suite: ABSENT says that no put of the position was recorded as finished. What the "
+        "caller "
+        "put itself is recorded, unless another removal has taken it and is under way.",
         "find": "A handle that was at the position at some time, or ABSENT: not older than what the "
         "caller knows, but perhaps over.",
         "iterate": "A subset of what was at the positions in its interval, with all that the caller knows "
         "to have been there all the while.",
         "iterate_all": "As iterate.",
     }
-    spans = frozenset({"iterate", "iterate_all"})
+    spans = frozenset({"iterate", "iterate_all", "remove"})
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.threads = threads
@@ -62,6 +64,7 @@ class Model:
         self.ever: list[dict[Position, frozenset[int]]] = [{}, {}]  # who put each position so far
         self.scans: dict[int, tuple[set[Position], set[Position]]] = {}  # by thread: surely seen, and perhaps
         self.scanned: dict[int, int] = {}  # by thread: the map
+        self.removing: dict[int, tuple[int, Position]] = {}  # by thread: the map, and the position
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         if operation == "iterate":
@@ -88,6 +91,10 @@ class Model:
                 if self.scanned[by] == which:
                     sure.discard(at)
         return answer(DONE, taken[at] + 1) if operation == "find" else answer(DONE)
+
+    def shared(self, key: int) -> Position:
+        """The position of a shared key, at the place in use that it stands for."""
+        return shared_position(key + key % PLACES % self.places - key % PLACES)
 
     def put(self, which: int, at: Position, thread: int) -> Answer:
         taken = self.maps[which]
@@ -121,28 +128,36 @@ class Model:
             *(frozenset(taken.items()) for taken in self.maps),
             *(frozenset(ever.items()) for ever in self.ever),
             tuple(scans),
+            tuple(sorted(self.removing.items())),
         )
 
     def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
         which = arguments[-1]
+        if operation == "remove":
+            self.removing[thread] = which, self.shared(arguments[0])
+            return
         self.scanned[thread] = which
         known = self.maps[which] if self.fresh else own_positions(thread)
         perhaps = self.maps[which] if self.fresh else self.ever[which]
         self.scans[thread] = ({at for at in self.maps[which] if at in known}, set(perhaps))
 
     def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+        if operation == "remove":
+            which, at = self.removing.pop(thread, (-1, (0, 0)))
+            if which >= 0 and given == answer(ABSENT) and self.maps[which].get(at) == thread:
+                return (which, at) in self.removing.values()
+            if which < 0 or given == answer(ABSENT):
+                return which >= 0
+            return self.step(operation, arguments, thread=thread) == given
         if operation in self.spans:
             return self.scan_ends(operation, arguments, thread, given)
         if operation in ("put", "put_own") and given == answer(NO_MEMORY):
-            # Each other thread may have one page that no position is in, and of each map the last branch.
-            return len(self.pages_used()) + len(self.maps) * self.threads >= self.pages
-        if operation == "remove" and given == answer(ABSENT):
-            return True
+            # Each other thread may have one page that no position is in, and each map keeps its last branch.
+            # Without the threads the engine (c11, limits of 8 to 10) shows a put refused for such a page.
+            return len(self.pages_used()) + self.threads - 1 + len(self.maps) >= self.pages
         if not self.fresh and operation in ("find", "put"):
             key, which = arguments
-            ever = self.ever[which].get(
-                shared_position(key + key % PLACES % self.places - key % PLACES), frozenset()
-            )
+            ever = self.ever[which].get(self.shared(key), frozenset())
             if operation == "find":
                 return given == answer(ABSENT) or given in [answer(DONE, by + 1) for by in ever]
             if given == answer(EXISTS):

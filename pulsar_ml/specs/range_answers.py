@@ -2,168 +2,427 @@
 
 The model ``range_cache`` says what each call answers when nothing runs beside it; this one says what all
 schedules have in common. Of each key it knows the incarnations that were put, and whether the last one is
-there, gone, or perhaps gone, because a removal that covers it is under way.
+there, gone, or perhaps gone, because something that removes is or was under way. What removals say that they
+took out is held against what was put: as many entries are gone as they say, no more and no fewer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from pulsar_ml.specs import Answer
+from pulsar_ml.specs import Answer, answer
+from pulsar_ml.specs.cached import EVICTED
 
 MISS, HIT, LAST = 0, 1, 2
-OK, EXISTS = 0, 1
+OK, EXISTS, MISMATCH, NO_MEMORY = 0, 1, 2, 3
 PLACES = 16
+STASH = 2
 
-THERE, PERHAPS, GONE = range(3)
+# UNTOLD: perhaps taken by something that does not say what it takes.
+THERE, PERHAPS, UNTOLD, GONE = range(4)
+NOT_THERE, NOT_SURE, SURE = range(3)
 
 PUTS = frozenset({"put", "put_late", "put_alone"})
 LOOKS = frozenset({"get", "hold", "dispatch"})
 REMOVALS = frozenset({"remove_range", "clear"})
+RANGES = frozenset({"read_range", "visit"})
 KEPT = frozenset({"release", "drop", "expect"})
 
 Key = tuple[int, int]  # cache and key
+SEQUENCE = (1 << 40) - 1  # of an incarnation, without its thread
+
+
+class Span(NamedTuple):
+    """A call under way: the keys it is about (of all caches: -1), and of those the ones that had been put
+    when it began, with how often and how sure the caller could be of the latest."""
+
+    cache: int
+    first: int
+    last: int
+    began: tuple[tuple[Key, int, int], ...]
+    takes: bool
+    tells: bool
+
+    def covers(self, key: Key) -> bool:
+        return self.cache in (-1, key[0]) and self.first <= key[1] <= self.last
 
 
 class Model:
-    """The operations of the subject ``range_cache``. None of them is linearizable as a whole."""
+    """The operations of the subject ``range_cache``. None of them is linearizable in all its answers."""
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
         "put": "OK: the position was free at one moment of the call. EXISTS: it was taken at one moment, "
-        "perhaps by an entry that is gone by now.",
+        "perhaps by an entry that is gone by now, but by none that the caller knows to be gone.",
         "put_late": "As put.",
         "put_alone": "As put.",
         "put_foreign": "Nothing is put.",
         "get": "A hit is an incarnation that was put under the key, never one before what the caller put "
-        "or saw there. A miss of what the caller put or saw last needs a removal that covers the "
-        "key.",
+        "or saw there, nor one that the caller removed or missed. A miss of what the caller put or saw last "
+        "needs a removal that covers the key, and one that says so in its answer. Expected reads are at most "
+        "as many as were said for the key in one put and added since, and are less by one for each copy.",
         "hold": "As get.",
         "dispatch": "As get.",
         "release": "The incarnation that the thread kept at the place; the expected reads are as of some "
-        "moment.",
+        "moment, within the bounds of get.",
         "drop": "As release.",
         "expect": "As release.",
         "exists": "As get, without the incarnation.",
-        "read_range": "Each entry by itself; keys that never were put are not in it.",
-        "visit": "Each entry by itself.",
-        "remove_range": "Each entry by itself: what was there when it began is gone when it ends.",
+        "read_range": "Each key by itself, as exists. What was there all the while, put or seen by the "
+        "caller, is in it.",
+        "visit": "As read_range; it counts the keys, and until it clears, if it does.",
+        "remove_range": "Each entry by itself: what the caller knew to be there when it began is gone when "
+        "it ends. The entries and bytes that removals answer add up to those that are gone.",
         "clear": "As remove_range, of all keys.",
-        "size": "Not below 0; bytes of entries that come and go meanwhile are counted or not.",
-        "sweep": "No entry goes, only wrappers that are empty already.",
+        "size": "Not below the bytes of what the caller put or saw last and nothing may have removed; not "
+        "above all that was put, without what the caller removed.",
+        "sweep": "No entry goes, only wrappers that are empty already; they are not more than entries gone.",
     }
-    spans = REMOVALS | {"visit"}
+    spans: ClassVar[frozenset[str]] = REMOVALS | RANGES
 
     def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
         self.n_caches = settings["caches"]
         self.n_keys = settings["keys"]
+        self.shift = settings["length_shift"]
+        self.sums_reads = settings["policy"] == STASH
         self.put_so_far: dict[Key, tuple[int, ...]] = {}
         self.state: dict[Key, int] = {}
-        self.known: list[dict[Key, int]] = [{} for _ in range(threads)]  # places in put_so_far
+        # What a thread knows of each key: incarnation number i is there (2 i + 1) or gone (2 i + 2).
+        self.known: list[dict[Key, int]] = [{} for _ in range(threads)]
         self.numbers = [0] * threads
-        self.held: list[dict[int, int]] = [{} for _ in range(threads)]
-        self.open: dict[int, tuple[int, int, int, frozenset[tuple[Key, int]]]] = {}  # removals, by thread
+        self.refused = [0] * threads  # for want of memory; some of these puts took a number all the same
+        self.held: list[dict[int, tuple[int, Key]]] = [{} for _ in range(threads)]
+        self.open: dict[int, Span] = {}
+        self.cut: list[dict[int, int]] = [{} for _ in range(threads)]  # bytes that a thread took, by cache
+        self.offered: dict[Key, int] = {}  # expected reads: the most of one put, or their sum; and added ones
+        self.copied: dict[Key, int] = {}
+        # Entries and bytes that were told and are not known gone; below 0 while a removal is under way.
+        self.loose = self.loose_bytes = 0
+        self.slack = self.slack_bytes = 0  # of UNTOLD ones that turned out to be gone
+        self.dropped = 0  # empty wrappers, and those that passes emptied
+        self.strays = 0  # entries put that no answer told of, and keys under which they may be
+        self.strange: frozenset[Key] = frozenset()
 
     def canonical(self) -> object:
         return (
-            frozenset(self.put_so_far.items()),
-            frozenset(self.state.items()),
-            tuple(frozenset(known.items()) for known in self.known),
-            tuple(self.numbers),
-            tuple(frozenset(held.items()) for held in self.held),
-            frozenset(self.open.items()),
-        )
+            frozenset(self.put_so_far.items()), frozenset(self.state.items()),
+            tuple(frozenset(known.items()) for known in self.known), tuple(self.numbers), tuple(self.refused),
+            tuple(frozenset(held.items()) for held in self.held), frozenset(self.open.items()),
+            tuple(frozenset(cut.items()) for cut in self.cut), frozenset(self.offered.items()),
+            frozenset(self.copied.items()), self.loose, self.loose_bytes, self.slack, self.slack_bytes,
+            self.dropped, self.strays, self.strange,
+        )  # fmt: skip
 
     def key(self, arguments: Sequence[int]) -> Key:
         return arguments[0] % self.n_caches, arguments[1] % self.n_keys
 
-    # Removals ----------------------------------------------------------------------------------------
+    def length(self, key: Key) -> int:
+        return (24 + key[1] % 5 * 8) << self.shift
+
+    def puts(self, key: Key) -> int:
+        return len(self.put_so_far.get(key, ()))
+
+    # What comes and goes -------------------------------------------------------------------------------
+
+    def knows(self, key: Key, thread: int) -> bool:
+        """Whether the thread cannot miss the latest incarnation, if it is there."""
+        return self.fresh or self.known[thread].get(key, 0) >= 2 * self.puts(key) - 1
+
+    def covered(self, key: Key) -> int:
+        """What an entry that comes now is: THERE, or PERHAPS or UNTOLD for what is under way."""
+        found = THERE
+        for span in self.open.values():
+            if span.takes and span.covers(key):
+                found = max(found, PERHAPS if span.tells else UNTOLD)
+        return found
+
+    def surely(self, key: Key, thread: int) -> bool:
+        """Whether the latest incarnation is there, and the thread put it or saw it."""
+        return self.state[key] == THERE and self.known[thread].get(key, 0) == 2 * self.puts(key) - 1
+
+    def lose(self, key: Key, thread: int) -> None:
+        """The latest incarnation is gone, and the thread knows."""
+        self.known[thread][key] = 2 * self.puts(key)
+        if self.state[key] == PERHAPS:
+            self.loose -= 1
+            self.loose_bytes -= self.length(key)
+        elif self.state[key] == UNTOLD:
+            self.slack += 1
+            self.slack_bytes += self.length(key)
+        self.state[key] = GONE
+
+    def told(self, thread: int, cache: int, entries: int, size: int) -> None:
+        """A removal ended and says what it took."""
+        self.loose += entries
+        self.loose_bytes += size
+        self.cut[thread][cache] = self.cut[thread].get(cache, 0) + size
+
+    def balanced(self) -> bool:
+        """Whether as much is gone as was told, as far as that is known; when that is settled, so are keys."""
+        unsure = [key for key, state in self.state.items() if state in (PERHAPS, UNTOLD)]
+        most = len(unsure) + self.slack + self.strays
+        size = sum(map(self.length, unsure)) + self.slack_bytes + self.strays * (56 << self.shift)
+        if self.loose > most or self.loose_bytes > size:
+            return False
+        if any(span.takes and span.tells for span in self.open.values()):
+            return True
+        if self.loose < 0 or self.loose_bytes < 0 or (self.loose == 0) != (self.loose_bytes == 0):
+            return False
+        if self.loose == 0:
+            for key in unsure:
+                if self.state[key] == PERHAPS:
+                    self.state[key] = THERE
+        elif self.loose == most and not self.strays:
+            if self.loose_bytes != size:
+                return False
+            for key in unsure:
+                self.state[key] = GONE
+            self.loose = self.loose_bytes = self.slack = self.slack_bytes = 0
+        return True
+
+    # Calls that take their time ------------------------------------------------------------------------
 
     def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
         cache, first, last = arguments[0] % self.n_caches, 0, self.n_keys - 1
-        if operation == "remove_range":
+        if operation in ("remove_range", "read_range"):
             first = arguments[1] % self.n_keys
             last = min(first + arguments[2], last)
-        there = frozenset(
-            (key, len(so_far))
-            for key, so_far in self.put_so_far.items()
-            if key[0] == cache and first <= key[1] <= last
-        )
-        self.open[thread] = cache, first, last, there
-        for key, _ in there:
-            if self.state[key] == THERE:
-                self.state[key] = PERHAPS
+        elif operation == "visit":
+            first = arguments[1] % self.n_keys if not arguments[2] else 0
+        takes = operation in REMOVALS or (operation == "visit" and arguments[2] > 0)
+        self.opens(thread, cache, first, last, takes=takes, tells=True)
 
-    def ends(self, operation: str, thread: int) -> bool:
-        if thread not in self.open:
+    def opens(self, thread: int, cache: int, first: int, last: int, *, takes: bool, tells: bool) -> None:
+        span = Span(cache, first, last, (), takes, tells)
+        began = tuple(
+            (key, len(so_far), self.certainty(key, thread))
+            for key, so_far in sorted(self.put_so_far.items())
+            if span.covers(key)
+        )
+        if takes:
+            self.doubt(span)
+        self.open[thread] = span._replace(began=began)
+
+    def certainty(self, key: Key, thread: int) -> int:
+        if self.state[key] == GONE:
+            return NOT_THERE
+        return SURE if self.knows(key, thread) else NOT_SURE
+
+    def doubt(self, span: Span) -> None:
+        """What is there may be gone from now on."""
+        for key, state in self.state.items():
+            if state < GONE and span.covers(key):
+                self.state[key] = max(state, PERHAPS if span.tells else UNTOLD)
+
+    def ends(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
+        span = self.open.pop(thread, None)
+        if span is None or given[0] != 0:
             return False
-        there = self.open.pop(thread)[3]
-        if operation in REMOVALS:
-            for key, puts in there:
-                if len(self.put_so_far[key]) == puts:  # what was there when it began
-                    self.state[key] = GONE
+        words = given[1]
+        if operation == "read_range":
+            return self.found(span, thread, words)
+        if operation == "visit":
+            return self.visited(span, arguments, thread, words)
+        self.removed(span, thread)
+        self.told(thread, span.cache, words[2], words[3])
+        return words[:2] == (0, 0)
+
+    def removed(self, span: Span, thread: int) -> None:
+        """What was there when the removal began is gone."""
+        for key, puts, sure in span.began:
+            if sure == SURE and self.puts(key) == puts:
+                self.lose(key, thread)
+
+    def found(self, span: Span, thread: int, words: Sequence[int]) -> bool:
+        count, bits = words[0], words[1] % (1 << 64)
+        if words[2:] != (0, 0) or bits.bit_count() != count or bits >> (span.last - span.first + 1):
+            return False
+        began = {key: (puts, sure) for key, puts, sure in span.began}
+        for number in range(span.first, span.last + 1):
+            key = span.cache, number
+            puts, sure = began.get(key, (0, NOT_THERE))
+            if bits >> (number - span.first) & 1:
+                if not self.shows(key, thread, was=sure != NOT_THERE, since=puts):
+                    return False
+            elif sure == SURE and self.puts(key) == puts and not self.missed(key, thread):
+                return False
         return True
 
-    def covered(self, key: Key) -> bool:
-        return any(
-            cache == key[0] and first <= key[1] <= last for cache, first, last, _ in self.open.values()
-        )
+    def shows(self, key: Key, thread: int, *, was: bool, since: int) -> bool:
+        """Whether an entry of the key may be found by a call before which there were so many puts of it and
+        the latest ``was`` not surely gone."""
+        if key in self.strange:
+            return True
+        if self.known[thread].get(key, 0) >= 2 * self.puts(key):
+            return False
+        return not self.fresh or was or self.puts(key) > since
 
-    # Everything else ---------------------------------------------------------------------------------
+    def shows_now(self, key: Key, thread: int) -> bool:
+        return self.shows(key, thread, was=self.state.get(key, GONE) != GONE, since=self.puts(key))
+
+    def visited(self, span: Span, arguments: Sequence[int], thread: int, words: Sequence[int]) -> bool:
+        first = arguments[1] % self.n_keys
+        cleared = 0 < arguments[2] <= words[0]
+        sure = sum(
+            sure == SURE
+            and key[1] >= first
+            and self.state[key] == THERE
+            and len(self.put_so_far[key]) == puts
+            for key, puts, sure in span.began
+        )
+        if cleared:
+            self.removed(span, thread)
+        self.told(thread, span.cache, words[2], words[3])
+        put = sum(key[0] == span.cache and key[1] >= first for key in self.put_so_far)
+        if words[1] or words[0] > put + self.strays or (not cleared and (words[2] or words[3])):
+            return False
+        return cleared or words[0] >= sure or self.hides(thread)
+
+    def hides(self, thread: int) -> bool:
+        """Whether what is there may not be shown to the thread."""
+        return False
+
+    # Everything else -----------------------------------------------------------------------------------
 
     def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+        return self.answers(operation, arguments, thread, given) and self.balanced()
+
+    def answers(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
         status, words = given
         if operation in self.spans:
-            return self.ends(operation, thread)
+            return self.ends(operation, arguments, thread, given)
         if operation in PUTS:
-            return self.put(self.key(arguments), thread, status, words[0])
-        if operation in LOOKS or operation == "exists":
-            if status == HIT and operation != "exists":
-                return self.seen(operation, arguments, thread, words[0])
-            return status == HIT or self.missed(self.key(arguments), thread)
+            expected = 0 if operation == "put_late" else max(arguments[2], 0)
+            return self.put(self.key(arguments), thread, given, expected)
+        if operation in LOOKS:
+            return self.look(operation, arguments, thread, status, words)
+        if operation == "exists":
+            key = self.key(arguments)
+            if status == HIT:
+                return given == answer(HIT) and self.shows_now(key, thread)
+            return given == answer(MISS) and self.missed(key, thread)
         if operation in KEPT:
-            place = arguments[0] % PLACES
-            kept = self.held[thread].get(place)
-            if operation != "expect":
-                self.held[thread].pop(place, None)
-            return (
-                given == (MISS, (0, 0, 0, 0)) if kept is None else status in (HIT, LAST) and words[0] == kept
-            )
-        return operation != "size" or words[0] >= 0
+            return self.kept(operation, arguments[0] % PLACES, thread, given)
+        if operation == "size":
+            return given == answer(0, words[0]) and self.sized(arguments[0] % self.n_caches, thread, words[0])
+        if operation == "sweep":
+            self.dropped += words[0]
+            return given == answer(0, words[0]) and words[0] >= 0 and self.empty(self.dropped)
+        if operation == "put_foreign":
+            self.numbers[thread] += status != NO_MEMORY
+            self.refused[thread] += status == NO_MEMORY
+            return given in (answer(MISMATCH), answer(NO_MEMORY))
+        return given == answer(0)
 
-    def put(self, key: Key, thread: int, status: int, incarnation: int) -> bool:
+    def empty(self, wrappers: int) -> bool:
+        """Whether there may be so many wrappers that once held an entry and do not any more."""
+        puts = sum(map(len, self.put_so_far.values())) + self.strays
+        return wrappers <= puts - sum(state == THERE for state in self.state.values())
+
+    def put(self, key: Key, thread: int, given: Answer, expected: int) -> bool:
         so_far = self.put_so_far.get(key, ())
-        if status != OK:
-            # Taken at one moment; for a thread that sees old values, perhaps long ago.
-            return status != EXISTS or (bool(so_far) and not (self.fresh and self.state[key] == GONE))
-        if so_far and self.state[key] == THERE:
+        status, (incarnation, *_) = given
+        if status == NO_MEMORY:
+            self.refused[thread] += 1
+            return given == answer(NO_MEMORY)
+        self.numbers[thread] += 1
+        before = self.offered.get(key, 0)
+        self.offered[key] = before + expected if self.sums_reads else max(before, expected)
+        if status == EXISTS:
+            return given == answer(EXISTS) and self.shows_now(key, thread)
+        skipped = (incarnation & SEQUENCE) - self.numbers[thread]
+        if given != answer(OK, incarnation, self.length(key)) or incarnation >> 40 != thread:
             return False
-        if incarnation >> 40 != thread or incarnation & ((1 << 40) - 1) <= self.numbers[thread]:
+        if not 0 <= skipped <= self.refused[thread]:
             return False
-        self.numbers[thread] = incarnation & ((1 << 40) - 1)
+        self.numbers[thread] += skipped
+        if key in self.strange:
+            self.strays += 1
+            return True
+        if so_far:
+            if self.state[key] == THERE:
+                return False
+            self.lose(key, thread)
         self.put_so_far[key] = (*so_far, incarnation)
-        self.state[key] = PERHAPS if self.covered(key) else THERE
-        self.known[thread][key] = len(so_far)
+        self.known[thread][key] = 2 * len(so_far) + 1
+        self.state[key] = self.covered(key)
         return True
 
-    def seen(self, operation: str, arguments: Sequence[int], thread: int, incarnation: int) -> bool:
+    def look(
+        self, operation: str, arguments: Sequence[int], thread: int, status: int, words: Sequence[int]
+    ) -> bool:
         key = self.key(arguments)
+        if status == MISS:
+            return not any(words) and self.missed(key, thread)
+        if status == NO_MEMORY:
+            return True
+        incarnation, expected, references, left = words
+        if status != HIT or references < 1 or not self.seen(key, thread, incarnation):
+            return False
+        if operation == "dispatch":
+            self.copied[key] = self.copied.get(key, 0) + 1
+        place = arguments[2] if operation != "get" else -1
+        if place >= 0:
+            self.held[thread][place % PLACES] = incarnation, key
+        return self.expects(key, expected) and (
+            left == 0 if operation != "dispatch" or place >= 0 else self.expects(key, left)
+        )
+
+    def expects(self, key: Key, reads: int) -> bool:
+        """Whether so many reads may be expected of an entry of the key."""
+        if key in self.strange:
+            return True
+        if self.sums_reads and reads < EVICTED // 2:
+            reads -= EVICTED
+        return -self.copied.get(key, 0) <= reads <= self.offered.get(key, 0)
+
+    def seen(self, key: Key, thread: int, incarnation: int) -> bool:
         so_far = self.put_so_far.get(key, ())
+        if key in self.strange:
+            return True
         if incarnation not in so_far:
             return False
-        index = so_far.index(incarnation)
-        if index < self.known[thread].get(key, 0):
+        version = 2 * so_far.index(incarnation) + 1
+        if version < self.known[thread].get(key, 0):
             return False
-        if self.fresh and (index < len(so_far) - 1 or self.state[key] == GONE):
-            return False
-        self.known[thread][key] = index
-        if operation != "get" and arguments[2] >= 0:
-            self.held[thread][arguments[2] % PLACES] = incarnation
+        if self.fresh:
+            if version < 2 * len(so_far) - 1 or self.state[key] == GONE:
+                return False
+            if not self.covered(key):
+                self.state[key] = THERE
+        self.known[thread][key] = version
         return True
 
     def missed(self, key: Key, thread: int) -> bool:
-        so_far = self.put_so_far.get(key, ())
-        if not so_far or self.state[key] != THERE:
+        if key not in self.put_so_far or not self.knows(key, thread) or self.state[key] == GONE:
             return True
-        return not self.fresh and self.known[thread].get(key, -1) < len(so_far) - 1
+        if self.hides(thread):
+            return True
+        if self.state[key] == THERE:
+            return False
+        self.lose(key, thread)
+        return True
+
+    def kept(self, operation: str, place: int, thread: int, given: Answer) -> bool:
+        status, (incarnation, expected, *rest) = given
+        if place not in self.held[thread]:
+            return given == answer(MISS)
+        kept, key = self.held[thread][place]
+        if operation == "expect":
+            if status == NO_MEMORY:
+                return True
+            self.offered[key] = self.offered.get(key, 0) + 1
+        else:
+            del self.held[thread][place]
+        right = (HIT,) if operation == "expect" else (HIT, LAST)
+        return status in right and incarnation == kept and not any(rest) and self.expects(key, expected)
+
+    def sized(self, cache: int, thread: int, size: int) -> bool:
+        mine = [key for key in self.put_so_far if key[0] == cache]
+        least = sum(self.length(key) for key in mine if self.surely(key, thread))
+        most = sum(self.length(key) * len(self.put_so_far[key]) for key in mine) + self.strays * (
+            56 << self.shift
+        )
+        takers = self.cut if self.fresh else [self.cut[thread]]
+        return least <= size <= most - sum(cut.get(cache, 0) for cut in takers)

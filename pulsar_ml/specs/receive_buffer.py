@@ -51,12 +51,13 @@ class Entry:
 class Model:
     """What threads hold and what lies in the slots. A thread cuts entries while its buffer has room."""
 
+    fresh = False
     weak: ClassVar[Mapping[str, str]] = {
         "cut": "NO_MEMORY says that every object was taken at least once and that none was free at one "
         "moment.",
-        "cache": "Of the suite: TAKEN may be about an entry that was taken out since, by a thread that "
-        "the caller does not know of.",
-        "uncache": "Of the suite: EMPTY may be about a slot that was filled since, likewise.",
+        "cache": "Of the suite: TAKEN may be about an entry that was taken out since, unless the caller did "
+        "that: "
+        "an exchange that fails may see an old value.",
         "copy": "NO_MEMORY as for cut.",
         "copy_bytes": "NO_MEMORY as for cut.",
     }
@@ -69,7 +70,7 @@ class Model:
         self.guesses = [Guess(16, 64, 256) for _ in range(threads)]
         self.slots: list[Entry | None] = [None] * SLOTS
         self.filled = [False] * SLOTS  # ever
-        self.known = [-1] * SLOTS  # who filled it last
+        self.emptied = [-1] * SLOTS  # who took out of it last
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         status, word = self.apply(operation, arguments, thread)
@@ -107,6 +108,7 @@ class Model:
         if entry is None:
             return EMPTY
         self.hands.threads[thread].append(entry)
+        self.emptied[slot] = thread
         return DONE
 
     def with_entry(self, operation: str, arguments: Sequence[int], thread: int) -> tuple[int, int]:
@@ -119,7 +121,7 @@ class Model:
             if self.slots[arguments[1]] is not None:
                 return TAKEN, 0
             self.slots[arguments[1]] = self.hands.pick(thread, arguments[0])
-            self.filled[arguments[1]], self.known[arguments[1]] = True, thread
+            self.filled[arguments[1]] = True
             return DONE, 0
         if operation == "read":
             return DONE, entry.is_slice
@@ -142,9 +144,9 @@ class Model:
     def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
         held = self.hands.threads[thread]
         if operation == "cache" and given == answer(TAKEN, len(held)) and held:
-            return self.filled[arguments[1]]
-        if operation == "uncache" and given == answer(EMPTY, len(held)) and not self.hands.full(thread):
-            return self.slots[arguments[0]] is None or self.known[arguments[0]] != thread
+            slot = arguments[1]
+            stale = self.filled[slot] and self.emptied[slot] != thread and not self.fresh
+            return self.slots[slot] is not None or stale
         if given == answer(NO_MEMORY, len(held)):
             # Nothing changed, and whatever was refused would have been tried.
             return self.takes == self.entries

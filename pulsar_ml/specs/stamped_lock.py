@@ -15,9 +15,9 @@ class Model:
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "read_optimistic": "CHANGED may be answered at any time. A number is that of one write section, "
-        "not earlier than the last one that the caller wrote or read; without an order "
-        "from elsewhere it may be an old one.",
+        "read_optimistic": "CHANGED: there is a write section that the caller has not seen; it may be over. "
+        "Shared holders are no reason. A number is that of one write section, not earlier than the last one "
+        "that the caller wrote or read; without an order from elsewhere it may be an old one.",
         "stamp_keep": "As read_optimistic.",
         "stamp_check": "CHANGED is answered after a write section that the stamp is older than. A stamp "
         "that is still accepted says so of a section that may be over, as read_optimistic "
@@ -49,12 +49,15 @@ class Model:
         return answer(DONE, self.values[-1], self.sections if operation == "write" else 0)
 
     def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
-        status, (value, *_) = given
+        value = given[1][0]
         stamp = self.stamps[thread]
-        if status == CHANGED:
+        if given == answer(CHANGED):
+            # A section counts from the moment at which its writer has the lock. One that the caller read or
+            # wrote before is over: its number comes with the lock word behind it.
+            unseen = self.known[thread] < self.sections
             if operation == "stamp_keep":
                 self.stamps[thread] = None
-            return operation != "stamp_check" or stamp is None or stamp < self.sections
+            return unseen if operation != "stamp_check" else stamp is None or stamp < self.sections
         if given != answer(DONE, value) or value not in self.values:
             return False
         section = self.values.index(value)

@@ -11,8 +11,9 @@
 #              pass, and a time pass is none.
 #              CM-3 (I53, I63) a size pass frees what the size is above the watermark at its start.
 #              CM-4 (H14) at most one task is queued or running; whoever sets the marker submits it.
-#              CM-5 (I62) an insert above the threshold is followed by a look at the size: by its own
-#              task, or by the running one after that cleared the marker.
+#              CM-5 (I62) an insert above the threshold, or a change that leaves the size above it, is
+#              followed by a look at the size: by its own task, or by the running one after that cleared
+#              the marker.
 #              CM-6 (I66, I101) settings and passes exclude each other; this monitor comes before the
 #              policy's monitor, which comes before wrapper locks. An insert takes none of them.
 #              CM-7 every entry that a counted read found is counted once.
@@ -119,6 +120,7 @@ cdef struct CacheManager:
     pml_i64 dropped
     pml_u32 monitor             # one pass at a time; the next is read and written inside
     ManagerSettings settings
+    pml_i64 changes             # of the settings
     pml_u32 marker              # 1: a task is queued or running
     pml_i32 tasks
     ReadStripe[16] stripes
@@ -160,6 +162,8 @@ cdef inline void cache_manager_set(CacheManager* manager, const ManagerSettings*
     i64_store_relaxed(&manager.interval, now.interval)
     eviction_configure(manager.policy, PolicySettings(
         now.max_requeue_count, now.extend_recently_accessed != 0, now.time_to_live_max))
+    # Release: a task that counts this change sees it.
+    i64_fetch_add_release(&manager.changes, 1)
 
 
 cdef inline Status cache_manager_init(
@@ -381,17 +385,19 @@ cdef inline bint cache_manager_mark(CacheManager* manager) noexcept nogil:
 
 # The task of whoever set the marker: to the watermark, by_time: after a time pass.
 cdef inline void cache_manager_task(CacheManager* manager, bint by_time, int64_t now) noexcept nogil:
-    cdef int64_t inserted, freed
+    cdef int64_t inserted, changes, freed
     while True:
-        # Pairs with the release in cache_manager_added.
+        # Pair with the releases in cache_manager_added and cache_manager_set.
         inserted = i64_load_acquire(&manager.inserted_entries)
+        changes = i64_load_acquire(&manager.changes)
         freed = cache_manager_passes(manager, by_time, now)
         by_time = False
         i32_fetch_sub_relaxed(&manager.tasks, 1)
         u32_exchange_acq_rel(&manager.marker, 0)
-        # An insert that came after the last look at the size and found the marker set left it to us.
-        # Ends when nothing came in and nothing could be freed.
-        if not freed and i64_load_relaxed(&manager.inserted_entries) == inserted:
+        # An insert or a change that came after the last look at the size and found the marker set left it to
+        # us. Ends when neither came and nothing could be freed.
+        if (not freed and i64_load_relaxed(&manager.inserted_entries) == inserted
+                and i64_load_relaxed(&manager.changes) == changes):
             return
         if i64_load_relaxed(&manager.size) <= i64_load_relaxed(&manager.threshold):
             return

@@ -12,7 +12,9 @@
 # Reclamation  The list of shares goes with the policy.
 # Not promised The oldest entries of all caches: a size pass goes by the sizes of caches, and a position
 #              need not be old because it is low. That a size pass frees what it was asked to: parts are
-#              rounded down, and a part of 0 is left out. Its first step costs as much as there are caches.
+#              rounded down, and a part of 0 is left out; and a cache may be asked for bytes that somebody
+#              else is just removing, so that the caches stay above their threshold until the next insert or
+#              tick. Its first step costs as much as there are caches.
 
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport qsort

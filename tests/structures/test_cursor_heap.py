@@ -69,11 +69,12 @@ def test_a_cursor_that_fills_a_gap_in_another_branch_goes_up() -> None:
 
 
 def test_an_update_answers_the_slowest_position_before_and_after() -> None:
+    """Then the data version it made and which registration it was about."""
     pair = started(5, 9)
-    assert pair.call("update", FIRST, 7) == (DONE, (5, 7, 0, 0))
-    assert pair.call("update", FIRST, 20) == (DONE, (7, 9, 0, 0))
-    assert pair.call("update", FIRST + 1, UNTRACKED) == (DONE, (9, 20, 0, 0))
-    assert pair.call("update", FIRST, UNTRACKED) == (DONE, (20, UNTRACKED, 0, 0))
+    assert pair.call("update", FIRST, 7) == (DONE, (5, 7, 3, 1))
+    assert pair.call("update", FIRST, 20) == (DONE, (7, 9, 4, 1))
+    assert pair.call("update", FIRST + 1, UNTRACKED) == (DONE, (9, 20, 5, 2))
+    assert pair.call("update", FIRST, UNTRACKED) == (DONE, (20, UNTRACKED, 6, 1))
     pair.instance.check()
 
 

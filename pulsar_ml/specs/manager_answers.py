@@ -1,0 +1,182 @@
+"""What the cache manager may answer while others are at it: the caches' answers, where anybody may evict.
+
+A put that leaves the size above the threshold evicts before it returns, or leaves it to a task of somebody
+else; only ``evict``, ``free`` and removals say what they took. So an eviction is legal from the moment at
+which the size may have been above the threshold, until the caller's next operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from pulsar_ml.specs import Answer, answer, range_answers
+from pulsar_ml.specs.cache_manager import DISABLED
+from pulsar_ml.specs.range_answers import HIT, MISS, OK, PUTS, UNTOLD, Key, Span
+
+PASSES = frozenset({"evict", "free"})
+HIDDEN = frozenset({"tick", "trigger", "configure", "configure_policy", "serve"})  # evict and do not say what
+LARGEST = 56
+
+
+class Model(range_answers.Model):
+    """The operations of the subject ``cache_manager``."""
+
+    weak: ClassVar[Mapping[str, str]] = {
+        **range_answers.Model.weak,
+        "put": "As that of a range cache; and DISABLED, if the largest size may have been 0.",
+        "get": "As that of a range cache. A miss is legal, too, once the size may have been above the "
+        "threshold, beside a tick or a change of settings, and while the largest size may be 0.",
+        "tick": "Nothing. Each entry that it removes goes by itself.",
+        "trigger": "HIT: the size may have been above the threshold.",
+        "evict": "As free.",
+        "free": "Each entry by itself. What is told to be gone is gone.",
+        "configure": "Nothing. Until it returns, and after that for those who have not seen it, the "
+        "settings from before may be in force.",
+        "configure_policy": "Nothing.",
+        "stats": "Each counter by itself, as of some moment. Entries put and evicted never go back for a "
+        "caller; they include what the caller put and removed, and are no more than were put, or may be "
+        "gone. The size differs from what is cached by at most one entry for each thread that is putting, "
+        "and by removals that are under way.",
+        "serve": "Nothing is known of what it puts.",
+    }
+    spans: ClassVar[frozenset[str]] = range_answers.Model.spans | PASSES | HIDDEN
+
+    def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
+        super().__init__(settings, threads)
+        # Largest sizes that a thread may see; and, of changes under way, the new one and those beside it.
+        self.sizes = [frozenset({settings["max_size"]}) for _ in range(threads)]
+        self.changes: dict[int, tuple[int, frozenset[int]]] = {}
+        self.putting: frozenset[int] = frozenset()  # threads whose latest call was a put
+        self.evicting: frozenset[int] = frozenset()  # and of these, those that may still evict
+        self.was_above = False
+        self.seen_so_far = [(0, 0, 0)] * threads  # what stats told a thread last
+        self.mine = [0] * threads  # entries put
+        self.taken = [0] * threads  # entries that a thread's removals and passes told
+        self.bytes = 0  # put
+        self.freed = 0  # bytes that anybody told
+
+    def canonical(self) -> object:
+        return (
+            super().canonical(), tuple(self.sizes), frozenset(self.changes.items()), self.putting,
+            self.evicting,
+            self.was_above, tuple(self.seen_so_far), tuple(self.mine), tuple(self.taken), self.bytes,
+            self.freed,
+        )  # fmt: skip
+
+    def hides(self, thread: int) -> bool:
+        return 0 in self.sizes[thread]
+
+    def covered(self, key: Key) -> int:
+        return UNTOLD if self.evicting else super().covered(key)
+
+    def told(self, thread: int, cache: int, entries: int, size: int) -> None:
+        super().told(thread, cache, entries, size)
+        self.taken[thread] += entries
+        self.freed += size
+
+    def goes_on(self, thread: int) -> None:
+        """The thread's call before this one is over."""
+        self.putting -= {thread}
+        self.evicting -= {thread}
+
+    def look_at_size(self) -> None:
+        """If the size may be above the threshold now, every put that is not known to be over may evict."""
+        largest = min(min(sizes) for sizes in self.sizes) << self.shift
+        if self.bytes - self.freed <= largest * 98 // 100:
+            return
+        self.was_above = True
+        self.evicting = self.putting
+        if self.evicting:
+            self.doubt(Span(-1, 0, self.n_keys - 1, (), takes=True, tells=False))
+
+    # Calls that take their time ------------------------------------------------------------------------
+
+    def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
+        self.goes_on(thread)
+        if operation not in PASSES | HIDDEN:
+            super().begins(operation, arguments, thread=thread)
+            return
+        if operation == "configure":
+            size = arguments[0]
+            beside = frozenset(new for new, _ in self.changes.values())
+            self.changes = {who: (new, others | {size}) for who, (new, others) in self.changes.items()}
+            self.changes[thread] = size, beside
+            self.sizes = [sizes | {size} for sizes in self.sizes]
+        elif operation == "serve":
+            self.serve(arguments, thread)
+        self.look_at_size()
+        self.opens(thread, -1, 0, self.n_keys - 1, takes=True, tells=operation in PASSES)
+
+    def serve(self, arguments: Sequence[int], thread: int) -> None:
+        """Puts that nobody tells of: their keys are anybody's guess from here on."""
+        cache, first, puts = arguments[0] % self.n_caches, arguments[1] % self.n_keys, arguments[2]
+        # Each takes a number, or none where memory runs out.
+        self.refused[thread] += puts
+        self.strays += puts
+        self.bytes += puts * (LARGEST << self.shift)
+        for number in range(puts):
+            key = cache, (first + number) % self.n_keys
+            self.strange |= {key}
+            self.strays += len(self.put_so_far.pop(key, ()))
+            self.state.pop(key, None)
+
+    def ends(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
+        status, words = given
+        if thread not in self.open:
+            return False
+        if operation in PASSES:
+            entries, size, _, missing = words
+            self.told(thread, -1, entries, size)
+            self.dropped += entries + missing
+            del self.open[thread]
+            return (
+                status == 0 and min(words) >= 0 and self.empty(self.dropped)
+                and (operation == "free" or not entries or self.was_above)
+            )  # fmt: skip
+        if operation not in HIDDEN:
+            return super().ends(operation, arguments, thread, given)
+        del self.open[thread]
+        if operation == "configure":
+            new, others = self.changes.pop(thread)
+            for who in range(len(self.sizes)) if self.fresh else [thread]:
+                self.sizes[who] = others | {new}
+        if operation == "trigger":
+            return given == answer(MISS) or (given == answer(HIT) and self.was_above)
+        return not any(words) and (operation == "serve" or status == 0)
+
+    # Everything else -----------------------------------------------------------------------------------
+
+    def answers(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
+        if operation not in self.spans:
+            self.goes_on(thread)
+        if given == answer(DISABLED) and (operation in PUTS or operation == "put_foreign"):
+            self.numbers[thread] += 1
+            return self.hides(thread)
+        if operation == "stats":
+            return self.counts(thread, given)
+        if not super().answers(operation, arguments, thread, given):
+            return False
+        if operation in PUTS and given[0] == OK:
+            if self.sizes[thread] == {0}:
+                return False
+            self.mine[thread] += 1
+            self.bytes += self.length(self.key(arguments))
+            self.putting |= {thread}
+            self.look_at_size()
+        return True
+
+    def counts(self, thread: int, given: Answer) -> bool:
+        status, (size, put, evicted, evictions) = given
+        before = self.seen_so_far[thread]
+        self.seen_so_far[thread] = put, evicted, evictions
+        entries = sum(map(len, self.put_so_far.values())) + self.strays
+        surely = sum(self.length(key) for key in self.put_so_far if self.surely(key, thread))
+        freed = self.freed if self.fresh else sum(self.cut[thread].values())
+        return (
+            status == 0
+            and max(before[0], self.mine[thread]) <= put <= entries
+            and max(before[1], self.taken[thread]) <= evicted and self.empty(evicted)
+            and evictions >= before[2]
+            and surely - len(self.mine) * (LARGEST << self.shift) <= size <= self.bytes - freed
+        )  # fmt: skip

@@ -1,0 +1,59 @@
+"""What eviction passes may answer while others change the caches: they take what they say, from anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from pulsar_ml.specs import Answer, range_answers
+from pulsar_ml.specs.removal_queue import INTERRUPTED, OVER
+
+PASSES = frozenset({"expire", "free"})
+EMPTIES = frozenset({0, 1, 4, 5})  # kinds of policies whose size pass ends early only when nothing is left
+
+
+class Model(range_answers.Model):
+    """The operations of the subject ``removal_queue``."""
+
+    weak: ClassVar[Mapping[str, str]] = {
+        **range_answers.Model.weak,
+        "expire": "Each entry by itself, of any cache. The entries and bytes that passes and removals "
+        "answer add up to those that are gone; wrappers dropped were empty.",
+        "free": "As expire. A pass that was not given up and freed too little leaves nothing of what the "
+        "caller had put or seen, but for the stash and the scan.",
+        "configure": "Nothing.",
+    }
+    spans: ClassVar[frozenset[str]] = range_answers.Model.spans | PASSES
+
+    def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
+        super().__init__(settings, threads)
+        self.empties = settings["policy"] in EMPTIES
+
+    def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
+        if operation in PASSES:
+            self.opens(thread, -1, 0, self.n_keys - 1, takes=True, tells=True)
+        else:
+            super().begins(operation, arguments, thread=thread)
+
+    def ends(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
+        if operation not in PASSES:
+            return super().ends(operation, arguments, thread, given)
+        status, (entries, size, requeued, missing) = given
+        if status not in (OVER, INTERRUPTED) or min(entries, size, requeued, missing) < 0:
+            return False
+        return self.passed(operation, arguments, thread, given, missing)
+
+    def passed(
+        self, operation: str, arguments: Sequence[int], thread: int, given: Answer, missing: int
+    ) -> bool:
+        """A pass ended that dropped so many empty wrappers."""
+        status, (entries, size, *_) = given
+        span = self.open.pop(thread, None)
+        if span is None:
+            return False
+        if operation == "free" and status == OVER and size < arguments[0] << self.shift and self.empties:
+            self.removed(span, thread)
+        self.loose += entries
+        self.loose_bytes += size
+        self.dropped += entries + missing
+        return self.empty(self.dropped)

@@ -1,0 +1,54 @@
+"""What the eviction policies may answer while others change the caches: passes that tell their victims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import ClassVar
+
+from pulsar_ml.specs import Answer, pass_answers
+from pulsar_ml.specs.eviction_policy import digest
+from pulsar_ml.specs.pass_answers import PASSES
+from pulsar_ml.specs.range_answers import GONE, THERE, Key
+from pulsar_ml.specs.removal_queue import INTERRUPTED, OVER
+
+MOST_TOLD = 2  # victims that are looked for in a digest
+
+
+class Model(pass_answers.Model):
+    """The operations of the subject ``eviction_policy``."""
+
+    weak: ClassVar[Mapping[str, str]] = {
+        **pass_answers.Model.weak,
+        "expire": "Each entry by itself, of any cache; one or two victims are told by the digest and are "
+        "gone. The entries and bytes that passes and removals answer add up to those that are gone; "
+        "wrappers dropped were empty.",
+    }
+
+    def ends(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
+        if operation not in PASSES:
+            return super().ends(operation, arguments, thread, given)
+        status, (entries, size, kept, folded) = given
+        if status not in (OVER, INTERRUPTED) or min(entries, size, kept) < 0:
+            return False
+        if not self.passed(operation, arguments, thread, given, kept >> 32):
+            return False
+        if entries > MOST_TOLD:
+            return True
+        # A key can be a victim twice, if it was put again.
+        chosen = [
+            victims
+            for victims in product(sorted(self.put_so_far), repeat=entries)
+            if digest(victims) == folded and sum(map(self.length, victims)) == size
+        ]
+        if len(chosen) == 1:
+            return all(self.victim(key, thread, chosen[0].count(key)) for key in set(chosen[0]))
+        return bool(chosen)
+
+    def victim(self, key: Key, thread: int, times: int) -> bool:
+        """Whether an entry of the key may have been taken; the latest is gone if no other was."""
+        if len(self.put_so_far[key]) == times and self.state[key] < GONE:
+            if self.state[key] == THERE:
+                return False
+            self.lose(key, thread)
+        return True

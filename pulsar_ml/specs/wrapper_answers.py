@@ -1,0 +1,244 @@
+"""What raw wrappers may answer while others change them: whose value a look may show, when a miss is due.
+
+The model ``entry_wrapper`` says what each call answers when nothing runs beside it. Here a wrapper has no
+identity, for which one the pool hands out depends on the schedule; of each key the model knows the values
+that were filled in and how often it was cleared, and of each thread how much of that it must have seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from pulsar_ml.specs import Answer, answer
+from pulsar_ml.specs.entry_wrapper import DONE, NOTHING, STALE, TAKEN
+
+OUT_OF_MEMORY = 3
+CHURNED = 1 << 30
+FILLED, HIT = 1, 2
+
+Stale = tuple[int, int]  # the key that a wrapper was remembered under, the value last seen in it
+
+
+class Model:
+    """The operations of the subject ``entry_wrapper``. None of them is linearizable in all its answers.
+
+    A key's version counts its fills and clears: it is odd while the key is there.
+    """
+
+    fresh = False
+    weak: ClassVar[Mapping[str, str]] = {
+        "fill": "DONE: linearizable with the clears of the key. TAKEN: the key was there at one moment, "
+        "perhaps one before the call, but none before what the caller knows of the key.",
+        "read": "A value is one that was filled in under the key and is not older than what the caller "
+        "knows of it, or that of a churn under way in a wrapper that the key has left. NOTHING, or DONE "
+        "without a value: the key was not there at one moment, not before what the caller knows.",
+        "read_stale": "As read, of any key; of several looks the last one answers. A wrapper that the "
+        "caller knows to hold a key holds nothing else until that key is cleared.",
+        "clear": "DONE: linearizable with the fills of the key; the size is that of the value cleared, and "
+        "all requeues that clears show are those that drains answered. Accessed may be said because of a "
+        "read of another key; not accessed is never said of a value that the caller read and no drain "
+        "requeued. NOTHING: as for read.",
+        "churn": "Nothing. While it runs its values may be seen in wrappers that keys have left.",
+        "drain": "Wrapper by wrapper. What it recycled was cleared before; fewer than were asked for: at "
+        "one moment nothing was queued that the caller filled in or read and nobody cleared.",
+    }
+    spans = frozenset({"churn", "drain", "read_stale"})
+
+    def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
+        self.n_keys = settings["keys"]
+        self.n_threads = threads
+        self.values: list[tuple[int, ...]] = [()] * self.n_keys
+        self.versions = [0] * self.n_keys
+        self.known = [[0] * self.n_keys for _ in range(threads)]  # versions that a thread cannot see less of
+        self.met: list[dict[int, int]] = [{} for _ in range(threads)]  # of what is there: FILLED or HIT
+        self.fills = [0] * threads
+        self.turns = [0] * threads
+        self.remembered = [0] * threads
+        self.stale: list[dict[int, Stale]] = [{} for _ in range(threads)]
+        self.looked = False
+        self.open: frozenset[int] = frozenset()  # threads inside churn or drain
+        self.churned = False
+        self.draining = False
+        self.left = 0  # wrappers cleared and not recycled yet
+        self.recycled = False
+        self.owed = 0  # requeues that drains answered and no clear has shown
+
+    def canonical(self) -> object:
+        return (
+            tuple(self.values), tuple(self.versions), tuple(map(tuple, self.known)),
+            tuple(frozenset(met.items()) for met in self.met),
+            tuple(self.fills), tuple(self.turns), tuple(self.remembered),
+            tuple(frozenset(stale.items()) for stale in self.stale),
+            self.looked, self.open, self.churned, self.draining, self.left, self.recycled, self.owed,
+        )  # fmt: skip
+
+    def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
+        if operation == "churn":
+            self.turns[thread] += arguments[1]
+            self.open |= {thread}
+        elif operation == "read_stale":
+            # It answers its last look. An earlier one may have marked what a clear takes before the last.
+            self.looked |= arguments[2] > 1
+        else:
+            self.draining = True
+
+    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+        status, words = given
+        if operation == "drain":
+            return self.drained(arguments[0], thread, status, words)
+        if operation == "churn":
+            self.open -= {thread}
+            self.churned = True
+            return status in (DONE, OUT_OF_MEMORY) and not any(words)
+        if operation == "read_stale":
+            return self.recall(arguments, thread, status, words[0])
+        key = arguments[0] % self.n_keys
+        if operation == "fill":
+            return self.fill(key, thread, given)
+        if operation == "clear":
+            return self.clear(key, thread, given)
+        return self.read(key, thread, status, words[0])
+
+    def there(self, key: int) -> bool:
+        return self.versions[key] % 2 == 1
+
+    def sees(self, key: int, thread: int, *kinds: int, now: bool = True) -> bool:
+        """Whether the thread may see versions of these kinds (1: there, 0: not) one after the other, the last
+        of them ``now`` unless it may see old ones."""
+        version = self.known[thread][key]
+        if self.fresh and now:
+            version = max(version, self.versions[key] - len(kinds) + 1)
+        for kind in kinds:
+            version += version % 2 != kind
+        self.known[thread][key] = version
+        return version <= self.versions[key]
+
+    # What changes --------------------------------------------------------------------------------------
+
+    def fill(self, key: int, thread: int, given: Answer) -> bool:
+        if given[0] == OUT_OF_MEMORY:
+            return True
+        self.fills[thread] += 1
+        if given == answer(TAKEN):
+            return self.sees(key, thread, 1)
+        number = self.fills[thread] * self.n_threads + thread
+        value = ((number & 0x3FFFFFF) << 4 | key) + 1
+        if given != answer(DONE, value) or self.there(key):
+            return False
+        self.values[key] += (value,)
+        self.versions[key] += 1
+        self.known[thread][key] = self.versions[key]
+        self.met[thread][key] = FILLED
+        self.remember(thread, key, value)
+        return True
+
+    def clear(self, key: int, thread: int, given: Answer) -> bool:
+        status, (_size, requeues, accessed, _) = given
+        if status != DONE:
+            return given == answer(NOTHING) and self.sees(key, thread, 0)
+        if not self.there(key) or given != answer(DONE, self.values[key][-1] % 1009 + 1, requeues, accessed):
+            return False
+        if accessed if not self.looked else not (accessed or requeues) and self.met[thread].get(key) == HIT:
+            return False
+        self.versions[key] += 1
+        self.known[thread][key] = self.versions[key]
+        for met in self.met:
+            met.pop(key, None)
+        self.left += 1
+        self.owed -= requeues
+        return self.draining or self.balanced()
+
+    def balanced(self) -> bool:
+        """Whether clears showed no more requeues than there were; and all of them, if nothing is left."""
+        return self.owed >= 0 if any(version % 2 for version in self.versions) else self.owed == 0
+
+    def drained(self, steps: int, thread: int, status: int, words: Sequence[int]) -> bool:
+        recycled, requeued, *_ = words
+        self.draining = False
+        self.left -= recycled
+        self.recycled |= recycled > 0
+        self.owed += requeued
+        if recycled + requeued < steps and self.met[thread]:
+            return False
+        return (
+            status == DONE and recycled >= 0 and requeued >= 0 and recycled + requeued <= steps
+            and self.left >= 0 and self.balanced()
+        )  # fmt: skip
+
+    # Looks ---------------------------------------------------------------------------------------------
+
+    def read(self, key: int, thread: int, status: int, value: int) -> bool:
+        if status == NOTHING:
+            return not value and self.sees(key, thread, 0)
+        self.remember(thread, key, value)
+        if not value or value > CHURNED:
+            # It was there when the slot was read, and not any more when the wrapper was.
+            if not value:
+                return self.sees(key, thread, 1, 0)
+            return self.sees(key, thread, 1, 0, now=False) and self.passing(key, thread, value)
+        return self.hit(key, thread, value)
+
+    def recall(self, arguments: Sequence[int], thread: int, status: int, value: int) -> bool:
+        place, key, _ = arguments
+        before = self.stale[thread].get(place % STALE) if place < STALE else (0, 0)
+        if place >= STALE:
+            before_churn = not (self.churned if self.fresh else self.turns[thread])
+            if status == NOTHING:
+                return not value and before_churn
+            if not (self.churned or self.open):
+                return False
+        elif (status == NOTHING) is not (before is None):
+            return False
+        if before is None:
+            return not value
+        self.looked |= bool(value)
+        own, seen = before
+        # A remainder with the sign of the dividend: below zero stands for the remembered key.
+        asked = int(math.fmod(key, self.n_keys))
+        asked = own if asked < 0 else asked
+        if seen and seen <= CHURNED:
+            holds = (seen - 1) % 16
+            if self.there(holds) and self.values[holds][-1] == seen:
+                if value != (seen if asked == holds else 0):
+                    return False
+                return not value or self.hit(asked, thread, value)
+        if not value:
+            return True
+        if place < STALE:
+            self.stale[thread][place % STALE] = own, value
+        if value > CHURNED:
+            return self.passing(asked, thread, value)
+        return (value == seen or self.reused() or place >= STALE) and self.hit(asked, thread, value)
+
+    def hit(self, key: int, thread: int, value: int) -> bool:
+        """Whether a look of the thread may show a value that was filled in under the key."""
+        self.looked = True
+        if value not in self.values[key]:
+            return False
+        version = 2 * self.values[key].index(value) + 1
+        if version < (self.versions[key] if self.fresh else self.known[thread][key]):
+            return False
+        self.known[thread][key] = version
+        if version == self.versions[key]:
+            self.met[thread][key] = HIT
+        return True
+
+    def passing(self, key: int, thread: int, value: int) -> bool:
+        """Whether it may show one that a churn fills in for a moment."""
+        self.looked = True
+        number = (value - CHURNED - 1) >> 4
+        turn, other = divmod(number, self.n_threads)
+        return (
+            (value - 1) % 16 == key and other != thread and 1 <= turn <= self.turns[other]
+            and (other in self.open or not self.fresh)
+        )  # fmt: skip
+
+    def reused(self) -> bool:
+        """Whether wrappers that were queued may serve others by now."""
+        return self.recycled or self.draining
+
+    def remember(self, thread: int, key: int, value: int) -> None:
+        self.stale[thread][self.remembered[thread]] = key, value
+        self.remembered[thread] = (self.remembered[thread] + 1) % STALE
