@@ -113,6 +113,7 @@ def extensions() -> list[Extension]:
     found = [
         extension("pulsar_ml._core"),
         extension("pulsar_ml.harness.subject"),
+        extension("pulsar_ml.harness.copies"),
         extension("pulsar_ml.harness.threads", libraries=["pthread"]),
         extension("pulsar_ml.harness.linearize._native"),
         extension("pulsar_ml.harness.linearize._monitors"),

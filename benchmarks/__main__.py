@@ -34,10 +34,15 @@ STRUCTURES = (
     "active_cursors",
     "cursor_heap",
     "ack_state",
+    "delayed_tracker",
+    "delayed_manager",
     "eviction_policy",
     "cache_manager",
     "engine",
     "linearize",
+    "judging",
+    "report",
+    "isolation",
 )
 
 

@@ -42,6 +42,10 @@ PARTS = {
     "position_blocks": "the sorted list of the acknowledgement state",
     "ack_ranges": "what the acknowledgement state holds",
     "ack_codec": "what of it is stored, and how",
+    "entry_set": "the compressed sets of the delayed trackers; tested with delayed_tracker",
+    "delay_bucket": "a span of delivery times of the delayed trackers",
+    "delay_index": "the buckets of the delayed trackers, in order",
+    "delayed_table": "the index and the timer of the delayed manager",
 }
 SIBLINGS = (
     "pulsar_ml/operations/{}.pxd",

@@ -42,7 +42,16 @@ HAS_CLANG = shutil.which("clang") is not None
 if not HAS_CLANG:
     collect_ignore.append(NEEDS_CLANG)
 
+NEEDS_BROWSER = "report/test_browser.py"
+HAS_BROWSER = all(shutil.which(name) for name in ("chromium", "chromedriver"))
+if not HAS_BROWSER:
+    collect_ignore.append(NEEDS_BROWSER)
+
 
 def pytest_report_header() -> list[str]:
     cxx = "C++ compiler: found" if HAS_CXX else f"no C++ compiler: left out are {', '.join(collect_ignore)}"
-    return [cxx, "Clang: found" if HAS_CLANG else f"no Clang: left out is {NEEDS_CLANG}"]
+    return [
+        cxx,
+        "Clang: found" if HAS_CLANG else f"no Clang: left out is {NEEDS_CLANG}",
+        "browser: found" if HAS_BROWSER else f"no chromium with its driver: left out is {NEEDS_BROWSER}",
+    ]

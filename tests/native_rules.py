@@ -22,6 +22,7 @@ LONG_CALLS = (
     "active_cursors_(?:add|replace|update|remove|rank|slowest|destroy)",
     "cursor_heap_(?:add|replace|update|remove|slowest|destroy)",
     "eviction_thread_serves",
+    r"delayed_(?:view|manager)_\w+",
     "ack_state_(?:add|end_ledger|configure|set_metadata|mark|contains|encode|restore|destroy|may_dispatch)",
 )  # fmt: skip
 

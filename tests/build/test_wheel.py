@@ -63,14 +63,14 @@ def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(built: Buil
     with zipfile.ZipFile(built.wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     package = ROOT / "pulsar_ml"
-    for pattern in ("*.py", "*.pyx", "*.pxd", "*.pxi", "*.pyi", "*.h", "py.typed"):
+    for pattern in ("*.py", "*.pyx", "*.pxd", "*.pxi", "*.pyi", "*.h", "py.typed", "templates/*"):
         for source in package.rglob(pattern):
             assert source.relative_to(ROOT).as_posix() in names
     modules = {name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)}
     sources = package.rglob("*.pyx")
     assert modules == {source.relative_to(ROOT).with_suffix("").as_posix() for source in sources}
     assert {name.split("/")[0] for name in names} == {"pulsar_ml"}
-    suffixes = {".py", ".pyx", ".pxd", ".pxi", ".pyi", ".h", ".so", ".typed"}
+    suffixes = {".py", ".pyx", ".pxd", ".pxi", ".pyi", ".h", ".so", ".typed", ".toml", ".html", ".css", ".js"}
     sources_in_c = {name for name in names if name.endswith(".c")}
     assert {str(Path(name).parent) for name in sources_in_c} <= {"pulsar_ml/harness/engine"}
     assert {Path(name).suffix for name in names - sources_in_c} == suffixes

@@ -15,6 +15,7 @@ from pulsar_ml import (
     AckState,
     ActiveManagedCursorContainer,
     EntryCacheManager,
+    InMemoryDelayedDeliveryTrackerFactory,
     InflightReadsLimiter,
     ManagedCursorContainer,
     PendingReadsManager,
@@ -25,6 +26,20 @@ from pulsar_ml.harness.subject import Instance, Subject
 
 PACKAGE = Path(pulsar_ml.__file__).parent
 ALLOWLIST = Path(__file__).with_name("stubtest_allowlist.txt")
+FACTORY, VIEW = "InMemoryDelayedDeliveryTrackerFactory", "InMemoryTopicDelayedDeliveryTrackerView"
+DELAYED: dict[tuple[str, str], dict[str, Any]] = {
+    (FACTORY, "__new__"): {"tick_time_millis": 1, "strict": True, "fixed_delay_detection_lookahead": 0,
+                           "prune_interval_millis": 0},
+    (FACTORY, "new_tracker"): {"topic": "a", "trigger": None, "may_dispatch": None},
+    (VIEW, "add_message"): {"at": (1, 1), "deliver_at": 9, "now": 0},
+    (VIEW, "get_scheduled_messages"): {"max_messages": 1, "now": 0},
+    (VIEW, "has_message_available"): {"now": 0},
+    (VIEW, "should_pause_all_deliveries"): {"now": 0},
+    (VIEW, "update_mark_delete_position"): {"at": (1, 1), "now": 0},
+    (VIEW, "reset_tick_time"): {"tick_time_millis": 1},
+    (VIEW, "fire"): {"now": 0},
+    (VIEW, "resume"): {"now": 0},
+}  # fmt: skip
 ACK_LIMITS = {
     "max_bytes": 2048,
     "max_ranges": 5,
@@ -187,12 +202,13 @@ def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
         ("AckState", "mark_delete"): {"at": (1, 1)},
         ("AckState", "end_ledger"): {"ledger_id": 1, "last_entry_id": 9, "following": 2},
         ("AckState", "contains_index"): {"at": (1, 7), "index": 0},
-        ("AckState", "may_dispatch"): {"replay": True},
+        ("AckState", "may_dispatch"): {"replay": True, "delayed": True},
         ("AckState", "configure"): ACK_LIMITS,
         ("AckState", "set_metadata_bytes"): {"metadata_bytes": 5},
         ("AckState", "encode"): {"in_metadata_store": True},
         ("AckState", "restore"): {
             "mark_delete": (1, -1), "data": b"", "ranges": 0, "batches": 0, **ACK_LIMITS, "resume": None},
+        **DELAYED,
     }  # fmt: skip
     manager = EntryCacheManager(**arguments["EntryCacheManager", "__new__"])
     objects = {"EntryCacheManager": manager, "RangeCache": manager.range_cache("a")}
@@ -207,6 +223,8 @@ def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
         **arguments["InflightReadsLimiter", "__new__"]
     )
     objects["AckState"] = AckState(**arguments["AckState", "__new__"])
+    topics = InMemoryDelayedDeliveryTrackerFactory(**DELAYED[FACTORY, "__new__"])
+    objects |= {FACTORY: topics, VIEW: topics.new_tracker("a")}
     objects["Permits"] = limiter.acquire(1, print)
     arguments["PendingReadsManager", "__new__"]["manager"] = manager
     objects["PendingReadsManager"] = PendingReadsManager(**arguments["PendingReadsManager", "__new__"])
