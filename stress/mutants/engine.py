@@ -168,21 +168,24 @@ def hunt(
     return Hunt(made, None)
 
 
-def find(mutant: Mutant, *, mode: str = "c11", races: bool = True) -> Found:
+def find(mutant: Mutant, *, mode: str = "c11", races: bool = True, judged: bool = True) -> Found:
     """Hunt a mutant with each of SEEDS, and shrink what the first two find.
 
-    Without ``races`` it is judged by what it does only, not by the orders that it declares.
+    Without ``races`` it is judged by what it does only, not by the orders that it declares; without
+    ``judged`` by invariants, not by what it answers.
     """
     module = mutants()
     suite = SUITES[mutant.suite]
     module.select_mutant(mutant.id)
     try:
         hunts = [
-            hunt(module, mutant, seed=seed, mode=mode, budget=mutant.within, races=races) for seed in SEEDS
+            hunt(module, mutant, seed=seed, mode=mode, budget=mutant.within, races=races, judged=judged)
+            for seed in SEEDS
         ]
+        judge = judge_of(suite.model) if judged else None
         failures = [one.failure for one in hunts if one.failure is not None][:2]
         shrunk = [
-            shrink(failure, module.SUBJECTS[suite.subject], budget=SHRINKING, judge=judge_of(suite.model))
+            shrink(failure, module.SUBJECTS[suite.subject], budget=SHRINKING, judge=judge)
             for failure in failures
         ]
     finally:

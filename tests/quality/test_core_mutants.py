@@ -9,13 +9,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from pulsar_ml.harness.failure import WRONG_ANSWERS
 from pulsar_ml.harness.sandbox import call
 from stress.mutants.catalogue import CATALOGUE, Mutant
 from stress.mutants.engine import HUNTED, SEEDS, find, hunt, mutants, size
 
 KNOWN = {mutant.id: mutant for mutant in CATALOGUE}
 NAMES = [mutant.id for mutant in HUNTED]
+# Only a model of the answers sees these; the others break an invariant.
+ANSWERED = {"AK14", "AK16", "DD06", "DD08", "DD10", "A01", "A02", "A03", "A04", "A05"}
 WEAK = [mutant.id for mutant in HUNTED if mutant.mode == "c11"]
 
 
@@ -30,13 +31,12 @@ def active(mutant: Mutant | None) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_seed_finds_the_mutant_in_mode_c11(name: str) -> None:
-    found = call(lambda: find(KNOWN[name]))
+    found = call(lambda: find(KNOWN[name], judged=name in ANSWERED))
     assert None not in found.executions
     assert found.smallest is not None
     measures = size(found.smallest)
     assert 1 <= measures["threads"] <= 3
-    # It takes more calls to answer so that no order explains it than to break an invariant.
-    assert measures["operations"] <= (10 if found.smallest.kind == WRONG_ANSWERS else 6)
+    assert measures["operations"] <= 6
 
 
 def hunted_in_mode_sc(name: str) -> list[str]:
