@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pulsar_ml.errors import LimitsError, NondeterminismError
-from pulsar_ml.harness.engine import BUFFER, HISTORY, STEP_LIMIT, Campaign
+from pulsar_ml.harness.engine import STEP_LIMIT, Campaign
 from pulsar_ml.harness.failure import Failure, capture
 from pulsar_ml.harness.oracle import Judge, run_judged
+from pulsar_ml.harness.partition import Part, bounds_hit, proved
 from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.subject import Subject
 
@@ -36,6 +40,10 @@ class Exploration:
         exhausted: "" or what a search has proved: "completely", or "within the stated bounds: " and those
             that left something out.
         rechecked: executions made twice and found equal.
+        rest: of an exhaustive strategy, what it did not come to; None when nothing is left, and after a
+            failure.
+        bounds: those that left something out of it.
+        classes: hashes of the classes that were seen, or of so many a uniform sample that fits the engine.
     """
 
     subject: str
@@ -49,6 +57,11 @@ class Exploration:
     failure: Failure | None
     exhausted: str
     rechecked: int
+    rest: Part | None = None
+    bounds: tuple[str, ...] = ()
+    classes: NDArray[np.uint64] = field(
+        default_factory=lambda: np.empty(0, np.uint64), repr=False, compare=False
+    )
 
     def missed(self, depth: int) -> float:
         """The probability that PCT's executions all missed a bug of this depth (1 to 3) that the program has.
@@ -94,17 +107,27 @@ def explore(
     first: int = 0,
     judge: Judge | None = None,
     progress: Callable[[Campaign], object] | None = None,
+    part: Part | None = None,
     **options: Any,
 ) -> Exploration:
     """Run up to ``executions`` executions of ``program``, numbered from ``first``; stop at a failure.
 
     ``judge`` is asked about the answers of each execution, once for each history. ``options`` are those of
-    :class:`Campaign`. ``progress`` is called after each batch. One execution of each batch is made again
+    :class:`Campaign`. ``progress`` is called after each batch. ``part`` is what an exhaustive strategy
+    searches instead of everything; that is exhausted when it is. One execution of each batch is made again
     and must be the same: NondeterminismError if not. LimitsError when the program is too large for the
     engine.
     """
+    begin = {} if part is None else {"path": part.path, "floor": part.floor}
     campaign = Campaign(
-        subject, program, mode=mode, strategy=strategy, seed=seed, judged=judge is not None, **options
+        subject,
+        program,
+        mode=mode,
+        strategy=strategy,
+        seed=seed,
+        judged=judge is not None,
+        **begin,
+        **options,
     )
     done, rechecked, batch = 0, 0, FIRST_BATCH
     seconds = 0.0
@@ -129,6 +152,13 @@ def explore(
         if progress is not None:
             progress(campaign)
     statistics = dict(campaign.statistics())
+    exhausted, rest, bounds = "", None, ()
+    if strategy in SEARCHES:
+        bounds = bounds_hit(statistics, strategy, campaign.bound, options.get("step_limit", STEP_LIMIT))
+        if statistics["exhausted"]:
+            exhausted = proved(bounds)
+        elif failure is None:
+            rest = Part(*campaign.path())
     return Exploration(
         subject.name,
         mode,
@@ -139,24 +169,12 @@ def explore(
         seconds,
         statistics,
         failure,
-        proved(campaign, options),
+        exhausted,
         rechecked,
+        rest,
+        bounds,
+        campaign.classes(),
     )
-
-
-def proved(campaign: Campaign, options: Mapping[str, Any]) -> str:
-    """What an exhaustive search has shown, with each bound that left something out."""
-    counts = campaign.statistics()
-    if not counts["exhausted"]:
-        return ""
-    hit = {
-        f"{campaign.strategy.removesuffix('s')} bound {campaign.bound}": counts["pruned"],
-        f"step limit {options.get('step_limit', STEP_LIMIT):,}": counts["cut"],
-        f"{HISTORY} stores remembered of a location": counts["forgotten"],
-        f"{BUFFER} stores in a thread's buffer": counts["crowded"],
-    }
-    bounds = [bound for bound, left_out in hit.items() if left_out]
-    return f"within the stated bounds: {', '.join(bounds)}" if bounds else "completely"
 
 
 def next_batch(batch: int, spent: float) -> int:

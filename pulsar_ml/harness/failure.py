@@ -54,7 +54,7 @@ class Failure:
         mutant: the mutant selected in that module, None for the unchanged code.
         races: whether data races were looked for.
         race: of a data race, both accesses and what is known of their order.
-        bound: of the exhaustive strategies.
+        bound: of the exhaustive strategies; ``part`` what one of them searched, "" for everything.
     """
 
     subject: str
@@ -78,6 +78,7 @@ class Failure:
     races: bool = True
     race: Race | None = None
     bound: int = 2
+    part: str = ""
 
     @property
     def lost(self) -> bool:
@@ -132,7 +133,10 @@ class Failure:
             raise BadRecordError(f"the failure is damaged: {one_line(error)}") from None
 
 
-TEXTS = {"subject", "build_id", "program", "mode", "reuse", "strategy", "kind", "rule", "message", "module"}
+TEXTS = {
+    *("subject", "build_id", "program", "mode", "reuse", "strategy", "part"),
+    *("kind", "rule", "message", "module"),
+}
 NUMBERS = {"step_limit", "seed", "execution", "trace_hash", "bound"}
 
 

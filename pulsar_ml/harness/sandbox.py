@@ -16,6 +16,7 @@ from pulsar_ml.harness.child import ENDED, Heart, Limits, LostError, Tell
 from pulsar_ml.harness.engine import Campaign, beat_into
 from pulsar_ml.harness.explore import SEARCHES, Exploration, explore
 from pulsar_ml.harness.failure import Failure, Replayed
+from pulsar_ml.harness.partition import Part
 from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.subject import Subject
 
@@ -103,11 +104,14 @@ def lost_failure(lost: LostError, subject: Subject, program: Program, options: M
         trace_hash=0,
         races=bool(options.get("races", True)),
         bound=int(options.get("bound", 2)),
+        part=str(options.get("part") or ""),
     )
 
 
 def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = None) -> Replayed:
     """Make the execution again that a child was lost in, in a child. There is no trace of it."""
+
+    part = Part.of(failure.part)
 
     def again() -> None:
         campaign = Campaign(
@@ -121,6 +125,8 @@ def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = N
             step_limit=failure.step_limit,
             bound=failure.bound,
             races=failure.races,
+            path=part.path,
+            floor=part.floor,
         )
         # A search comes to an execution by way of those before it; the first one makes those that teach.
         before = failure.strategy in SEARCHES or failure.execution >= LEARNING

@@ -10,6 +10,14 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 from pulsar_ml.harness.engine.asked cimport Asked, EngineCall, Legal, Place, engine_calls, known
+from pulsar_ml.harness.engine.engine cimport (
+    ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_HISTORY, ENGINE_MOST_THREADS, FAIL_RACE, STRATEGY_DELAYS,
+    STRATEGY_PREEMPTIONS, EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats,
+    engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
+    engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_preemptions, engine_reverse,
+    engine_run, engine_steps, engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse,
+    engine_used_strategy,
+)
 from pulsar_ml.harness.history cimport Record
 from pulsar_ml.harness.subject cimport PmlCall, PmlResult, PmlSubject, Subject
 
@@ -18,80 +26,6 @@ import numpy as np
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.history import RECORD
 from pulsar_ml.harness.program import CALL
-
-cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
-    enum:
-        ENGINE_MOST_THREADS
-        ENGINE_HISTORY
-        ENGINE_BUFFER
-        STRATEGY_PREEMPTIONS
-        STRATEGY_DELAYS
-        STRATEGY_REPLAY
-        FAIL_RACE
-
-    ctypedef struct EngineDecision:
-        uint32_t at
-        uint8_t thread
-        uint8_t kind
-        uint16_t value
-
-    ctypedef struct EngineEvent:
-        uint64_t address, value, before, pc
-        uint32_t step
-        int32_t source "from"
-        int16_t thread
-        uint8_t op, order, width, stale, failed, n_frames
-        int32_t call
-        uint32_t[64] clock
-        uint64_t[24] frames
-
-    ctypedef struct EngineFailure:
-        int32_t kind, thread, call, other_thread
-        uint64_t execution, address, pc, block_pc, free_pc, block_size, offset
-        int32_t op, other_op, width, other_width, event, other_event, released, acquired, signal, n_frames
-        uint64_t[24] frames
-        char[28] invariant
-        char[224] message
-
-    ctypedef struct EngineStats:
-        uint64_t executions, steps, complete, cut, switches, hooks, shared, classes, once, twice, stale
-        uint64_t forgotten, crowded, pruned, pct_1, pct_2, pct_3
-        uint32_t pct_steps, threads, longest
-        int32_t exhausted
-
-    ctypedef struct EngineConfig:
-        const PmlSubject* subject
-        const int64_t* settings
-        const PmlCall** calls
-        int32_t* n_calls
-        int32_t n_threads, mode, strategy, races, judged, faults, reuse, depth, bound
-        uint32_t step_limit
-        uint64_t seed
-        const EngineDecision* decisions
-        int32_t n_decisions, n_weakened, weakened_order
-        const uint64_t* weakened
-        int (*known)(void* oracle) noexcept nogil
-        void* oracle
-
-    void engine_beat(uint64_t* where) noexcept
-    int engine_open(const EngineConfig* config) noexcept
-    uint64_t engine_run(uint64_t first, uint64_t count, EngineStats* stats) noexcept
-    int engine_again(uint64_t number) noexcept
-    int engine_reverse(uint64_t number) noexcept
-    int engine_next(EngineStats* stats) noexcept
-    int engine_unjudged() noexcept
-    void engine_accept(EngineStats* stats) noexcept
-    void engine_ask(int (*known)(void* oracle) noexcept nogil, void* oracle) noexcept
-    const EngineFailure* engine_failure() noexcept
-    const EngineEvent* engine_trace(int64_t* count) noexcept
-    const EngineDecision* engine_decisions(int64_t* count) noexcept
-    uint32_t engine_preemptions() noexcept
-    uint64_t engine_hash() noexcept
-    uint64_t engine_class() noexcept
-    uint32_t engine_steps() noexcept
-    int engine_used_strategy() noexcept
-    int engine_used_reuse() noexcept
-    int32_t engine_used_depth() noexcept
 
 cdef extern from "<dlfcn.h>" nogil:
     ctypedef struct Dl_info:
@@ -155,9 +89,11 @@ cdef class Campaign:
     allocator to keep freed blocks ("quarantine"), to hand them out at once ("reuse") or to let
     each execution decide ("mixed"). ``depth`` fixes PCT's depth (0: a mixture), ``bound`` the
     preemptions or delays of the exhaustive strategies. ``decisions`` are followed by "replay":
-    tuples (point, thread, kind, value). With ``judged`` a run stops at each execution whose answers
-    were not accepted yet (:meth:`accept`). ``weaken`` is a fault: (places of code, order) gives the atomics
-    at those places that one of ORDERS, or leaves out the fence there for order "none".
+    tuples (point, thread, kind, value). ``path`` are the choices with which an exhaustive strategy begins
+    instead of the first ones, and ``floor`` how many of them it leaves as they are. With ``judged`` a run
+    stops at each execution whose answers were not accepted yet (:meth:`accept`). ``weaken`` is a fault:
+    (places of code, order) gives the atomics at those places that one of ORDERS, or leaves out the fence
+    there for order "none".
 
     Raises UsageError for what is out of range and MemoryError.
     """
@@ -172,6 +108,7 @@ cdef class Campaign:
     cdef int64_t[16] settings
     cdef EngineDecision* decisions
     cdef uint64_t* weakened
+    cdef object path_kept
     cdef Place* places
     cdef Asked asked
     cdef object oracle_kept
@@ -181,7 +118,7 @@ cdef class Campaign:
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
                   seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint judged=False, decisions=(),
-                  weaken=None):
+                  weaken=None, path=(), int floor=0):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
         if program.subject != subject.name or program.operations != names:
@@ -233,6 +170,7 @@ cdef class Campaign:
         self.config.seed = seed
         self.set_decisions(decisions)
         self.set_weakened(weaken)
+        self.set_path(path, floor)
 
     def __dealloc__(self):
         free(self.decisions)
@@ -254,6 +192,20 @@ cdef class Campaign:
         self.config.weakened = self.weakened
         self.config.n_weakened = <int32_t>len(places)
         self.config.weakened_order = -1 if order == "none" else ORDERS.index(order)
+        return 0
+
+    cdef int set_path(self, path, int floor) except -1:
+        cdef const uint16_t[::1] choices
+        if path and self.config.strategy not in (STRATEGY_PREEMPTIONS, STRATEGY_DELAYS):
+            raise UsageError(f"a path is for the exhaustive strategies, not for {self.strategy!r}")
+        if not 0 <= floor <= len(path):
+            raise UsageError(f"the floor is {floor}; it should be 0 to {len(path)}, the length of the path")
+        if not all([0 <= taken < 2**16 for taken in path]):
+            raise UsageError("the choices of a path should be 0 to 65535")
+        self.path_kept = choices = np.array(path, np.uint16)
+        self.config.path = &choices[0] if len(choices) else NULL
+        self.config.n_path = <int32_t>len(choices)
+        self.config.floor = floor
         return 0
 
     cdef int set_decisions(self, decisions) except -1:
@@ -319,6 +271,19 @@ cdef class Campaign:
     def skip(self) -> bool:
         """After a failure of an exhaustive search: go to the next path; False when there is none."""
         return bool(engine_next(&self.stats))
+
+    def path(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """Where an exhaustive search goes on: the choices of its next path, how many there are at each (0: it
+        did not come by yet), and how many of them it leaves as they are.
+        """
+        cdef int32_t floor = 0
+        cdef uint16_t[::1] taken, options
+        if not self.started:
+            return tuple(np.asarray(self.path_kept).tolist()), (0,) * self.config.n_path, self.config.floor
+        taken = np.empty(max(engine_path(NULL, NULL, 0, &floor), 1), np.uint16)
+        options = np.empty(len(taken), np.uint16)
+        length = engine_path(&taken[0], &options[0], <int32_t>len(taken), &floor)
+        return tuple(np.asarray(taken)[:length].tolist()), tuple(np.asarray(options)[:length].tolist()), floor
 
     def unjudged(self) -> bool:
         """Whether the last run stopped at answers that were not accepted yet; they are in :meth:`calls`."""
@@ -389,6 +354,13 @@ cdef class Campaign:
     def hashes(self) -> tuple[int, int]:
         """Of the last execution: of its steps in order, and of its class (what read from what)."""
         return engine_hash(), engine_class()
+
+    def classes(self):
+        """The hashes of the classes seen so far, each once; of more than 16,384 a uniform sample."""
+        cdef uint64_t[::1] hashes = np.empty(ENGINE_CLASSES, np.uint64)
+        if _owner is not self:
+            return np.empty(0, np.uint64)
+        return np.asarray(hashes)[:engine_classes(&hashes[0])].copy()
 
     def steps(self) -> int:
         return engine_steps()

@@ -1,9 +1,11 @@
 /* Choices other than of a thread: which store a load reads, whether a fault happens. 0 is the default. */
 
-/* Exhaustive search: the path through the tree of choices, deepest last. */
+/* Exhaustive search: the path through the tree of choices, deepest last. The choices above the floor stay as
+ * they are: the rest of the tree belongs to others. Of a path that was given the options are not known until
+ * its first execution comes by: 0. */
 typedef struct { uint16_t options, taken; } Node;
 SHARED Node *path;
-SHARED uint32_t path_length, path_room, path_at, bound_used;
+SHARED uint32_t path_length, path_room, path_at, path_floor, bound_used;
 SHARED uint8_t path_pruned;       /* the bound left something out of this execution */
 
 static inline int is_search(int strategy)
@@ -11,9 +13,36 @@ static inline int is_search(int strategy)
     return strategy == STRATEGY_PREEMPTIONS || strategy == STRATEGY_DELAYS;
 }
 
+static int path_reserve(uint32_t room)
+{
+    Node *more;
+    if (room <= path_room)
+        return 1;
+    more = realloc(path, room * sizeof *more);
+    if (more == NULL)
+        return 0;
+    path = more;
+    path_room = room;
+    return 1;
+}
+
+/* Begins at this path instead of the first one. 0 without memory. */
+static int path_load(const uint16_t *taken, uint32_t length, uint32_t floor)
+{
+    if (!path_reserve(length))
+        return 0;
+    for (uint32_t i = 0; i < length; i++)
+        path[i] = (Node){0, taken[i]};
+    path_length = length;
+    path_floor = floor;
+    return 1;
+}
+
 static uint32_t search_choose(uint32_t options)
 {
     if (path_at < path_length) {
+        if (path[path_at].options == 0 && path[path_at].taken < options)
+            path[path_at].options = (uint16_t)options;
         /* A program that behaves differently on the same path is not under control. */
         if (path[path_at].options != options) {
             fail_with(FAIL_UNCONTROLLED, current, "the same choices led to different ones: something outside the "
@@ -22,25 +51,19 @@ static uint32_t search_choose(uint32_t options)
         }
         return path[path_at++].taken;
     }
-    if (path_length == path_room) {
-        uint32_t room = path_room ? 2 * path_room : 4096;
-        Node *more = realloc(path, room * sizeof *more);
-        if (more == NULL) {
-            fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
-            abandon();
-        }
-        path = more;
-        path_room = room;
+    if (path_length == path_room && !path_reserve(path_room ? 2 * path_room : 4096)) {
+        fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
+        abandon();
     }
     path[path_length++] = (Node){(uint16_t)options, 0};
     path_at++;
     return 0;
 }
 
-/* Moves to the next path; 0 when every one was taken. */
+/* Moves to the next path; 0 when every one below the floor was taken. */
 static int search_advance(void)
 {
-    while (path_length > 0) {
+    while (path_length > path_floor) {
         Node *node = &path[path_length - 1];
         if (++node->taken < node->options)
             return 1;

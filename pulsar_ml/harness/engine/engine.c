@@ -311,7 +311,8 @@ int engine_open(const EngineConfig *config)
     }
     E.broken = 1;
     E.recording = 0;
-    path_length = 0;
+    if (!path_load(config->path, (uint32_t)config->n_path, (uint32_t)config->floor))
+        return -1;
     memset(&profile, 0, sizeof profile);
     classes_reset();
     answers_reset();
@@ -358,6 +359,10 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
     while (made < count_of && !stats->exhausted) {
         run_one(first + made);
         made++;
+        if (is_search(E.config.strategy) && unlikely(path_at < path_length) && E.failure.kind < FAIL_RACE)
+            fail_with(FAIL_UNCONTROLLED, &E.main, "the path of the search goes on where the execution has no choice: "
+                                                  "it is of another program, or something outside the engine's "
+                                                  "control decides what the code does");
         count(stats);
         if (unlikely(E.failure.kind >= FAIL_RACE))
             break;
@@ -437,6 +442,18 @@ int engine_next(EngineStats *stats)
     return more;
 }
 
+/* Where an exhaustive strategy goes on, and the options that it found there, 0 where it was not yet: at most
+ * `room` of the path's choices. Returns how many there are, and how many of them stay as they are. */
+int32_t engine_path(uint16_t *taken, uint16_t *options, int32_t room, int32_t *floor)
+{
+    for (uint32_t i = 0; i < path_length && i < (uint32_t)room; i++) {
+        taken[i] = path[i].taken;
+        options[i] = path[i].options;
+    }
+    *floor = (int32_t)path_floor;
+    return (int32_t)path_length;
+}
+
 /* After engine_run() with `judged`: whether it stopped at an execution whose answers nobody judged yet. */
 int engine_unjudged(void) { return answers.waits; }
 
@@ -463,6 +480,7 @@ uint32_t engine_preemptions(void) { return n_preemptions; }
 const EngineCall *engine_calls(int thread) { return E.threads[thread].calls; }
 uint64_t engine_hash(void) { return E.hash; }
 uint64_t engine_class(void) { return E.class_hash; }
+int engine_classes(uint64_t *hashes) { return classes_list(hashes); }
 uint32_t engine_steps(void) { return E.step; }
 int engine_used_reuse(void) { return E.reuse; }
 int engine_used_strategy(void) { return E.strategy; }

@@ -14,6 +14,7 @@
 #include "pulsar_ml/harness/subject.h"
 
 #define ENGINE_MOST_THREADS 64    /* of one execution, those that the code under test starts included */
+#define ENGINE_CLASSES (1 << 14)  /* classes that are told apart; of more, a uniform sample */
 #define ENGINE_HISTORY 8          /* messages that a location remembers; the oldest is forgotten first */
 #define ENGINE_MOST_FRAMES 24     /* of a reported stack */
 #define ENGINE_MOST_WATCHED 16    /* locations whose change ends a spin loop's wait */
@@ -155,6 +156,9 @@ typedef struct {
     int32_t bound;            /* of exhaustive search */
     uint32_t step_limit;
     uint64_t seed;
+    const uint16_t *path;     /* where an exhaustive search begins: its choices so far */
+    int32_t n_path;
+    int32_t floor;            /* and how many of them it leaves as they are */
     const EngineDecision *decisions;   /* for replay */
     int32_t n_decisions;
     int32_t n_weakened;
@@ -172,6 +176,7 @@ uint64_t engine_run(uint64_t first, uint64_t count, EngineStats *stats);
 int engine_again(uint64_t number);
 int engine_reverse(uint64_t number);
 int engine_next(EngineStats *stats);
+int32_t engine_path(uint16_t *taken, uint16_t *options, int32_t room, int32_t *floor);
 int engine_unjudged(void);
 void engine_accept(EngineStats *stats);
 void engine_ask(int (*known)(void *oracle), void *oracle);
@@ -182,6 +187,7 @@ uint32_t engine_preemptions(void);
 const EngineCall *engine_calls(int thread);
 uint64_t engine_hash(void);
 uint64_t engine_class(void);
+int engine_classes(uint64_t *hashes);
 uint32_t engine_steps(void);
 int engine_used_strategy(void);
 int engine_used_reuse(void);

@@ -1,0 +1,83 @@
+# What _engine.pyx uses of engine.h.
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from pulsar_ml.harness.subject cimport PmlCall, PmlSubject
+
+cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
+    enum:
+        ENGINE_MOST_THREADS
+        ENGINE_HISTORY
+        ENGINE_CLASSES
+        ENGINE_BUFFER
+        STRATEGY_PREEMPTIONS
+        STRATEGY_DELAYS
+        STRATEGY_REPLAY
+        FAIL_RACE
+
+    ctypedef struct EngineDecision:
+        uint32_t at
+        uint8_t thread
+        uint8_t kind
+        uint16_t value
+
+    ctypedef struct EngineEvent:
+        uint64_t address, value, before, pc
+        uint32_t step
+        int32_t source "from"
+        int16_t thread
+        uint8_t op, order, width, stale, failed, n_frames
+        int32_t call
+        uint32_t[64] clock
+        uint64_t[24] frames
+
+    ctypedef struct EngineFailure:
+        int32_t kind, thread, call, other_thread
+        uint64_t execution, address, pc, block_pc, free_pc, block_size, offset
+        int32_t op, other_op, width, other_width, event, other_event, released, acquired, signal, n_frames
+        uint64_t[24] frames
+        char[28] invariant
+        char[224] message
+
+    ctypedef struct EngineStats:
+        uint64_t executions, steps, complete, cut, switches, hooks, shared, classes, once, twice, stale
+        uint64_t forgotten, crowded, pruned, pct_1, pct_2, pct_3
+        uint32_t pct_steps, threads, longest
+        int32_t exhausted
+
+    ctypedef struct EngineConfig:
+        const PmlSubject* subject
+        const int64_t* settings
+        const PmlCall** calls
+        int32_t* n_calls
+        int32_t n_threads, mode, strategy, races, judged, faults, reuse, depth, bound
+        uint32_t step_limit
+        uint64_t seed
+        const EngineDecision* decisions
+        int32_t n_decisions, n_weakened, weakened_order
+        const uint64_t* weakened
+        int (*known)(void* oracle) noexcept nogil
+        void* oracle
+        const uint16_t* path
+        int32_t n_path, floor
+
+    void engine_beat(uint64_t* where) noexcept
+    int engine_open(const EngineConfig* config) noexcept
+    uint64_t engine_run(uint64_t first, uint64_t count, EngineStats* stats) noexcept
+    int engine_again(uint64_t number) noexcept
+    int engine_reverse(uint64_t number) noexcept
+    int engine_next(EngineStats* stats) noexcept
+    int32_t engine_path(uint16_t* taken, uint16_t* options, int32_t room, int32_t* floor) noexcept
+    int engine_unjudged() noexcept
+    void engine_accept(EngineStats* stats) noexcept
+    void engine_ask(int (*known)(void* oracle) noexcept nogil, void* oracle) noexcept
+    const EngineFailure* engine_failure() noexcept
+    const EngineEvent* engine_trace(int64_t* count) noexcept
+    const EngineDecision* engine_decisions(int64_t* count) noexcept
+    uint32_t engine_preemptions() noexcept
+    uint64_t engine_hash() noexcept
+    uint64_t engine_class() noexcept
+    int engine_classes(uint64_t* hashes) noexcept
+    uint32_t engine_steps() noexcept
+    int engine_used_strategy() noexcept
+    int engine_used_reuse() noexcept
+    int32_t engine_used_depth() noexcept
