@@ -10,6 +10,7 @@ JSON Lines from elsewhere have no first line of ours: either operations, or even
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from pulsar_ml.harness.history import (
     frozen,
     history_of,
 )
-from pulsar_ml.harness.reading import bounded_text, one_line
+from pulsar_ml.harness.reading import bounded_text, one_line, plain
 
 KIND = "pulsar_ml history"
 VERSION = 1
@@ -61,6 +62,7 @@ def load(path: Path, *, keyed: bool = False) -> History:
         )
     try:
         if path.suffix in (".parquet", ".arrow"):
+            os.close(plain(str(path), os.O_RDONLY))
             return load_table(path)
     except OSError as error:
         raise UsageError(f"the history {path} cannot be read: {error.strerror or error}") from error
@@ -264,14 +266,14 @@ def from_operations(lines: Iterable[Any], name: str) -> History:
                     crashed=bool(line.get("crashed", False)),
                 )
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise BadRecordError(
                 f"{name}: operation {number} should be an object with thread, operation, arguments, result, "
-                f"invoked and returned; {type(error).__name__}: {error}"
+                f"invoked and returned; {one_line(error)}"
             ) from None
     try:
         return history_of(operations, source="file")
-    except UsageError as error:
+    except (UsageError, OverflowError) as error:
         raise BadRecordError(f"{name} is damaged: {error}") from None
 
 
@@ -295,9 +297,7 @@ def edn_events(text: str, name: str) -> Iterator[Mapping[str, Any]]:
     try:
         elements = [plain(element) for element in edn_format.loads_all(text)]
     except Exception as error:  # noqa: BLE001 - the library raises its own, its lexer's and its parser's
-        raise BadRecordError(
-            f"{name} is not EDN, so it is damaged or truncated: {one_line(error)}"
-        ) from None
+        raise BadRecordError(f"{name} is not EDN, so it is damaged or truncated: {one_line(error)}") from None
     if len(elements) == 1 and isinstance(elements[0], list):
         elements = elements[0]
     yield from elements
@@ -341,7 +341,7 @@ def from_events(events: Iterable[Any], name: str, *, keyed: bool) -> History:
         operations[place] = left_open(begun, threads.setdefault(process, len(threads)), keyed, crashed=False)
     try:
         return history_of([operation for operation in operations if operation is not None], source="jepsen")
-    except UsageError as error:
+    except (UsageError, OverflowError) as error:
         raise BadRecordError(f"{name} is damaged: {error}") from None
 
 

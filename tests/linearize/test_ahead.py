@@ -19,7 +19,7 @@ from tests.linearize.oracle import oracle
 KEYS = st.sampled_from(["k", "l"])
 ADDED = st.sampled_from(["a", "b"])
 READ = st.sampled_from([None, "a", "b", "aa", "ab", "ba", "bb", "aba"])
-QUICK = Options(explain=False, most_steps=20_000)
+QUICK = Options(explain=False, most_steps=20_000, natively=False)
 
 
 class Blind:
@@ -48,7 +48,7 @@ def strings(draw: Any) -> tuple[str, tuple[Any, ...], Any]:
 @pytest.mark.parametrize("partition", [True, False])
 def test_the_answer_stays_that_of_the_definition(partition: bool) -> None:
     seen: set[str] = set()
-    options = Options(partition=partition, explain=False)
+    options = Options(partition=partition, explain=False, natively=False)
 
     @settings(max_examples=120, deadline=None, derandomize=True, database=None)
     @given(histories(strings, most=6))
@@ -70,7 +70,7 @@ def test_a_search_that_looks_ahead_answers_what_one_without_cannot() -> None:
 
 @pytest.mark.parametrize("together", [False, True])
 def test_illegal_histories_stay_illegal(together: bool) -> None:
-    options = Options(explain=False, partition=not together, most_steps=500_000)
+    options = Options(explain=False, partition=not together, most_steps=500_000, natively=False)
     answers = [
         check(
             key_value(seed, clients=5, operations=120, broken=broken), KeyValueMap(), options=options

@@ -38,6 +38,8 @@ def test_an_illegal_history_is_shown_in_lanes(tmp_path: Path) -> None:
     assert code == 1
     assert "illegal: not linearizable" in output
     assert "sequentially consistent: illegal" in output
+    assert "2 operations can be put in order; then nothing leads to operation 2, read()" in output
+    assert "  in that order they lead to the state 1\n" in output
     assert output.splitlines()[-2:] == [
         "thread 0  |- write(1) -|",
         "thread 1                *- read() -*",
@@ -48,6 +50,10 @@ def test_unknown_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     code, output = run(tmp_path, HARD, "--model", "queue", "--steps", "500")
     assert code == 5
     assert output.startswith("unknown: out of steps")
+    # What may be done about it.
+    assert "more --steps may answer it" in output
+    assert "up to 14 operations were under way at once, 0 of 16 did not return" in output
+    assert "with values that are put only once there is a quick answer" in output
 
 
 def test_the_verdict_as_json(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.history import History, Operation, history_of
+from pulsar_ml.harness.history import Call, History, Operation, history_of
 from pulsar_ml.harness.linearize import (
     ILLEGAL,
     LEGAL,
@@ -16,6 +18,7 @@ from pulsar_ml.harness.linearize import (
     UNKNOWN,
     ModelChecker,
     Options,
+    Verdict,
     check,
 )
 from pulsar_ml.harness.linearize.picture import lanes, report
@@ -148,6 +151,40 @@ def test_a_bound_on_steps_makes_the_answer_unknown() -> None:
     assert verdict.answer == UNKNOWN
     assert "out of steps" in verdict.reason
     assert verdict.criterion == UNKNOWN
+
+
+class Plain:
+    """What every model has, and no more."""
+
+    def init(self) -> int:
+        return 0
+
+    def step(self, state: int, call: Call) -> list[int]:
+        return [state + 1]
+
+
+@pytest.mark.parametrize(
+    ("model", "reason", "told", "untold"),
+    [
+        (Queue(), "out of steps after 9", "more --steps may answer it", "more --memory"),
+        (Queue(), "out of memory after 9", "more --memory may answer it", "more --steps"),
+        (Queue(), "", "up to 12 operations were under way at once, 0 of 13 did not return", "--steps"),
+        (Queue(), "", "with values that are put only once there is a quick answer", "pure"),
+        (Plain(), "", "the model has no pure(call)", "quick answer"),
+    ],
+)
+def test_an_unknown_verdict_says_what_may_help(model: Any, reason: str, told: str, untold: str) -> None:
+    text = report(HARD, Verdict(UNKNOWN, reason=reason), model)
+    assert told in text
+    assert untold not in text
+
+
+def test_the_state_is_shown_if_it_can_be_read() -> None:
+    made = history((0, "write", ("x" * 100,), None, 0, 1), (1, "read", (), "y", 2, 3))
+    verdict = check(made, Register())
+    assert (verdict.prefix, verdict.blocked) == ((0,), 1)
+    assert "they lead to the state" not in report(made, verdict, Register())
+    assert "they lead to the state 2" in report(STALE, check(STALE, Register()), Register())
 
 
 def test_memory_stays_within_its_bound() -> None:

@@ -15,7 +15,7 @@ from tests.linearize.histories import SHAPES, histories
 from tests.linearize.oracle import PROGRAM_ORDER, QUIESCENCE, REAL_TIME, allowed, oracle, relation, respects
 
 NAMES = sorted(SHAPES)
-PLAIN = Options(monitors=False, partition=False)
+PLAIN = Options(monitors=False, partition=False, natively=False)
 
 
 def answer(legal: bool) -> str:

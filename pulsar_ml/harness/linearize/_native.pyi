@@ -40,6 +40,7 @@ class Checker:
         most_steps: int = ...,
         sparing: bool = False,
         ahead: bool = True,
+        tried: bool = False,
     ) -> tuple[int, list[int], int, int, int]: ...
     def search_many(
         self, records: NDArray[np.void], *, state: int = 0, most_steps: int = ..., remember: bool = True

@@ -29,7 +29,7 @@ import numpy as np
 from pulsar_ml.harness.history import RECORD
 
 cdef enum:
-    KNOWN_STEPS = 32      # for each call, of a search among what is known
+    KNOWN_STEPS = 8       # for each call, of a search among what is known
 
 ANSWERS = ("legal", "illegal", "out of steps", "out of memory")
 CRITERIA = ("real time", "program order", "quiescence")
@@ -60,6 +60,7 @@ cdef int legal_as_known(void* context, const Record* records, int32_t n) noexcep
     cdef Inside* inside = <Inside*>context
     cdef int32_t* symbols = inside.symbols[0]
     cdef int32_t i
+    inside.depth.unknown_at = INT64_MAX
     if n > inside.room[0]:
         return 0
     for i in range(n):
@@ -213,14 +214,15 @@ cdef class Checker:
 
     def search(self, records, *, symbols=None, chosen=None, int32_t state=0, int32_t parts=1,
                int criterion=0, int64_t most_steps=INT64_MAX, bint sparing=False,
-               bint ahead=True):
+               bint ahead=True, bint tried=False):
         """Depth first for an order of the ``chosen`` records (indices, int32; default: all).
 
         Returns (answer, way, blocked, steps, configurations): the answer as an index into ANSWERS, the order
         found as indices, or the longest one if there is none, and then the call that it cannot be followed by
         (-1: none). With ``parts`` above 1 the state is that many independent ones. ``symbols`` are what
         :meth:`symbols` returned. ``sparing``: for a short history much like others before; the model is asked
-        only if what it answered before does not tell, and first about what follows the longest ways. Without
+        only if what it answered before does not tell, and first about what follows the longest ways;
+        ``tried``: what the model answered does not tell, as :meth:`oracle` said of the records last. Without
         ``ahead`` the model is not asked what may become legal, and the longest order is the longest there is.
         """
         cdef const Record* native = records_of(records)
@@ -233,6 +235,10 @@ cdef class Checker:
         cdef int64_t few = KNOWN_STEPS * n if sparing else most_steps
         cdef int64_t from_step = INT64_MAX if sparing else 0
         cdef int64_t spent = 0
+        if tried and self.depth.unknown_at != INT64_MAX:
+            from_step = max(<int64_t>0, self.depth.unknown_at)
+            if from_step == 0:
+                few = most_steps
         self.table.leads = ahead and self.leads is not None
         self.reserve(n)
         if symbols is None:

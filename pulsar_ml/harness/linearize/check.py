@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.harness.history import History
+from pulsar_ml.harness.linearize._maps import Maps
 from pulsar_ml.harness.linearize._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.checker import MEMORY, ModelChecker, StatesFull
 from pulsar_ml.harness.linearize.core import minimal
 from pulsar_ml.harness.linearize.monitors import judge
+from pulsar_ml.harness.linearize.shipped import blocked_call, cells_for, maps_for
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, QUIESCENT, SEQUENTIAL, UNKNOWN, Verdict
+from pulsar_ml.harness.model import Keyed
 
 REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
 
@@ -31,6 +34,7 @@ class Options:
     Attributes:
         partition: check the parts of a model that has them one by one.
         monitors: use the monitors of models that are a register, queue, stack or set.
+        natively: check the models that ship without asking them, where there is a search of their own.
         most_steps: of all searches together, until the answer is "unknown".
         memory: bytes that each of states, answers and configurations may take, likewise.
         explain: of an illegal history find the core.
@@ -39,6 +43,7 @@ class Options:
 
     partition: bool = True
     monitors: bool = True
+    natively: bool = True
     most_steps: int = 50_000_000
     memory: int = MEMORY
     explain: bool = True
@@ -56,12 +61,10 @@ def check(
     ``checker`` is one made before for the same model, signatures and values. Raises ModelError when
     the model breaks its contract and UsageError for operations that it does not have.
     """
-    if checker is None:
-        checker = ModelChecker(model, history.signatures, history.values, memory=options.memory)
-    elif not checker.fits(history):
+    if checker is not None and not checker.fits(history):
         raise ValueError("the checker was made for histories with other signatures or values")
     try:
-        return Check(history, checker, options).run()
+        return Check(history, model, options, checker).run()
     except StatesFull as error:
         return Verdict(UNKNOWN, reason=str(error))
 
@@ -69,23 +72,45 @@ def check(
 class Check:
     """One check on its way."""
 
-    def __init__(self, history: History, checker: ModelChecker, options: Options) -> None:
+    def __init__(
+        self, history: History, model: Any, options: Options, checker: ModelChecker | None = None
+    ) -> None:
         self.history = history
         self.records = history.records
-        self.checker = checker
+        self.model = model
+        self.made = checker
+        self.cells = cells_for(model, history) if options.natively else None
         self.options = options
         self.symbols: NDArray[np.int32] = np.zeros(0, np.int32)
         self.steps = 0
         self.configurations = 0
 
+    @property
+    def checker(self) -> ModelChecker:
+        """Made when it is needed: where nothing must be asked of the model it costs more than the search."""
+        if self.made is None:
+            history = self.history
+            self.made = ModelChecker(
+                self.model, history.signatures, history.values, memory=self.options.memory
+            )
+        return self.made
+
     def run(self) -> Verdict:
         options = self.options
-        monitor = str(getattr(self.checker.model, "monitor", "")) if options.monitors else ""
+        monitor = str(getattr(self.model, "monitor", "")) if options.monitors else ""
         if monitor and len(self.records) > 5_000:
             # Numbers for so many symbols would cost more than the monitor.
             if (judged := self.judged(monitor)) is not None:
                 return judged
             monitor = ""
+        keyed = type(self.model) is Keyed
+        if self.cells is not None and not keyed and (verdict := self.cell(monitor)) is not None:
+            return verdict
+        if not (keyed and options.partition):
+            self.cells = None  # it cannot answer, or the records are of several cells
+        maps = maps_for(self.model, self.history, options.memory) if options.natively else None
+        if maps is not None and (verdict := self.map(maps)) is not None:
+            return verdict
         self.symbols = self.checker.native.symbols(self.records)
         parts = self.checker.split(self.symbols) if options.partition and self.checker.parts else []
         if len(parts) < 2:
@@ -123,8 +148,59 @@ class Check:
         self.configurations = max(self.configurations, configurations)
         return ANSWERS[answer], way, blocked
 
+    def cell(
+        self, monitor: str, key: object = None, chosen: NDArray[np.int32] | None = None
+    ) -> Verdict | None:
+        """A register's own search; None when it cannot answer."""
+        left = max(0, self.options.most_steps - self.steps)
+        few = min(FEW_STEPS * len(self.records), left)
+        answer, way = self.search_cell(chosen, few if monitor else left)
+        if answer == "out of steps" and monitor:
+            if (judged := self.judged(monitor)) is not None:
+                return judged
+            answer, way = self.search_cell(chosen, max(0, self.options.most_steps - self.steps))
+        if answer == LEGAL:
+            return self.verdict(LEGAL, linearization=tuple(way))
+        if answer == ILLEGAL:
+            blocked = -1
+            if self.options.explain and self.cells is not None:
+                blocked, way = blocked_call(self.cells, self.records, chosen, BLOCKED_STEPS)
+            return self.explained(key, chosen, way, blocked)
+        if answer == "out of steps":
+            return self.verdict(UNKNOWN, reason=self.spent(answer), part=key)
+        return None
+
+    def search_cell(self, chosen: NDArray[np.int32] | None, most: int) -> tuple[str, list[int]]:
+        if self.cells is None:
+            return "", []
+        answer, way, steps, configurations = self.cells.search(
+            self.records, chosen=chosen, most_steps=most, memory=self.options.memory
+        )
+        self.steps += steps
+        self.configurations = max(self.configurations, configurations)
+        return ANSWERS[answer] if answer >= 0 else "", way
+
+    def spent(self, answer: str) -> str:
+        return f"{answer} after {self.steps} steps in {self.configurations} configurations"
+
+    def map(self, maps: Maps) -> Verdict | None:
+        """A map's native steps; None when they cannot answer, and where the model is to explain."""
+        answer, way, steps, configurations = maps.search(
+            self.records, together=not self.options.partition, most_steps=self.options.most_steps
+        )
+        if answer < 0 or ANSWERS[answer] == "out of memory" or (answer == 1 and self.options.explain):
+            return None
+        self.steps, self.configurations = steps, configurations
+        if answer == 0:
+            return self.verdict(LEGAL, linearization=tuple(way))
+        if answer == 1:
+            return self.verdict(ILLEGAL, part=maps.illegal_key if maps.parts > 1 else None)
+        return self.verdict(UNKNOWN, reason=self.spent(ANSWERS[answer]))
+
     def part(self, key: object, chosen: NDArray[np.int32] | None, monitor: str) -> Verdict:
         """One part alone: a search, and if it takes long what may be quicker."""
+        if self.cells is not None and (verdict := self.cell("", key, chosen)) is not None:
+            return verdict
         left = max(0, self.options.most_steps - self.steps)
         few = FEW_STEPS * len(self.records)
         answer, way, blocked = self.search(chosen, min(few, left) if monitor else left)
@@ -148,8 +224,7 @@ class Check:
                 return self.verdict(LEGAL, method="just in time")
             if answer == ILLEGAL:
                 return self.explained(key, chosen, way, blocked, method="just in time")
-        reason = f"{answer} after {self.steps} steps in {self.configurations} configurations"
-        return self.verdict(UNKNOWN, reason=reason, part=key)
+        return self.verdict(UNKNOWN, reason=self.spent(answer), part=key)
 
     def watched(self, chosen: NDArray[np.int32] | None, most: int) -> tuple[str, int]:
         """The same just in time, which keeps less."""
@@ -169,13 +244,13 @@ class Check:
 
     def judged(self, monitor: str) -> Verdict | None:
         """The monitor's verdict; None when the history is not for it."""
-        judgement = judge(monitor, self.history, self.checker.model)
+        judgement = judge(monitor, self.history, self.model)
         if judgement is None:
             return None
         if judgement.legal:
             return self.verdict(LEGAL, method="monitor")
         witness = np.array(judgement.witness, dtype=np.int32)
-        small = Check(self.history.select(witness), self.fresh(), self.options)
+        small = Check(self.history.select(witness), self.model, self.options)
         small.symbols = small.checker.native.symbols(small.records)
         answer, way, blocked = small.search(None, self.options.most_steps)
         if answer != ILLEGAL:
@@ -190,10 +265,6 @@ class Check:
             weaker=self.weaker(None) if self.options.explain and len(self.records) <= 5_000 else {},
         )
 
-    def fresh(self) -> ModelChecker:
-        checker = self.checker
-        return ModelChecker(checker.model, checker.signatures, checker.values, memory=checker.memory)
-
     def explained(
         self,
         key: object,
@@ -206,11 +277,12 @@ class Check:
         weaker: dict[str, str] = {}
         if self.options.explain:
             indices = np.arange(len(self.records), dtype=np.int32) if chosen is None else chosen
+            self.numbered()
             if blocked >= 0:
                 # What was invoked after the blocked call returned cannot help it, and did not harm it.
                 until = self.records["returned"][blocked]
                 indices = indices[self.records["invoked"][indices] <= until]
-            core = minimal(self.checker, self.records, self.symbols, indices)
+            core = minimal(self.checker, self.records, self.symbols, indices, self.cells)
             weaker = self.weaker(chosen) if self.options.weaker else {}
         return self.verdict(
             ILLEGAL,
@@ -225,8 +297,7 @@ class Check:
     def weaker(self, chosen: NDArray[np.int32] | None) -> dict[str, str]:
         """The weaker criteria. Sequential consistency of the parts says nothing about the whole; quiescent
         consistency, like linearizability, is that of all parts."""
-        if len(self.symbols) != len(self.records):
-            self.symbols = self.checker.native.symbols(self.records)
+        self.numbered()
         answers = {}
         for name, criterion, which in (
             (SEQUENTIAL, PROGRAM_ORDER, [None]),
@@ -243,6 +314,10 @@ class Check:
                     break
             answers[name] = ILLEGAL if ILLEGAL in found else UNKNOWN if UNKNOWN in found else LEGAL
         return answers
+
+    def numbered(self) -> None:
+        if len(self.symbols) != len(self.records):
+            self.symbols = self.checker.native.symbols(self.records)
 
     def joined(self, orders: list[tuple[int, ...] | None]) -> tuple[int, ...] | None:
         """One order from those of the parts: every call takes effect at a moment of its interval."""

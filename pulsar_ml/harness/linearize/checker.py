@@ -68,6 +68,7 @@ class ModelChecker:
         self.numbers: dict[Any, int] = {}
         self.state_bytes = 0
         self.most_states = sys.maxsize
+        self.asked = 0  # answers of the model
         self.step = model.step
         self.is_pure = getattr(model, "pure", None)
         self.part_of = getattr(model, "partition", None)
@@ -116,6 +117,7 @@ class ModelChecker:
 
     def answer(self, state: int, symbol: int) -> list[int]:
         before, call = self.states[state], self.calls[symbol]
+        self.asked += 1
         found = [self.number(after) for after in self.step(before, call)]
         if len(found) > 1:
             found = list(dict.fromkeys(found))

@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pulsar_ml.harness.linearize._cells import Cells
 from pulsar_ml.harness.linearize._native import ANSWERS, Checker
 from pulsar_ml.harness.linearize.checker import ModelChecker, StatesFull
 
@@ -22,6 +23,7 @@ Item = TypeVar("Item")
 STEPS_OF_ONE = 50_000
 STEPS_OF_ALL = 10_000_000
 MORE_STATES = 5_000  # that shrinking may add: calls that may come again and again may lead on without end
+MORE_ANSWERS = 60_000  # that shrinking may ask the model for
 MOST_TOGETHER = 500
 
 
@@ -30,23 +32,37 @@ def minimal(
     records: NDArray[np.void],
     symbols: NDArray[np.int32],
     indices: NDArray[np.int32],
+    cells: Cells | None = None,
 ) -> tuple[int, ...]:
-    """Indices of an illegal part of the illegal ``indices`` of which nothing more can be left out."""
+    """Indices of an illegal part of the illegal ``indices`` of which nothing more can be left out.
+
+    ``cells`` answers in the place of the model, where it can.
+    """
     checker.most_states = len(checker.states) + MORE_STATES
     try:
-        return Shrinking(checker, records, symbols).run(indices.tolist())
+        return Shrinking(checker, records, symbols, cells).run(indices.tolist())
     finally:
         checker.most_states = sys.maxsize
 
 
 class Shrinking:
-    def __init__(self, checker: ModelChecker, records: NDArray[np.void], symbols: NDArray[np.int32]) -> None:
+    def __init__(
+        self,
+        checker: ModelChecker,
+        records: NDArray[np.void],
+        symbols: NDArray[np.int32],
+        cells: Cells | None = None,
+    ) -> None:
         self.checker = checker
+        self.cells = cells
         self.records = records
         self.symbols = symbols
         self.loose: set[int] = set()  # symbols of calls left out that could happen at any time
         self.answers: dict[tuple[int, int], list[int]] = {}
         self.left = STEPS_OF_ALL
+        self.most_answers = checker.asked + MORE_ANSWERS
+        self.verdicts: dict[tuple[tuple[int, ...], frozenset[int]], bool] = {}
+        self.too_loose: list[frozenset[int]] = []  # with these at any time there are too many states
 
     def run(self, indices: list[int]) -> tuple[int, ...]:
         kept = indices
@@ -59,13 +75,32 @@ class Shrinking:
                 return tuple(kept)
 
     def illegal(self, indices: Sequence[int], loose: set[int]) -> bool:
-        if self.left <= 0:
+        """Whether it is sure that these calls are illegal, with what is loose at any time."""
+        if not indices:
+            return False
+        key = tuple(indices), frozenset(loose)
+        if key not in self.verdicts:
+            self.verdicts[key] = self.searched(*key)
+        return self.verdicts[key]
+
+    def searched(self, indices: tuple[int, ...], loose: frozenset[int]) -> bool:
+        if self.left <= 0 or self.checker.asked > self.most_answers:
+            return False
+        if any(some <= loose for some in self.too_loose):
             return False
         chosen = np.array(indices, dtype=np.int32)
+        if self.cells is not None:
+            first = np.unique(self.symbols, return_index=True)
+            at_any_time = first[1][np.isin(first[0], list(loose))].astype(np.int32)
+            answer, _, steps, _ = self.cells.search(
+                self.records, chosen=chosen, loose=at_any_time, most_steps=STEPS_OF_ONE
+            )
+            self.left -= steps
+            return ANSWERS[answer] == "illegal"
         try:
             if loose:
                 records = np.ascontiguousarray(self.records[chosen])
-                loosened = Loosened(self, loose)
+                loosened = self.loosened(loose)
                 searched = loosened.native.search(records, state=loosened.start, most_steps=STEPS_OF_ONE)
             else:
                 searched = self.checker.native.search(
@@ -80,9 +115,18 @@ class Shrinking:
         self.left -= searched[3]
         return ANSWERS[searched[0]] == "illegal"
 
+    def loosened(self, loose: frozenset[int]) -> Loosened:
+        try:
+            return Loosened(self, loose)
+        except StatesFull:
+            self.too_loose.append(loose)
+            raise
+
     def answer(self, state: int, symbol: int) -> list[int]:
         key = (state, symbol)
         if key not in self.answers:
+            if self.checker.asked > self.most_answers:
+                raise StatesFull("no more answers for shrinking")
             self.answers[key] = self.checker.answer(state, symbol)
         return self.answers[key]
 
@@ -148,7 +192,7 @@ class Loosened:
     which the object may then be.
     """
 
-    def __init__(self, shrinking: Shrinking, loose: set[int]) -> None:
+    def __init__(self, shrinking: Shrinking, loose: frozenset[int]) -> None:
         self.shrinking = shrinking
         self.loose = loose
         self.symbols: list[int] = []

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pulsar_ml.harness.history import History, ranks
-from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, Verdict
+from pulsar_ml.harness.history import RETURNED, History, overlap, ranks
+from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN, Verdict
 from pulsar_ml.harness.model import describe_call
 
 WIDTH = 110
 MOST_SHOWN = 40
+MOST_STATES = 100
 
 
 def lanes(history: History, indices: Sequence[int], model: Any = None, *, mark: int = -1) -> str:
@@ -44,15 +45,20 @@ def lanes(history: History, indices: Sequence[int], model: Any = None, *, mark: 
 def report(history: History, verdict: Verdict, model: Any = None) -> str:
     """A verdict in words, with the lanes of what is illegal."""
     lines = [headline(history, verdict)]
+    if verdict.answer == UNKNOWN:
+        lines += advice(history, verdict, model)
     if verdict.answer != ILLEGAL:
         return "\n".join(lines)
     if verdict.part is not None:
         lines.append(f"  in the part of {verdict.part!r}")
     if verdict.blocked >= 0:
+        count = len(verdict.prefix)
         lines.append(
-            f"  {len(verdict.prefix)} operations can be put in order; then nothing leads to operation "
+            f"  {count} operation{'s' * (count != 1)} can be put in order; then nothing leads to operation "
             f"{verdict.blocked}, {describe_call(model, history.call(verdict.blocked))}"
         )
+        if state := state_after(history, verdict.prefix, model):
+            lines.append(f"  in that order they lead to the state {state}")
     if verdict.weaker:
         shown = ", ".join(f"{name}: {answer}" for name, answer in verdict.weaker.items())
         lines.append(f"  {shown}")
@@ -64,6 +70,40 @@ def report(history: History, verdict: Verdict, model: Any = None) -> str:
         if count > MOST_SHOWN:
             lines.append(f"... and {count - MOST_SHOWN} more")
     return "\n".join(lines)
+
+
+def state_after(history: History, order: Sequence[int], model: Any) -> str:
+    """The state, or states, of the model after calls in this order; empty when that is too long to read."""
+    if not hasattr(model, "step"):
+        return ""
+    states = [model.init()]
+    for index in order:
+        states = [after for state in states for after in model.step(state, history.call(index))]
+        if len(states) > MOST_STATES:
+            return ""
+    shown = " or ".join(sorted({repr(state) for state in states}))
+    return shown if len(shown) <= WIDTH - 30 else ""
+
+
+def advice(history: History, verdict: Verdict, model: Any) -> list[str]:
+    """What may bring an answer."""
+    lines = []
+    if "steps" in verdict.reason:
+        lines.append("  more --steps may answer it; how many, nobody knows: the question is NP-hard")
+    if "memory" in verdict.reason or "bytes" in verdict.reason:
+        lines.append("  more --memory may answer it")
+    if verdict.part is not None:
+        lines.append(f"  it is the part of {verdict.part!r} that is not answered")
+    open_ = int((history.records["ending"] != RETURNED).sum())
+    lines.append(
+        f"  up to {overlap(history)} operations were under way at once, {open_} of {len(history)} did not "
+        "return: fewer of both are easier"
+    )
+    if model is not None and not hasattr(model, "pure"):
+        lines.append("  the model has no pure(call), with which most searches are short")
+    if getattr(model, "monitor", ""):
+        lines.append("  with values that are put only once there is a quick answer")
+    return lines
 
 
 def headline(history: History, verdict: Verdict) -> str:

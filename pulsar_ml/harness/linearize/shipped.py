@@ -1,0 +1,118 @@
+"""Models that ship and need not be asked: registers have a search of their own, maps native steps.
+
+A class that inherits from one of them may mean anything, so only they themselves qualify.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pulsar_ml.harness.history import ABSENT, FLAG, NONE, RETURNED, VALUE, WORD, History
+from pulsar_ml.harness.linearize._cells import Cells
+from pulsar_ml.harness.linearize._maps import Maps
+from pulsar_ml.harness.model import Keyed
+from pulsar_ml.harness.models.cells import CasRegister, Register
+from pulsar_ml.harness.models.collections import KeyValueMap
+
+KINDS = {"read": 0, "write": 1, "cas": 2}
+MAP_KINDS = {"get": 0, "put": 1, "append": 2, "delete": 3}
+OPERATIONS = {Register: ("read", "write"), CasRegister: ("read", "write", "cas")}
+ARGUMENTS = {"read": 0, "write": 1, "cas": 2}
+
+
+def cells_for(model: Any, history: History) -> Cells | None:
+    """The search for this history of a register, or of one for each key; None where only the model knows what
+    its calls mean."""
+    keyed = type(model) is Keyed
+    inner = model.model if keyed else model
+    names = OPERATIONS.get(type(inner))
+    signatures = history.signatures
+    if names is None or not all(signature.name in names for signature in signatures):
+        return None
+    kinds = [KINDS[signature.name] for signature in signatures]
+    if any(signature.result == VALUE for signature in signatures):
+        return of_values(inner, history, kinds, keyed)
+    if not all(
+        signature.result in (NONE, WORD, FLAG) and signature.arguments == keyed + ARGUMENTS[signature.name]
+        for signature in signatures
+    ):
+        return None
+    initial = inner.initial
+    if initial is not None and type(initial) is not int:
+        return None
+    if any(signature.name == "read" and signature.result != WORD for signature in signatures):
+        return None
+    failed = [0 if signature.result == FLAG else None for signature in signatures]
+    return Cells(kinds, failed, None, ABSENT if initial is None else initial, keyed=keyed)
+
+
+def of_values(model: Any, history: History, kinds: list[int], keyed: bool) -> Cells | None:
+    """Values that are equal have one number, as True and 1 do."""
+    if not all(signature.result == VALUE for signature in history.signatures):
+        return None
+    numbers: dict[Any, int] = {}
+    try:
+        classes = [numbers.setdefault(value, len(numbers)) for value in history.values]
+        initial = numbers.setdefault(model.initial, len(numbers))
+    except TypeError:
+        return None
+    no = next((index for index, value in enumerate(history.values) if value is False), None)
+    return Cells(kinds, [no] * len(kinds), classes, initial, keyed=keyed)
+
+
+def maps_for(model: Any, history: History, memory: int) -> Maps | None:
+    """The search for this history of a map of strings; None where only the model knows."""
+    if type(model) is not KeyValueMap:
+        return None
+    if not all(signature.name in MAP_KINDS and signature.result == VALUE for signature in history.signatures):
+        return None
+    try:
+        return Maps(
+            [MAP_KINDS[signature.name] for signature in history.signatures], history.values, memory=memory
+        )
+    except UnicodeEncodeError:
+        return None  # a string that is not text
+
+
+def blocked_call(
+    cells: Cells, records: NDArray[np.void], chosen: NDArray[np.int32] | None, most_steps: int
+) -> tuple[int, list[int]]:
+    """Of illegal records the call until whose return they can be explained, and the longest order for it.
+
+    -1 when a search took too long.
+    """
+    ended = np.flatnonzero(records["ending"] == RETURNED)
+    if chosen is not None:
+        ended = np.intersect1d(ended, chosen)
+    order = ended[np.lexsort((ended, records["returned"][ended]))]
+    ranks = np.full(len(records), len(records), np.int64)
+    ranks[order] = np.arange(len(order))
+
+    def until(place: int) -> tuple[int, list[int]]:
+        answer, way, _, _ = cells.search(
+            records,
+            chosen=chosen,
+            ranks=ranks,
+            complete=place,
+            until=int(records["returned"][order[place]]),
+            most_steps=most_steps,
+        )
+        return answer, way
+
+    low, high = 0, len(order) - 1  # legal until low returns; the whole is not
+    longest: list[int] = []
+    while low < high:
+        middle = (low + high + 1) // 2
+        answer, way = until(middle)
+        if answer > 1:
+            return -1, longest
+        if answer == 0:
+            low, longest = middle, way
+        else:
+            high = middle - 1
+    if not longest:
+        _, longest = until(low)
+    return int(order[low]), longest

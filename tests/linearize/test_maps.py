@@ -1,0 +1,181 @@
+"""Maps of strings, whose steps are native: against the definition, and against the model that is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_ml.harness.history import History, Operation, history_of
+from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
+from pulsar_ml.harness.linearize.shipped import maps_for
+from pulsar_ml.harness.models import KeyValueMap
+from pulsar_ml.harness.published import key_value
+from tests.linearize.histories import histories
+from tests.linearize.oracle import REAL_TIME, allowed, oracle, relation, respects
+from tests.linearize.test_ahead import strings
+
+ASKING = Options(natively=False, explain=False)
+QUICK = Options(explain=False)
+MEMORY = 1 << 26
+
+
+def searched(history: History, **more: Any) -> tuple[int, list[int]]:
+    maps = maps_for(KeyValueMap(), history, MEMORY)
+    assert maps is not None
+    return maps.search(history.records, **more)[:2]
+
+
+@st.composite
+def answered(draw: Any) -> History:
+    """Calls on two keys, answered in some order within their intervals, but perhaps for one of them."""
+    clock = [0, 0, 0]
+    calls = []
+    for _ in range(draw(st.integers(3, 8))):
+        thread = draw(st.integers(0, 2))
+        name = draw(st.sampled_from(["get", "get", "append", "put", "put", "delete"]))
+        given_ = (draw(st.sampled_from("kkkl")), draw(st.sampled_from("ab")))
+        invoked = clock[thread] + draw(st.integers(1, 3))
+        clock[thread] = invoked + draw(st.integers(0, 5))
+        moment = draw(st.integers(invoked, clock[thread]))
+        opened = draw(st.integers(0, 7)) == 0
+        calls.append((moment, thread, name, given_, invoked, clock[thread], opened))
+    held: dict[str, str] = {}
+    operations = []
+    for number, (_, thread, name, (key, value), invoked, returned, opened) in enumerate(sorted(calls)):
+        result = held.get(key) if name == "get" else None
+        if name == "delete":
+            held.pop(key, None)
+        elif name != "get":
+            held[key] = (held.get(key, "") if name == "append" else "") + value
+        if name == "get" and draw(st.integers(0, 5)) == 0:
+            result = draw(st.sampled_from([None, "a", "b", "ab", "ba"]))
+        operations.append(
+            Operation(
+                thread + (10 + number) * opened, name, (key, value) if name in ("append", "put") else (key,),
+                result, invoked, None if opened else returned,
+            )
+        )  # fmt: skip
+    return history_of(operations)
+
+
+def disagreements(answer: Callable[[History], bool]) -> tuple[int, int, int]:
+    """On how many small histories an answer is not the definition's; how many were legal, and illegal."""
+    wrong = legal = illegal = 0
+
+    @settings(max_examples=300, deadline=None, derandomize=True, database=None)
+    @given(st.one_of(answered(), answered(), histories(strings, most=5)))
+    def run(history: History) -> None:
+        nonlocal wrong, legal, illegal
+        expected = oracle(history, KeyValueMap())
+        legal += expected
+        illegal += not expected
+        wrong += answer(history) != expected
+
+    run()
+    return wrong, legal, illegal
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_the_answer_is_that_of_the_definition(together: bool) -> None:
+    def answer(history: History) -> bool:
+        found, way = searched(history, together=together)
+        if found == 0:
+            assert len(set(way)) == len(way)
+            assert set(np.flatnonzero(history.records["ending"] == 0).tolist()) <= set(way)
+            assert respects(way, relation(history, REAL_TIME))
+            assert allowed(history, KeyValueMap(), way)
+        return found == 0
+
+    wrong, legal, illegal = disagreements(answer)
+    assert wrong == 0
+    assert min(legal, illegal) > 60
+
+
+def with_other_steps(steps: dict[str, int]) -> Callable[[History], bool]:
+    def answer(history: History) -> bool:
+        from pulsar_ml.harness.linearize._maps import Maps
+
+        kinds = [steps[signature.name] for signature in history.signatures]
+        return Maps(kinds, history.values).search(history.records)[0] == 0
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        with_other_steps({"get": 0, "put": 1, "append": 1, "delete": 3}),
+        with_other_steps({"get": 0, "put": 2, "append": 2, "delete": 3}),
+    ],
+    ids=["an append that puts", "a put that appends"],
+)
+def test_other_steps_are_found_out(answer: Callable[[History], bool]) -> None:
+    assert disagreements(answer)[0] > 5
+
+
+def test_native_steps_and_the_model_agree_where_the_definition_cannot_go() -> None:
+    answers = []
+    for seed in range(30):
+        history = key_value(seed, clients=4, operations=80, keys=3, broken=seed % 2 > 0)
+        for together in (False, True):
+            asked = Options(explain=False, natively=False, partition=not together)
+            native = Options(explain=False, partition=not together)
+            answer = check(history, KeyValueMap(), options=asked).answer
+            assert check(history, KeyValueMap(), options=native).answer == answer
+            answers.append(answer)
+    assert min(answers.count(LEGAL), answers.count(ILLEGAL)) > 5
+
+
+def row(name: str, arguments: tuple[Any, ...], result: Any, at: int) -> Operation:
+    return Operation(0, name, arguments, result, 10 * at, 10 * at + 5)
+
+
+def test_the_illegal_key_is_named_and_explained() -> None:
+    history = history_of(
+        [
+            row("put", ("a", "x"), None, 0),
+            row("put", (1, "y"), None, 1),
+            row("append", (True, "é"), None, 2),
+            row("get", (1.0,), "yé", 3),
+            row("get", (1,), "y", 4),
+        ]
+    )
+    quick = check(history, KeyValueMap(), options=QUICK)
+    assert (quick.answer, quick.part) == (ILLEGAL, 1)
+    explained = check(history, KeyValueMap())
+    assert (explained.answer, explained.part, explained.blocked) == (ILLEGAL, 1, 4)
+    assert set(explained.core) <= {1, 2, 4}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [("a", ""), ("", "b"), ("\ud800", "b"), ((1,), (2,)), (3, 4), ("é", "ß")],
+    ids=["empty", "to empty", "no text", "lists", "numbers", "beyond ASCII"],
+)
+def test_every_kind_of_value_has_an_answer(values: tuple[Any, Any]) -> None:
+    first, second = values
+    rows = [
+        row("put", ("k", first), None, 0), row("append", ("k", second), None, 1),
+        row("get", ("k",), first + second, 2),
+        row("delete", ("k",), None, 3), row("get", ("k",), None, 4), row("append", ("k", second), None, 5),
+        row("get", ("k",), second, 6),
+    ]  # fmt: skip
+    wrong = [*rows[:-1], row("get", ("k",), first + first, 6)]
+    for made, expected in ((rows, LEGAL), (wrong, ILLEGAL)):
+        history = history_of(made)
+        assert check(history, KeyValueMap(), options=QUICK).answer == expected
+        assert check(history, KeyValueMap(), options=ASKING).answer == expected
+
+
+def test_steps_and_memory_are_bounded() -> None:
+    history = key_value(3, clients=50, operations=650)
+    few = Options(explain=False, most_steps=200)
+    assert check(history, KeyValueMap(), options=few).answer == UNKNOWN
+    maps = maps_for(KeyValueMap(), history, 20_000)
+    assert maps is not None
+    assert maps.search(history.records)[0] == 3
