@@ -54,7 +54,7 @@ def build_extension(
     was built from. Raises UsageError when there is no such file, BuildError with the compiler's output when
     the build fails. Needs Cython and setuptools.
     """
-    source = Path(source).resolve()
+    source = Path(os.path.realpath(source))  # which a loop of links does not stop
     if not source.is_file():
         raise UsageError(f"no file {source}: there should be a .pyx file to build")
     name = (name or source.stem).rpartition(".")[2]

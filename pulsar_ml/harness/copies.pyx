@@ -13,6 +13,7 @@ cdef enum:
     HEAP_TYPE = 1 << 9    # of a class statement; see PyTypeObject.tp_flags
 
 cdef dict PLAIN = {}  # by class: whether its objects are what their __dict__ and __slots__ hold
+cdef dict NAMED = {}  # by class: whether its objects are tuples, and nothing besides
 
 
 class NotPlain(Exception):
@@ -30,15 +31,20 @@ def copied(value):
 cpdef long weight(value) except -1:
     """About how many bytes a frozen value takes: those of its parts and of the references to them."""
     cdef long sum = 56
-    if type(value) is tuple:
+    if isinstance(value, tuple):
         for item in <tuple>value:
-            sum += 36 if type(item) is int else 8 + weight(item)
+            sum += 8 if is_shared(item) else 8 + weight(item)
         return sum
     if type(value) is frozenset:
         for item in <frozenset>value:
-            sum += 36 if type(item) is int else 24 + weight(item)
+            sum += 24 if is_shared(item) else 24 + weight(item)
         return sum
     return 28
+
+
+# Of which the interpreter has only one.
+cdef inline bint is_shared(object value) except -1:
+    return value is None or type(value) is bool or (type(value) is int and -5 <= value <= 256)
 
 
 cdef inline bint is_atom(object value) except -1:
@@ -50,10 +56,13 @@ cdef object again(object value, dict memo):
     cdef type kind = type(value)
     if is_atom(value):
         return value
-    if kind is tuple:
-        return again_tuple(value, memo)
-    if kind is frozenset:
-        return frozenset([again(item, memo) for item in value])
+    if kind is tuple or kind is frozenset or named(kind):
+        if is_immutable(value):
+            return value
+        if kind is frozenset:
+            return frozenset([again(item, memo) for item in value])
+        items = [again(item, memo) for item in value]
+        return tuple(items) if kind is tuple else tuple.__new__(kind, items)
     found = memo.get(id(value))
     if found is not None:
         return found
@@ -89,23 +98,32 @@ cdef object again(object value, dict memo):
     return made
 
 
-cdef object again_tuple(tuple value, dict memo):
-    for item in value:
-        if not is_immutable(item):
-            return tuple([again(each, memo) for each in value])
-    return value
+# A class of named tuples, without anything that a tuple does not have.
+cdef bint named(type kind) except -1:
+    found = NAMED.get(kind)
+    if found is None:
+        found = NAMED[kind] = (issubclass(kind, tuple) and hasattr(kind, "_fields")
+                               and kind.__dictoffset__ == 0 and kind.__reduce_ex__ is object.__reduce_ex__)
+    return found
 
 
 # Whether it need not be copied; False: perhaps not.
 cdef bint is_immutable(object value) except -1:
+    cdef type kind
     if is_atom(value):
         return True
-    if type(value) is not tuple:
-        return False
-    for item in <tuple>value:
-        if not is_atom(item):
-            return False
-    return True
+    kind = type(value)
+    if kind is tuple or named(kind):
+        for item in <tuple>value:
+            if not is_immutable(item):
+                return False
+        return True
+    if kind is frozenset:
+        for item in value:
+            if not is_immutable(item):
+                return False
+        return True
+    return False
 
 
 cdef int fill(object made, object value, type kind, dict memo) except -1:

@@ -67,17 +67,19 @@ class ModelJudge:
         if campaign.end() != "complete":
             return ""
         prepared = self.prepared
-        if prepared is None or prepared.campaign is not campaign:
-            prepared = self.prepared = self.prepare(campaign)
-        return self.judged(prepared.checker, prepared.filled(campaign.answers()))
+        if prepared is not None and prepared.campaign is campaign:
+            return self.judged(prepared.checker, prepared.history, prepared.asked, tried=True)
+        prepared = self.prepared = self.prepare(campaign)
+        return self.judged(prepared.checker, prepared.history, prepared.filled(campaign.answers()))
 
     def prepare(self, campaign: Campaign) -> Prepared:
         history = history_before(campaign)
         checker = self.checker(history, len(campaign.program.threads), campaign.mode == "sc")
         whole, of = as_checked(checker, history)
         foresees = checker.model.foresees
-        campaign.ask(checker.native, whole.records.copy(), of, self.known, foresees=foresees)
-        return Prepared(campaign, checker, whole, of)
+        asked = whole.records.copy()
+        campaign.ask(checker.native, asked, of, self.known, foresees=foresees)
+        return Prepared(campaign, checker, whole, of, asked)
 
     def message(self, history: History, threads: int, *, fresh: bool = False) -> str:
         """Why the answers of ``history``, of an instance made for ``threads``, cannot be, or "".
@@ -85,32 +87,42 @@ class ModelJudge:
         ``fresh``: it was made under sequential consistency, which promises more of a read.
         """
         checker = self.checker(history, threads, fresh)
-        return self.judged(checker, as_checked(checker, history)[0])
+        whole = as_checked(checker, history)[0]
+        return self.judged(checker, whole, whole.records)
 
-    def judged(self, checker: ModelChecker, history: History) -> str:
-        """Why the answers of a history for the checker cannot be, or ""."""
+    def judged(
+        self, checker: ModelChecker, history: History, records: NDArray[np.void], *, tried: bool = False
+    ) -> str:
+        """Why the answers in the records, of a history for the checker, cannot be, or ""; ``tried``: the
+        checker was asked about them just before."""
         self.asked += 1
-        if len(history) == 0:
+        if len(records) == 0:
             return ""
-        try:
-            found = checker.native.search(
-                history.records, state=checker.start, most_steps=self.most_steps, sparing=True
-            )
-            answer = ANSWERS[found[0]]
-        except MemoryError:
-            answer = OUT_OF_MEMORY
+        answer = self.searched(checker, records, tried)
+        if answer == OUT_OF_MEMORY:
+            self.checkers.clear()  # one that knows nothing yet may have enough
+            self.prepared = None
+            checker = ModelChecker(checker.model.anew(), checker.signatures, memory=MEMORY)
+            answer = self.searched(checker, records, False)
         if answer == LEGAL:
             return ""
         if answer == ILLEGAL:
             # The message says nothing of weaker criteria, which take the longest to search.
             options = Options(most_steps=EXPLAINING, weaker=False)
+            history = history.with_records(records.copy())
             verdict = check(history, checker.model, options=options, checker=checker)
             return told(history, verdict, checker.model)
         self.unknown += 1
-        if answer == OUT_OF_MEMORY:
-            self.checkers.clear()  # one that knows nothing yet may have enough
-            self.prepared = None
         return ""
+
+    def searched(self, checker: ModelChecker, records: NDArray[np.void], tried: bool) -> str:
+        try:
+            found = checker.native.search(
+                records, state=checker.start, most_steps=self.most_steps, sparing=True, tried=tried
+            )
+        except MemoryError:
+            return OUT_OF_MEMORY
+        return ANSWERS[found[0]]
 
     def checker(self, history: History, threads: int, fresh: bool) -> ModelChecker:
         key = (history.signatures, history.subject, tuple(sorted(history.settings.items())), threads, fresh)
@@ -132,14 +144,15 @@ class Prepared:
     checker: ModelChecker
     history: History
     of: NDArray[np.intp]  # the call, by its number in the program, that each record of the history is about
+    asked: NDArray[np.void]  # records of the execution that the checker was asked about last
 
-    def filled(self, answers: NDArray[np.int64]) -> History:
-        """The history with what :meth:`Campaign.answers` returned."""
+    def filled(self, answers: NDArray[np.int64]) -> NDArray[np.void]:
+        """The history's records with what :meth:`Campaign.answers` returned."""
         records = self.history.records.copy()
         put_answers(records, answers if len(answers) == len(self.of) else answers[self.of])
         if len(answers) < len(self.of) and not self.checker.model.foresees:
             records["result"][self.of[len(answers) :]] = 0  # not for the beginning of a call that spans
-        return self.history.with_records(records)
+        return records
 
 
 def as_checked(checker: ModelChecker, history: History) -> tuple[History, NDArray[np.intp]]:

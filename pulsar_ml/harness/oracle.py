@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from pulsar_ml.harness.engine import Campaign
 
@@ -20,12 +22,29 @@ def run_judged(campaign: Campaign, first: int, count: int, judge: Judge | None) 
     if judge is None:
         return campaign.run(first, count), ""
     made = 0
-    while made < count:
-        step = campaign.run(first + made, count - made)
-        made += step
-        if not campaign.unjudged():
-            break
-        if message := judge(campaign):
-            return made, message
-        campaign.accept()
+    with no_collections():
+        while made < count:
+            step = campaign.run(first + made, count - made)
+            made += step
+            if not campaign.unjudged():
+                break
+            if message := judge(campaign):
+                return made, message
+            campaign.accept()
     return made, ""
+
+
+@contextmanager
+def no_collections() -> Iterator[None]:
+    """Nothing looks for garbage in cycles. A judge makes many small values that stay and are in none; to go
+    through all of them again and again takes longer than to make them."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            if gc.get_freeze_count() == 0:
+                gc.freeze()
+                gc.unfreeze()  # now all are among the oldest, as if they had been gone through often
+            gc.enable()

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Philox  # NumPy would load it at its first use: in each child of a supervisor anew
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import BadRecordError, UsageError
@@ -262,7 +263,7 @@ def resolve_mix(subject: Subject, mix: Mapping[str, int] | None) -> list[int]:
 
 
 def words(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
-    return np.random.Philox(key=np.array([seed, stream], dtype=np.uint64)).random_raw(count)
+    return Philox(key=np.array([seed, stream], dtype=np.uint64)).random_raw(count)
 
 
 def draw_owners(subject: Subject, seed: int, threads: int) -> dict[int, int]:

@@ -28,14 +28,13 @@ class Model(Protocol):
         ...
 
 
-def answer(status: int = 0, *words: int) -> Answer:
+def answer(status: int = 0, first: int = 0, second: int = 0, third: int = 0, fourth: int = 0) -> Answer:
     """A result; words left out are 0. Words are 64-bit integers, taken as signed ones."""
-    first, second, third, fourth = (*words, 0, 0, 0, 0)[:4]
-    padded = first, second, third, fourth
-    if min(padded) >= -(2**63) and max(padded) < 2**63:
-        return status, padded
-    first, second, third, fourth = ((word + 2**63) % 2**64 - 2**63 for word in padded)
-    return status, (first, second, third, fourth)
+    words = first, second, third, fourth
+    if min(words) < -(2**63) or max(words) >= 2**63:
+        first, second, third, fourth = [(word + 2**63) % 2**64 - 2**63 for word in words]
+        words = first, second, third, fourth
+    return status, words
 
 
 def unknown(model: str, operation: str) -> KeyError:

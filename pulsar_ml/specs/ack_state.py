@@ -21,16 +21,23 @@ class Past:
     """Values of a cell that is written under a lock and read without: those that a thread may still see."""
 
     def __init__(self, value: object, threads: int) -> None:
-        self.values = [value]
-        self.known = [0] * threads  # the oldest value that the thread may read
+        self.values: tuple[object, ...] = (value,)
+        self.known = (0,) * threads  # the place of the oldest value that the thread may read
 
     def write(self, value: object) -> None:
         if value != self.values[-1]:
-            self.values.append(value)
+            self.values += (value,)
 
     def know(self, thread: int) -> None:
         """The thread had the lock: it sees nothing older any more."""
-        self.known[thread] = len(self.values) - 1
+        self.sees(thread, len(self.values) - 1)
+
+    def sees(self, thread: int, place: int) -> None:
+        known = (*self.known[:thread], place, *self.known[thread + 1 :])
+        if oldest := min(known):
+            self.values = self.values[oldest:]
+            known = tuple([place - oldest for place in known])
+        self.known = known
 
     def may_be(self, value: object, thread: int) -> bool:
         return value in self.values[self.known[thread] :]
@@ -41,12 +48,11 @@ class Past:
             self.know(thread)
         if not self.may_be(value, thread):
             return False
-        self.known[thread] = self.values.index(value, self.known[thread])
+        self.sees(thread, self.values.index(value, self.known[thread]))
         return True
 
     def canonical(self) -> object:
-        oldest = min(self.known)
-        return tuple(self.values[oldest:]), tuple(known - oldest for known in self.known)
+        return self.values, self.known
 
 
 RESUMED = (
@@ -81,8 +87,8 @@ class Model:
         self.max_batches = settings["max_batches"]
         self.max_store_ranges = settings["max_store_ranges"]
         self.mark: At = (1, -1)
-        self.indexes: dict[At, set[int]] = {}
-        self.ended: set[int] = set()
+        self.indexes: dict[At, frozenset[int]] = {}
+        self.ended: frozenset[int] = frozenset()
         self.metadata = 0
         self.pauses = True
         self.waiting = [0] * KINDS  # dispatchers that may have to be told, at least those that have to
@@ -132,7 +138,7 @@ class Model:
         elif operation == "end_ledger":
             ledger = 1 + arguments[0]
             status = KNOWN if ledger in self.ended or ledger < self.mark[0] else NEW
-            self.ended.add(ledger)
+            self.ended |= {ledger}
             self.advance(self.mark)
         elif operation == "set_metadata":
             self.metadata = arguments[0]
@@ -205,8 +211,8 @@ class Model:
     def canonical(self) -> object:
         return (
             self.mark,
-            frozenset((at, frozenset(have)) for at, have in self.indexes.items()),
-            frozenset(self.ended),
+            frozenset(self.indexes.items()),
+            self.ended,
             self.metadata,
             self.pauses,
             tuple(self.waiting),
@@ -226,11 +232,11 @@ class Model:
         return len(self.indexes.get(at, ())) == BATCH
 
     def acknowledge(self, at: At, indexes: Iterable[int]) -> int:
-        have = self.indexes.setdefault(at, set())
-        added = set(indexes) - have
+        have = self.indexes.get(at, frozenset())
+        added = frozenset(indexes) - have
         if at <= self.mark or not added:
             return KNOWN
-        have |= added
+        self.indexes[at] = have | added
         self.advance(self.mark)
         return NEW
 

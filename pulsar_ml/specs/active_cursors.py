@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pulsar_ml.specs import Answer, answer
-from pulsar_ml.specs.cursor_world import DONE, UNKNOWN, UNTRACKED, CursorModel, Moment, Walk
+from pulsar_ml.specs.cursor_world import DONE, UNKNOWN, UNTRACKED, CursorModel, Moment, put
+
+
+class Churn(NamedTuple):
+    """Its value and time, and whether the registry was emptied by others meanwhile."""
+
+    value: int
+    time: int
+    emptied: bool = False
 
 
 class Model(CursorModel):
@@ -26,19 +34,19 @@ class Model(CursorModel):
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.grace = settings["grace"]
-        # By thread: the value, the time and whether the registry was emptied by others meanwhile.
-        self.churns: dict[int, tuple[int, int, bool]] = {}
+        # Under way, by thread.
+        self.churns: tuple[Churn | None, ...] = (None,) * threads
         self.may_change = 0  # changes that churns may still make
         self.must_change = 0  # changes made by others' churns, less those of churns that ended
         super().__init__(settings, threads)
 
     def canonical(self) -> object:
-        return super().canonical(), tuple(sorted(self.churns.items())), self.may_change, self.must_change
+        return super().canonical(), self.churns, self.may_change, self.must_change
 
     # Changes that are somewhere in between ------------------------------------------------------------
 
     def now(self) -> Moment:
-        churned = tuple(value for value, _, _ in self.churns.values())
+        churned = tuple([churn.value for churn in self.churns if churn])
         return Moment(self.cursors, self.changes, self.left_at, churned, self.may_change)
 
     def churning(self) -> int:
@@ -54,30 +62,36 @@ class Model(CursorModel):
         self.changes = version
 
     def left(self, now: int) -> None:
-        self.left_at = frozenset({now, *(time for _, time, _ in self.churns.values())})
-        self.churns = {by: (value, time, True) for by, (value, time, _) in self.churns.items()}
+        self.left_at = frozenset({now, *self.churned_at()})
+        self.churns = tuple([churn and churn._replace(emptied=True) for churn in self.churns])
+
+    def churned_at(self) -> list[int]:
+        return [churn.time for churn in self.churns if churn]
 
     def churn(self, thread: int, count: int, value: int, now: int) -> Answer:
         return answer(DONE)
 
     def begin_churn(self, thread: int, count: int, value: int, now: int) -> bool:
-        self.churns[thread] = self.place(value), now, False
+        self.churns = put(self.churns, thread, Churn(self.place(value), now))
         self.may_change += 2 * count
         if not self.cursors:
             self.left_at |= {now}
-        self.walks = {by: Walk(walk.sure, walk.more + count) for by, walk in self.walks.items()}
+        self.more_walked(count)
         return self.happened(thread)
 
     def may_churn(self, thread: int, given: Answer, count: int, value: int, now: int) -> bool:
-        _, _, emptied = self.churns.pop(thread)
+        churn = self.churns[thread]
+        if churn is None:
+            return False
+        self.churns = put(self.churns, thread, None)
         # What was not seen of its changes happened after all that was.
         unseen = max(0, 2 * count - self.must_change)
         self.must_change = max(0, self.must_change - 2 * count)
         self.may_change -= unseen
         self.changes += unseen
         if not self.cursors:
-            others = frozenset(time for _, time, _ in self.churns.values())
-            self.left_at = self.left_at | {now} if emptied else others | {now}
+            others = frozenset(self.churned_at())
+            self.left_at = self.left_at | {now} if churn.emptied else others | {now}
         return given == answer(DONE) and self.happened(thread)
 
     def begins(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None) -> bool:
@@ -87,7 +101,7 @@ class Model(CursorModel):
     # Operations --------------------------------------------------------------------------------------
 
     def update(self, thread: int, number: int, value: int) -> Answer:
-        tag = self.tags.get(self.name(thread, number), 0)
+        tag = self.tag_of(self.name(thread, number))
         return answer(DONE, self.changes + 1, tag) if tag else answer(UNKNOWN)
 
     def may_update(self, thread: int, given: Answer, number: int, value: int) -> bool:
@@ -104,7 +118,7 @@ class Model(CursorModel):
         return self.happened(thread)
 
     def rank(self, thread: int, number: int) -> Answer:
-        tag = self.tags.get(self.name(thread, number), 0)
+        tag = self.tag_of(self.name(thread, number))
         at = self.find(tag)
         if at is None or at.value == UNTRACKED:
             return answer(DONE, 0, tag)
@@ -127,7 +141,7 @@ class Model(CursorModel):
         since = self.began[thread] - 1 if self.fresh else self.saw_size[thread]
         for number, moment in self.seen(thread, since):
             if given == answer(DONE, True) and (moment.cursors or moment.churned):
-                self.saw_size[thread] = number
+                self.saw_size = put(self.saw_size, thread, number)
                 return True
             if len(moment.cursors) == 0:
                 # Not older than the size, perhaps newer.
@@ -135,6 +149,6 @@ class Model(CursorModel):
                 idle = [self.grace <= 0 or any(now - time >= self.grace for time in left) for left in times]
                 kept = [self.in_grace(left, now) for left in times]
                 if given == answer(DONE, any(kept)) or (given == answer(DONE, False) and any(idle)):
-                    self.saw_size[thread] = number
+                    self.saw_size = put(self.saw_size, thread, number)
                     return True
         return False

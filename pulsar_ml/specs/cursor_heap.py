@@ -13,7 +13,7 @@ class Model(CursorModel):
 
     def update(self, thread: int, number: int, value: int) -> Answer:
         """The slowest value before and after; a cursor that is not tracked is not touched."""
-        tag = self.tags.get(self.name(thread, number), 0)
+        tag = self.tag_of(self.name(thread, number))
         return self.updated(tag, value, self.changes + 1)
 
     def updated(self, tag: int, value: int, version: int) -> Answer:

@@ -8,7 +8,7 @@ thread knows of, but perhaps before others that are over. The model keeps those 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 from pulsar_ml.specs import Answer, answer, unknown
 
@@ -16,6 +16,8 @@ DONE, UNKNOWN = 0, 1
 OWN = 3  # the first numbers name cursors of the calling thread's own
 UNTRACKED = -1
 TAGS = (1 << 14) - 1  # of one thread, until they are used again
+
+Item = TypeVar("Item")
 
 # Whose cursor it is (-1: everybody's) and its number.
 Name = tuple[int, int]
@@ -71,6 +73,11 @@ class Walk(NamedTuple):
     more: int
 
 
+def put(items: tuple[Item, ...], place: int, item: Item) -> tuple[Item, ...]:
+    """The items with another one at that place."""
+    return (*items[:place], item, *items[place + 1 :])
+
+
 class CursorModel:
     """The operations that both containers have.
 
@@ -107,38 +114,34 @@ class CursorModel:
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.named = settings["cursors"]
         self.values = settings["values"]
-        self.tags: dict[Name, int] = {}  # of the numbers, where nothing runs beside it and for own ones
-        self.names: dict[int, Name] = {}  # of all tags
-        self.made = [0] * threads  # cursors registered by each thread
+        self.names: tuple[tuple[Name, ...], ...] = ((),) * threads  # of all tags that each thread gave
+        self.made = (0,) * threads  # cursors registered by each thread
         self.cursors: tuple[Cursor, ...] = ()
         self.changes = 0
         self.left_at: frozenset[int] = frozenset({0})
-        self.first = 0  # the number of the first moment that is kept
-        self.moments = [self.now()]
+        self.moments: tuple[Moment, ...] = (self.now(),)  # those from which somebody may see something
         # By thread: the moment it knows of, the one each counter was seen at, and where its call began.
-        self.known = [0] * threads
-        self.saw_size = [0] * threads
-        self.saw_durable = [0] * threads
-        self.saw_version = [0] * threads  # the version itself
-        self.began = [-1] * threads
+        self.known = (0,) * threads
+        self.saw_size = (0,) * threads
+        self.saw_durable = (0,) * threads
+        self.saw_version = (0,) * threads  # the version itself
+        self.began = (-1,) * threads
         # Data version, tag and number of what an ``add`` has yet to remove.
-        self.to_remove: list[tuple[int, int, Name] | None] = [None] * threads
-        self.walks: dict[int, Walk] = {}
+        self.to_remove: tuple[tuple[int, int, Name] | None, ...] = (None,) * threads
+        self.walks: tuple[Walk | None, ...] = (None,) * threads
 
     def canonical(self) -> object:
         return (
-            tuple(self.moments),
-            tuple(sorted(self.names.items())),
-            *(
-                tuple(max(0, number - self.first) for number in numbers)
-                for numbers in (self.known, self.saw_size, self.saw_durable)
-            ),
-            tuple(number if number < 0 else max(0, number - self.first) for number in self.began),
-            tuple(self.saw_version),
-            tuple(self.to_remove),
-            tuple(
-                sorted((thread, tuple(sorted(walk.sure)), walk.more) for thread, walk in self.walks.items())
-            ),
+            self.moments,
+            self.names,
+            self.made,
+            self.known,
+            self.saw_size,
+            self.saw_durable,
+            self.saw_version,
+            self.began,
+            self.to_remove,
+            self.walks,
         )
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
@@ -157,33 +160,41 @@ class CursorModel:
     def begins(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None) -> bool:
         if given is None:
             given = self.alone(operation, arguments, thread)
-        self.began[thread] = self.last if self.fresh else 0
+        if operation != "add" or given[1][2]:
+            self.began = put(self.began, thread, self.last if self.fresh else 0)
         if operation == "add":
             return self.may_begin_add(thread, given, *arguments)
         if operation == "iterate":
-            self.walks[thread] = Walk(frozenset(cursor.tag for cursor in self.cursors), self.churning())
+            walk = Walk(frozenset([cursor.tag for cursor in self.cursors]), self.churning())
+            self.walks = put(self.walks, thread, walk)
         return True
 
     def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer) -> bool:
         call: Callable[..., bool] = getattr(self, f"may_{operation}")
-        if operation in self.spans and self.began[thread] < 0:
-            return False
-        right = call(thread, given, *arguments)
-        self.began[thread] = -1
-        return right
+        if operation in self.spans and not self.idle(operation, given):
+            if self.began[thread] < 0 or not call(thread, given, *arguments):
+                return False
+            self.began = put(self.began, thread, -1)
+            return True
+        return call(thread, given, *arguments)
+
+    @staticmethod
+    def idle(operation: str, given: Answer) -> bool:
+        """An ``add`` that has nothing to remove is over when it begins."""
+        return operation == "add" and given[1][2] == 0
 
     def hidden(self) -> list[int]:
         return [
             thread
             for thread, removal in enumerate(self.to_remove)
-            if removal and self.comes_next(removal[0]) and self.names.get(removal[1]) == removal[2]
+            if removal and self.comes_next(removal[0]) and self.name_of(removal[1]) == removal[2]
         ]
 
     def happens(self, thread: int) -> None:
         """The second section of an ``add`` that found another thread's cursor."""
         removal = self.to_remove[thread]
         assert removal is not None
-        self.to_remove[thread] = None
+        self.to_remove = put(self.to_remove, thread, None)
         self.take_out(thread, *removal[:2], 0)
 
     # Cursors -----------------------------------------------------------------------------------------
@@ -198,27 +209,41 @@ class CursorModel:
     def next_tag(self, thread: int) -> int:
         return thread << 14 | self.made[thread] % TAGS + 1
 
+    def name_of(self, tag: int) -> Name | None:
+        """What the cursor of that tag was registered under."""
+        thread, place = tag >> 14, (tag & TAGS) - 1
+        if not 0 <= thread < len(self.names) or not 0 <= place < len(self.names[thread]):
+            return None
+        return self.names[thread][place]
+
+    def tag_of(self, name: Name) -> int:
+        """Of the cursor that the number stands for, where nothing runs beside it or for own ones; 0: none."""
+        return next((one.tag for one in reversed(self.cursors) if self.name_of(one.tag) == name), 0)
+
     def find(self, tag: int) -> Cursor | None:
-        return next((cursor for cursor in self.cursors if cursor.tag == tag), None)
+        for cursor in self.cursors:
+            if cursor.tag == tag:
+                return cursor
+        return None
 
     def right_tag(self, name: Name, tag: int) -> bool:
         """Whether the number may have stood for that cursor, or for none."""
         if name[0] >= 0:
-            return tag == self.tags.get(name, 0)
-        return tag == 0 or self.names.get(tag) == name
+            return tag == self.tag_of(name)
+        return tag == 0 or self.name_of(tag) == name
 
     def put(self, cursor: Cursor) -> None:
-        found = self.find(cursor.tag)
-        if found is None:
-            self.cursors = (*self.cursors, cursor)
-        else:
-            self.cursors = tuple(cursor if other is found else other for other in self.cursors)
+        for place, other in enumerate(self.cursors):
+            if other.tag == cursor.tag:
+                self.cursors = put(self.cursors, place, cursor)
+                return
+        self.cursors = (*self.cursors, cursor)
 
     # Moments -----------------------------------------------------------------------------------------
 
     @property
     def last(self) -> int:
-        return self.first + len(self.moments) - 1
+        return len(self.moments) - 1
 
     def now(self) -> Moment:
         return Moment(self.cursors, self.changes, self.left_at)
@@ -235,34 +260,45 @@ class CursorModel:
 
     def happened(self, thread: int) -> bool:
         """A new moment; the thread was in the section that made it."""
-        self.moments.append(self.now())
+        self.moments += (self.now(),)
         return self.was_inside(thread)
 
     def was_inside(self, thread: int) -> bool:
         return self.knows(thread, self.last)
 
     def knows(self, thread: int, moment: int) -> bool:
-        self.known[thread] = max(self.known[thread], moment)
-        oldest = min(self.known)
-        del self.moments[: oldest - self.first]
-        self.first = oldest
+        if moment > self.known[thread]:
+            self.known = put(self.known, thread, moment)
+            if oldest := min(self.known):
+                self.forget(oldest)
         return True
+
+    def forget(self, count: int) -> None:
+        """The first moments; the others are numbered from 0 again."""
+        self.moments = self.moments[count:]
+        self.known = tuple([moment - count for moment in self.known])
+        self.saw_size = tuple([max(0, moment - count) for moment in self.saw_size])
+        self.saw_durable = tuple([max(0, moment - count) for moment in self.saw_durable])
+        self.began = tuple([max(0, moment - count) if moment >= 0 else -1 for moment in self.began])
 
     def seen(self, thread: int, since: int | None = None) -> Iterator[tuple[int, Moment]]:
         """The moments from which the thread may see something, with their numbers."""
         if since is None:
             since = self.last if self.fresh else self.known[thread]
         since = max(since, self.known[thread])
-        return ((number, self.moments[number - self.first]) for number in range(since, self.last + 1))
+        return ((number, self.moments[number]) for number in range(since, self.last + 1))
 
     def first_seen(self, thread: int, since: int | None, fits: Callable[[Moment], bool]) -> int:
         """The first of those that fits what was seen; -1 for none. It leaves most open for what follows."""
-        return next((number for number, moment in self.seen(thread, since) if fits(moment)), -1)
+        for number, moment in self.seen(thread, since):
+            if fits(moment):
+                return number
+        return -1
 
     # Changes -----------------------------------------------------------------------------------------
 
     def add(self, thread: int, number: int, value: int, durable: int) -> Answer:
-        tag = self.tags.get(self.name(thread, number)) or self.next_tag(thread)
+        tag = self.tag_of(self.name(thread, number)) or self.next_tag(thread)
         return answer(DONE, self.changes + 1, tag)
 
     def may_begin_add(self, thread: int, given: Answer, number: int, value: int, durable: int) -> bool:
@@ -274,16 +310,19 @@ class CursorModel:
             if not self.right_tag(name, tag) or removal or removed:
                 return False
         else:
-            if tag != self.next_tag(thread) or (name[0] >= 0 and name in self.tags):
+            if tag != self.next_tag(thread) or (name[0] >= 0 and self.tag_of(name)):
                 return False
             # The other cursor may have been registered after this one, and found its number first.
             if bool(removal) != bool(removed) or (removed and name[0] >= 0):
                 return False
-            self.made[thread] += 1
-            self.names[tag] = name
-            self.tags[name] = tag
-            self.walks = {by: Walk(walk.sure, walk.more + 1) for by, walk in self.walks.items()}
-            self.to_remove[thread] = (removal, removed, name) if removal else None
+            given_before = self.names[thread]
+            place = (tag & TAGS) - 1
+            names = (*given_before[:place], name, *given_before[place + 1 :])
+            self.names = put(self.names, thread, names)
+            self.made = put(self.made, thread, self.made[thread] + 1)
+            self.more_walked(1)
+            if removal:
+                self.to_remove = put(self.to_remove, thread, (removal, removed, name))
         self.put(Cursor(tag, self.place(value), bool(durable)))
         self.count(version)
         return self.happened(thread)
@@ -292,7 +331,7 @@ class CursorModel:
         return self.to_remove[thread] is None
 
     def remove(self, thread: int, number: int, now: int = 0) -> Answer:
-        tag = self.tags.get(self.name(thread, number), 0)
+        tag = self.tag_of(self.name(thread, number))
         return answer(DONE, self.changes + 1, tag) if tag else answer(UNKNOWN)
 
     def may_remove(self, thread: int, given: Answer, number: int, now: int = 0) -> bool:
@@ -304,18 +343,21 @@ class CursorModel:
             return version == 0 and self.was_inside(thread)
         if self.find(tag) is None or not self.comes_next(version):
             return False
-        self.tags.pop(name, None)
         return self.take_out(thread, version, tag, now)
 
     def take_out(self, thread: int, version: int, tag: int, now: int) -> bool:
-        self.cursors = tuple(cursor for cursor in self.cursors if cursor.tag != tag)
-        self.walks = {
-            by: Walk(walk.sure - {tag}, walk.more + (tag in walk.sure)) for by, walk in self.walks.items()
-        }
+        self.cursors = tuple([cursor for cursor in self.cursors if cursor.tag != tag])
+        self.walks = tuple(
+            [walk and Walk(walk.sure - {tag}, walk.more + (tag in walk.sure)) for walk in self.walks]
+        )
         if not self.cursors:
             self.left(now)
         self.count(version)
         return self.happened(thread)
+
+    def more_walked(self, count: int) -> None:
+        """Walks under way may meet so many cursors more."""
+        self.walks = tuple([walk and Walk(walk.sure, walk.more + count) for walk in self.walks])
 
     def left(self, now: int) -> None:
         self.left_at = frozenset({now})
@@ -346,8 +388,11 @@ class CursorModel:
         at_size = self.first_seen(thread, since, lambda moment: moment.size(size))
         since = self.last - 1 if self.fresh else self.saw_durable[thread]
         at_durable = self.first_seen(thread, since, lambda moment: moment.durable() == durable)
-        self.saw_size[thread], self.saw_durable[thread] = at_size, at_durable
-        return min(at_size, at_durable) >= 0 and given == answer(DONE, size, durable)
+        if min(at_size, at_durable) < 0 or given != answer(DONE, size, durable):
+            return False
+        self.saw_size = put(self.saw_size, thread, at_size)
+        self.saw_durable = put(self.saw_durable, thread, at_durable)
+        return True
 
     def version(self, thread: int) -> Answer:
         return answer(DONE, self.changes)
@@ -356,7 +401,7 @@ class CursorModel:
         version = given[1][0]
         if version < self.saw_version[thread] or given != answer(DONE, version):
             return False
-        self.saw_version[thread] = version
+        self.saw_version = put(self.saw_version, thread, version)
         since = self.last - 1 if self.fresh else 0
         return (
             self.first_seen(thread, since, lambda moment: 0 <= version - moment.version <= moment.more) >= 0
@@ -366,7 +411,8 @@ class CursorModel:
         return answer(DONE, len(self.cursors))
 
     def may_iterate(self, thread: int, given: Answer) -> bool:
-        walk = self.walks.pop(thread, None)
+        walk = self.walks[thread]
+        self.walks = put(self.walks, thread, None)
         count = given[1][0]
         right = walk is not None and 0 <= count - len(walk.sure) <= walk.more
         return right and given == answer(DONE, count) and self.was_inside(thread)

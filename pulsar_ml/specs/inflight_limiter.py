@@ -7,10 +7,8 @@ end. ``step`` does all of it at once.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pulsar_ml.specs import Answer, answer, unknown
 from pulsar_ml.specs.hands import HANDS, Hands
@@ -19,6 +17,9 @@ GRANTED, WAITING, REFUSED, NOTHING, FULL = range(5)
 
 REQUESTS = 4  # of one thread
 
+# What became of a request: it is in the queue; it has its permits; it failed, or declined them.
+WAITS, HELD, LOST = range(3)
+
 # What a request's thread knows of the answer: nothing was decided; somebody tells it now; it was told; the
 # thread was in the limiter since and must see that.
 OPEN, TELLING, TOLD, KNOWN = range(4)
@@ -26,36 +27,27 @@ OPEN, TELLING, TOLD, KNOWN = range(4)
 TICK, SETTLE, DUE, GIVE_BACK = "tick", "settle", "due", "give back"
 
 
-@dataclass(eq=False, slots=True)
-class Request:
+class Request(NamedTuple):
     permits: int
-    declines: bool
-    since: int = 0
-    state: str = "held"
+    declines: bool = False
+    since: int = 0  # of one that waits
+    state: int = HELD
     stage: int = KNOWN
     teller: int = -1
 
 
-@dataclass(eq=False, slots=True)
-class Share:
-    permits: int
-    copies: int
-
-
-@dataclass(eq=False, slots=True)
-class Owner:
-    requests: list[Request | None] = field(default_factory=lambda: [None] * REQUESTS)
-
-
-@dataclass(slots=True)
-class Call:
+class Call(NamedTuple):
     """A call under way: what it has to do yet, and what it found out."""
 
-    to_do: list[str] = field(default_factory=list)
+    to_do: tuple[str, ...] = ()
     owed: int = 0  # permits that it has and gives back next
     telling: int = 0  # requests that it took off the queue
     now: int = 0
     due: int = 0
+
+
+IDLE: Call | None = None
+EMPTY: Request | None = None
 
 
 class Model:
@@ -87,21 +79,59 @@ class Model:
         self.now = 0  # the latest time that the limiter was told
         self.taken = 0  # requests that were taken off the queue
         self.told = 0  # those of them that were told by calls that ended
-        self.queue: deque[Request] = deque()
-        self.owners = [Owner() for _ in range(threads)]
-        self.copies: Hands[Share] = Hands(threads)
-        self.calls: list[Call | None] = [None] * threads
+        # By number: thread * REQUESTS + place. Whoever waits is not forgotten by its thread.
+        self.requests = (EMPTY,) * (REQUESTS * threads)
+        self.queue: tuple[int, ...] = ()  # their numbers
+        self.shares: tuple[tuple[int, int], ...] = ()  # by number: permits, and copies that hold them
+        self.copies: Hands[int] = Hands(threads)  # the numbers of shares
+        self.calls = (IDLE,) * threads
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         status = self.start(operation, arguments, thread, None)
-        call = self.calls[thread]
-        while call is not None and call.to_do:
+        while self.underway(thread).to_do:
             self.happens(thread)
-        given = answer(status, self.remaining, len(self.queue), self.taken, call.due if call else 0)
+        due = self.underway(thread).due
+        given = answer(status, self.remaining, len(self.queue), self.taken, due)
         self.concurrent(operation, arguments, thread=thread, given=given)
         return given
 
+    def canonical(self) -> object:
+        """Times count from now on, and shares are numbered as they are met."""
+        numbers: dict[int, int] = {}
+        for share in self.copies.everywhere():
+            numbers.setdefault(share, len(numbers))
+        now = self.now
+        return (
+            self.remaining,
+            self.clock - now,
+            self.taken,
+            self.told,
+            tuple(
+                request and (*request[:2], request.since - now if request.stage == OPEN else 0, *request[3:])
+                for request in self.requests
+            ),
+            self.queue,
+            tuple(self.shares[share] for share in numbers),
+            tuple(tuple(numbers[share] for share in held) for held in self.copies.threads),
+            tuple(-1 if share is None else numbers[share] for share in self.copies.mailboxes),
+            tuple(
+                call and (*call[:3], call.now - now if TICK in call.to_do else 0, call.due)
+                for call in self.calls
+            ),
+        )
+
     # The moments of a call --------------------------------------------------------------------------
+
+    def underway(self, thread: int) -> Call:
+        call = self.calls[thread]
+        assert call is not None
+        return call
+
+    def put_call(self, thread: int, call: Call | None) -> None:
+        self.calls = (*self.calls[:thread], call, *self.calls[thread + 1 :])
+
+    def put(self, number: int, request: Request | None) -> None:
+        self.requests = (*self.requests[:number], request, *self.requests[number + 1 :])
 
     def begins(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None) -> bool:
         status = self.start(operation, arguments, thread, None if given is None else given[0])
@@ -109,7 +139,7 @@ class Model:
 
     def start(self, operation: str, arguments: Sequence[int], thread: int, given: int | None) -> int:
         """The status, decided now; of several that may be, the one that is given."""
-        self.calls[thread] = Call()
+        self.put_call(thread, Call())
         if operation == "acquire":
             return self.acquire(thread, arguments[0], bool(arguments[1]))
         if operation == "release":
@@ -122,7 +152,7 @@ class Model:
             return self.drop(thread, arguments[0])
         if operation == "expire":
             self.clock += arguments[0]
-            self.calls[thread] = Call([TICK, SETTLE, DUE], now=self.clock)
+            self.put_call(thread, Call((TICK, SETTLE, DUE), now=self.clock))
             return GRANTED
         raise unknown("inflight_limiter", operation)
 
@@ -131,62 +161,71 @@ class Model:
 
     def happens(self, thread: int) -> None:
         """The next moment of the thread's call."""
-        call = self.calls[thread]
-        assert call is not None
-        step = call.to_do.pop(0)
+        call = self.underway(thread)
+        step = call.to_do[0]
+        call = call._replace(to_do=call.to_do[1:])
         if step == TICK:
             self.now = max(self.now, call.now)
-        elif step == SETTLE:
-            self.settle(thread, call)
+        elif step == DUE:
+            call = call._replace(due=self.timeout - self.age(self.queue[0]) if self.queue else -1)
         elif step == GIVE_BACK:
             self.remaining += call.owed
-            call.owed = 0
-            self.settle(thread, call)
-        else:
-            first = self.queue[0] if self.queue else None
-            call.due = -1 if first is None else self.timeout - (self.now - first.since)
+            call = call._replace(owed=0)
+        self.put_call(thread, call)
+        if step in (SETTLE, GIVE_BACK):
+            self.settle(thread)
+
+    def fits(self, operation: str, *, thread: int, given: Answer) -> bool:
+        """Whether a call may see that at its end."""
+        call = self.calls[thread]
+        remaining, waiting, told, due = given[1]
+        return (
+            call is not None
+            and not call.to_do
+            and (remaining, waiting, due) == (self.remaining, len(self.queue), call.due)
+            and self.told + call.telling <= told <= self.taken
+        )
 
     def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer) -> bool:
         """The look at the end of a call."""
-        call = self.calls[thread]
-        if call is None or call.to_do:
+        if not self.fits(operation, thread=thread, given=given):
             return False
-        self.calls[thread] = None
-        remaining, waiting, told, due = given[1]
-        right = self.told + call.telling <= told <= self.taken
-        right = right and (remaining, waiting, due) == (self.remaining, len(self.queue), call.due)
-        self.told += call.telling
-        for owner in self.owners:
-            for request in owner.requests:
-                if request is not None and request.stage == TELLING and request.teller == thread:
-                    request.stage, request.teller = TOLD, -1
-        for request in self.owners[thread].requests:
-            if request is not None and request.stage == TOLD:
-                request.stage = KNOWN
-        return right
+        self.told += self.underway(thread).telling
+        self.put_call(thread, None)
+        own = range(thread * REQUESTS, (thread + 1) * REQUESTS)
+        for number, request in enumerate(self.requests):
+            if request is None:
+                continue
+            stage = request.stage
+            if stage == TELLING and request.teller == thread:
+                stage = TOLD
+            if stage == TOLD and number in own:
+                stage = KNOWN
+            if stage != request.stage:
+                self.put(number, request._replace(stage=stage, teller=-1))
+        return True
 
     # Operations --------------------------------------------------------------------------------------
 
     def acquire(self, thread: int, permits: int, declines: bool) -> int:
-        requests = self.owners[thread].requests
-        if None not in requests:
+        mine = thread * REQUESTS
+        if None not in self.requests[mine : mine + REQUESTS]:
             return FULL
-        call = self.calls[thread]
-        assert call is not None
         if self.maximum > 0:
-            self.settle(thread, call)
-        request = Request(permits, declines, self.now)
+            self.settle(thread)
+        number = self.requests.index(None, mine)
         if self.maximum == 0:
-            request.permits = 0
+            self.put(number, Request(0))
         elif permits <= self.remaining:
             self.remaining -= permits
+            self.put(number, Request(permits))
         elif len(self.queue) < self.queue_size:
-            request.state, request.stage = "waits", OPEN
-            self.queue.append(request)
+            self.queue += (number,)
+            self.put(number, Request(permits, declines, self.now, WAITS, OPEN))
+            return WAITING
         else:
             return REFUSED
-        requests[requests.index(None)] = request
-        return WAITING if request.state == "waits" else GRANTED
+        return GRANTED
 
     def seems_to_wait(self, request: Request, thread: int, given: int | None) -> bool:
         """Whether the request's thread is not told yet; where it may or may not be, as the answer says."""
@@ -197,59 +236,76 @@ class Model:
         return not self.fresh if request.stage == TOLD else request.teller != thread
 
     def release(self, thread: int, which: int, given: int | None) -> int:
-        request = self.owners[thread].requests[which]
+        number = thread * REQUESTS + which
+        request = self.requests[number]
         if request is None:
             return NOTHING
         if self.seems_to_wait(request, thread, given):
             return WAITING
-        self.owners[thread].requests[which] = None
-        if request.state == "held":
+        self.put(number, None)
+        if request.state == HELD:
             self.owe(thread, request.permits)
         return GRANTED
 
     def share(self, thread: int, which: int, copies: int, given: int | None) -> int:
-        request = self.owners[thread].requests[which]
+        number = thread * REQUESTS + which
+        request = self.requests[number]
         if request is not None and self.seems_to_wait(request, thread, given):
             return WAITING
-        if request is None or request.state != "held":
+        if request is None or request.state != HELD:
             return NOTHING
         if len(self.copies.threads[thread]) + copies > HANDS:
             return FULL
-        self.copies.threads[thread] += [Share(request.permits, copies)] * copies
-        self.owners[thread].requests[which] = None
+        self.copies.threads[thread] += [self.put_share(request.permits, copies)] * copies
+        self.put(number, None)
         return GRANTED
+
+    def put_share(self, permits: int, copies: int) -> int:
+        """A number that no share in anybody's hands has."""
+        free = next((at for at, share in enumerate(self.shares) if share[1] == 0), len(self.shares))
+        self.shares = (*self.shares[:free], (permits, copies), *self.shares[free + 1 :])
+        return free
 
     def drop(self, thread: int, which: int) -> int:
         if not self.copies.threads[thread]:
             return NOTHING
-        share = self.copies.pick(thread, which)
-        share.copies -= 1
-        if share.copies == 0:
-            self.owe(thread, share.permits)
+        number = self.copies.pick(thread, which)
+        permits, copies = self.shares[number]
+        self.shares = (*self.shares[:number], (permits, copies - 1), *self.shares[number + 1 :])
+        if copies == 1:
+            self.owe(thread, permits)
         return GRANTED
 
     def owe(self, thread: int, permits: int) -> None:
-        call = self.calls[thread]
-        assert call is not None
         if permits:
-            call.owed += permits
-            call.to_do.insert(0, GIVE_BACK)
+            call = self.underway(thread)
+            self.put_call(thread, call._replace(to_do=(GIVE_BACK, *call.to_do), owed=call.owed + permits))
 
-    def settle(self, thread: int, call: Call) -> None:
+    def waiting(self, number: int) -> Request:
+        request = self.requests[number]
+        assert request is not None
+        return request
+
+    def age(self, number: int) -> int:
+        return self.now - self.waiting(number).since
+
+    def settle(self, thread: int) -> None:
         """Takes off the queue what fits or is too old; the thread tells it, and owes what is declined."""
         declined = 0
         while self.queue:
-            request = self.queue[0]
-            if self.now - request.since >= self.timeout:
-                request.state = "failed"
-            elif request.permits > self.remaining:
-                break
-            else:
-                request.state = "declined" if request.declines else "held"
+            number = self.queue[0]
+            request = self.waiting(number)
+            late = self.age(number) >= self.timeout
+            if not late:
+                if request.permits > self.remaining:
+                    break
                 self.remaining -= request.permits
                 declined += request.permits if request.declines else 0
-            request.stage, request.teller = TELLING, thread
-            self.queue.popleft()
+            got = 0 if late or request.declines else request.permits
+            state = LOST if late or request.declines else HELD
+            self.put(number, Request(got, state=state, stage=TELLING, teller=thread))
+            self.queue = self.queue[1:]
             self.taken += 1
-            call.telling += 1
+            call = self.underway(thread)
+            self.put_call(thread, call._replace(telling=call.telling + 1))
         self.owe(thread, declined)

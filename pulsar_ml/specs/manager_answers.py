@@ -138,6 +138,8 @@ class Model(range_answers.Model):
             return super().ends(operation, arguments, thread, given)
         del self.open[thread]
         if operation == "configure":
+            if thread not in self.changes:
+                return False
             new, others = self.changes.pop(thread)
             for who in range(len(self.sizes)) if self.fresh else [thread]:
                 self.sizes[who] = others | {new}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -25,20 +24,22 @@ class Model:
     }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
-        self.queue: deque[tuple[int, int]] = deque()
-        self.offered = [0] * threads
+        self.queue: tuple[tuple[int, int], ...] = ()
+        self.offered = (0,) * threads
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         if operation in ("offer", "offer_after"):
-            if sum(producer == thread for producer, _ in self.queue) == PENDING:
+            if sum([producer == thread for producer, _ in self.queue]) == PENDING:
                 return answer(BEHIND)
-            self.offered[thread] += 1
-            self.queue.append((thread, self.offered[thread]))
-            return answer(DONE, self.offered[thread])
+            number = self.offered[thread] + 1
+            self.offered = (*self.offered[:thread], number, *self.offered[thread + 1 :])
+            self.queue = (*self.queue, (thread, number))
+            return answer(DONE, number)
         if operation in ("poll", "poll_known"):
             if not self.queue:
                 return answer(EMPTY)
-            producer, number = self.queue.popleft()
+            producer, number = self.queue[0]
+            self.queue = self.queue[1:]
             return answer(DONE, number, producer)
         if operation == "size":
             return answer(DONE, len(self.queue))
@@ -47,10 +48,8 @@ class Model:
     def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
         if not self.fresh:
             # The handles up to its own last one the consumer has seen queued.
-            producers = [producer for producer, _ in self.queue]
-            known = max(
-                (place + 1 for place, producer in enumerate(producers) if producer == thread), default=0
-            )
+            own = [place for place, (producer, _) in enumerate(self.queue, 1) if producer == thread]
+            known = own[-1] if own else 0
             if given == answer(EMPTY):
                 return known == 0
             if operation == "size":
@@ -58,4 +57,4 @@ class Model:
         return self.step(operation, arguments, thread=thread) == given
 
     def canonical(self) -> object:
-        return tuple(self.queue), tuple(self.offered)
+        return self.queue, self.offered

@@ -10,8 +10,7 @@ Which of the outstanding reads an answer picked is in the answer and believed, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pulsar_ml.specs import Answer, answer, unknown
 
@@ -26,42 +25,46 @@ WITHOUT_LAST, WITHOUT_FIRST, NOTHING_AT_ALL = 3, 5, 7
 
 FINISH, TICK, OVERDUE = "finish", "tick", "overdue"
 
+READ, NOT_READ, MATCHED, MATCHED_INCLUDED, MISSED, MISS_LEFT, MISS_RIGHT, MISS_BOTH = range(8)
 
-@dataclass(eq=False, slots=True)
-class Request:
-    first: int
-    last: int
+
+class Request(NamedTuple):
+    """Told by threads under way that were done with a part of it, a bit for each; ``known``: its thread was
+    inside after it was told, and must see that."""
+
     parts: int = 0
     failed: bool = False
-    tellers: set[int] = field(default_factory=set)  # threads under way that were done with a part of it
-    known: bool = False  # its thread was inside after it was told, and must see that
+    tellers: int = 0
+    known: bool = False
 
 
-@dataclass(eq=False, slots=True)
-class Read:
+class Part(NamedTuple):
+    request: int
+    first: int
+    last: int
+
+
+class Read(NamedTuple):
+    """Of a ledger; ``tag`` says whose request started it, and is its number."""
+
+    tag: int
     ledger: int
     first: int
     last: int
     since: int
-    tag: int = 0  # whose request started it, and its number
     joinable: bool = True
-    parts: list[tuple[Request, int, int]] = field(default_factory=list)
+    parts: tuple[Part, ...] = ()
 
 
-NO_READ = Read(0, 0, 0, 0)
-
-
-COUNTS = (
-    "read", "not_read", "matched", "matched_included", "missed", "miss_left", "miss_right", "miss_both",
-)  # fmt: skip
-
-
-@dataclass(eq=False, slots=True)
-class Step:
+class Step(NamedTuple):
     what: str
-    read: Read = NO_READ
-    request: Request | None = None  # of which all reads are started after this step
+    tag: int = 0  # of the read
+    request: int = -1  # of which all reads are started after this step
     number: int = 0  # the kind of the storage's answer, or the time
+
+
+FREE: Request | None = None
+IDLE: tuple[Step, ...] | None = None
 
 
 class Model:
@@ -87,19 +90,19 @@ class Model:
         self.timeout = settings["timeout"]
         self.clock = 0
         self.now = 0  # the latest time that was told
-        self.running: list[Read] = []
-        self.outstanding: list[Read] = []  # and those that are about to be
-        self.started = [0] * threads
-        self.before = [0] * threads  # of those, started by calls that ended
-        self.requests: list[list[Request | None]] = [[None] * REQUESTS for _ in range(threads)]
-        self.steps: list[list[Step] | None] = [None] * threads  # of the calls under way: what is to do yet
-        self.answered = [0, 0]  # delivered and failed
-        self.being_told: list[Request] = []
-        self.counts = dict.fromkeys(COUNTS, 0)
+        self.running: tuple[Read, ...] = ()
+        self.outstanding: tuple[int, ...] = ()  # tags of those that are, or are about to be
+        self.started = (0,) * threads
+        self.before = (0,) * threads  # of those, started by calls that ended
+        self.requests = (FREE,) * (REQUESTS * threads)  # by number: thread * REQUESTS + place
+        self.collected: tuple[Request, ...] = ()  # those that somebody tells yet
+        self.steps = (IDLE,) * threads  # of the calls under way: what is to do yet
+        self.answered = (0, 0)  # delivered and failed
+        self.counts: tuple[int, ...] = (0,) * 8
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         if operation == "counts":
-            return answer(DONE, *self.counted(arguments[0]))
+            return answer(DONE, *(self.counts[:4] if arguments[0] == 0 else self.counts[4:]))
         given = self.start(operation, arguments, thread, None)
         while self.steps[thread]:
             self.happens(thread)
@@ -110,64 +113,54 @@ class Model:
 
     def canonical(self) -> object:
         """Times count from now on; of a read that was completed nothing is left but a late answer."""
-        slots = {
-            id(request): (thread, place)
-            for thread, mine in enumerate(self.requests)
-            for place, request in enumerate(mine)
-            if request is not None
-        }
         running = {read.tag for read in self.running}
-        return (
-            tuple(
-                (
-                    read.ledger,
-                    read.first,
-                    read.last,
-                    read.tag,
-                    read.joinable,
-                    self.timeout and self.now - read.since,
-                )
-                + tuple((slots[id(request)], first, last) for request, first, last in read.parts)
-                for read in (
-                    self.running if self.timeout else sorted(self.running, key=lambda read: read.tag)
-                )
-            ),
-            tuple(sorted((read.tag, read.tag in running) for read in self.outstanding)),
-            tuple(
+        now = self.now
+        reads = [(*read[:4], now - read.since if self.timeout else 0, *read[5:]) for read in self.running]
+        if not self.timeout:
+            reads.sort()
+        under_way = tuple(
+            [
                 None
                 if steps is None
                 else tuple(
-                    (
-                        step.what,
-                        step.read.tag if step.read.tag in running else 0,
-                        step.request and slots[id(step.request)],
-                        step.number - self.now if step.what == TICK else step.number,
-                    )
-                    for step in steps
+                    [
+                        (
+                            step.what,
+                            step.tag if step.tag in running else 0,
+                            step.request,
+                            step.number - now if step.what == TICK else step.number,
+                        )
+                        for step in steps
+                    ]
                 )
                 for steps in self.steps
-            ),
-            tuple(
-                request and (request.parts, request.failed, tuple(sorted(request.tellers)), request.known)
-                for mine in self.requests
-                for request in mine
-            ),
-            # Those that were collected already.
-            tuple(
-                sorted(
-                    (request.failed, *sorted(request.tellers))
-                    for request in self.being_told
-                    if id(request) not in slots
-                )
-            ),
-            tuple(self.answered),
-            tuple(self.started),
-            tuple(self.before),
-            self.timeout and self.clock - self.now,
-            tuple(self.counts.values()),
+            ]
+        )
+        return (
+            tuple(reads),
+            tuple(sorted([(tag, tag in running) for tag in self.outstanding])),
+            under_way,
+            self.requests,
+            tuple(sorted(self.collected)),
+            self.answered,
+            self.started,
+            self.before,
+            self.timeout and self.clock - now,
+            self.counts,
         )
 
     # The moments of a call --------------------------------------------------------------------------
+
+    def put_steps(self, thread: int, steps: tuple[Step, ...] | None) -> None:
+        self.steps = (*self.steps[:thread], steps, *self.steps[thread + 1 :])
+
+    def put(self, number: int, request: Request | None) -> None:
+        self.requests = (*self.requests[:number], request, *self.requests[number + 1 :])
+
+    def request(self, number: int) -> Request:
+        request = self.requests[number]
+        assert request is not None
+        return request
 
     def begins(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None) -> bool:
         status, words = self.start(operation, arguments, thread, given)
@@ -175,7 +168,7 @@ class Model:
 
     def start(self, operation: str, arguments: Sequence[int], thread: int, given: Answer | None) -> Answer:
         """The status and the read that was picked, decided now; of several that may be, what is given."""
-        steps = self.steps[thread] = []
+        self.put_steps(thread, ())
         if operation == "read":
             return answer(self.read(thread, *arguments))
         if operation == "answer":
@@ -185,10 +178,14 @@ class Model:
         if operation == "expire":
             self.clock += arguments[0]
             if self.timeout:
-                steps += [Step(TICK, number=self.clock), Step(OVERDUE)]
+                self.put_steps(thread, (Step(TICK, number=self.clock), Step(OVERDUE)))
         elif operation == "invalidate":
-            for read in self.running:
-                read.joinable &= read.ledger != arguments[0]
+            self.running = tuple(
+                [
+                    read._replace(joinable=False) if read.ledger == arguments[0] else read
+                    for read in self.running
+                ]
+            )
         else:
             raise unknown("pending_reads", operation)
         return answer(DONE)
@@ -200,75 +197,87 @@ class Model:
         """The next moment of the thread's call."""
         steps = self.steps[thread]
         assert steps
-        step = steps.pop(0)
+        step = steps[0]
+        self.put_steps(thread, steps[1:])
         if step.what == TICK:
             self.now = max(self.now, step.number)
         elif step.what == OVERDUE:
             if self.running and self.now - self.running[0].since >= self.timeout:
-                self.complete(self.running[0], NOTHING_AT_ALL, thread)
-                steps.append(step)
+                self.complete(self.running[0].tag, NOTHING_AT_ALL, thread)
+                self.put_steps(thread, steps)
         else:
-            self.complete(step.read, step.number, thread)
-        if step.request is not None:
-            self.part_done(step.request, thread)
+            self.complete(step.tag, step.number, thread)
+        if step.request >= 0:
+            self.part_done(step.request, False, thread)
+
+    def fits(self, operation: str, *, thread: int, given: Answer) -> bool:
+        """Whether a call may see that at its end."""
+        if self.steps[thread] is None or self.steps[thread] or given[1][1] != len(self.running):
+            return False
+        # Of those told, the ones that somebody else tells yet.
+        others = ~(1 << thread)
+        left = [0, 0]
+        for request in (*self.requests, *self.collected):
+            if request is not None and not request.parts and request.tellers & others:
+                left[request.failed] += 1
+        told = given[1][2:]
+        if any(
+            not most - some <= seen <= most
+            for seen, most, some in zip(told, self.answered, left, strict=True)
+        ):
+            return False
+        if operation == "answer" and given[0] == DONE:
+            return True
+        most = len(self.outstanding)
+        coming = [tag for tag in self.outstanding if tag >> 32 != thread and self.about_to_start(tag)]
+        return most - len(coming) <= given[1][0] <= most
 
     def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer) -> bool:
         """The look at the end of a call."""
-        if self.steps[thread] is None or self.steps[thread]:
+        if not self.fits(operation, thread=thread, given=given):
             return False
-        self.steps[thread] = None
-        self.before[thread] = self.started[thread]
-        first, running, *told = given[1]
-        if operation != "answer" or given[0] != DONE:
-            least = sum(not self.about_to_start(read) for read in self.outstanding)
-            if not least <= first <= len(self.outstanding):
-                return False
-        for request in self.being_told:
-            request.tellers.discard(thread)
-        left = [request.failed for request in self.being_told if request.tellers and not request.parts]
-        right = running == len(self.running) and all(
-            most - left.count(failed) <= seen <= most
-            for seen, most, failed in zip(told, self.answered, (False, True), strict=True)
-        )
-        self.being_told = [request for request in self.being_told if request.tellers]
-        for own in self.requests[thread]:
-            if own is not None and not own.parts and not own.tellers:
-                own.known = True
-        return right
-
-    def counted(self, which: int) -> list[int]:
-        return [self.counts[name] for name in (COUNTS[:4] if which == 0 else COUNTS[4:])]
+        self.put_steps(thread, None)
+        self.before = (*self.before[:thread], self.started[thread], *self.before[thread + 1 :])
+        others = ~(1 << thread)
+        own = range(thread * REQUESTS, (thread + 1) * REQUESTS)
+        for number, request in enumerate(self.requests):
+            if request is None:
+                continue
+            tellers = request.tellers & others
+            known = request.known or (number in own and not request.parts and not tellers)
+            if tellers != request.tellers or known != request.known:
+                self.put(number, request._replace(tellers=tellers, known=known))
+        rest = [request._replace(tellers=request.tellers & others) for request in self.collected]
+        self.collected = tuple([request for request in rest if request.tellers])
+        return True
 
     # Operations --------------------------------------------------------------------------------------
 
     def read(self, thread: int, ledger: int, first: int, entries: int) -> int:
-        mine = self.requests[thread]
-        if None not in mine:
+        mine = thread * REQUESTS
+        if None not in self.requests[mine : mine + REQUESTS]:
             return FULL
-        request = Request(first, min(first + entries, KEYS) - 1)
-        mine[mine.index(None)] = request
-        made = self.split(request, ledger)
+        number = self.requests.index(None, mine)
         # Its own part keeps a request open while its reads are started.
-        request.parts += 1
+        self.put(number, Request(1))
         steps: list[Step] = []
-        self.steps[thread] = steps
-        for read in reversed(made):
-            self.started[thread] += 1
-            read.tag = thread << 32 | self.started[thread]
-            if self.immediate and read.first % 4 == 0:
-                steps.append(Step(FINISH, read))
+        for tag, start in self.split(thread, number, ledger, first, min(first + entries, KEYS) - 1):
+            if self.immediate and start % 4 == 0:
+                steps.append(Step(FINISH, tag))
             else:
-                self.outstanding.append(read)
+                self.outstanding += (tag,)
         if steps:
-            steps[-1].request = request
+            steps[-1] = steps[-1]._replace(request=number)
+            self.put_steps(thread, tuple(steps))
         else:
-            self.part_done(request, thread)
+            self.part_done(number, False, thread)
         return DONE
 
-    def split(self, request: Request, ledger: int) -> list[Read]:
-        """Joins the request to what is under way; the new reads between."""
-        made = []
-        first, last = request.first, request.last
+    def split(self, thread: int, request: int, ledger: int, first: int, last: int) -> list[tuple[int, int]]:
+        """Joins the request to what is under way. Tag and beginning of the new reads between, the last one
+        first: so they are started."""
+        made: list[tuple[int, int]] = []
+        parts = 0
         while first <= last:
             overlapping = [
                 read
@@ -277,102 +286,107 @@ class Model:
             ]
             joined = min(overlapping, key=lambda read: read.first, default=None)
             if joined is not None:
-                self.count(joined, first, last)
+                self.count_joined(joined, first, last)
             else:
-                self.counts["missed"] += last - first + 1
+                self.count(MISSED, last - first + 1)
             if joined is None or joined.first > first:
                 end = last if joined is None else joined.first - 1
-                read = Read(ledger, first, end, self.now)
-                self.counts["read"] += end - first + 1
-                self.running.append(read)
-                made.append(read)
-                self.attach(request, read, first, end)
+                self.count(READ, end - first + 1)
+                made.append((first, end))
                 first = end + 1
+                parts += 1
             if joined is not None:
                 end = min(joined.last, last)
-                self.attach(request, joined, first, end)
+                self.join(joined, Part(request, first, end))
                 first = end + 1
-        return made
+                parts += 1
+        self.put(request, Request(1 + parts))
+        latest = self.started[thread] + len(made)
+        self.started = (*self.started[:thread], latest, *self.started[thread + 1 :])
+        tags = [thread << 32 | latest - place for place in range(len(made))]
+        self.running += tuple(
+            [
+                Read(tag, ledger, start, end, self.now, True, (Part(request, start, end),))
+                for tag, (start, end) in zip(tags, made, strict=True)
+            ]
+        )
+        return [(tag, start) for tag, (start, _) in zip(reversed(tags), reversed(made), strict=True)]
 
-    def attach(self, request: Request, read: Read, first: int, last: int) -> None:
-        read.parts.append((request, first, last))
-        request.parts += 1
-
-    def count(self, read: Read, first: int, last: int) -> None:
-        counts = self.counts
-        matched = min(read.last, last) - max(read.first, first) + 1
-        counts["not_read"] += matched
-        if (read.first, read.last) == (first, last):
-            counts["matched"] += matched
-        elif read.first <= first and read.last >= last:
-            counts["matched_included"] += matched
-        elif read.first <= first:
-            counts["miss_right"] += matched
-        elif read.last >= last:
-            counts["miss_left"] += matched
-        else:
-            counts["miss_both"] += matched
-
-    def about_to_start(self, read: Read) -> bool:
-        """Whether the call that starts it is still under way."""
-        return (
-            self.steps[read.tag >> 32] is not None
-            and read.tag & ((1 << 32) - 1) > self.before[read.tag >> 32]
+    def join(self, joined: Read, part: Part) -> None:
+        self.running = tuple(
+            [read._replace(parts=(*read.parts, part)) if read is joined else read for read in self.running]
         )
 
-    def answer(self, thread: int, which: int, kind: int, given: Answer | None) -> Answer:
-        reads = self.outstanding
-        if given is None:
-            if not reads:
-                return answer(NOTHING)
-            index = (which >> 1) % len(reads)
-            read = reads[-1 - index if which & 1 else index]
-        elif given[0] == NOTHING:
-            return answer(NOTHING if all(map(self.about_to_start, reads)) else DONE)
+    def count(self, which: int, entries: int) -> None:
+        self.counts = (*self.counts[:which], self.counts[which] + entries, *self.counts[which + 1 :])
+
+    def count_joined(self, read: Read, first: int, last: int) -> None:
+        matched = min(read.last, last) - max(read.first, first) + 1
+        self.count(NOT_READ, matched)
+        if (read.first, read.last) == (first, last):
+            self.count(MATCHED, matched)
+        elif read.first <= first and read.last >= last:
+            self.count(MATCHED_INCLUDED, matched)
+        elif read.first <= first:
+            self.count(MISS_RIGHT, matched)
+        elif read.last >= last:
+            self.count(MISS_LEFT, matched)
         else:
-            found = [read for read in reads if read.tag == given[1][0]]
-            if not found:
+            self.count(MISS_BOTH, matched)
+
+    def about_to_start(self, tag: int) -> bool:
+        """Whether the call that starts the read is still under way."""
+        thread = tag >> 32
+        return self.steps[thread] is not None and tag & ((1 << 32) - 1) > self.before[thread]
+
+    def answer(self, thread: int, which: int, kind: int, given: Answer | None) -> Answer:
+        tags = self.outstanding
+        if given is None:
+            if not tags:
                 return answer(NOTHING)
-            read = found[0]
-        reads.remove(read)
-        self.steps[thread] = [Step(FINISH, read, number=kind)]
-        return answer(DONE, read.tag)
+            index = (which >> 1) % len(tags)
+            tag = tags[-1 - index if which & 1 else index]
+        elif given[0] == NOTHING:
+            return answer(NOTHING if all(map(self.about_to_start, tags)) else DONE)
+        else:
+            tag = given[1][0]
+            if tag not in tags:
+                return answer(NOTHING)
+        self.outstanding = tuple([other for other in tags if other != tag])
+        self.put_steps(thread, (Step(FINISH, tag, number=kind),))
+        return answer(DONE, tag)
 
-    def complete(self, read: Read, kind: int, thread: int) -> None:
-        """What the storage answers to a read; None for one that was failed before."""
-        if read not in self.running:
+    def complete(self, tag: int, kind: int, thread: int) -> None:
+        """What the storage answers to a read; nothing if it was failed before."""
+        read = next((read for read in self.running if read.tag == tag), None)
+        if read is None:
             return
-        self.running.remove(read)
-        there = self.answered_positions(read, kind)
-        for request, first, last in read.parts:
-            if not there.issuperset(range(first, last + 1)):
-                request.failed = True
-            self.part_done(request, thread)
+        self.running = tuple([other for other in self.running if other is not read])
+        first = read.first + (kind == WITHOUT_FIRST)
+        last = read.last - (kind == WITHOUT_LAST)
+        whole = kind in (*COMPLETE, WITHOUT_FIRST, WITHOUT_LAST)
+        for part in read.parts:
+            self.part_done(part.request, not (whole and first <= part.first and part.last <= last), thread)
 
-    def answered_positions(self, read: Read, kind: int) -> set[int]:
-        if kind in COMPLETE:
-            return set(range(read.first, read.last + 1))
-        if kind == WITHOUT_LAST:
-            return set(range(read.first, read.last))
-        if kind == WITHOUT_FIRST:
-            return set(range(read.first + 1, read.last + 1))
-        return set()
-
-    def part_done(self, request: Request, thread: int) -> None:
-        request.parts -= 1
-        if not request.tellers:
-            self.being_told.append(request)
-        request.tellers.add(thread)
-        if request.parts == 0:
-            self.answered[request.failed] += 1
+    def part_done(self, number: int, failed: bool, thread: int) -> None:
+        request = self.request(number)
+        failed = failed or request.failed
+        parts = request.parts - 1
+        self.put(number, request._replace(parts=parts, failed=failed, tellers=request.tellers | 1 << thread))
+        if parts == 0:
+            delivered, lost = self.answered
+            self.answered = (delivered + (not failed), lost + failed)
 
     def collect(self, thread: int, which: int, given: int | None) -> int:
-        request = self.requests[thread][which]
+        number = thread * REQUESTS + which
+        request = self.requests[number]
         if request is None:
             return NOTHING
         if request.parts:
             return WAITING
         if given == WAITING and not request.known:
-            return DONE if self.fresh and request.tellers <= {thread} else WAITING
-        self.requests[thread][which] = None
+            return DONE if self.fresh and not request.tellers & ~(1 << thread) else WAITING
+        self.put(number, None)
+        if request.tellers:
+            self.collected += (request,)
         return DONE

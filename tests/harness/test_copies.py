@@ -6,6 +6,7 @@ import importlib
 import random
 from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pytest
 
@@ -71,6 +72,21 @@ def test_what_is_held_twice_stays_one() -> None:
     assert made.kind is Count
     assert made.queue.maxlen == 5
     assert not hasattr(made.slotted, "never")
+
+
+class Place(NamedTuple):
+    number: int
+    held: object = ()
+
+
+def test_named_tuples_are_shared_unless_something_in_them_can_change() -> None:
+    fixed = (Place(1, frozenset({(2, 3)})), Place(2, Place(3)))
+    assert copied(fixed) is fixed
+    first = [Place(1, [Place(2)])]
+    second = copied(first)
+    assert freeze(second) == freeze(first)
+    assert type(second[0]) is Place
+    assert second[0].held is not first[0].held
 
 
 class Odd:

@@ -10,15 +10,24 @@ import pytest
 
 from pulsar_ml.campaign.oracle import judge_of
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness import judge as judge_module
 from pulsar_ml.harness.engine import Campaign
 from pulsar_ml.harness.explore import explore
 from pulsar_ml.harness.history import ANSWER, RECORD, RETURNED, History, Signature, frozen
-from pulsar_ml.harness.judge import ModelJudge
+from pulsar_ml.harness.judge import ModelJudge, Prepared
+from pulsar_ml.harness.linearize import core
 from pulsar_ml.harness.program import generate
 from pulsar_ml.harness.recording import history_before, history_of_execution
-from pulsar_ml.harness.sequential import State
 from pulsar_ml.operations import _checked
-from pulsar_ml.specs import answer, mpsc_queue, position_map, range_answers, refcount, stamped_lock
+from pulsar_ml.specs import (
+    answer,
+    manager_answers,
+    mpsc_queue,
+    position_map,
+    range_answers,
+    refcount,
+    stamped_lock,
+)
 
 # thread, operation, arguments, answer, invoked, returned
 Row = tuple[int, str, tuple[int, ...], tuple[int, tuple[int, ...]], int, int]
@@ -151,14 +160,30 @@ def test_what_a_range_cache_may_answer(rows: list[Row], legal: bool) -> None:
     assert (refused(range_answers.Model, CACHES, *rows) == "") is legal
 
 
-def test_equal_states_are_one_and_shared_things_are_told_apart() -> None:
-    class Pair:
-        def __init__(self, first: list[int], second: list[int]) -> None:
-            self.first, self.second = first, second
+def test_explaining_asks_the_model_only_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[Row] = [
+        (0, "publish", (0,), answer(0, 1, 1), 1, 2),
+        (1, "retain", (0,), answer(0, 2, 1), 3, 4),
+        (2, "publish", (1,), answer(0, 1, 1), 1, 9),
+    ]
+    assert "publish(1)" not in refused(refcount.Model, {"objects": 2}, *rows)
+    monkeypatch.setattr(core, "MORE_ANSWERS", -1)
+    message = refused(refcount.Model, {"objects": 2}, *rows)
+    assert message.startswith("retain(0) -> (0, (2, 1, 0, 0)) of thread 1 cannot be put after")
+    assert "publish(1)" in message
 
-    shared = [1]
-    assert State(Pair([1], [1])) == State(Pair([1], [1]))
-    assert State(Pair([1], [1])) != State(Pair(shared, shared))
+
+def test_calls_at_any_time_need_not_begin_before_they_end() -> None:
+    """As is asked of the model when an illegal history is explained."""
+    rows: list[Row] = [
+        (0, "configure", (4096,), answer(0), 1, 2),
+        (0, "free", (0,), answer(0), 3, 4),
+        (1, "configure", (0,), answer(0), 5, 6),
+        (1, "get", (0, 3), answer(1, 7, 0, 2), 7, 8),
+    ]
+    settings = {**CACHES, "max_size": 4096, "watermark": 90}
+    message = refused(manager_answers.Model, settings, *rows)
+    assert "get(0, 3)" in message.split("illegal by themselves")[1]
 
 
 class Asked(refcount.Model):
@@ -202,6 +227,27 @@ def test_histories_that_are_known_to_be_right_do_not_stop_a_run() -> None:
 
     explore(subject, program, executions=2_000, judge=slowly)
     assert every.counts.judged == judge.counts.judged
+
+
+@pytest.mark.parametrize(("memory", "unknown"), [(1 << 18, False), (1 << 12, True)])
+def test_a_judge_that_is_full_forgets_and_judges_again(
+    memory: int, unknown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge_module, "MEMORY", memory)
+    subject = _checked.SUBJECTS["mpsc_queue"]
+    program = generate(subject, 1, threads=3, operations=5, noise=False)
+    judge = ModelJudge(mpsc_queue.Model)
+    made: list[Campaign] = []
+    prepare = judge.prepare
+
+    def counted(campaign: Campaign) -> Prepared:
+        made.append(campaign)
+        return prepare(campaign)
+
+    monkeypatch.setattr(judge, "prepare", counted)
+    assert explore(subject, program, executions=2_000, judge=judge).failure is None
+    assert len(made) > 1
+    assert (judge.counts.unknown > 0) is unknown
 
 
 class Rare(refcount.Model):

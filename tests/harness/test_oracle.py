@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from types import ModuleType
 
 import pytest
@@ -96,6 +97,26 @@ def test_runs_with_a_judge_go_on_where_they_stopped(oracles: ModuleType) -> None
     assert run_judged(campaign, 0, 1000, tickets) == (1000, "")
     assert run_judged(campaign, 1000, 1000, tickets) == (1000, "")
     assert campaign.statistics()["executions"] == 2000
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_no_garbage_is_searched_while_histories_are_judged(oracles: ModuleType, collects: bool) -> None:
+    subject = oracles.SUBJECTS["tickets"]
+    seen: set[bool] = set()
+
+    def judge(campaign: Campaign) -> str:
+        seen.add(gc.isenabled())
+        return ""
+
+    before = gc.isenabled()
+    (gc.enable if collects else gc.disable)()
+    try:
+        explore(subject, program_of(subject), executions=100, judge=judge)
+        after = gc.isenabled()
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert seen == {False}
+    assert after is collects
 
 
 def test_a_refusal_of_another_kind_of_failure_does_not_hide_it(oracles: ModuleType) -> None:

@@ -1,0 +1,183 @@
+"""Sequential models as models for the checker: equal states, and steps that no answer tells of."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.explore import explore
+from pulsar_ml.harness.history import Call, History, frozen
+from pulsar_ml.harness.judge import ModelJudge, as_checked
+from pulsar_ml.harness.linearize import ModelChecker
+from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.recording import history_of_execution
+from pulsar_ml.harness.sequential import ENDS, Sequential, State
+from pulsar_ml.operations import _checked
+from pulsar_ml.specs import answer
+from stress.registry import SUITES
+from tests.harness.test_judge import Row, refused
+
+
+class Pair:
+    def __init__(self, first: list[int], second: list[int]) -> None:
+        self.first, self.second = first, second
+
+
+def test_equal_states_are_one_and_shared_things_are_told_apart() -> None:
+    shared = [1]
+    states = Sequential(lambda settings, threads: Pair([1], [1]), {}, 1)
+    assert states.state(Pair([1], [1])) is states.start
+    assert states.state(Pair(shared, shared)) is not states.start
+
+
+class Counter:
+    """``add`` puts a number off until the end of its call or earlier; ``get`` answers the sum."""
+
+    weak: ClassVar[dict[str, str]] = {"add": "The number is there at some moment of the call."}
+    spans = frozenset(weak)
+
+    def __init__(self, settings: dict[str, int], threads: int) -> None:
+        self.sum = 0
+        self.coming: tuple[int, ...] = (-1,) * threads  # 0: it came; -1: nothing is under way
+
+    def put(self, thread: int, number: int) -> None:
+        self.coming = (*self.coming[:thread], number, *self.coming[thread + 1 :])
+
+    def begins(self, operation: str, arguments: Sequence[int], *, thread: int) -> None:
+        self.put(thread, arguments[0])
+
+    def hidden(self) -> list[int]:
+        return [thread for thread, number in enumerate(self.coming) if number > 0]
+
+    def happens(self, thread: int) -> None:
+        self.sum += self.coming[thread]
+        self.put(thread, 0)
+
+    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int, given: Any) -> bool:
+        begun = self.coming[thread] == 0
+        self.put(thread, -1)
+        return begun and bool(given == answer(0))
+
+    def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Any:
+        return answer(0, self.sum)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "legal"),
+    [(0, 0, True), (0, 5, True), (0, 3, True), (5, 8, True), (8, 8, True), (5, 3, False), (8, 0, False),
+     (4, 8, False)],
+)  # fmt: skip
+def test_hidden_steps_happen_in_any_order_before_their_calls_end(
+    first: int, second: int, legal: bool
+) -> None:
+    rows: list[Row] = [
+        (0, "add", (5,), answer(0), 1, 20),
+        (1, "add", (3,), answer(0), 2, 21),
+        (2, "get", (), answer(0, first), 5, 6),
+        (2, "get", (), answer(0, second), 7, 8),
+        (2, "get", (), answer(0, 8), 30, 31),
+    ]
+    assert (refused(Counter, {}, *rows) == "") is legal
+    assert refused(Counter, {}, *rows[:4], (2, "get", (), answer(0, 5), 30, 31)) != ""
+
+
+def test_where_hidden_steps_lead_from_another_state_is_left_out() -> None:
+    states = Sequential(Counter, {}, 3)
+
+    def after(state: State, name: str, *arguments: int, given: int = 0, thread: int = 0) -> list[State]:
+        return list(states.step(state, Call(name, arguments, answer(0, given), thread)))
+
+    (both,) = [two for one in after(states.start, "add", 5) for two in after(one, "add", 3, thread=1)]
+    assert len(states.reached(both)) == 4
+    (read,) = after(both, "get", given=5, thread=2)
+    assert read.whole.coming == (0, 3, -1)
+    assert after(both, "add ends", thread=1)[0].whole.sum == 3
+    assert len(after(both, "add ends", thread=1)) == 1
+
+
+class Unpruned(Sequential):
+    """Tells of every state to which any hidden steps and the call lead."""
+
+    def after_hidden(self, state: State, call: Call) -> Iterable[State]:
+        ends = not call.pending and call.name.endswith(ENDS)
+        return dict.fromkeys(
+            after
+            for before, _ in self.reached(state)
+            if not ends or call.thread not in before.busy
+            for after in self.after(before, call)
+        )
+
+
+def histories_of(name: str, seed: int, executions: int) -> list[History]:
+    """Those of some executions, and each again with one word of an answer changed."""
+    subject = _checked.SUBJECTS[name]
+    suite = SUITES[name]
+    mix = suite.controlled.mix if suite.controlled else None
+    program = generate(subject, seed, threads=3, operations=3, mix=mix, settings=suite.settings, noise=False)
+    found: list[History] = []
+
+    def collect(campaign: Campaign) -> str:
+        found.append(history_of_execution(campaign))
+        return ""
+
+    explore(subject, program, executions=executions, judge=collect)
+    rng = np.random.default_rng(seed)
+    for true in list(found):
+        records = true.records.copy()
+        records["result"][rng.integers(len(records))][rng.integers(4)] += rng.choice([-1, 1])
+        found.append(true.with_records(frozen(records)))
+    return found
+
+
+@pytest.mark.parametrize("name", ["inflight_limiter", "pending_reads", "cursor_heap"])
+def test_what_hidden_steps_reach_anyway_makes_no_difference(name: str) -> None:
+    verdicts = []
+    for seed in range(4):
+        histories = histories_of(name, seed, 30)
+        judge = ModelJudge(importlib.import_module(SUITES[name].model).Model)
+        checker = judge.checker(histories[0], 3, False)
+        every = Unpruned(judge.factory, histories[0].settings, 3)
+        unpruned = ModelChecker(every, checker.signatures)
+        for one in histories:
+            records = as_checked(checker, one)[0].records
+            verdicts.append(judge.searched(checker, records, False))
+            assert verdicts[-1] == judge.searched(unpruned, records, False)
+    assert min(verdicts.count("legal"), verdicts.count("illegal")) > 20
+
+
+class Quick(Counter):
+    """Ends that do not fit are refused before anything is changed, and those of nothing at once."""
+
+    ended = 0
+
+    def fits(self, operation: str, *, thread: int, given: Any) -> bool:
+        return self.coming[thread] == 0
+
+    @staticmethod
+    def idle(operation: str, given: Any) -> bool:
+        return bool(given == answer(1))
+
+    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int, given: Any) -> bool:
+        Quick.ended += 1
+        return super().concurrent(operation, arguments, thread=thread, given=given)
+
+
+def test_ends_that_do_not_fit_and_those_of_nothing_are_not_tried() -> None:
+    states = Sequential(Quick, {}, 2)
+    end = Call("add ends", (5,), answer(0), 0)
+    Quick.ended = 0
+    assert list(states.step(states.start, end)) == []
+    assert Quick.ended == 0
+    (begun,) = states.step(states.start, Call("add", (5,), answer(0), 0))
+    assert [state.whole.sum for state in states.step(begun, end)] == [5]
+    assert Quick.ended == 1
+    nothing = end._replace(result=answer(1))
+    assert states.pure(nothing)
+    assert not states.pure(end)
+    assert list(states.step(begun, nothing)) == [begun]
+    assert Quick.ended == 1
