@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from pulsar_ml.campaign.chunk import Job, row
 from pulsar_ml.campaign.controlled import as_violation
+from pulsar_ml.campaign.ledger import ledger_of
 from pulsar_ml.campaign.merge import Group, Summary, add
 from pulsar_ml.campaign.plan import Chunk
 from pulsar_ml.campaign.report import short_path, summary_data
@@ -90,9 +91,11 @@ class Saved:
         self._written = time.monotonic()
         if not self._rows:
             return
-        trials, violations = split(pa.Table.from_pylist(self._rows, schema=ROW))
-        self._store.write_wave(self._waves, trials, violations)
-        self._store.write_records(add(self._summary, trials, violations))
+        rows = pa.Table.from_pylist(self._rows, schema=ROW)
+        trials, violations = split(rows)
+        chunks = ledger_of(rows)
+        self._store.write_wave(self._waves, trials, violations, chunks)
+        self._store.write_records(add(self._summary, trials, violations, chunks))
         self._waves += 1
         self._rows.clear()
 

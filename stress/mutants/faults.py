@@ -15,6 +15,7 @@ from pathlib import Path
 from stress.mutants.build import ROOT
 from stress.mutants.markdown import head, row
 from stress.mutants.overstrong import KNOWN
+from stress.mutants.tables import rows
 
 NOTICED = ROOT / "stress" / "mutants" / "data" / "faults.csv"
 IGNORED = "ignored"  # instead of a lock
@@ -54,10 +55,7 @@ class Noticed:
 
 
 def read(path: Path) -> list[Noticed]:
-    if not path.exists():
-        return []
-    lines = csv.DictReader(io.StringIO(path.read_text()))
-    return [Noticed(**{**line, "executions": int(line["executions"])}) for line in lines]
+    return rows(path, Noticed) if path.exists() else []
 
 
 def write(path: Path, results: Sequence[Noticed]) -> None:

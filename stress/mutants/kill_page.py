@@ -44,6 +44,8 @@ the engine. Where the first {stuck} seeds come to no end, the others are not tri
 
 TECHNIQUES_IN_ORDER = tuple(TECHNIQUES.values())
 
+SANITIZED = "tsan"  # the technique that knows no fences
+
 
 def survivors(results: Results, wanted: Iterable[Case]) -> list[Case]:
     """Mutants that were tried and that no technique found, but for those known to be equivalent."""
@@ -60,13 +62,16 @@ def cells_of(results: Results, case: Case) -> list[Cell]:
 
 
 def blamed(results: Results, wanted: Iterable[Case]) -> list[Cell]:
-    """Cells in which the true core, or an equivalent mutant, was reported."""
+    """Cells in which the true core, or an equivalent mutant, was reported.
+
+    What the thread sanitizer says of one that is equivalent by a fence does not count.
+    """
     return [
         cell
         for case in wanted
         if case.selected is None or case.mutant.equivalent
         for cell in cells_of(results, case)
-        if cell.found
+        if cell.found and not (case.selected and case.mutant.fenced and cell.technique == SANITIZED)
     ]
 
 
@@ -112,9 +117,20 @@ def exceptions(results: Results, mutants: Sequence[Case]) -> str:
         text += "".join(row(case.label, case.mutant.title, case.mutant.suite) for case in left)
     if same := [case for case in mutants if case.mutant.equivalent]:
         text += "\n## Equivalent mutants\n\n" + head("mutant", "change", "why nothing can tell")
-        text += "".join(row(case.label, case.mutant.title, case.mutant.equivalent) for case in same)
+        text += "".join(row(case.label, case.mutant.title, same_as(results, case)) for case in same)
     text += "\n## Not in the catalogue\n\n" + head("bug", "why")
     return text + "".join(row(*line) for line in LEFT_OUT.items())
+
+
+def same_as(results: Results, case: Case) -> str:
+    """Why a mutant is equivalent, with what the thread sanitizer says of it all the same."""
+    cell = results.cells.get((case.label, SANITIZED))
+    if not case.mutant.fenced or cell is None or not cell.found:
+        return case.mutant.equivalent
+    return (
+        f"{case.mutant.equivalent} The thread sanitizer, which knows no fences, reports it "
+        f"({counted(cell)} seeds); that says nothing."
+    )
 
 
 def true_core(results: Results, wanted: Sequence[Case]) -> str:

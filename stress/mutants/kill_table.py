@@ -17,6 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from pulsar_ml.errors import BadRecordError, UsageError
 from stress.mutants.build import ROOT, AnchorError, build
 from stress.mutants.faults import NOTICED, read
 from stress.mutants.kill_page import blamed, page, survivors
@@ -102,17 +103,22 @@ def main(
     none; 1 otherwise; 2 usage error; 4 failed; 130 interrupted.
     """
     wanted = chosen_cases(mutants)
-    results = Results(path)
     try:
+        if page_only and not path.is_file():
+            raise UsageError(f"there are no results in {path}; leave --page-only out to make them")
+        results = Results(path)
         if not page_only:
             run([TECHNIQUES[name] for name in names or TECHNIQUES], wanted, seeds, results)
+        target.write_text(page(results, cases(), read(NOTICED)))
+    except (UsageError, BadRecordError) as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)
     except (AnchorError, RuntimeError, OSError) as error:
         click.echo(f"Failed: {error}", err=True)
         sys.exit(4)
     except KeyboardInterrupt:
         click.echo(f"Interrupted; {len(results.cells)} cells are in {path}", err=True)
         sys.exit(130)
-    target.write_text(page(results, cases(), read(NOTICED)))
     left, wrong = survivors(results, wanted), blamed(results, wanted)
     for case in left:
         click.echo(f"{case.label} survived: {case.mutant.title}", err=True)

@@ -18,6 +18,7 @@ from statistics import median
 from pulsar_ml.campaign.oracle import judge_of
 from stress.mutants.build import ROOT
 from stress.mutants.sources import digest
+from stress.mutants.tables import rows
 from stress.mutants.techniques import (
     SANITIZED_OPERATIONS,
     STUCK_SEEDS,
@@ -122,9 +123,7 @@ class Results:
         self.path = path
         self.cells: dict[Key, Cell] = {}
         if path.exists():
-            for line in csv.DictReader(io.StringIO(path.read_text())):
-                cell = Cell(**{one.name: convert(one.type, line[one.name]) for one in fields(Cell)})
-                self.cells[cell.key] = cell
+            self.cells = {cell.key: cell for cell in rows(path, Cell)}
 
     def of(self, case: Case, technique: Technique) -> Cell | None:
         return self.cells.get((case.label, technique.name))
@@ -150,7 +149,3 @@ class Results:
         whole = self.path.with_suffix(".new")
         whole.write_text(text.getvalue())
         whole.replace(self.path)
-
-
-def convert(kind: object, text: str) -> str | int:
-    return int(text) if kind in {int, "int"} else text

@@ -97,6 +97,16 @@ def test_the_true_core_and_what_equals_it_may_not_be_blamed(tmp_path: Path) -> N
     assert not blamed(results(tmp_path, CORE, False), [CORE])
 
 
+def test_what_a_sanitizer_without_fences_says_of_a_fence_does_not_count(tmp_path: Path) -> None:
+    cell = replace(next(iter(results(tmp_path, MUTANT, True).cells.values())), technique="tsan")
+    made = results(tmp_path, MUTANT, False)
+    made.cells[cell.key] = cell
+    for fenced, wrong in ((False, ["X1"]), (True, [])):
+        same = Case("X1", replace(MUTANT.mutant, equivalent="Nobody asks.", fenced=fenced), "X1")
+        assert [one.case for one in blamed(made, [same])] == wrong
+    assert "The thread sanitizer, which knows no fences, reports it (1/1 seeds)" in page(made, [same], [])
+
+
 def test_the_page_is_what_the_data_gives() -> None:
     text = page(Results(), cases(), read(NOTICED))
     assert text == PAGE.read_text(), "run `python -m stress.mutants.kill_table --page-only`"

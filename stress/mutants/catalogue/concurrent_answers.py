@@ -6,7 +6,7 @@ from pulsar_ml.campaign.suite import ControlledSize
 from stress.mutants.catalogue.cursor_heap import UPDATE
 from stress.mutants.catalogue.entry_wrapper import VALIDATED
 from stress.mutants.catalogue.mutant import Mutant
-from stress.mutants.catalogue.range_cache import RETAIN
+from stress.mutants.catalogue.range_cache import REMOVE_ONE, RETAIN
 
 BREAKS = "linearizability"
 
@@ -112,6 +112,41 @@ return 0
         executions=8_000,
         settings={"caches": (1, 1), "policy": (0, 1), "max_requeue": (5, 5)},
         programs=ControlledSize(mix={"put": 3, "get": 4, "expire": 2}),
+    ),
+    Mutant(
+        id="AR3",
+        title="two removals beside a pass that looks at the entry both take it for removed",
+        origin="port",
+        file="structures/range_cache.pxd",
+        old=REMOVE_ONE,
+        new="""
+wrapper = wrapper_at(&cache.memory.wrappers, handle)
+found = range_cache_first_inside(wrapper) and wrapper_holds(wrapper, key, cache.number)
+if found:
+    range_cache_unlink(cache, key, handle, wrapper, &removed)
+stamped_unlock_write(&wrapper.lock)
+if found and cache.queue is NULL:
+    wrapper_recycle(&cache.memory.wrappers, handle)
+""",
+        helper="""
+cdef inline bint range_cache_first_inside(EntryWrapper* wrapper) noexcept nogil:
+    cdef uint64_t seen = stamped_optimistic(&wrapper.lock)
+    stamped_lock_write(&wrapper.lock)
+    return ((u64_load_relaxed(&wrapper.lock) ^ seen) & ~<uint64_t>STAMPED_READERS) == STAMPED_WRITER
+""",
+        cimports="""
+from pulsar_ml.structures.stamped_lock cimport STAMPED_READERS, STAMPED_WRITER, stamped_optimistic
+from pulsar_ml.sync.atomics cimport u64_load_relaxed
+""",
+        suite="removal_queue",
+        breaks=BREAKS,
+        executions=10_000,
+        settings={"caches": (1, 1), "policy": (0, 1)},
+        calls=(
+            (("put", 0, 1, 0), ("remove_range", 0, 1, 0), ("get", 0, 1)),
+            (("get", 0, 1), ("remove_range", 0, 1, 0), ("get", 0, 1)),
+            (("expire", 0, 1),),
+        ),
     ),
     Mutant(
         id="AM1",
@@ -258,5 +293,20 @@ monitor_leave(&reads.monitor)
         breaks=BREAKS,
         executions=20_000,
         programs=ControlledSize(mix={"read": 8, "counts": 4}, operations=(3, 5)),
+    ),
+    Mutant(
+        id="AI1",
+        title="the permits of a release come back in two halves",
+        origin="port",
+        file="structures/inflight_limiter.pxd",
+        old="limiter_tell(limiter, limiter_give_back(limiter, permits))",
+        new="""
+limiter_tell(limiter, limiter_give_back(limiter, permits // 2))
+limiter_tell(limiter, limiter_give_back(limiter, permits - permits // 2))
+""",
+        suite="inflight_limiter",
+        breaks=BREAKS,
+        executions=4_000,
+        settings={"maximum": (40, 64)},
     ),
 )

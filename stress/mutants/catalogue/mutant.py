@@ -35,6 +35,8 @@ class Mutant:
         helper: functions to put before the function that is changed.
         cimports: declarations that the new text needs.
         equivalent: why nothing can tell the mutant from the true core, in a sentence; "": something must.
+        fenced: whether that is because of a fence. The thread sanitizer knows no fences, so what it reports
+            of such a mutant says nothing.
     """
 
     id: str
@@ -56,3 +58,4 @@ class Mutant:
     settings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     strategy: str = "portfolio"
     equivalent: str = ""
+    fenced: bool = False

@@ -42,6 +42,7 @@ if seen == 0:
         cimports="from pulsar_ml.sync.atomics cimport u32_cas_weak_relaxed",
         equivalent="The put holds the wrapper's write section, which began with a release fence: a reader of "
         "the slot that reads the wrapper's word reads a locked one, or a later one.",
+        fenced=True,
     ),
     Mutant(
         id="M09b",
