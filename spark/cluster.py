@@ -22,7 +22,8 @@ from typing import Any
 import click
 import psutil
 
-from pulsar_ml.errors import PulsarMlError
+from pulsar_ml.errors import PulsarMlError, UsageError
+from pulsar_ml.harness.reading import bounded_text
 from spark.session import check_environment
 from spark.ship import link_installed
 
@@ -34,15 +35,19 @@ POLL_SECONDS = 0.5
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
 CLEAN, FAILED = 0, 4
+STATE = {"url": str, "workers": int, "processes": list}
 
 
 class ClusterError(PulsarMlError, RuntimeError):
     """The cluster cannot be started, in one sentence."""
 
 
-def start(directory: Path, *, workers: int, cores: int, memory: str, port: int | None) -> str:
+def start(
+    directory: Path, *, workers: int, cores: int, memory: str, port: int | None, spread: bool = False
+) -> str:
     """The URL of the master of a cluster that is ready; of the one that runs there, if one does.
 
+    With ``spread`` each worker has a loopback address of its own, and so is another host for Spark.
     Raises ``ClusterError``; nothing is left running then.
     """
     if url := running(directory):
@@ -65,9 +70,10 @@ def start(directory: Path, *, workers: int, cores: int, memory: str, port: int |
         launch(directory, state, "master", [MASTER, *arguments])
         wait_until(lambda: is_open(port), state, f"the master did not answer at {url}", directory)
         for number in range(1, workers + 1):
-            arguments = ["--host", HOST, "--cores", str(cores), "--memory", memory, "--webui-port", "0"]
+            host = f"127.0.0.{number + 1}" if spread else HOST
+            arguments = ["--host", host, "--cores", str(cores), "--memory", memory, "--webui-port", "0"]
             arguments += ["--work-dir", str(directory.resolve() / f"work-{number}"), url]
-            launch(directory, state, f"worker-{number}", [WORKER, *arguments])
+            launch(directory, state, f"worker-{number}", [WORKER, *arguments], host)
         ready = f"not all of {workers} workers came to {url}"
         wait_until(lambda: alive_workers(state["pages"]) >= workers, state, ready, directory)
     except BaseException:
@@ -88,7 +94,8 @@ def stop(directory: Path) -> list[str]:
         with suppress(psutil.Error):
             process.kill()
     psutil.wait_procs(left, timeout=STOP_SECONDS)
-    (directory / "cluster.json").unlink(missing_ok=True)
+    if state:
+        (directory / "cluster.json").unlink(missing_ok=True)
     return [name for name, _ in found]
 
 
@@ -101,26 +108,45 @@ def running(directory: Path) -> str | None:
 
 
 def read(directory: Path) -> dict[str, Any]:
-    """What ``cluster.json`` says; nothing when there is none that can be read."""
-    try:
-        state = json.loads((directory / "cluster.json").read_text())
-        return state if {"url", "workers", "processes"} <= set(state) else {}
-    except (OSError, ValueError, TypeError):
+    """What ``cluster.json`` says; nothing when it is not there, or is about no cluster.
+
+    ClusterError when it cannot be read, or says something else of a cluster than this command writes.
+    """
+    path = directory / "cluster.json"
+    if not os.path.lexists(path):
         return {}
+    try:
+        state = json.loads(bounded_text(path, "the file"))
+    except UsageError as error:
+        raise ClusterError(str(error)) from None
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(state, dict) or not set(STATE) <= set(state):
+        return {}
+    try:
+        right = all(isinstance(state[name], kind) for name, kind in STATE.items()) and all(
+            isinstance(one["name"], str) and type(one["pid"]) is int and isinstance(one["created"], float)
+            for one in state["processes"]
+        )
+    except (TypeError, KeyError):
+        right = False
+    if not right:
+        raise ClusterError(f"{path} is damaged; end what runs of the cluster by hand, and remove the file")
+    return state
 
 
 def processes(state: Mapping[str, Any]) -> list[tuple[str, psutil.Process]]:
     """Those of the cluster that run. A number that another process has by now is none of them."""
     found = []
     for entry in state.get("processes", []):
-        with suppress(psutil.Error):
+        with suppress(psutil.Error, ValueError, OverflowError):  # no number of a process
             process = psutil.Process(entry["pid"])
             if process.create_time() == entry["created"] and process.status() != psutil.STATUS_ZOMBIE:
                 found.append((str(entry["name"]), process))
     return found
 
 
-def launch(directory: Path, state: dict[str, Any], name: str, arguments: list[str]) -> None:
+def launch(directory: Path, state: dict[str, Any], name: str, arguments: list[str], host: str = HOST) -> None:
     """Starts one process, and says so in ``cluster.json`` before anything else happens."""
     spec = find_spec("pyspark")
     assert spec is not None and spec.origin is not None
@@ -128,7 +154,7 @@ def launch(directory: Path, state: dict[str, Any], name: str, arguments: list[st
     env = {
         **{key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))},
         "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": HOST,
+        "SPARK_LOCAL_IP": host,
         "SPARK_LOCAL_DIRS": str(directory.resolve() / "local"),
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -202,11 +228,16 @@ IN_DIRECTORY = click.option(
 @click.option("--cores", type=click.IntRange(1), default=1, show_default=True, help="Of each worker.")
 @click.option("--memory", default="2g", show_default=True, help="Of each worker.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Of the master. Default: a free one.")
-def start_command(directory: Path, workers: int, cores: int, memory: str, port: int | None) -> None:
+@click.option(
+    "--spread", is_flag=True, help="Workers on 127.0.0.2 and so on (Linux): Spark copies stragglers then."
+)
+def start_command(
+    directory: Path, workers: int, cores: int, memory: str, port: int | None, spread: bool
+) -> None:
     """Start a master and workers, unless they run; print the master's URL."""
     try:
         check_environment()
-        url = start(directory, workers=workers, cores=cores, memory=memory, port=port)
+        url = start(directory, workers=workers, cores=cores, memory=memory, port=port, spread=spread)
     except (PulsarMlError, OSError) as error:
         click.echo(f"Failed: {error}", err=True)
         sys.exit(FAILED)
@@ -217,7 +248,11 @@ def start_command(directory: Path, workers: int, cores: int, memory: str, port: 
 @IN_DIRECTORY
 def stop_command(directory: Path) -> None:
     """End what runs of the cluster."""
-    ended = stop(directory)
+    try:
+        ended = stop(directory)
+    except (PulsarMlError, OSError) as error:
+        click.echo(f"Failed: {error}", err=True)
+        sys.exit(FAILED)
     click.echo(f"ended {', '.join(ended)}" if ended else "there is no cluster to stop")
 
 
@@ -225,11 +260,15 @@ def stop_command(directory: Path) -> None:
 @IN_DIRECTORY
 def url_command(directory: Path) -> None:
     """Print the master's URL."""
-    if url := running(directory):
-        click.echo(url)
-    else:
+    try:
+        url = running(directory)
+    except PulsarMlError as error:
+        click.echo(f"Failed: {error}", err=True)
+        sys.exit(FAILED)
+    if url is None:
         click.echo(f"Failed: no cluster runs in {directory}; python -m spark.cluster start", err=True)
         sys.exit(FAILED)
+    click.echo(url)
 
 
 if __name__ == "__main__":
