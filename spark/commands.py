@@ -79,7 +79,7 @@ def sweep_command(chunk: Chunk, options: TrialOptions, registry: str) -> str:
         "--module": shlex.quote(options.module),
         "--mutant": options.mutant and shlex.quote(options.mutant),
         "--mode": options.mode,
-        "--strategy": options.strategy,
+        "--strategy": chunk.strategy or options.strategy,
         "--executions": options.executions,
     }
     pairs = [f" {name} {value}" for name, value in given.items() if value is not None]

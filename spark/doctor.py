@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pulsar_ml.errors import PulsarMlError, UsageError
+from spark.asked import setting
 from spark.commands import REGISTRY
 from spark.examine import Machine, examine, looked_at
 from spark.run import CLEAN, FAILED, INTERRUPTED, USAGE, VIOLATION
@@ -27,7 +28,7 @@ from spark.session import (
     settings,
 )
 from spark.ship import link_installed, pack
-from spark.sweep import fail, setting
+from spark.sweep import fail
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

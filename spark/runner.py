@@ -1,4 +1,7 @@
-"""The Spark driver of the runner interface: a wave of chunks is one job, its rows come back together."""
+"""The Spark driver of the runner interface: a wave of chunks is one job.
+
+Its rows come back together, or the executors leave them in files and only the ledger comes back.
+"""
 
 from __future__ import annotations
 
@@ -6,42 +9,73 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pulsar_ml.campaign.chunk import Job
+from pulsar_ml.campaign.ledger import ledger_of
+from pulsar_ml.campaign.pace import Pace
 from pulsar_ml.campaign.plan import Chunk
 from pulsar_ml.campaign.runner import POLL_SECONDS, ChunkFailure, RunnerError, Watch, Wave
-from pulsar_ml.campaign.schema import ROW, loose
+from pulsar_ml.campaign.schema import CHUNKS, ROW, loose
+from pulsar_ml.campaign.staging import Staged, open_staging, path_of, remove
+from spark.groups import groups_of, merged_parts
 from spark.session import java_message
-from spark.tasks import MARK, task_for, work_for
+from spark.tally import Tally, since
+from spark.tasks import MARK, Work, task_for, work_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NO_TASK_SECONDS = 60  # after this long without a running task, say that the cluster may have no room
+LEDGER = CHUNKS.append(pa.field("file", pa.string(), nullable=False))  # and where its trials are
 CANCEL_SECONDS = 20  # how long a cancelled job may take to end before it is left alone
 
 
 class SparkRunner:
-    """Spreads chunks over the executors of a session, one task each.
+    """Spreads chunks over the executors of a session, runs of neighbouring ones in one task each.
 
     Rows are collected by wave and written by the driver: it works without a shared file system, and
-    the driver never holds more than one wave. Spark repeats the chunks of a lost Python worker or executor;
-    one that fails again and again takes the rows of its job along, and the others are handed back.
+    the driver never holds more than one wave. With ``staging``, a run's directory that all executors see,
+    they are written there, and the driver never holds any. Spark repeats the chunks of a lost Python worker
+    or executor; one that fails again and again takes the rows of its job along, and the others are handed
+    back.
     """
 
     name = "spark"
 
     def __init__(
-        self, session: SparkSession, *, cpus: int, registry: str, note: Callable[[str], None]
+        self,
+        session: SparkSession,
+        *,
+        cpus: int,
+        registry: str,
+        note: Callable[[str], None],
+        log: Path | None = None,
+        pace: Pace | None = None,
+        staging: Path | None = None,
+        maker: str = "",
     ) -> None:
+        """Without ``pace`` each chunk is a task. ``maker`` is in place of trials.
+
+        ``log`` is what the driver's JVM prints to, when tasks run in it.
+        """
         self._session = session
+        self._pace = pace or Pace(0.0)
+        self._staging = staging
+        self._maker = maker
         self._cpus = cpus
         self._registry = registry
+        self._log = "" if log is None else str(log.resolve())
         self._note = note
         self._jobs = 0
+        self._tally = Tally(session.sparkContext)
+
+    @property
+    def session(self) -> SparkSession:
+        return self._session
 
     @property
     def slots(self) -> int:
@@ -49,27 +83,92 @@ class SparkRunner:
 
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
         self._jobs += 1
-        group = f"{job.run_id} wave {self._jobs}"
-        collecting = _Collecting(self._session, group, job, chunks, self._registry)
-        collecting.start()
-        self._follow(group, chunks, collecting, watch)
-        if collecting.rows is not None:
-            rows = collecting.rows
+        group = f"{job.run_id} wave {watch.wave} job {self._jobs}"
+        told = group, describe(job.run_id, watch, chunks)
+        tasks = self._pace.tasks(chunks, self.slots)
+        if self._staging is None:
+            work = self._work(job, chunks, tasks)
+            rows = self._rows(told, work, ROW, tasks, watch)
+            if isinstance(rows, Exception):
+                return self._without(chunks, tasks, rows, watch)
             wave = Wave(batches=rows.to_batches())
-            if failed := self._count(group)[1]:
-                wave.warnings.append(
-                    f"{failed} task attempts failed in {group}, with their Python worker or executor, and "
-                    "Spark repeated them; see the executors' logs"
-                )
-            return wave
+            self._pace.learn(ledger_of(rows))
+        else:
+            directory, token = open_staging(self._staging)
+            try:
+                work = self._work(job, chunks, tasks, (str(directory), token))
+                rows = self._rows(told, work, LEDGER, tasks, watch)
+                if isinstance(rows, Exception):
+                    remove(directory)
+                    return self._without(chunks, tasks, rows, watch)
+                wave = self._staged(group, directory, rows)
+            except BaseException:
+                remove(directory)
+                raise
+        if failed := self._count(group)[1]:
+            wave.warnings.append(
+                f"{failed} task attempts failed in {group}, with their Python worker or executor, and "
+                "Spark repeated them; see the executors' logs"
+            )
+        return wave
+
+    def _work(
+        self,
+        job: Job,
+        chunks: Sequence[Chunk],
+        tasks: Sequence[Sequence[Chunk]],
+        staging: tuple[str, str] | None = None,
+    ) -> Work:
+        return work_for(
+            job, chunks, self._registry, tasks=tasks, staging=staging, maker=self._maker, log=self._log
+        )
+
+    def _rows(
+        self,
+        group: tuple[str, str],
+        work: Work,
+        schema: pa.Schema,
+        tasks: Sequence[Sequence[Chunk]],
+        watch: Watch,
+    ) -> pa.Table | Exception:
+        """What the tasks of a job gave, or why there is nothing."""
+        collecting = _Collecting(self._session, group, work, schema, self._tally)
+        collecting.start()
+        self._follow(group[0], collecting, watch)
+        if collecting.rows is not None:
+            return collecting.rows
+        return collecting.error or RuntimeError("no result")
+
+    def _without(
+        self, chunks: Sequence[Chunk], tasks: Sequence[Sequence[Chunk]], error: Exception, watch: Watch
+    ) -> Wave:
+        """A wave whose job failed or was cancelled."""
         if watch.stopped():
             return Wave(left=list(chunks))
-        return failed_wave(chunks, collecting.error)
+        wave, suspects = failed_tasks(chunks, tasks, error)
+        self._pace.apart(suspects)
+        return wave
 
-    def _follow(self, group: str, chunks: Sequence[Chunk], collecting: _Collecting, watch: Watch) -> None:
+    def _staged(self, group: str, directory: Path, ledger: pa.Table) -> Wave:
+        """A wave whose rows are in files, of which the ledger names those that count."""
+        missing = [path for name in set(ledger["file"].to_pylist())
+                   if not (path := path_of(directory, "trials", name)).exists()]  # fmt: skip
+        if missing:
+            raise RunnerError(
+                f"{missing[0]} was written by an executor and cannot be seen here; --rows executors needs "
+                "results on a file system that all machines share, and --rows driver does not"
+            )
+        self._pace.learn(ledger)
+        parts = merged_parts(self._session, directory, ledger, f"files of {group}")
+        groups = []
+        if any(ledger["violations"].to_pylist()):
+            found = [part.violations for part in parts]
+            groups = groups_of(self._session, found, f"violations of {group}", self.slots)
+        return Wave(staged=Staged(directory, parts), groups=groups)
+
+    def _follow(self, group: str, collecting: _Collecting, watch: Watch) -> None:
         """Reports progress until the job ended; cancels it when asked to stop."""
-        trials = sum(len(chunk) for chunk in chunks)
-        told = 0
+        before = self._tally.counts()
         idle_since = time.monotonic()
         while collecting.is_alive():
             collecting.join(POLL_SECONDS)
@@ -85,9 +184,18 @@ class SparkRunner:
                     f"{self._cpus} cores that a task reserves (--task-cpus), or the cluster has no room"
                 )
                 idle_since = float("inf")
-            now = trials * done // len(chunks)
-            watch.done(now - told, 0)
-            told = now
+            now = self._tally.counts()
+            trials, violations, executions, classes = since(before, now)
+            before = now
+            watch.searched(executions, classes)
+            watch.done(trials, violations)
+            self._publish(watch.wave, watch.round)
+
+    def _publish(self, wave: int, stage: int) -> None:
+        try:
+            self._tally.publish(wave, stage)
+        except Exception:  # noqa: BLE001  (a courtesy as well)
+            pass
 
     def _cancel(self, group: str, collecting: _Collecting) -> None:
         deadline = time.monotonic() + CANCEL_SECONDS
@@ -127,47 +235,77 @@ class _Collecting(threading.Thread):
     """Runs the job of a wave, so that the main thread stays free for progress and Ctrl-C."""
 
     def __init__(
-        self, session: SparkSession, group: str, job: Job, chunks: Sequence[Chunk], registry: str
+        self,
+        session: SparkSession,
+        group: tuple[str, str],  # its name, and what it says to people
+        work: Work,
+        schema: pa.Schema,
+        tally: Tally,
     ) -> None:
         super().__init__(daemon=True)
         self._session = session
         self._group = group
-        self._job = job
-        self._chunks = chunks
-        self._registry = registry
+        self._work = work
+        self._schema = schema
+        self._tally = tally
         self.rows: pa.Table | None = None
         self.error: Exception | None = None
 
     def run(self) -> None:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        count = len(self._chunks)
-        work = work_for(self._job, self._chunks, self._registry)
+        count = len(self._work.tasks)
         try:
-            self._session.sparkContext.setJobGroup(self._group, f"chunks of {self._group}", True)
-            # One row in one partition for each chunk: other sources of rows end up in few partitions.
+            self._session.sparkContext.setJobGroup(*self._group, True)
+            # One row in one partition for each task: other sources of rows end up in few partitions.
             frame = self._session.range(0, count, 1, count).mapInArrow(
-                task_for(work), from_arrow_schema(loose(ROW))
+                task_for(self._work, self._tally.told), from_arrow_schema(loose(self._schema))
             )
-            self.rows = frame.toArrow().cast(ROW)
+            self.rows = frame.toArrow().cast(self._schema)
         except Exception as error:  # noqa: BLE001  (handed to the main thread, which explains it)
             self.error = error
 
 
+def describe(run_id: str, watch: Watch, chunks: Sequence[Chunk]) -> str:
+    """A job in the words of Spark's pages: run, round, wave, and which seeds of which suites."""
+    ranges: dict[str, tuple[int, int]] = {}
+    for chunk in chunks:
+        name = f"{chunk.suite} by {chunk.strategy}" if chunk.strategy else chunk.suite
+        low, high = ranges.get(name, (chunk.seed_lo, chunk.seed_hi))
+        ranges[name] = min(low, chunk.seed_lo), max(high, chunk.seed_hi)
+    suites: dict[tuple[int, int], list[str]] = {}
+    for name, span in ranges.items():
+        suites.setdefault(span, []).append(name)
+    parts = [f"{', '.join(names)} seeds {low} to {high - 1}" for (low, high), names in suites.items()]
+    trials = sum(map(len, chunks))
+    where = f"{run_id}, round {watch.round}, wave {watch.wave}"
+    return f"{where}: {'; '.join(parts)} ({len(chunks):,} chunks, {trials:,} trials)"
+
+
 def failed_wave(chunks: Sequence[Chunk], error: BaseException | None) -> Wave:
+    """The wave of a job with a task for each chunk, one of which failed it."""
+    return failed_tasks(chunks, [[chunk] for chunk in chunks], error)[0]
+
+
+def failed_tasks(
+    chunks: Sequence[Chunk], tasks: Sequence[Sequence[Chunk]], error: BaseException | None
+) -> tuple[Wave, Sequence[Chunk]]:
     """Finds out which chunk failed a job; the others are left to run again.
 
-    Raises ``RunnerError`` when it was not a chunk: then no other chunk would fare better.
+    When the task that failed ran several, it is one of them: they are handed back, too. Raises
+    ``RunnerError`` when it was not a chunk: then no other chunk would fare better.
     """
     text = str(error)
     if (start := text.find(MARK)) >= 0:
         raise RunnerError(text[start + len(MARK) :].splitlines()[0])
     found = re.search(r"Task (\d+) in stage", text)
-    if found is None or int(found[1]) >= len(chunks):
+    if found is None or int(found[1]) >= len(tasks):
         raise RunnerError(f"the Spark job failed: {java_message(error or RuntimeError('no result'))}")
-    culprit = chunks[int(found[1])]
+    culprit, *others = tasks[int(found[1])]
+    if others:
+        return Wave(left=list(chunks)), [culprit, *others]
     left = [chunk for chunk in chunks if chunk is not culprit]
-    return Wave(left=left, failures=[ChunkFailure(culprit, cause(text))])
+    return Wave(left=left, failures=[ChunkFailure(culprit, cause(text))]), []
 
 
 def cause(text: str) -> str:

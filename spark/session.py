@@ -7,7 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +18,23 @@ from pulsar_ml.errors import PulsarMlError, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+HOME = "SPARK_HOME"
 UNPACKED = "environment"  # where executors find the archive with their Python
+# Spark's pages on a free port, with the driver's metrics in the form of Prometheus beside the JSON ones.
+PAGES = {
+    "spark.ui.enabled": "true",
+    "spark.ui.port": "0",
+    "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
+    "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
+}
 JAVA_OLDEST = 17
 TASK_ATTEMPTS = 4
+# A second copy of what takes twice as long as three quarters of the wave's tasks, on another host.
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.multiplier": "2",
+    "spark.speculation.quantile": "0.75",
+}
 JAVA_ADVICE = (
     "install openjdk-17-jre-headless (Debian, Ubuntu), java-17-openjdk-headless (Fedora) or openjdk@17 "
     "(Homebrew on macOS), or set JAVA_HOME; --runner pool needs no Java"
@@ -53,6 +68,11 @@ def local_master(master: str) -> LocalMaster | None:
 def on_this_machine(master: str) -> bool:
     """Whether the executors of a master are here, perhaps as a cluster on the loopback."""
     return local_master(master) is not None or bool(re.match(r"spark://(127\.|localhost:)", master))
+
+
+def in_driver(master: str) -> bool:
+    """Whether the tasks of a master run in the driver's JVM."""
+    return master.startswith("local") and not master.startswith("local-cluster")
 
 
 def repeating(master: str) -> str:
@@ -116,7 +136,7 @@ def packed(archive: Path, master: str) -> dict[str, str]:
     """
     if not archive.is_file():
         raise UsageError(f"there is no archive {archive}; python -m spark.pack makes one")
-    if master.startswith("local") and not master.startswith("local-cluster"):
+    if in_driver(master):
         raise UsageError(
             f"tasks of {master} run beside the driver, in its own environment: leave --environment out"
         )
@@ -167,11 +187,17 @@ def under_spark_submit(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def open_session(
-    defaults: Mapping[str, str], given: Mapping[str, str], *, scratch: Path, log: Path
+    defaults: Mapping[str, str],
+    given: Mapping[str, str],
+    *,
+    scratch: Path,
+    log: Path,
+    work: Path | None = None,
 ) -> SparkSession:
     """A new session. ``given`` wins over what spark-submit was told, and that over ``defaults``.
 
-    What the JVM prints goes to ``log``. Raises ``SessionError`` when Spark cannot start.
+    What the JVM prints goes to ``log``, and what executors of local-cluster do to a directory of each below
+    ``work``; it is made for them. Raises ``SessionError`` when Spark cannot start.
     """
     # Workers run this very interpreter, or the one that was packed for them; otherwise they take
     # whatever python3 is on their PATH.
@@ -179,15 +205,35 @@ def open_session(
         os.environ["PYSPARK_PYTHON"] = f"./{UNPACKED}/bin/python"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    # Its default is a directory inside the installed package.
-    os.environ.setdefault("SPARK_WORKER_DIR", str(scratch / "work"))
+    home = None
+    local_cluster = given.get("spark.master", defaults["spark.master"]).startswith("local-cluster")
+    if local_cluster and not under_spark_submit():
+        home = home_with(scratch / "home", work or scratch / "work")
     if on_this_machine(given.get("spark.master", defaults["spark.master"])):
         # Also for machines that cannot resolve their own name; the settings alone do not cure that.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return _start(defaults, given, log)
+    return _start(defaults, given, log, home)
 
 
-def _start(defaults: Mapping[str, str], given: Mapping[str, str], log: Path) -> SparkSession:
+def home_with(directory: Path, work: Path) -> Path:
+    """A home of Spark, made of links, whose executors of local-cluster work below ``work``.
+
+    Its workers know no other setting; in the home that is installed, they would write into the package.
+    """
+    from pyspark.find_spark_home import _find_spark_home
+
+    directory.mkdir()
+    for path in Path(_find_spark_home()).iterdir():
+        if path.name != "work":
+            (directory / path.name).symlink_to(path)
+    work.mkdir(parents=True, exist_ok=True)
+    (directory / "work").symlink_to(work.resolve())
+    return directory
+
+
+def _start(
+    defaults: Mapping[str, str], given: Mapping[str, str], log: Path, home: Path | None
+) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
@@ -206,7 +252,7 @@ def _start(defaults: Mapping[str, str], given: Mapping[str, str], log: Path) -> 
         if under_spark_submit():
             context = SparkContext(conf=conf)
         else:
-            with log.open("ab") as output:
+            with log.open("ab") as output, at_home(home):
                 # A session of its own keeps Ctrl-C of the terminal away from the JVM and its workers.
                 gateway = launch_gateway(
                     conf, popen_kwargs={"stdout": output, "stderr": output, "start_new_session": True}
@@ -218,6 +264,21 @@ def _start(defaults: Mapping[str, str], given: Mapping[str, str], log: Path) -> 
         raise SessionError(f"Spark did not start: {sentence} (details in {log})") from error
     context.setLogLevel("ERROR")
     return SparkSession(context)
+
+
+@contextmanager
+def at_home(home: Path | None) -> Iterator[None]:
+    """While it is entered, processes that start find Spark in this directory."""
+    before = os.environ.get(HOME)
+    if home is not None:
+        os.environ[HOME] = str(home)
+    try:
+        yield
+    finally:
+        if home is not None:
+            del os.environ[HOME]
+            if before is not None:
+                os.environ[HOME] = before
 
 
 def last_words(log: Path) -> str:

@@ -16,7 +16,7 @@ def pack(target: Path, registry: str) -> Path:
     when there is no such module.
     """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for root, source in [*sources("spark"), *sources(registry.partition(".")[0])]:
+        for root, source in dict.fromkeys([*sources("spark"), *sources(registry.partition(".")[0])]):
             entry = zipfile.ZipInfo(source.relative_to(root).as_posix())
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, source.read_bytes())

@@ -8,12 +8,10 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 if not __package__:
     # Started as a file, Python looks for imports beside it: this package's own modules would be
@@ -26,18 +24,42 @@ from rich.console import Console  # noqa: E402
 
 from pulsar_ml.campaign import probe  # noqa: E402
 from pulsar_ml.campaign.chunk import TRIAL_LIMITS, Job  # noqa: E402
-from pulsar_ml.campaign.plan import Plan, pieces_of_seconds, pieces_of_size  # noqa: E402
-from pulsar_ml.campaign.resume import Past, digest_of, past_of, read_facts  # noqa: E402
-from pulsar_ml.campaign.suite import Suite  # noqa: E402
+from pulsar_ml.campaign.endless import plan_without_end  # noqa: E402
+from pulsar_ml.campaign.plan import Plan  # noqa: E402
+from pulsar_ml.campaign.resume import past_of, read_facts  # noqa: E402
+from pulsar_ml.campaign.rounds import FLOOR  # noqa: E402
 from pulsar_ml.campaign.trial import CHECKED, CONTROLLED, PRODUCT, THREADS, TrialOptions  # noqa: E402
 from pulsar_ml.errors import PulsarMlError, UsageError  # noqa: E402
-from pulsar_ml.harness.child import Limits  # noqa: E402
+from spark.asked import (  # noqa: E402
+    all_strategies,
+    check_endless,
+    check_forever,
+    check_same,
+    check_same_end,
+    chosen_suites,
+    cut,
+    in_parts,
+    in_rounds,
+    is_path,
+    limits,
+    of_engine,
+    of_spark,
+    setting,
+    size_of_seconds,
+)
 from spark.commands import REGISTRY  # noqa: E402
+from spark.forever import Forever  # noqa: E402
 from spark.interrupt import StopRequest  # noqa: E402
+from spark.progress import AUTO, KINDS, Display  # noqa: E402
 from spark.run import FAILED, INTERRUPTED, USAGE, Place, Sweep  # noqa: E402
-from spark.session import check_environment, check_master  # noqa: E402
+from spark.session import PAGES, check_environment, check_master, packed  # noqa: E402
 
-HERE = ("out", "as_json", "resume")  # options that are of one command and not of the run
+ALL = "all"  # strategies
+PART_EXECUTIONS = 100_000  # of a part of a search
+MOST_TEXT = 1_000  # characters of an option that was stored
+MOST_NUMBER = 1e15
+# Options that are of one command and not of the run.
+HERE = ("out", "as_json", "resume", "progress", "progress_file", "waves")
 
 EPILOG = """\b
 Examples:
@@ -47,6 +69,11 @@ Examples:
   python -m spark.sweep --engine controlled --mode c11 --executions 20000
   python -m spark.sweep --master spark://host:7077   on a cluster where pulsar_ml is installed
   python -m spark.sweep --first-seed 5000            the next seeds, after a sweep of 5000
+  python -m spark.sweep --engine controlled --strategy all --rounds 10
+                                                     more for suites and strategies that find more
+  python -m spark.sweep --engine controlled --strategy preemptions --exhaust --suite refcount --seeds 5
+                                                     everything that two preemptions can do
+  python -m spark.sweep --forever --out runs/night   more and more seeds, until Ctrl-C
   python -m spark.sweep --resume runs/ID             what an interrupted or killed sweep left to do
 
 \b
@@ -60,10 +87,35 @@ def defaults_of_run(context: click.Context, parameter: click.Parameter, run: Pat
     if run is not None:
         try:
             command = read_facts(run).get("command", {})
+            if not isinstance(command, dict):
+                raise UsageError(f"{run / 'run.json'} is damaged: its command is {command!r:.60}")
+            for option in context.command.params:
+                if option.name in command and not fits(option, command[option.name], context):
+                    told = f"{option.name} of its command is {command[option.name]!r:.60}"
+                    raise UsageError(f"{run / 'run.json'} is damaged: the {told}")
         except UsageError as error:
             context.exit(fail(f"Error: {error}", USAGE))
-        context.default_map = command if isinstance(command, dict) else {}
+        context.default_map = command
+        if isinstance(one := command.pop("strategy", None), str):  # of an earlier release
+            command["strategies"] = [one]
     return run
+
+
+def fits(option: click.Parameter, value: object, context: click.Context) -> bool:
+    """Whether a value that was stored is one that the command line gives to an option."""
+    if option.multiple:
+        return isinstance(value, list) and all(
+            isinstance(one, str) and len(one) <= MOST_TEXT for one in value
+        )
+    if value is None:
+        return not isinstance(option.get_default(context), str | int | float)
+    if isinstance(option.type, click.types.BoolParamType):
+        return isinstance(value, bool)
+    if isinstance(option.type, click.types.IntParamType):
+        return type(value) is int
+    if isinstance(option.type, click.types.FloatParamType):
+        return isinstance(value, int | float) and value is not True and abs(value) < MOST_NUMBER
+    return isinstance(value, str) and len(value) <= MOST_TEXT
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -78,7 +130,30 @@ def defaults_of_run(context: click.Context, parameter: click.Parameter, run: Pat
     help="Real threads, or many executions of small programs under the engine.",
 )
 @click.option("--mode", help="Engine: memory model, sc, tso or c11. Default: c11.")
-@click.option("--strategy", metavar="NAME", help="Engine: how schedules are chosen. Default: portfolio.")
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    metavar="NAME",
+    help="Engine: how schedules are chosen. Default: portfolio. Several, or all, share the seeds of a suite.",
+)
+@click.option(
+    "--rounds", metavar="N", type=int, help="Rounds; later ones go where earlier ones found something."
+)
+@click.option(
+    "--floor",
+    type=float,
+    help=f"Rounds: what each suite and strategy keeps of an equal part. Default: {FLOOR}.",
+)
+@click.option(
+    "--bound", type=int, help="Engine: preemptions or delays of an exhaustive strategy. Default: 2."
+)
+@click.option(
+    "--exhaust",
+    is_flag=True,
+    help="Search each program to its end, in parts of --executions (100,000) that are shared out.",
+)
+@click.option("--parts", type=int, help="Exhaust: parts of each program at the same time. Default: 64.")
 @click.option("--executions", type=int, help="Engine: executions of each program. Default: 2000.")
 @click.option("--threads", type=int, help="Threads of a trial. Default: the suite's own number.")
 @click.option("--operations", type=int, help="Operations of each thread. Default: the suite's own number.")
@@ -92,9 +167,19 @@ def defaults_of_run(context: click.Context, parameter: click.Parameter, run: Pat
 @click.option("--environment", metavar="ARCHIVE", help="What executors run in, made by python -m spark.pack.")
 @click.option("--task-cpus", type=click.IntRange(1), help="Cores of a task. Default: what a trial uses.")
 @click.option("--workers", type=click.IntRange(1), help="Processes of the pool. Default: cores / threads.")
+@click.option(
+    "--rows",
+    type=click.Choice(["driver", "executors"]),
+    default="driver",
+    show_default=True,
+    help="Who writes rows. Executors need the results on a file system that all of them have.",
+)
+@click.option("--speculate/--no-speculate", help="Spark: run stragglers twice; the first copy counts.")
 @click.option("--out", type=click.Path(path_type=Path), help="New results directory. Default: runs/ID.")
-@click.option("--chunk-size", type=int, help="Seeds of a chunk. Default: from the measured time of a trial.")
-@click.option("--chunk-seconds", default=3.0, show_default=True, help="Time that a chunk should take.")
+@click.option("--chunk-size", type=int, help="Seeds of a chunk. Default: an eighth of a task's time.")
+@click.option(
+    "--chunk-seconds", default=3.0, show_default=True, help="Time that a task, some chunks, should take."
+)
 @click.option("--wave-seconds", default=30.0, show_default=True, help="Time between two writes of results.")
 @click.option(
     "--trial-seconds",
@@ -119,6 +204,38 @@ def defaults_of_run(context: click.Context, parameter: click.Parameter, run: Pat
     show_default=True,
     help="Address space that a trial may reserve, used or not.",
 )
+@click.option("--forever", is_flag=True, help="Go on with more seeds, until Ctrl-C or SIGTERM.")
+@click.option(
+    "--report-every",
+    metavar="MINUTES",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    help="Forever: how often RUN/report.html is made anew.",
+)
+@click.option(
+    "--witnesses",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="Forever: violations of each signature that are kept, those of the smallest seeds. All count.",
+)
+@click.option("--waves", metavar="N", type=click.IntRange(1), help="Forever: stop after N waves.")
+@click.option(
+    "--progress",
+    type=click.Choice(KINDS),
+    default=AUTO,
+    show_default=True,
+    help="While it runs: a line that changes on a terminal and plain lines elsewhere, plain lines, a JSON "
+    "object a line, or nothing but what needs attention; on stderr.",
+)
+@click.option(
+    "--progress-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Add the JSON lines to this file, whatever --progress says.",
+)
+@click.option("--ui", is_flag=True, help="Serve Spark's pages and metrics on a free port, and tell it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 @click.option(
     "--resume",
@@ -136,7 +253,12 @@ def main(
     first_seed: int,
     engine: str,
     mode: str | None,
-    strategy: str | None,
+    strategies: tuple[str, ...],
+    rounds: int | None,
+    bound: int | None,
+    exhaust: bool,
+    parts: int | None,
+    floor: float | None,
     executions: int | None,
     threads: int | None,
     operations: int | None,
@@ -150,6 +272,8 @@ def main(
     environment: str | None,
     task_cpus: int | None,
     workers: int | None,
+    rows: str,
+    speculate: bool,
     out: Path | None,
     chunk_size: int | None,
     chunk_seconds: float,
@@ -157,6 +281,13 @@ def main(
     trial_seconds: float,
     trial_memory: int,
     trial_address_space: int,
+    forever: bool,
+    report_every: float,
+    witnesses: int,
+    waves: int | None,
+    progress: str,
+    progress_file: Path | None,
+    ui: bool,
     as_json: bool,
     resume: Path | None,
 ) -> None:
@@ -169,19 +300,39 @@ def main(
     """
     console = Console(stderr=True)
     try:
+        check_forever(context, forever)
+        if forever and resume is None and out is not None and (out / "run.json").exists():
+            resume = out  # the same command goes on
         past = None if resume is None else past_of(resume)
         if runner == "spark":
             check_environment()
         if master:
             check_master(master)
+        if environment is not None:
+            packed(Path(environment), master or "")
+        if runner != "spark":
+            rows, speculate = of_spark(context, runner, rows, speculate)
         place = Place(
-            runner, master, dict(setting(pair) for pair in conf), workers, task_cpus, registry, environment
+            runner,
+            master,
+            {**(PAGES if ui else {}), **dict(setting(pair) for pair in conf)},
+            workers,
+            task_cpus,
+            registry,
+            environment,
+            rows,
+            chunk_seconds if chunk_size is None else 0.0,
+            speculate,
         )
         suites = chosen_suites(registry, names)
         if module is None:
             module = CHECKED if engine == CONTROLLED else PRODUCT
         module = os.path.abspath(module) if is_path(module) else module
-        given = {"mode": mode, "strategy": strategy, "executions": executions}
+        named = all_strategies() if ALL in strategies else strategies
+        if exhaust and engine == CONTROLLED and executions is None:
+            executions = PART_EXECUTIONS
+        strategy = named[0] if named else None
+        given = {"mode": mode, "strategy": strategy, "executions": executions, "bound": bound}
         options = TrialOptions(
             threads=threads,
             operations=operations,
@@ -192,21 +343,38 @@ def main(
             **of_engine(engine, given),
         )
         build_id = probe.check(suites, options)
-        chosen = Plan(tuple(suite.name for suite in suites), first_seed, seeds, 1, options)
+        for name in named[1:]:
+            probe.check(suites, replace(options, strategy=name))
+        together = tuple(suite.name for suite in suites)
+        chosen = Plan(together, first_seed, 1 if forever else seeds, 1, options)
         run_id = past.facts["run_id"] if past else f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
         job = Job(run_id, build_id, options, limits(trial_seconds, trial_memory, trial_address_space))
         if past and chunk_size is None:
-            pieces = past.plan.pieces
+            plan = replace(chosen, seeds=past.plan.seeds if forever else seeds, pieces=past.plan.pieces)
+        elif forever:
+            size = chunk_size
+            if size is None:
+                size = size_of_seconds(probe.measure(suites, first_seed, job), chunk_seconds)
+            plan = plan_without_end(together, first_seed, size, options)
+        elif exhaust:
+            plan = replace(chosen, pieces=seeds)
         else:
-            pieces = cut(suites, job, first_seed, seeds, chunk_size, chunk_seconds)
-        plan = replace(chosen, pieces=pieces)
+            plan = replace(chosen, pieces=cut(suites, job, first_seed, seeds, chunk_size, chunk_seconds))
+        if forever:
+            check_endless(named, rounds, exhaust=exhaust)
+        parted = in_rounds(plan, named, rounds, floor)
+        search = in_parts(plan, parts, exhaust=exhaust, rounds=parted)
         if past:
-            check_same(past, plan, build_id, suites, out)
+            check_same_end(past, forever)
+            check_same(past, plan, parted, search, build_id, suites, out)
+            parted, search = past.rounds, past.search
         command = {**context.params, "module": module}
-        sweep = Sweep(plan, suites, job, place, {name: command[name] for name in command if name not in HERE})
-        with StopRequest() as stop:
+        kept = {name: command[name] for name in command if name not in HERE}
+        endless = Forever(report_every, witnesses, waves, chunk_seconds) if forever else None
+        sweep = Sweep(plan, suites, job, place, kept, rounds=parted, search=search, forever=endless)
+        with closing(Display(console, kind=progress, file=progress_file)) as display, StopRequest() as stop:
             target = past or out or Path("runs") / run_id
-            code = sweep.run(target, console, stop, wave_seconds, as_json=as_json)
+            code = sweep.run(target, display, stop, wave_seconds, as_json=as_json)
     except UsageError as error:
         code = fail(f"Error: {error}", USAGE)
     except (PulsarMlError, OSError) as error:
@@ -214,76 +382,6 @@ def main(
     except KeyboardInterrupt:
         code = fail("Interrupted", INTERRUPTED)
     sys.exit(code)
-
-
-def check_same(past: Past, plan: Plan, build_id: str, suites: Sequence[Suite], out: Path | None) -> None:
-    """``UsageError`` unless the command is about the very run that is to go on."""
-    run = past.store.directory
-    if out is not None and out.resolve() != run.resolve():
-        raise UsageError(f"--resume goes on in {run}; --out {out} is another directory")
-    if past.facts["build_id"] != build_id:
-        raise UsageError(
-            f"{run} is a run of build {past.facts['build_id']}, and {plan.options.module} is build "
-            f"{build_id}; results of two builds are never mixed: go on with that build, or start another run"
-        )
-    if difference := plan.difference(past.plan):
-        raise UsageError(
-            f"{run} is a run of another plan: {difference}; leave that out, or start another run"
-        )
-    if past.facts.get("suites") != digest_of(suites):
-        raise UsageError(f"the suites have changed since {run} was begun; start another run")
-
-
-def chosen_suites(registry: str, names: Sequence[str]) -> list[Suite]:
-    """The named suites in the order given, or all. Raises ``UsageError`` for what does not exist."""
-    try:
-        suites: dict[str, Suite] = import_module(registry).SUITES
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"--suites needs a module with SUITES, and {registry} is none: {error}") from error
-    if not suites:
-        raise UsageError(f"{registry} has no suite")
-    for name in names:
-        if name not in suites:
-            raise UsageError(f"there is no suite {name!r}; there are: {', '.join(sorted(suites))}")
-    return [suites[name] for name in dict.fromkeys(names or suites)]
-
-
-def cut(
-    suites: Sequence[Suite],
-    job: Job,
-    first_seed: int,
-    seeds: int,
-    chunk_size: int | None,
-    chunk_seconds: float,
-) -> int:
-    """Pieces of each suite's range: from ``--chunk-size``, or from the time that a trial takes here."""
-    if chunk_size is not None:
-        return pieces_of_size(seeds, chunk_size)
-    spread = -(-4 * (os.cpu_count() or 1) // len(suites))  # so that even a short sweep feeds each core
-    return pieces_of_seconds(seeds, probe.measure(suites, first_seed, job), chunk_seconds, spread)
-
-
-def limits(seconds: float, memory: int, address_space: int) -> Limits:
-    return Limits(wall=seconds, cpu=None, memory=memory << 20, address_space=address_space << 20)
-
-
-def of_engine(engine: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the engine that were given. ``UsageError`` when there is no engine to take them."""
-    told = {name: value for name, value in given.items() if value is not None}
-    if told and engine != CONTROLLED:
-        raise UsageError(f"--{next(iter(told))} is for --engine {CONTROLLED}; real threads have none")
-    return told
-
-
-def setting(pair: str) -> tuple[str, str]:
-    key, equals, value = pair.partition("=")
-    if not equals or not key:
-        raise UsageError(f"--conf takes KEY=VALUE, not {pair!r}")
-    return key, value
-
-
-def is_path(module: str) -> bool:
-    return module.endswith(".so") or "/" in module
 
 
 def fail(text: str, code: int) -> int:

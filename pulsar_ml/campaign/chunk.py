@@ -6,6 +6,7 @@ Arrow is imported where it is needed, so that the process that runs trials stays
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -44,6 +45,13 @@ class Job:
     options: TrialOptions
     limits: Limits = TRIAL_LIMITS
 
+    def of(self, chunk: Chunk) -> Job:
+        """The job as this chunk does it: with the chunk's own strategy and part, if it has them."""
+        if not chunk.strategy and not chunk.part:
+            return self
+        strategy = chunk.strategy or self.options.strategy
+        return replace(self, options=replace(self.options, strategy=strategy, part=chunk.part))
+
 
 def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, object]:
     """One row of the schema ``ROW``."""
@@ -63,8 +71,12 @@ def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, obj
         "executions": result.executions,
         "steps": result.steps,
         "classes": result.classes,
+        "once": result.once,
         "cut": result.cut,
         "exhausted": result.exhausted,
+        "bounds": result.bounds,
+        "part": job.options.part,
+        "rest": result.rest,
         "judged": result.judged,
         "unknown": result.unknown,
         "duration_us": result.duration_ns // 1000,
@@ -79,9 +91,15 @@ def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, obj
                 "phase": found.phase,
                 "replay": found.record
                 or replace(result.replay, invariant=found.invariant, message=found.message).to_json(),
+                "executor": "",  # these two are added on it
+                "log": "",
+                "unlisted": 0,
             }
             for found in result.violations
         ],
+        "wall_us": result.duration_ns // 1000,
+        "attempt": 0,
+        "sketch": result.sketch,
     }
 
 
@@ -109,10 +127,12 @@ def run_chunk(
     """
     from pulsar_ml.campaign.schema import batch_of
 
+    job = job.of(chunk)
     host = socket.gethostname()
+    began = time.perf_counter_ns()
     rows = []
     for seed in range(chunk.seed_lo, chunk.seed_hi):
         if stopped():
             return None
         rows.append(row(job, chunk, checked(job, trial(suite, seed, job.options), host), host))
-    return batch_of(rows)
+    return batch_of(rows, wall_us=(time.perf_counter_ns() - began) // 1000)

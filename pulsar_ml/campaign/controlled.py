@@ -9,9 +9,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pulsar_ml.campaign.oracle import LINEARIZABILITY, asked, judge_of
 from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.campaign.sketch import SIZE, Sketch, hash_of
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import (
     CHECKED,
@@ -26,8 +31,9 @@ from pulsar_ml.campaign.trial import (
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.child import LostError
 from pulsar_ml.harness.engine import MODES, STRATEGIES, Campaign
-from pulsar_ml.harness.explore import Exploration, explore
+from pulsar_ml.harness.explore import SEARCHES, Exploration, explore
 from pulsar_ml.harness.failure import WRONG_ANSWERS, Failure
+from pulsar_ml.harness.partition import Part
 from pulsar_ml.harness.program import Program, generate, words
 from pulsar_ml.harness.sandbox import LEARNING, lost_failure
 from pulsar_ml.harness.shrink import shrink
@@ -38,6 +44,7 @@ MOST_THREADS = 63  # the engine's own limit
 MOST_EXECUTIONS = 1_000_000_000
 SHRINK_EXECUTIONS = 20_000  # a fraction of a second; ``python -m stress shrink`` takes longer
 SIZE_STREAM = 3  # of the seed's random numbers; the generator of programs has others
+BETWEEN = "; "  # bounds of a search
 REUSE = "mixed"  # each execution decides whether freed memory comes back at once
 
 
@@ -64,10 +71,18 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
         strategy=options.strategy,
         reuse=REUSE,
         judge=judge_of(suite.model),
+        **search_options(options),
     )
     judged, unknown = (after - at for after, at in zip(asked(suite), before, strict=True))
     result = to_result(suite, options, subject, program, done)
     return dataclasses.replace(result, judged=judged, unknown=unknown)
+
+
+def search_options(options: TrialOptions) -> dict[str, Any]:
+    """What an exhaustive strategy is told beside the rest; nothing for the others."""
+    if options.strategy not in SEARCHES:
+        return {}
+    return {"bound": options.bound, "part": Part.of(options.part)}
 
 
 def to_result(
@@ -109,9 +124,23 @@ def to_result(
         executions=done.executions,
         steps=counts["steps"],
         classes=counts["classes"],
+        once=counts["once"],
+        sketch=sketch_of(program, done.classes),
         cut=counts["cut"],
         exhausted=done.exhausted,
+        bounds=BETWEEN.join(done.bounds),
+        rest=str(done.rest or ""),
     )
+
+
+def sketch_of(program: Program, classes: NDArray[np.uint64]) -> Sketch:
+    """Of the classes of a program, told apart from those of others; two seeds may make the same one."""
+    words = classes ^ np.uint64(hash_of(program.digest()))
+    # Spread by the end of SplitMix64: what comes first must not depend on how the engine makes its hashes.
+    words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    hashes = np.unique((words ^ words >> np.uint64(31)) >> np.uint64(1))
+    return tuple(hashes[:SIZE].tolist())
 
 
 def violation_of(failure: Failure, subject: Subject, suite: Suite, options: TrialOptions) -> Violation:
@@ -139,6 +168,7 @@ def lost_record(suite: Suite, seed: int, options: TrialOptions, lost: LostError)
     subject = find_subject(load_checked(options.module), suite)
     program = program_of(subject, suite, seed, options)
     search = {"mode": options.mode, "strategy": options.strategy, "seed": seed, "reuse": REUSE}
+    search |= search_options(options)
     failure = lost_failure(lost, subject, program, search)
     record = dataclasses.replace(failure, module=options.module, mutant=options.mutant).to_json()
     return program, record, 1 if lost.execution >= LEARNING else lost.execution + 1
@@ -184,6 +214,12 @@ def check_options(options: TrialOptions) -> None:
     ):
         if value not in known:
             raise UsageError(f"there is no {what} {value!r}; use one of: {', '.join(known)}")
+    if Part.of(options.part) != Part() and options.strategy not in SEARCHES:
+        raise UsageError(
+            f"a part of a search is for the strategies {' and '.join(SEARCHES)}, not for {options.strategy!r}"
+        )
+    if options.bound < 0:
+        raise UsageError(f"the bound of a search is 0 or more, not {options.bound}")
     if not 1 <= options.executions <= MOST_EXECUTIONS:
         raise UsageError(
             f"a trial makes 1 to {MOST_EXECUTIONS:,} executions of its program, not {options.executions:,}"

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from datetime import datetime
 from multiprocessing import Pipe
@@ -41,17 +42,23 @@ class Isolation:
     started it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, echo: bool = False) -> None:
+        """With ``echo``, what trials print goes to this process's standard error, too."""
+        self._echo = echo
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
         self._closed = False
 
-    def run(self, suite: Suite, chunk: Chunk, job: Job, *, trial: Trial = run_trial) -> pa.RecordBatch:
+    def run(
+        self, suite: Suite, chunk: Chunk, job: Job, *, trial: Trial = run_trial, attempt: int = 0
+    ) -> pa.RecordBatch:
         """One row for each trial of the chunk. Those that crash, hang or eat memory have a violation.
 
+        ``attempt`` is how often somebody else tried before, and is told in the rows.
         Raises what a trial raises, and SupervisorLostError.
         """
-        order = Order(suite, chunk, job, trial)
+        order = Order(suite, chunk, job.of(chunk), trial, self._echo)
+        began = time.perf_counter_ns()
         for _ in range(ATTEMPTS):
             try:
                 answer = self._ask(order)
@@ -62,7 +69,8 @@ class Isolation:
                 continue
             if isinstance(answer, Exception):
                 raise answer
-            return batch_of([row_of(line) for line in answer.splitlines()])
+            wall_us = (time.perf_counter_ns() - began) // 1000
+            return batch_of([row_of(line) for line in answer.splitlines()], wall_us=wall_us, attempt=attempt)
         raise SupervisorLostError(f"the process that supervises its trials ended {ATTEMPTS} times")
 
     def start(self) -> None:

@@ -24,12 +24,18 @@ OPTION_TYPES = get_type_hints(TrialOptions)  # a name and a type, or a union of 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Trials of one suite on the seeds ``seed_lo`` to ``seed_hi - 1``: the unit of distribution."""
+    """Trials of one suite on the seeds ``seed_lo`` to ``seed_hi - 1``: the unit of distribution.
+
+    ``strategy`` is how the engine chooses schedules in them; "" is the job's own. ``part`` is what of an
+    exhaustive search is made; "" is everything.
+    """
 
     chunk_id: int
     suite: str
     seed_lo: int
     seed_hi: int
+    strategy: str = ""
+    part: str = ""
 
     def __len__(self) -> int:
         return self.seed_hi - self.seed_lo
@@ -72,6 +78,11 @@ class Plan:
     def trials(self) -> int:
         return self.seeds * len(self.suites)
 
+    @property
+    def chunk_trials(self) -> float:
+        """Trials of a chunk, on average."""
+        return self.seeds / self.pieces
+
     def chunk(self, chunk_id: int) -> Chunk:
         """The chunk with this id; the pieces of a range differ by at most one seed."""
         if not 0 <= chunk_id < self.chunk_count:
@@ -86,6 +97,10 @@ class Plan:
 
     def chunks(self) -> Iterator[Chunk]:
         return (self.chunk(chunk_id) for chunk_id in range(self.chunk_count))
+
+    def stages(self, store: object) -> Iterator[Iterator[Chunk]]:
+        """All chunks at once: none of them waits for what others find."""
+        yield self.chunks()
 
     def difference(self, other: Plan) -> str:
         """The first thing in which another plan is not this one, in words; "" when they are equal."""

@@ -16,12 +16,15 @@ from queue import SimpleQueue
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pulsar_ml.campaign.chunk import Job, Trial, run_chunk
 from pulsar_ml.campaign.engines import run_trial
 from pulsar_ml.campaign.isolation import Isolation
+from pulsar_ml.campaign.merge import Group
 from pulsar_ml.campaign.plan import Chunk
 from pulsar_ml.campaign.schema import ROW
+from pulsar_ml.campaign.staging import Staged
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.errors import PulsarMlError
 
@@ -51,6 +54,15 @@ class Wave:
     failures: list[ChunkFailure] = field(default_factory=list)
     left: list[Chunk] = field(default_factory=list)  # not run, or run without a result to keep
     warnings: list[str] = field(default_factory=list)
+    # Instead of batches, where rows do not come to this process: files with their ledger, and their
+    # violations by signature.
+    staged: Staged | None = None
+    groups: list[Group] = field(default_factory=list)
+
+    @property
+    def kept(self) -> bool:
+        """Whether there are rows."""
+        return bool(self.batches) or self.staged is not None
 
     def table(self) -> pa.Table:
         return pa.Table.from_batches(self.batches, schema=ROW)
@@ -62,6 +74,9 @@ class Watch:
 
     stopped: Callable[[], bool]
     done: Callable[[int, int], None]  # trials, violations found in them (as far as known)
+    searched: Callable[[int, int], None] = lambda executions, classes: None  # of the engine; told before
+    wave: int = 0  # its number
+    round: int = 1  # that of the stage to which it belongs
 
 
 class Runner(Protocol):
@@ -164,6 +179,7 @@ class PoolRunner:
 def keep(wave: Wave, batch: pa.RecordBatch, watch: Watch) -> None:
     """Adds a finished chunk to a wave and tells the watcher."""
     wave.batches.append(batch)
+    watch.searched(*(pc.sum(batch[name]).as_py() or 0 for name in ("executions", "classes")))
     watch.done(batch.num_rows, len(batch["violations"].flatten()))
 
 

@@ -18,20 +18,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pulsar_ml.campaign.schema import METADATA, SCHEMA_VERSION, TRIALS, VIOLATIONS
-from pulsar_ml.campaign.store import RUN_VERSION
+from pulsar_ml.campaign.store import RUN_VERSION, waves_of
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.reading import bounded_text
 
 (VERSION_KEY,) = METADATA
 BATCH_ROWS = 4096
 MOST_BATCH_BYTES = 256 << 20  # of the texts of one batch
-STATUSES = ("running", "finished", "interrupted", "failed")
+STATUSES = ("running", "finished", "interrupted", "failed", "stopped")
 SIGNATURE = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 # What run.json may hold, of which kind; what is missing is the kind's own nothing.
 TEXTS = ("run_id", "status", "build_id", "started_at", "finished_at", "problem", "host")
 LISTS = ("failures", "warnings")
-OBJECTS = ("plan", "runner", "versions")
+OBJECTS = ("plan", "runner", "versions", "rounds", "search")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,7 @@ class SavedRun:
 
     def files(self, table: str) -> list[Path]:
         """The files of a table, wave by wave. A wave whose trials are not there does not count yet."""
-        names = sorted(path.name for path in (self.directory / "trials").glob("wave-*.parquet"))
-        paths = [self.directory / table / name for name in names]
+        paths = [self.directory / table / name for name in waves_of(self.directory)]
         return [path for path in paths if path.exists() or path.is_symlink()]
 
     def record(self, signature: str) -> Path | None:

@@ -26,6 +26,7 @@ from pulsar_ml.campaign.trial import STUCK, VIOLATION
 from pulsar_ml.harness.child import Heart, LostError, Tail, die_with_parent, portable, watch
 
 SECOND_TRIES = 16  # of a chunk: where more is lost, each loss is told once and costs half the time
+MOST_ECHO = 1 << 20  # bytes of a child
 READY = "ready"
 
 
@@ -37,6 +38,7 @@ class Order:
     chunk: Chunk
     job: Job
     trial: Trial
+    echo: bool = False  # what trials print
 
 
 def main(descriptor: int, parent: int) -> None:
@@ -65,7 +67,7 @@ def run_order(order: Order) -> bytes:
     rows: list[bytes] = []
     tries = SECOND_TRIES
     while (seed := chunk.seed_lo + len(rows)) < chunk.seed_hi:
-        tail = Tail()
+        tail = tail_of(order)
         made, lost = attempt(order, range(seed, chunk.seed_hi), tail)
         rows += made
         if lost is None:
@@ -123,7 +125,7 @@ def run_trials(order: Order, seeds: Sequence[int], heart: Heart, file: int) -> N
 
 def try_again(order: Order, seed: int) -> tuple[str, dict[str, Any] | None]:
     """Whether a trial that was lost is lost again when it runs alone, and its row if not."""
-    rows, lost = attempt(order, [seed], Tail())
+    rows, lost = attempt(order, [seed], tail_of(order))
     if lost is not None:
         return f"tried again: {lost.message}", None
     before = (
@@ -147,6 +149,24 @@ def lost_row(
 
 def line_of(content: object) -> bytes:
     return json.dumps(content, default=datetime.isoformat).encode() + b"\n"
+
+
+class Echo(Tail):
+    """Copies what a child prints to the standard error of this process: to the log of an executor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._room = MOST_ECHO
+
+    def add(self, data: bytes) -> None:
+        super().add(data)
+        if self._room > 0:
+            os.write(2, data[: self._room])
+            self._room -= len(data)
+
+
+def tail_of(order: Order) -> Tail:
+    return Echo() if order.echo else Tail()
 
 
 def forget(told: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from types import ModuleType
 
 from pulsar_ml.campaign.oracle import LINEARIZABILITY, asked, wrong_answers
 from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.campaign.sketch import Sketch, hash_of, union
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.build import load_extension
@@ -52,6 +54,8 @@ class TrialOptions:
         mode: memory model: "sc", "tso" or "c11".
         strategy: how schedules are chosen; a name that the engine knows.
         executions: executions of a program at most.
+        bound: preemptions or delays of an exhaustive strategy.
+        part: what of its search is made, as text of :class:`pulsar_ml.harness.partition.Part`; "": all.
     """
 
     threads: int | None = None
@@ -63,6 +67,8 @@ class TrialOptions:
     mode: str = "c11"
     strategy: str = "portfolio"
     executions: int = 2000
+    bound: int = 2
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +103,15 @@ class TrialResult:
             under the engine, when no execution had a location that two threads touched.
         executions, steps: made under the engine; 0 for real threads, and so are the next two.
         classes: executions that differ in what read from what.
+        once: those of them that were seen once (Good and Turing's estimate of what was not seen).
         cut: executions that the bound on steps ended.
         exhausted: "", or what an exhaustive search proved: "completely", or within which bounds.
+        bounds: what left something out of an exhaustive search, in words.
+        rest: what an exhaustive search did not come to, as a part of it; "" when nothing is left.
         judged: histories that were compared with the suite's model, by this process in this trial.
         unknown: those of them that took too long to tell; they are not known to be right.
+        sketch: of what was met: pairs of operations that overlapped, or classes of executions of the
+            program (see :mod:`pulsar_ml.campaign.sketch`).
     """
 
     suite: str
@@ -117,10 +128,14 @@ class TrialResult:
     executions: int = 0
     steps: int = 0
     classes: int = 0
+    once: int = 0
     cut: int = 0
     exhausted: str = ""
+    bounds: str = ""
+    rest: str = ""
     judged: int = 0
     unknown: int = 0
+    sketch: Sketch = ()
 
 
 def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
@@ -180,7 +195,10 @@ def load_native(module: str) -> ModuleType:
     build of it can be used in one process. ImportError says what is missing.
     """
     if module.endswith(".so") or "/" in module:
-        return load_path(Path(module).resolve())
+        path = Path(os.path.realpath(module))
+        if not os.path.isfile(path):  # the loader would wait for a pipe
+            raise ImportError(f"there is no file {path}")
+        return load_path(path)
     return importlib.import_module(module)
 
 
@@ -279,6 +297,7 @@ def to_result(
             thread=result.violations[0].thread if result.violations else -1,
             call=result.violations[0].call if result.violations else -1,
         ),
+        sketch=union([[hash_of(suite.name, *pair) for pair in pairs]]),
     )
 
 

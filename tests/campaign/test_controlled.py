@@ -21,8 +21,9 @@ from pulsar_ml.campaign.plan import Chunk, Plan
 from pulsar_ml.campaign.record import ReplayRecord
 from pulsar_ml.campaign.runner import InlineRunner, PoolRunner, Watch
 from pulsar_ml.campaign.schema import ROW, split
+from pulsar_ml.campaign.sketch import SIZE, estimate
 from pulsar_ml.campaign.suite import ControlledSize, Suite
-from pulsar_ml.campaign.trial import CHECKED, CONTROLLED, TrialOptions
+from pulsar_ml.campaign.trial import CHECKED, CONTROLLED, TrialOptions, TrialResult
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.failure import Failure, replay
 from stress.cli import cli
@@ -65,6 +66,21 @@ def test_the_seed_draws_the_size_of_a_program_unless_it_is_told() -> None:
     told = dataclasses.replace(PRODUCT, threads=5, operations=7)
     assert [len(calls) for calls in program_of(subject, suite, 1, told).threads] == [7] * 5
     assert most_threads(suite, told) == 1 and most_threads(suite, TrialOptions(threads=5)) == 5
+
+
+def test_the_sketch_of_a_trial_is_of_its_classes(options: TrialOptions) -> None:
+    def explored(seed: int, executions: int, size: int = 2) -> TrialResult:
+        given = {"executions": executions, "threads": size, "operations": size}
+        return run_trial(toy("counter"), seed, dataclasses.replace(options, **given))
+
+    few = explored(3, 40)
+    assert 1 < few.classes == len(few.sketch) and list(few.sketch) == sorted(set(few.sketch))
+    assert 0 < few.once <= few.classes
+    assert set(few.sketch) <= set(explored(3, 60).sketch), "of the same program"
+    assert not set(few.sketch) & set(explored(4, 40).sketch)
+    many = explored(3, 2000, size=3)
+    assert many.classes > len(many.sketch) == SIZE
+    assert abs(estimate(many.sketch) / many.classes - 1) < 0.27, "three standard errors"
 
 
 def test_a_sweep_gives_the_same_rows_again_inline_and_in_other_processes(options: TrialOptions) -> None:
@@ -174,6 +190,19 @@ def test_an_exhaustive_search_says_what_it_proved(options: TrialOptions) -> None
     result = run_trial(toy("counter"), 1, dataclasses.replace(small, executions=100_000))
     assert result.verdict == "clean" and result.exhausted
     assert result.executions < 100_000
+    assert result.rest == ""
+
+
+def test_a_search_goes_on_with_its_rest(options: TrialOptions) -> None:
+    small = dataclasses.replace(options, strategy="preemptions", mode="sc", operations=1, threads=2)
+    whole = run_trial(toy("counter"), 1, dataclasses.replace(small, executions=100_000))
+    made, rest, proofs = 0, "", []
+    while not proofs or rest:
+        part = run_trial(toy("counter"), 1, dataclasses.replace(small, executions=10, part=rest))
+        made, rest = made + part.executions, part.rest
+        proofs.append(part.exhausted)
+    assert made == whole.executions > 10
+    assert proofs[:-1] == [""] * (len(proofs) - 1) and proofs[-1]
 
 
 @pytest.mark.parametrize(
@@ -182,6 +211,9 @@ def test_an_exhaustive_search_says_what_it_proved(options: TrialOptions) -> None
         ({"mode": "arm"}, "no mode 'arm'; use one of: sc, tso, c11"),
         ({"strategy": "replay"}, "no strategy 'replay'; use one of: random"),
         ({"executions": 0}, "not 0"),
+        ({"strategy": "delays", "bound": -1}, "0 or more, not -1"),
+        ({"part": "0:0/2"}, "for the strategies preemptions and delays, not for 'portfolio'"),
+        ({"strategy": "delays", "part": "0:5/2"}, "this part of a search is damaged: '0:5/2'"),
         ({"engine": "steam"}, "no engine 'steam'; use one of: threads, controlled"),
         ({"threads": 64}, "1 to 63 threads"),
         ({"module": str(toys_path())}, "has no hooks"),

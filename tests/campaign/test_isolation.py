@@ -19,7 +19,7 @@ from pulsar_ml.campaign.chunk import BuildMismatchError, Job, Trial
 from pulsar_ml.campaign.isolation import Isolation, SupervisorLostError
 from pulsar_ml.campaign.plan import Chunk
 from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.schema import ROW
+from pulsar_ml.campaign.schema import LEDGER_ONLY, ROW
 from pulsar_ml.campaign.supervisor import SECOND_TRIES
 from pulsar_ml.campaign.trial import TrialOptions
 from pulsar_ml.harness.child import Limits
@@ -51,7 +51,9 @@ def rows(isolation: Isolation, job: Job, seeds: range, trial: Trial) -> list[dic
 
 
 def stable(found: list[dict[str, object]]) -> list[dict[str, object]]:
-    return [{name: value for name, value in row.items() if name != "finished_at"} for row in found]
+    """Rows without what differs from run to run, and what is of the chunk."""
+    differing = {"finished_at", *(field.name for field in LEDGER_ONLY)}
+    return [{name: value for name, value in row.items() if name not in differing} for row in found]
 
 
 EXPECTED = {

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -122,7 +123,7 @@ def check_what_readers_see(directory: Path) -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 50), st.booleans()), min_size=1, max_size=6))
+@given(st.lists(st.tuples(st.integers(1, 70), st.booleans()), min_size=1, max_size=6))
 def test_kills_at_any_change_of_a_file_cost_nothing(undisturbed: Path, kills: list[tuple[int, bool]]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(scratch) / "run"
@@ -150,7 +151,7 @@ def test_each_single_kill_point_of_a_run_is_survived(undisturbed: Path, tmp_path
 
 
 def test_a_run_that_goes_on_does_only_what_is_left_and_counts_all(tmp_path: Path) -> None:
-    kill(tmp_path / "run", 25, before=True)
+    kill(tmp_path / "run", 35, before=True)
     past = past_of(tmp_path / "run")
     past.store.close()
     assert 0 < len(past.done) < PLAN.chunk_count
@@ -197,9 +198,18 @@ def rewrite(directory: Path, **changes: Any) -> None:
     (directory / "run.json").write_text(json.dumps(kept))
 
 
-def damaged_wave(directory: Path, change: Callable[[Any], Any]) -> None:
-    path = directory / "trials" / waves_of(directory)[1]
+def damaged_wave(directory: Path, change: Callable[[Any], Any], part: str = "trials") -> None:
+    path = directory / part / waves_of(directory)[1]
     pq.write_table(change(pq.read_table(path)), path)
+
+
+def damaged_ledger(directory: Path, **values: object) -> None:
+    def changed(table: pa.Table) -> pa.Table:
+        lines = [{**line, **values} for line in table.to_pylist()]
+        fields = [field.with_nullable(True) for field in table.schema]
+        return pa.Table.from_pylist(lines, pa.schema(fields, table.schema.metadata))
+
+    damaged_wave(directory, changed, "chunks")
 
 
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -239,9 +249,27 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a wave twice": (
         lambda run: [
             shutil.copy(run / part / "wave-00000.parquet", run / part / "wave-00077.parquet")
-            for part in ("trials", "violations")
+            for part in ("trials", "chunks", "violations")
         ],
         "chunk 0 is there twice",
+    ),
+    "no ledger": (
+        lambda run: (run / "chunks" / waves_of(run)[1]).unlink(),
+        "wave-00001.parquet in .* is damaged or incomplete",
+    ),
+    "half a ledger": (
+        lambda run: damaged_wave(run, lambda table: table.slice(1), "chunks"), "and its chunks 0",
+    ),
+    "a ledger of other seeds": (lambda run: damaged_ledger(run, seed_hi=99), "not have each seed of chunk 1"),
+    "a ledger that counts otherwise": (lambda run: damaged_ledger(run, clean=99), "each seed of chunk 1"),
+    "a ledger with more violations": (lambda run: damaged_ledger(run, violations=99), "and its chunks 99"),
+    "a ledger of a chunk that is none": (lambda run: damaged_ledger(run, chunk_id=-1), "none of the plan's"),
+    "a ledger of another run": (lambda run: damaged_ledger(run, run_id="b"), "of another run or build"),
+    "a ledger with empty places": (lambda run: damaged_ledger(run, trials=None), "has empty places"),
+    "a sketch with empty places": (lambda run: damaged_ledger(run, sketch=[1, None]), "has empty places"),
+    "a note of no compaction": (
+        lambda run: [(run / ".compacting").mkdir(), (run / ".compacting" / "whole.json").write_text("[")],
+        "whole.json is damaged",
     ),
     "tables of another version": (
         lambda run: damaged_wave(run, lambda table: table.replace_schema_metadata({VERSION_KEY: b"1"})),

@@ -13,6 +13,7 @@ import pytest
 from pulsar_ml.campaign.chunk import BuildMismatchError, Job, Trial, run_chunk
 from pulsar_ml.campaign.merge import Group
 from pulsar_ml.campaign.plan import Chunk, Plan
+from pulsar_ml.campaign.progress import Progress
 from pulsar_ml.campaign.runner import (
     ChunkFailure,
     InlineRunner,
@@ -30,7 +31,6 @@ from pulsar_ml.campaign.waves import (
     MAX_FAILURES,
     WAVE_CHUNKS,
     WAVE_TRIALS,
-    Progress,
     run_campaign,
     wave_length,
 )
@@ -79,7 +79,7 @@ def plan_of(seeds: int, pieces: int) -> Plan:
 
 def stable(wave: Wave) -> list[dict[str, object]]:
     """Rows without what differs from run to run."""
-    rows = wave.table().drop_columns(["finished_at"]).to_pylist()
+    rows = wave.table().drop_columns(["finished_at", "wall_us"]).to_pylist()
     return sorted(rows, key=lambda row: row["seed"])
 
 

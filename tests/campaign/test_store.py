@@ -16,7 +16,7 @@ from pulsar_ml.campaign.merge import Summary, add
 from pulsar_ml.campaign.plan import Chunk
 from pulsar_ml.campaign.record import ReplayRecord
 from pulsar_ml.campaign.schema import SCHEMA_VERSION, TRIALS, VIOLATIONS, split
-from pulsar_ml.campaign.store import RunStore, read_trials, read_violations
+from pulsar_ml.campaign.store import RunStore, read_trials, read_violations, waves_of
 from pulsar_ml.errors import UsageError
 from tests.campaign.rows import JOB, SUITE, made_up_trial
 
@@ -56,7 +56,7 @@ def test_each_file_names_the_version_of_its_schema(tmp_path: Path) -> None:
         assert metadata[b"pulsar_ml.schema_version"] == str(SCHEMA_VERSION).encode()
 
 
-@pytest.mark.parametrize("failing", [1, 2])
+@pytest.mark.parametrize("failing", [1, 2, 3])
 def test_an_interrupted_write_leaves_the_wave_invisible(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
@@ -75,10 +75,11 @@ def test_an_interrupted_write_leaves_the_wave_invisible(
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         store.write_wave(1, *tables(5, 10))
-    # The trials come last: without them, violations of the wave are there or not, but no half file.
+    # The trials come last: without them, other tables of the wave are there or not, but no half file.
     assert read_trials(tmp_path)["seed"].to_pylist() == [0, 1, 2, 3, 4]
-    visible = {"trials/wave-00000.parquet", "violations/wave-00000.parquet"}
-    assert files(tmp_path) == visible | ({"violations/wave-00001.parquet"} if failing == 2 else set())
+    visible = {f"{name}/wave-00000.parquet" for name in ("violations", "chunks", "trials")}
+    early = ["violations/wave-00001.parquet", "chunks/wave-00001.parquet"][: failing - 1]
+    assert files(tmp_path) == visible | set(early)
 
 
 def test_records_hold_the_smallest_seed_of_each_signature(tmp_path: Path) -> None:
@@ -117,3 +118,11 @@ def test_a_run_without_waves_reads_as_empty_tables(tmp_path: Path) -> None:
     RunStore(tmp_path)
     assert read_trials(tmp_path).equals(TRIALS.empty_table())
     assert read_violations(tmp_path).equals(VIOLATIONS.empty_table())
+
+
+def test_waves_are_in_order_also_behind_the_hundred_thousandth(tmp_path: Path) -> None:
+    (tmp_path / "trials").mkdir()
+    numbers = [0, 99_999, 100_000, 1_000_000]
+    for number in reversed(numbers):
+        (tmp_path / "trials" / f"wave-{number:05}.parquet").touch()
+    assert waves_of(tmp_path) == [f"wave-{number:05}.parquet" for number in numbers]

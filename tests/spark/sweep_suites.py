@@ -38,7 +38,8 @@ class Deadly:
 class Gated:
     """Like another subject, but the trial whose setting is the gate's number tells who it is and waits there.
 
-    ``closed`` in the gate's directory has the number; ``arrived`` and ``go`` are pipes with names.
+    ``closed`` in the gate's directory has the number; ``arrived`` and ``go`` are pipes with names. With a
+    file ``once`` beside, only the first such trial waits, and a copy of it does not.
     """
 
     def __init__(self, like: object) -> None:
@@ -47,9 +48,19 @@ class Gated:
     def __getattr__(self, name: str) -> object:
         return getattr(self._like, name)
 
+    def waits(self, closed: Path, number: int) -> bool:
+        try:
+            if int(closed.read_text()) != number:
+                return False
+            if closed.with_name("once").exists():
+                closed.rename(closed.with_name("taken"))
+        except FileNotFoundError:
+            return False
+        return True
+
     def create(self, *, threads: int, settings: Mapping[str, int]) -> object:
         closed = Path(os.environ[GATE], "closed")
-        if closed.exists() and int(closed.read_text()) == settings["start"]:
+        if self.waits(closed, settings["start"]):
             with closed.with_name("arrived").open("w") as arrived:
                 arrived.write(f"{os.getpid()}\n")
             closed.with_name("go").read_bytes()

@@ -11,11 +11,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pulsar_ml.campaign.merge import Group, Summary, SuiteTotals
-from pulsar_ml.campaign.plan import Chunk, Plan
+from pulsar_ml.campaign.plan import Chunk
+from pulsar_ml.campaign.progress import Progress
 from pulsar_ml.campaign.runner import ChunkFailure
 from pulsar_ml.campaign.store import read_trials, record_path, waves_of
 from pulsar_ml.campaign.trial import TrialOptions
-from pulsar_ml.campaign.waves import Outcome, Progress
+from pulsar_ml.campaign.waves import Outcome
 from spark.commands import REGISTRY, ROOT, replay_command, search_command
 from spark.progress import clock, line
 from spark.run import exit_code, verdict
@@ -137,6 +138,17 @@ def test_a_run_goes_on_with_no_more_than_its_name(tmp_path: Path) -> None:
     assert again.exit_code == 1 and json.loads(again.stdout)["trials"] == 12, "there is nothing left to do"
 
 
+def test_a_run_of_spark_goes_on_without_it(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    half_a_run(run)
+    facts = json.loads((run / "run.json").read_text())
+    facts["command"] |= {"runner": "spark", "rows": "executors", "speculate": True}
+    (run / "run.json").write_text(json.dumps(facts))
+    done = resume(run, "--runner", "inline")
+    assert done.exit_code == 1, done.output
+    assert whole(run)
+
+
 def test_the_same_command_goes_on_with_the_run(tmp_path: Path) -> None:
     run = tmp_path / "run"
     half_a_run(run)
@@ -165,7 +177,7 @@ def changed(run: Path, **changes: object) -> None:
         (["--out", "elsewhere"], None, "--out elsewhere is another directory"),
         ([], {"build_id": "another"}, "is a run of build another, and "),
         ([], {"suites": "0123"}, "the suites have changed since"),
-        ([], {"version": 2}, "use a newer pulsar_ml"),
+        ([], {"version": 3}, "use a newer pulsar_ml"),
         ([], {"plan": {}}, "a plan is an object with a version"),
     ],
 )
@@ -210,7 +222,7 @@ def outcome(status: str, **counts: int) -> Outcome:
 )
 def test_the_exit_code_and_the_last_line_say_how_it_ended(ended: Outcome, code: int, words: str) -> None:
     assert exit_code(ended) == code
-    assert words in verdict(Plan(("a",), 0, 3, 1, TrialOptions()), ended)
+    assert words in verdict(TrialOptions(), ended, 3)
 
 
 def test_commands_work_where_the_sweep_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -134,7 +135,8 @@ def kill(victims: Sequence[psutil.Process]) -> None:
     for process in victims:
         process.suspend()  # so that none sees the end of another one
     for process in victims:
-        process.kill()
+        with suppress(psutil.NoSuchProcess):  # it ended with its parent
+            process.kill()
 
 
 def story(sweep: Sweep, gate: Gate, steps: Sequence[tuple[Victims, bool]]) -> None:
@@ -160,7 +162,7 @@ def story(sweep: Sweep, gate: Gate, steps: Sequence[tuple[Victims, bool]]) -> No
                 assert sorted(done) == list(range(len(done))), "whole waves"
                 assert 0 < len(done) <= seeds[step]
                 last = step + 1 == len(steps)
-                driver = sweep.start("--resume", "out", *(POOL if last else ()))
+                driver = sweep.start("--resume", "out", *((*POOL, "--rows", "driver") if last else ()))
         assert driver.wait(TIMEOUT) == 0, sweep.log.read_text()
     finally:
         driver.kill()
@@ -224,9 +226,15 @@ STEPS = [(python_worker, False), (executor, False), (only_driver, True), (everyt
 
 
 @pytest.mark.xdist_group("spark")
-def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("rows", "steps"), [("driver", STEPS), ("executors", [(executor, False), (everything, True)])]
+)
+def test_executors_in_processes_of_their_own(
+    tmp_path: Path, rows: str, steps: Sequence[tuple[Victims, bool]]
+) -> None:
     gate = Gate(tmp_path / "gate")
-    story(Sweep(tmp_path, ["--master", "local-cluster[2,1,1024]"], gate), gate, STEPS)
+    story(Sweep(tmp_path, ["--master", "local-cluster[2,1,1024]", "--rows", rows], gate), gate, steps)
+    assert not (tmp_path / "out" / ".staging").exists()
 
 
 def of_cluster(command: str, directory: Path) -> str:

@@ -122,6 +122,9 @@ def test_a_crash_is_a_violation_of_its_seed_and_the_printed_command_makes_it_aga
     again = "SIGSEGV ended the process of the code under test"
     for row in violations:
         assert row["message"] == f"{again}; tried again: {again}; it printed:\nabout to crash"
+    log = tmp_path / "out" / "spark.log"
+    assert {(row["executor"], row["log"]) for row in violations} == {("driver", str(log))}
+    assert log.read_text().count("about to crash") == 8, "each trial, and its second try"
     (command,) = [line.strip() for line in done.stdout.splitlines() if "-m stress" in line]
     env = environment(PYTHONPATH=str(ROOT / "tests" / "spark"))
     replayed = subprocess.run(

@@ -18,7 +18,7 @@ from pulsar_ml.campaign.runner import RunnerError
 from pulsar_ml.campaign.schema import ROW
 from pulsar_ml.campaign.trial import TrialOptions, load_native
 from pulsar_ml.errors import UsageError
-from spark.runner import failed_wave
+from spark.runner import failed_tasks, failed_wave
 from spark.ship import link_installed, pack, sources
 from spark.tasks import MARK, ExecutorError, Work, rows_of, runner_for, work_for
 from tests.harness.build_toys import toys_path
@@ -88,6 +88,15 @@ def test_a_failed_job_names_its_chunk_and_leaves_the_others() -> None:
     assert wave.left == [chunks[0], chunks[1], chunks[3]]
     thrown = "Traceback (most recent call last):\n  File x\nMemoryError: no room\n\tat org.apache.spark.x"
     assert failed_wave(chunks, spark_error(thrown)).failures[0].message == "MemoryError: no room"
+
+
+def test_a_failed_task_of_several_chunks_hands_all_back_and_tells_them_apart() -> None:
+    chunks = list(Plan(("a",), 0, 8, 4, TrialOptions()).chunks())
+    tasks = [chunks[:1], chunks[1:2], chunks[2:]]
+    wave, suspects = failed_tasks(chunks, tasks, spark_error("MemoryError: no room"))
+    assert (wave.left, wave.failures, suspects) == (chunks, [], chunks[2:])
+    with pytest.raises(RunnerError):
+        failed_tasks(chunks, tasks[:2], spark_error("MemoryError: no room"))
 
 
 def test_what_no_chunk_is_guilty_of_ends_the_sweep() -> None:

@@ -1,0 +1,10 @@
+"""Suites of failures to be made smaller: toys, and code that takes its process along."""
+
+from __future__ import annotations
+
+from pulsar_ml.campaign.suite import Suite
+
+SUITES = {
+    name: Suite(name=name, subject=name, summary="A toy.")
+    for name in ("racy", "counter", "ends_the_process", "computes_for_ever")
+}

@@ -1,0 +1,158 @@
+"""What is told while a sweep runs: the line for people, the lines for machines."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+
+from pulsar_ml.campaign.merge import Group
+from pulsar_ml.campaign.progress import Progress
+from pulsar_ml.cli.report import report
+from spark.progress import JSON_VERSION, KINDS, NONE, PLAIN, Display, fields, line
+from spark.sweep import main
+from tests.harness.build_toys import toys_path
+
+ROOT = Path(__file__).resolve().parents[2]
+MOMENT = Progress(
+    trials=1500,
+    total=6000,
+    violations=3,
+    signatures=2,
+    elapsed=10.0,
+    earlier=500,
+    executions=900_000,
+    earlier_executions=300_000,
+    classes=1234,
+    wave=7,
+    round=2,
+)
+GROUP = Group("0123456789ab", "a", "I1", 3, 17, "the sum is 1", "running", "{}")
+
+
+def test_the_line_of_a_search_has_executions_and_classes() -> None:
+    assert line(MOMENT) == (
+        "1,500 of 6,000 trials (25%), 100/s, 60,000 executions/s, violations 3, signatures 2, classes 1,234, "
+        "left 0:45"
+    )
+
+
+def test_a_sweep_without_an_end_says_for_how_long() -> None:
+    endless = Progress(trials=1500, total=None, violations=0, signatures=0, elapsed=75.0)
+    assert line(endless) == "1,500 trials, 20/s, violations 0, signatures 0, for 1:15"
+    assert fields(endless)["planned"] is None and fields(endless)["seconds_left"] is None
+
+
+def test_the_fields_of_a_moment() -> None:
+    assert fields(MOMENT) == {
+        "round": 2,
+        "wave": 7,
+        "seconds": 10.0,
+        "trials": 1500,
+        "earlier": 500,
+        "planned": 6000,
+        "trials_per_second": 100.0,
+        "executions": 900_000,
+        "executions_per_second": 60_000.0,
+        "violations": 3,
+        "signatures": 2,
+        "classes": 1234,
+        "seconds_left": 45.0,
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("terminal", [False, True])
+def test_each_kind_tells_what_it_says(kind: str, terminal: bool) -> None:
+    screen = io.StringIO()
+    display = Display(Console(file=screen, force_terminal=terminal, width=200), kind=kind)
+    display.begin("100 trials of a", run_id="a-run")
+    with display.live():
+        display.show(MOMENT)
+        display.found(GROUP)
+        display.note("something to know")
+    display.end(status="finished")
+    display.close()
+    text = screen.getvalue()
+    if kind == NONE:
+        assert text == "something to know\n"
+    elif kind == "json":
+        events = [json.loads(one) for one in text.splitlines()]
+        assert [event["event"] for event in events] == ["begin", "progress", "violation", "note", "end"]
+        assert {event["version"] for event in events} == {JSON_VERSION}
+        assert fields(MOMENT).items() <= events[1].items() and fields(MOMENT).items() <= events[-1].items()
+        assert (events[2]["signature"], events[2]["seed"]) == (GROUP.signature, GROUP.seed)
+    else:
+        for told in ("100 trials of a", "violation: a I1 at seed 17: the sum is 1", "something to know"):
+            assert told in text
+        assert ("\x1b[" in text) == (terminal and kind != PLAIN)
+
+
+def sweep(*options: str) -> Result:
+    common = ["--suites", "tests.spark.sweep_suites", "--module", str(toys_path()), "--runner", "inline"]
+    return CliRunner().invoke(main, [*common, *options])
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(one) for one in text.splitlines()]
+
+
+def test_a_sweep_as_json_lines(tmp_path: Path) -> None:
+    file = tmp_path / "progress.jsonl"
+    options = ["--suite", "tattler", "--seeds", "7", "--chunk-size", "3", "--wave-seconds", "0.001"]
+    options += ["--out", str(tmp_path / "run"), "--progress", "json", "--progress-file", str(file)]
+    done = sweep(*options)
+    assert done.exit_code == 1, done.output
+    events = lines(done.stderr)
+    assert (events[0]["event"], events[0]["planned"], events[0]["suites"]) == ("begin", 7, ["tattler"])
+    waves = {event["wave"] for event in events if event["event"] == "progress"}
+    assert waves == {0, 1, 2, 3}, "each wave has a line, whatever the time"
+    (found,) = [event for event in events if event["event"] == "violation"]
+    assert (found["suite"], found["invariant"]) == ("tattler", "T2")
+    end = events[-1]
+    assert (end["event"], end["status"], end["exit_code"]) == ("end", "finished", 1)
+    assert (end["trials"], end["violations"], end["signatures"], end["seconds_left"]) == (7, 7, 1, 0)
+    kept = [{**event, "at": ""} for event in lines(file.read_text())]
+    assert [event["event"] for event in kept if event["event"] != "progress"] == [
+        event["event"] for event in events if event["event"] != "progress"
+    ]
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert "progress" not in run["command"] and "progress_file" not in run["command"]
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    done = sweep(
+        *("--suite", "counter", "--chunk-size", "5", "--out", str(tmp_path / "run")),
+        *("--progress-file", str(tmp_path / "nowhere" / "file")),
+    )
+    assert done.exit_code == 2 and "cannot be written: No such file" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_page_has_every_field_and_every_kind() -> None:
+    page = (ROOT / "docs" / "watching.md").read_text()
+    for name in (*fields(MOMENT), *KINDS[1:], "begin", "violation", "note", "end"):
+        assert f"`{name}`" in page or f"`--progress {name}`" in page, name
+    assert f"`version` ({JSON_VERSION};" in page
+    known = {option for command in (main, report) for one in command.params for option in one.opts}
+    assert set(re.findall(r"--[a-z][a-z-]+", page)) <= known
+
+
+def test_the_commands_of_the_page_are_understood() -> None:
+    page = (ROOT / "docs" / "watching.md").read_text()
+    commands = re.findall(r"^(?:nohup )?python -m spark\.sweep (.*?)(?: &)?$", page, re.MULTILINE)
+    assert len(commands) == 7
+    for command in commands:
+        if "--resume" not in command:  # which wants a run
+            context = main.make_context("sweep", shlex.split(command))
+            assert context.params["forever"] == ("--forever" in command)
+    defaults = {name: main.make_context("sweep", []).params[name] for name in ("report_every", "witnesses")}
+    assert f"`--report-every` minutes ({defaults['report_every']:.0f})" in page
+    assert f"`--witnesses N` ({defaults['witnesses']})" in page
