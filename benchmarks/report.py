@@ -43,14 +43,15 @@ def row(seed: int) -> dict[str, object]:
         "run_id": "made-up", "chunk_id": seed // 100, "suite": f"suite_{seed % 4}", "seed": seed,
         "build_id": "none", "threads": 2, "operations": 10, "overlaps": 0, "engine": "controlled",
         "mode": "c11", "strategy": "portfolio", "executions": 1_000, "steps": 30_000,
-        "classes": 1 + 40_000 // (seed + 100), "cut": seed % 3, "exhausted": "", "judged": 0, "unknown": 0,
+        "classes": 1 + 40_000 // (seed + 100), "once": 1, "cut": seed % 3,
+        "exhausted": "", "bounds": "", "part": "", "rest": "", "judged": 0, "unknown": 0,
         "duration_us": 2_000, "verdict": "violation", "host": "here",
-        "finished_at": STARTED.replace(minute=seed // 200 % 60),
+        "finished_at": STARTED.replace(minute=seed // 200 % 60), "wall_us": 2_000, "attempt": 0, "sketch": (),
         "violations": [
             {
                 "invariant": f"I{seed % 90}", "signature": f"{seed:012x}", "phase": "running",
                 "message": f"the count is {seed} behind the {seed * seed} of another thread",
-                "replay": record.to_json(),
+                "replay": record.to_json(), "executor": "", "log": "", "unlisted": 0,
             }
         ],
     }  # fmt: skip

@@ -73,6 +73,8 @@ class Commands(click.Group):
             # What the user gave is wrong, or a right command failed.
             kind = Wrong if isinstance(error, ValueError) else Failed
             raise kind(str(error)) from None
+        except OSError as error:  # a name that is too long, a disk that is full
+            raise Failed(f"{error.filename or 'the system'}: {error.strerror or error}") from None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -46,13 +46,20 @@ WITH_DRAWINGS = (HTML,)
 @click.option(
     "--module", help="Make failures again on this checked module: a name or a .so file, which is loaded."
 )
-def report(run: Path, output: Path | None, kind: str, traces: int, module: str | None) -> None:
+@click.option(
+    "--kill-table", type=click.Path(path_type=Path), metavar="FILE",
+    help="The product's kill table, CSV of make kill-table. Default: RUN/kill_table.csv, if it is there.",
+)  # fmt: skip
+def report(
+    run: Path, output: Path | None, kind: str, traces: int, module: str | None, kill_table: Path | None
+) -> None:
     """A report about RUN, the results directory of a sweep or of python -m stress with --out.
 
     \b
     python -m pulsar_ml report runs/20250102T030405-abcd
     python -m pulsar_ml report runs/20250102T030405-abcd -o report.html --traces 200
     python -m pulsar_ml report runs/20250102T030405-abcd --format sarif > found.sarif
+    python -m pulsar_ml report runs/20250102T030405-abcd --kill-table stress/mutants/data/kill_table.csv
 
     The page needs no network. Interleavings come from making failures again, step by step, where this build
     is the one that failed; elsewhere the page says so and shows what was stored. A run that grows can be
@@ -62,7 +69,7 @@ def report(run: Path, output: Path | None, kind: str, traces: int, module: str |
     Exit codes are those of the run: 0 clean, 1 violation, 3 nothing exercised, 4 failed, 130 interrupted;
     2: something given is wrong or damaged, and nothing was written.
     """
-    found, what = read(run, traces if kind in WITH_DRAWINGS else 0, module)
+    found, what = read(run, traces if kind in WITH_DRAWINGS else 0, module, kill_table)
     # JSON may hold halves of characters, which no file takes.
     text = FORMATS[kind](found, what).encode(errors="replace").decode()
     if output is None and kind == HTML:
@@ -75,11 +82,13 @@ def report(run: Path, output: Path | None, kind: str, traces: int, module: str |
     sys.exit(found.exit_code)
 
 
-def read(directory: Path, traces: int, module: str | None = None) -> tuple[Findings, list[Shown]]:
+def read(
+    directory: Path, traces: int, module: str | None = None, kill_table: Path | None = None
+) -> tuple[Findings, list[Shown]]:
     """What a run found and what is shown of it, with progress on the terminal."""
     run = open_run(directory)
     with progress(Console(stderr=True)) as begin:
-        found = gather(run, begin("reading rows", run.rows()))
+        found = gather(run, begin("reading rows", run.rows()), kill_cells=kill_table)
         groups = found.summary.in_order()
         drawn = begin("making failures again", len(groups))
         return found, list(shown(groups, most=traces, module=module, told=lambda: drawn(1)))

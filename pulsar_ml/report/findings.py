@@ -4,21 +4,31 @@ whatever the number of rows.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from pulsar_ml.campaign.allocation import Gain
 from pulsar_ml.campaign.merge import Group, Summary, add
+from pulsar_ml.campaign.plan import Plan
 from pulsar_ml.campaign.report import short_path
-from pulsar_ml.campaign.saved import SavedRun, json_object
+from pulsar_ml.campaign.rounds import Arm, Book, read_rounds
+from pulsar_ml.campaign.saved import SIGNATURE, SavedRun, json_object
 from pulsar_ml.campaign.schema import TRIALS, VIOLATIONS
-from pulsar_ml.errors import BadRecordError
+from pulsar_ml.campaign.shrunk import Shrunk, digest_of, read_state, record_path
+from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.report.kill_cells import NAME, KillCells, read_kill_cells
+
+if TYPE_CHECKING:
+    from pulsar_ml.campaign.exhaustive import Program, Searched
 
 MOST_GROUPS = 10_000  # of signatures that are told apart; a run with more has another problem
 MOST_MEMBERS = 10_000  # violations listed one by one
@@ -26,6 +36,7 @@ MOST_POINTS = 200  # of a curve
 POINTS_OF_BATCH = 50
 MOST_TEXT = 4_000  # characters of a message
 KILL_TABLE = "kill-table.json"
+KILL_VERSION = 1
 REGISTRY = "stress.registry"  # whose suites a command finds without being told
 MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}", re.ASCII)
 
@@ -37,6 +48,7 @@ class Member:
     seed: int
     message: str
     host: str
+    log: str
     at: str
 
 
@@ -117,6 +129,10 @@ class Findings:
     exhausted: Counter[tuple[str, str]] = field(default_factory=Counter)  # (suite, what was proved)
     yields: dict[tuple[str, str, str], Yield] = field(default_factory=dict)
     kill_table: list[dict[str, Any]] = field(default_factory=list)
+    rounds: list[dict[Arm, Gain]] = field(default_factory=list)  # empty for a run without them
+    shrunk: dict[str, Shrunk] = field(default_factory=dict)  # by signature, where there is a smaller failure
+    kill_cells: KillCells | None = None  # of the product, where there is one
+    searched: dict[Program, Searched] = field(default_factory=dict)  # of a run that searches to the end
 
     @property
     def controlled(self) -> bool:
@@ -139,6 +155,8 @@ class Findings:
     def command(self, group: Group) -> str:
         """What makes a group's violation of the smallest seed again; "" when its record is not there."""
         record = self.run.record(group.signature)
+        if group.signature in self.shrunk:
+            record = record_path(self.run.directory, group.signature)
         if record is None:
             return ""
         registry = self.run.facts["runner"].get("registry")
@@ -147,18 +165,71 @@ class Findings:
         return f"python -m stress {suites}replay {shlex.quote(short_path(record))}"
 
 
-def gather(run: SavedRun, told: Callable[[int], object] = lambda rows: None) -> Findings:
-    """Reads all rows of a run; ``told`` gets the number of each batch. BadRecordError when one is damaged."""
+def gather(
+    run: SavedRun, told: Callable[[int], object] = lambda rows: None, *, kill_cells: Path | None = None
+) -> Findings:
+    """Reads all rows of a run; ``told`` gets the number of each batch. BadRecordError when one is damaged.
+
+    ``kill_cells`` is the product's kill table; without it the one beside the run counts, if there is one.
+    """
     found = Findings(run)
+    book = book_of(run)
+    beside = run.directory / NAME
+    if kill_cells is not None or os.path.lexists(beside):
+        found.kill_cells = read_kill_cells(kill_cells or beside)
     for batch in run.trials():
         add_trials(found, batch)
+        if book:
+            book.spent(batch)
         told(len(batch))
     for batch in run.violations():
         add_violations(found, batch)
+        if book:
+            book.found(batch)
         told(len(batch))
+    if book:
+        found.rounds = book.gains()
+    if run.facts["search"]:
+        found.searched = searched_by(run)
+    take_smaller(found)
     if (run.directory / KILL_TABLE).exists():
         found.kill_table = read_kill_table(run)
     return found
+
+
+def book_of(run: SavedRun) -> Book | None:
+    """What adds up the rounds of a run, if it has rounds. BadRecordError when one of them is damaged."""
+    if not run.facts["rounds"]:
+        return None
+    try:
+        return Book([each.first_chunk for each in read_rounds(run.directory)])
+    except BadRecordError as error:
+        raise BadRecordError(f"{run.directory}: {error}") from None
+
+
+def searched_by(run: SavedRun) -> dict[Program, Searched]:
+    """What the searches of a run have shown. BadRecordError when it is damaged."""
+    from pulsar_ml.campaign.exhaustive import Exhaustive  # and with it the engine
+
+    try:
+        plan = Plan.from_json(run.facts["plan"])
+        return Exhaustive.reopened(run.directory, plan, run.facts["search"]).programs
+    except UsageError as error:
+        raise BadRecordError(f"{run.directory}: {error}") from None
+
+
+def take_smaller(found: Findings) -> None:
+    """Puts the smaller failures of a run in the places of its records. BadRecordError for a damaged one."""
+    for group in found.summary.groups.values():
+        if not SIGNATURE.fullmatch(group.signature):
+            continue
+        try:
+            state = read_state(found.run.directory, group.signature)
+        except UsageError as error:
+            raise BadRecordError(str(error)) from None
+        if state and state.shrunk.record and state.of == digest_of(group.replay):
+            group.replay = state.shrunk.record
+            found.shrunk[group.signature] = state.shrunk
 
 
 def add_trials(found: Findings, batch: pa.Table) -> None:
@@ -198,18 +269,21 @@ def add_violations(found: Findings, batch: pa.Table) -> None:
     listed = sum(map(len, found.members.values()))
     if listed >= MOST_MEMBERS:
         return
-    for line in batch.select(["signature", "seed", "message", "host", "finished_at"]).to_pylist():
+    for line in batch.select(["signature", "seed", "message", "host", "log", "finished_at"]).to_pylist():
         if line["signature"] in groups and listed < MOST_MEMBERS:
             listed += 1
             at = line["finished_at"].isoformat(timespec="seconds")
-            member = Member(line["seed"], line["message"][:MOST_TEXT], line["host"], at)
+            member = Member(line["seed"], line["message"][:MOST_TEXT], line["host"], line["log"], at)
             found.members.setdefault(line["signature"], []).append(member)
 
 
 def read_kill_table(run: SavedRun) -> list[dict[str, Any]]:
     """The rows of a run over mutants: which was found, where, and whether that is as expected."""
     path = run.directory / KILL_TABLE
-    rows = json_object(path).get("rows")
+    content = json_object(path)
+    if (version := content.get("version", KILL_VERSION)) != KILL_VERSION or type(version) is not int:
+        raise BadRecordError(f"{path} has version {version!r:.60}; this release reads version {KILL_VERSION}")
+    rows = content.get("rows")
     kinds = {"title": str, "seeds": int, "found": int, "crashed": int, "as_expected": bool}
     if not isinstance(rows, list) or not all(
         isinstance(row, dict)

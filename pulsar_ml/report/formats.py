@@ -10,9 +10,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 from pulsar_ml.campaign.merge import Group
-from pulsar_ml.campaign.report import short_number, summary_data
+from pulsar_ml.campaign.report import rounds_data, search_data, short_number, summary_data
 from pulsar_ml.harness.sarif import log, result_of
 from pulsar_ml.report.findings import MOST_TEXT, Findings
+from pulsar_ml.report.kill_cells import KillCells
 from pulsar_ml.report.page import headline, notes, sentences
 from pulsar_ml.report.traces import Shown
 
@@ -42,9 +43,25 @@ def as_json(found: Findings, shown: Sequence[Shown]) -> str:
             {"engine": engine, "mode": mode, "strategy": strategy, **asdict(total)}
             for (engine, mode, strategy), total in sorted(found.yields.items())
         ],
+        "rounds": rounds_data(found.rounds),
+        "search": search_data(found.searched),
+        "shrunk": {
+            signature: {"before": shrunk.before and asdict(shrunk.before)}
+            | {"after": shrunk.after and asdict(shrunk.after)}
+            for signature, shrunk in sorted(found.shrunk.items())
+        },
         "kill_table": found.kill_table,
+        "product_kill_table": None if found.kill_cells is None else cells_data(found.kill_cells),
     }
     return json.dumps(data, indent=2) + "\n"
+
+
+def cells_data(cells: KillCells) -> dict[str, Any]:
+    return {
+        "missed": cells.missed,
+        "blamed": cells.blamed,
+        "cases": {case: [asdict(cell) for cell in row.values()] for case, row in cells.cases.items()},
+    }
 
 
 def as_sarif(found: Findings, shown: Sequence[Shown]) -> str:
@@ -136,12 +153,27 @@ def as_markdown(found: Findings, shown: Sequence[Shown]) -> str:
         f"{plain(group.message[:300])} |"
         for group in groups[:MOST_LISTED]
     ]
+    if found.kill_cells is not None:
+        lines += ["", *cells_lines(found.kill_cells)]
     commands = [command for group in groups[:MOST_LISTED] if (command := found.command(group))]
     if commands:
         lines += ["", "Replay the smallest seed of each:", "", *(f"    {command}" for command in commands)]
     if len(groups) > MOST_LISTED:
         lines += ["", f"and {len(groups) - MOST_LISTED:,} more signatures"]
     return "\n".join(lines) + "\n"
+
+
+def cells_lines(cells: KillCells) -> list[str]:
+    """The product's kill table: what each technique finds of each mutant."""
+    columns = [plain(technique) for technique in cells.techniques]
+    lines = [plain(cells.sentence()), "", f"| case | {' | '.join(columns)} |"]
+    lines.append(f"| --- |{' ---: |' * len(columns)}")
+    for case, row in list(cells.cases.items())[:MOST_LISTED]:
+        told = (f"{row[name].found}/{row[name].seeds}" if name in row else "-" for name in cells.techniques)
+        lines.append(f"| {plain(case)} | {' | '.join(told)} |")
+    if len(cells.cases) > MOST_LISTED:
+        lines += ["", f"and {len(cells.cases) - MOST_LISTED:,} more cases"]
+    return lines
 
 
 def plain(text: str) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from pulsar_ml.campaign.allocation import Gain
 from pulsar_ml.campaign.merge import Group, SuiteTotals
 from pulsar_ml.campaign.report import counted, short_number
 from pulsar_ml.harness.timeline import Timeline
@@ -27,6 +28,9 @@ TEMPLATES = Path(__file__).parent / "templates"
 ROW, TOP, LEFT = 22, 44, 18  # of a drawing, in pixels
 CHARACTER = 7.3  # the width of one at the size of a drawing's text
 MOST_PLAN = 20_000  # characters
+MOST_ROUNDS = 12  # columns; the JSON has all
+MOST_PROGRAMS = 1_000  # listed of a search to the end
+MOST_ARMS = 1_000
 MOST_CHARACTERS = 84  # of a step
 CHART = (600, 120)
 SPARK = (160, 28)
@@ -60,6 +64,13 @@ def render(found: Findings, shown: Sequence[Shown], *, made_at: datetime, versio
         rates=found.rate.points(),
         yields=[yield_row(key, found) for key in sorted(found.yields)],
         kill_table=found.kill_table,
+        rounds=round_rows(found),
+        searched=list(found.searched.items())[:MOST_PROGRAMS],
+        programs=len(found.searched),
+        last_rounds=range(len(found.rounds))[-MOST_ROUNDS:],
+        cells=found.kill_cells,
+        missed=frozenset(found.kill_cells.missed if found.kill_cells else ()),
+        blamed=frozenset(found.kill_cells.blamed if found.kill_cells else ()),
         drawings=[
             {"signature": group.signature, **drawing(what.timeline)}
             for group, what in zip(groups, shown, strict=True)
@@ -181,6 +192,25 @@ def yield_row(key: tuple[str, str, str], found: Findings) -> dict[str, Any]:
     }
 
 
+def round_rows(found: Findings) -> list[dict[str, Any]]:
+    """A line for each arm: its trials in the last rounds, and what all rounds together brought."""
+    rows = []
+    for arm in sorted({arm for gained in found.rounds for arm in gained})[:MOST_ARMS]:
+        mine = [gained.get(arm, Gain()) for gained in found.rounds]
+        trials = sum(gain.trials for gain in mine)
+        classes = sum(gain.classes for gain in mine)
+        rows.append(
+            {
+                "name": str(arm),
+                "trials": [gain.trials for gain in mine[-MOST_ROUNDS:]],
+                "violations": sum(gain.violations for gain in mine),
+                "signatures": sum(gain.signatures for gain in mine),
+                "classes": classes / trials if trials and found.controlled else None,
+            }
+        )
+    return rows
+
+
 def group_data(found: Findings, group: Group, what: Shown) -> dict[str, Any]:
     """What the page's script shows of a group when it is opened."""
     members = found.members.get(group.signature, [])
@@ -194,14 +224,34 @@ def group_data(found: Findings, group: Group, what: Shown) -> dict[str, Any]:
         "phase": group.phase,
         "message": shared,
         "command": found.command(group),
-        "lines": [line.removeprefix("  ")[:MOST_TEXT] for line in what.lines],
+        "lines": [line.removeprefix("  ")[:MOST_TEXT] for line in (*made_smaller(found, group), *what.lines)],
         "note": what.note[:MOST_TEXT],
         "lanes": what.lanes,
         "members": [
-            [str(member.seed), "" if member.message == shared else member.message, member.host, member.at]
+            [
+                str(member.seed),
+                "" if member.message == shared else member.message,
+                member.host,
+                member.log,
+                member.at,
+            ]
             for member in members
         ],
     }
+
+
+def made_smaller(found: Findings, group: Group) -> list[str]:
+    """That this is not what the run recorded, where that is so."""
+    shrunk = found.shrunk.get(group.signature)
+    if shrunk is None or shrunk.before is None or shrunk.after is None:
+        return []
+    pairs = [
+        (noun, getattr(shrunk.before, f"{noun}s"), getattr(shrunk.after, f"{noun}s"))
+        for noun in ("thread", "operation", "decision", "step")
+    ]
+    # Of real threads, decisions and steps before are not known.
+    told = [f"{counted(was, noun)} to {now:,}" for noun, was, now in pairs if was and was != now]
+    return [f"made smaller after the run: {', '.join(told)}"]
 
 
 # Drawings ----------------------------------------------------------------------------------------

@@ -132,9 +132,14 @@ def made_again(failure: Failure, native: ModuleType) -> Shown:
     if not again.trace:
         return Shown(lines, again.verdict(), failure)
     sources = failure.mutant is None
+    note = again.verdict()
+    if not sources:
+        note += (
+            f"; line numbers are those of the sources with mutant {failure.mutant}, whose text is not here"
+        )
     return Shown(
         lines,
-        again.verdict(),
+        note,
         failure,
         timeline(failure, again.trace, subject=subject, sources=sources),
         lane_table(failure, again.trace, subject=subject, sources=sources),

@@ -22,6 +22,7 @@ from pulsar_ml.harness.failure import Failure
 from pulsar_ml.harness.shrink import shrink
 from tests.quality.build_programs import program_of, programs
 
+UNPLACED = {"executor": "", "log": "", "unlisted": 0}  # a violation that was found without Spark
 STARTED = datetime(2025, 1, 2, 3, 4, tzinfo=UTC)
 BUILD_ID = "a-build"
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\"><!-- ${7*7} {{7*7}} `'\"&\x00\x1b[31m"
@@ -37,12 +38,13 @@ def row(
         "engine": "controlled", "mode": "c11", "strategy": "portfolio", "executions": 100,
         "steps": 1000, "classes": max(1, 40 - seed), "exhausted": "", "duration_us": 1000,
         "verdict": "violation" if found else "clean", "host": "here",
-        "finished_at": STARTED + timedelta(seconds=seed), "violations": list(found),
+        "finished_at": STARTED + timedelta(seconds=seed), "violations": list(found), "sketch": (),
+        "bounds": "", "part": "", "rest": "",
     }  # fmt: skip
     return values | other
 
 
-def violation(invariant: str, message: str, *, suite: str = "made_up", seed: int = 0) -> dict[str, str]:
+def violation(invariant: str, message: str, *, suite: str = "made_up", seed: int = 0) -> dict[str, Any]:
     """One with the record of a program on real threads."""
     record = ReplayRecord(
         suite=suite, seed=seed, threads=2, operations=5, noise=True, settings={"size": 4}, build_id=BUILD_ID,
@@ -50,11 +52,11 @@ def violation(invariant: str, message: str, *, suite: str = "made_up", seed: int
     )  # fmt: skip
     return {
         "invariant": invariant, "signature": signature(suite, invariant, message), "message": message,
-        "phase": "running", "replay": record.to_json(),
+        "phase": "running", "replay": record.to_json(), **UNPLACED,
     }  # fmt: skip
 
 
-def of_failure(failure: Failure, suite: str = "made_up") -> dict[str, str]:
+def of_failure(failure: Failure, suite: str = "made_up") -> dict[str, Any]:
     told = as_violation(failure)
     return {
         "invariant": told.invariant,
@@ -62,6 +64,7 @@ def of_failure(failure: Failure, suite: str = "made_up") -> dict[str, str]:
         "message": told.message,
         "phase": told.phase,
         "replay": told.record,
+        **UNPLACED,
     }
 
 

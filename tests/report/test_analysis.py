@@ -12,7 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from pulsar_ml.campaign.schema import METADATA, SCHEMA_VERSION, TRIALS, VIOLATIONS
+from pulsar_ml.campaign.schema import (
+    CHUNKS,
+    COUNTED,
+    METADATA,
+    SCHEMA_VERSION,
+    SUMMED,
+    TRIALS,
+    VIOLATIONS,
+)
 from pulsar_ml.cli import main
 from tests.report.kit import row, violation, write_run
 
@@ -78,6 +86,22 @@ def test_the_page_lists_the_columns_of_the_schema() -> None:
         expected.append((name, str(schema.field(name).type), where))
     assert listed == expected
     assert f"Schema version {SCHEMA_VERSION}," in PAGE
+
+
+def test_the_page_lists_the_columns_of_the_ledger() -> None:
+    rows = PAGE.split("| column of `chunks` and its type |")[1].split("\n\n")[0].splitlines()[2:]
+    listed = [pair for line in rows for pair in re.findall(r"`(\w+)` ([^`|]+?)(?:,? \||, (?=`))", line)]
+    assert sorted(listed) == sorted((field.name, str(field.type)) for field in CHUNKS)
+
+
+def test_sums_over_the_ledger_are_sums_over_the_trials(runs: list[Path]) -> None:
+    trials, violations = f"'{runs[0]}/trials/*.parquet'", f"'{runs[0]}/violations/*.parquet'"
+    names = [name for name in SUMMED if name not in COUNTED]
+    sums = ", ".join(f'sum("{name}") AS "{name}"' for name in names)
+    told = ask(f"'{runs[0]}/chunks/*.parquet'", violations, f"SELECT sum(trials) AS n, {sums} FROM trials")
+    assert told == ask(trials, violations, f"SELECT count(*) AS n, {sums} FROM trials")
+    query = "SELECT sum(violations) AS n, sum(violation) AS v FROM trials"
+    assert ask(f"'{runs[0]}/chunks/*.parquet'", violations, query) == [{"n": 5, "v": 5}]
 
 
 def test_there_are_ten_questions_with_a_query_each() -> None:

@@ -9,7 +9,6 @@ import base64
 import hashlib
 import json
 import os
-import pickle
 import shutil
 import tracemalloc
 import zlib
@@ -22,11 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_ml.campaign.plan import Plan
 from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.campaign.rounds import Arm, Part, Round
 from pulsar_ml.campaign.saved import open_run
 from pulsar_ml.campaign.schema import METADATA, SCHEMA_VERSION, TRIALS
 from pulsar_ml.campaign.trial import TrialOptions
@@ -38,39 +38,13 @@ from pulsar_ml.harness.history_files import load, save
 from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.reading import bounded_text
 from pulsar_ml.report.findings import gather
+from tests.bad_input.damage import MANY, damaged, forbid_pickle, other_values, survives
 from tests.report.kit import failure_of, of_failure, row, violation, write_run
-
-MANY = settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-HOSTILE: list[Any] = [
-    None, True, -1, 0, 2**31, 2**63, 2**64, 2**200, 1e308, float("nan"), float("-inf"), "", "x" * 10_000,
-    "\x00", "\ud800", "../../../etc/passwd", "</script>", [], [[]], [1, 2], {}, {"a": {}}, [None] * 100,
-]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
 def no_pickle(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("a pickle was loaded")
-
-    monkeypatch.setattr(pickle, "loads", refuse)
-    monkeypatch.setattr(pickle, "load", refuse)
-    monkeypatch.setattr(pickle, "Unpickler", refuse)
-
-
-def survives(parse: Callable[[Any], object], content: Any) -> None:
-    """It is read, or refused in one sentence."""
-    try:
-        parse(content)
-    except (PulsarMlError, ValueError) as error:
-        assert isinstance(error, PulsarMlError), repr(error)
-        told = str(error)
-        assert told and "\n" not in told.strip() and len(told) < 1_000, told[:2_000]
+    forbid_pickle(monkeypatch)
 
 
 # Texts ------------------------------------------------------------------------------------------
@@ -98,57 +72,12 @@ TEXTS: dict[str, tuple[Callable[[], str], Callable[[str], object]]] = {
     "short failure": (lambda: failure_of("use_after_free").short(), with_parsed_program),
     "program": (program, Program.from_json),
     "plan": (plan, lambda text: Plan.from_json(json.loads(text))),
+    "round": (
+        lambda: json.dumps(Round(3, 5, (Part(Arm("a", "pct"), 0, 9), Part(Arm("b", "pct"), 0, 2))).to_data()),
+        Round.from_text,
+    ),
 }
 JSON = [name for name in TEXTS if name != "short failure"]
-
-
-@st.composite
-def damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """Cut, with other bytes here and there, or with a part missing, doubled or moved."""
-    at, end = sorted(draw(st.tuples(*[st.integers(0, len(content))] * 2)))
-    match draw(st.sampled_from(["cut", "flip", "lose", "double", "garbage"])):
-        case "cut":
-            return content[:at]
-        case "lose":
-            return content[:at] + content[end:]
-        case "double":
-            return content[:end] + content[at:]
-        case "garbage":
-            return content[:at] + draw(st.binary(max_size=40)) + content[at:]
-    changed = bytearray(content)
-    for place in draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=8)):
-        changed[place] ^= draw(st.integers(1, 255))
-    return bytes(changed)
-
-
-def places(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Paths to everything in a JSON value."""
-    inner = (
-        content.items()
-        if isinstance(content, dict)
-        else enumerate(content)
-        if isinstance(content, list)
-        else ()
-    )
-    return [path, *(place for key, value in inner for place in places(value, (*path, key)))]
-
-
-def put(content: Any, path: tuple[Any, ...], value: Any) -> Any:
-    if not path:
-        return value
-    changed = content.copy()
-    changed[path[0]] = put(content[path[0]], path[1:], value)
-    return changed
-
-
-@st.composite
-def other_values(draw: st.DrawFn, text: str) -> str:
-    """The same JSON with some values that are not expected."""
-    content = json.loads(text)
-    for _ in range(draw(st.integers(1, 3))):
-        path = draw(st.sampled_from(places(content)))
-        content = put(content, path, draw(st.sampled_from(HOSTILE)))
-    return json.dumps(content)
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -180,7 +109,7 @@ def test_values_that_are_not_expected(name: str, data: st.DataObject) -> None:
     survives(parse, data.draw(other_values(make())))
 
 
-@pytest.mark.parametrize("name", ["replay record", "failure", "program", "plan"])
+@pytest.mark.parametrize("name", ["replay record", "failure", "program", "plan", "round"])
 @pytest.mark.parametrize("version", [99, "2", None, -1, 2**70])
 def test_a_newer_version_is_refused(name: str, version: Any) -> None:
     make, parse = TEXTS[name]
@@ -317,7 +246,7 @@ def test_a_newer_run_and_newer_rows_are_refused(run: Path, tmp_path: Path) -> No
     newer = Path(shutil.copytree(run, tmp_path / "newer"))
     content = json.loads((newer / "run.json").read_text())
     (newer / "run.json").write_text(json.dumps({**content, "version": 7}))
-    with pytest.raises(BadRecordError, match="version 7, this release reads up to 1"):
+    with pytest.raises(BadRecordError, match="version 7, this release reads up to 2"):
         open_run(newer)
     (newer / "run.json").write_text(json.dumps(content))
     path = newer / "trials" / "wave-00000.parquet"

@@ -63,6 +63,29 @@ def shown(browser: Chrome, run: Path, *options: str) -> None:
     assert browser.get_log("browser") == []
 
 
+def test_the_kill_table_of_the_product_fits_in_the_light_and_in_the_dark(
+    browser: Chrome, tmp_path: Path
+) -> None:
+    run = write_run(tmp_path / "run", [row(0)])
+    quoted = HOSTILE.replace("\x00", "").replace('"', '""')
+    head = "case,technique,source,seeds,found,made,first,seconds,verdicts,size\n"
+    cells = f'H01,c11,0,20,20,9,8,0,"{quoted}",\n'
+    (run / "kill_table.csv").write_text(head + cells + "M03,c11,0,20,0,9,,,,\n", encoding="utf-8")
+    for scheme in ("light", "dark"):
+        browser.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        )
+        shown(browser, run)
+        section = browser.find_element(By.CSS_SELECTOR, "section[aria-labelledby=cells]")
+        rows = section.find_elements(By.CSS_SELECTOR, "tbody tr")
+        assert [one.text.split()[:2] for one in rows] == [["H01", "20/20"], ["M03", "0/20"]]
+        assert rows[1].find_element(By.CSS_SELECTOR, ".wrong").text == "not found"
+        assert "taken" not in browser.title
+        assert section.find_elements(By.TAG_NAME, "img") == []
+        assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
 def groups(browser: Chrome) -> list[WebElement]:
     return browser.find_elements(By.CSS_SELECTOR, "details.group")
 

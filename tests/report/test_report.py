@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Callable
-from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner, Result
 from rich.console import Console
 
+from pulsar_ml.campaign.rounds import Arm, Part, Round
+from pulsar_ml.campaign.shrunk import SMALLER, Shrunk, Size, State, digest_of
 from pulsar_ml.campaign.store import RunStore
-from pulsar_ml.cli import main
 from pulsar_ml.cli.progress import progress
+from pulsar_ml.harness.explore import explore
 from pulsar_ml.report.findings import MOST_POINTS, Curve, Rate, gather
 from pulsar_ml.report.page import TEMPLATES
+from tests.quality.build_programs import program_of, programs
 from tests.report.kit import (
     BUILD_ID,
     HOSTILE,
@@ -31,37 +33,7 @@ from tests.report.kit import (
     violation,
     write_run,
 )
-
-
-def report(run: Path, *options: str) -> Result:
-    return CliRunner().invoke(main, ["report", str(run), *options])
-
-
-def page_of(run: Path, *options: str) -> str:
-    report(run, *options)
-    return (run / "report.html").read_text()
-
-
-class Reader(HTMLParser):
-    """Tags with their attributes, and all text outside of scripts and styles."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.inside = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self.inside = tag
-
-    def handle_data(self, data: str) -> None:
-        if self.inside not in ("script", "style"):
-            self.text += data
-
-    def handle_endtag(self, tag: str) -> None:
-        self.inside = ""
+from tests.report.reading import Reader, page_of, report
 
 
 def engine_run(directory: Path) -> Path:
@@ -97,6 +69,18 @@ def test_the_exit_code_is_the_run_s(tmp_path: Path, rows: list, facts: dict, cod
         assert report(run, "--format", kind).exit_code == code
     if "problem" in facts:
         assert "an executor was lost" in (run / "report.html").read_text()
+
+
+def test_a_violation_shows_the_log_of_its_executor_and_those_without_a_row_count(tmp_path: Path) -> None:
+    found = violation("I1", "the count is 3")
+    rows = [row(0, found=[{**found, "executor": "7", "log": "/var/app-1/7/stderr"}])]
+    rows += [row(5, found=[{**found, "unlisted": 4}]), row(6, found=[{**found, "replay": "", "unlisted": 2}])]
+    run = write_run(tmp_path / "run", rows, status="stopped")
+    ((group),) = page_data(page_of(run))
+    assert (group["count"], [member[0] for member in group["members"]]) == (9, ["0", "5", "6"])
+    assert [member[3] for member in group["members"]] == ["/var/app-1/7/stderr", "", ""]
+    done = report(run, "--format", "json")
+    assert (done.exit_code, json.loads(done.stdout)["violations"]) == (1, 9)
 
 
 def test_failures_are_made_again_and_drawn(tmp_path: Path) -> None:
@@ -150,22 +134,6 @@ def test_a_record_on_real_threads_says_why_there_is_no_drawing(tmp_path: Path) -
     (group,) = page_data(page)
     assert group["note"].startswith("real threads")
     assert "settings: size=4" in group["lines"]
-
-
-def test_a_kill_table_is_shown_and_judged(tmp_path: Path) -> None:
-    store = RunStore(tmp_path / "run")
-    store.write_run({"run_id": "mutants", "status": "finished"})
-    line = {
-        "mutant": "H01", "title": "adds first", "suites": ["refcount"], "seeds": 20, "found": 3, "crashed": 0,
-        "first_seed": 4, "invariants": ["I12"], "as_expected": True,
-    }  # fmt: skip
-    (tmp_path / "run" / "kill-table.json").write_text(json.dumps({"rows": [line]}))
-    assert "adds first" in Reader(page_of(tmp_path / "run")).text
-    assert report(tmp_path / "run").exit_code == 0
-    (tmp_path / "run" / "kill-table.json").write_text(json.dumps({"rows": [line | {"as_expected": False}]}))
-    assert report(tmp_path / "run").exit_code == 1
-    (tmp_path / "run" / "kill-table.json").write_text(json.dumps({"rows": [{"mutant": 1}]}))
-    assert report(tmp_path / "run").exit_code == 2
 
 
 def test_a_run_that_still_goes_on_is_reported_so_far(tmp_path: Path) -> None:
@@ -383,3 +351,81 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch:
     with progress(Console(file=quick)) as begin:
         begin("reading rows", 4000)(4000)
     assert quick.getvalue() == ""
+
+
+# Rounds -----------------------------------------------------------------------------------------
+
+
+def run_in_rounds(directory: Path) -> Path:
+    """Two rounds, each of one trial of an arm with a hostile name and of two of another."""
+    rows = [
+        row(number, chunk_id=number, suite=HOSTILE if number % 3 == 0 else "made_up", strategy="pct")
+        for number in range(6)
+    ]
+    rows[4]["violations"] = [violation("I1", "the count is 3")]
+    run = write_run(directory, rows, rounds={"rounds": 2, "floor": 0.2, "strategies": ["pct"]})
+    (run / "rounds").mkdir()
+    for number in range(2):
+        part = Part(Arm("made_up", "pct"), 2 * number, 2 * number + 2)
+        text = json.dumps(Round(3 * number, 2, (part,)).to_data())
+        (run / "rounds" / f"round-0000{number}.json").write_text(text)
+    return run
+
+
+def test_a_run_in_rounds_says_where_the_trials_went(tmp_path: Path) -> None:
+    page = page_of(run_in_rounds(tmp_path / "run"))
+    assert "Where the trials of each round went" in page and HOSTILE not in page
+    text = Reader(page).text
+    assert re.search(r"made_up pct\s*2\s*2\s*1\s*1\s*37\.0", text), text[:3000]
+    told = json.loads(report(tmp_path / "run", "--format", "json").output)
+    arms = [{arm["suite"]: arm["trials"] for arm in each["arms"]} for each in told["rounds"]]
+    assert arms == [{"made_up": 2, HOSTILE: 1}] * 2
+    page = page_of(write_run(tmp_path / "plain", [row(1)]))
+    assert "Where the trials" not in page
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda run: (run / "rounds" / "round-00001.json").write_text("{"), "round-00001.json"),
+        (lambda run: (run / "rounds" / "round-00000.json").unlink(), "lacks a round before"),
+        (lambda run: (run / "rounds" / "round-00001.json").write_text('{"version": 9}'), "has version 9"),
+    ],
+)
+def test_a_damaged_round_is_one_sentence(tmp_path: Path, damage: Callable[[Path], object], told: str) -> None:
+    run = run_in_rounds(tmp_path / "run")
+    damage(run)
+    done = report(run)
+    assert done.exit_code == 2 and told in done.output and not (run / "report.html").exists()
+
+
+# Smaller failures -------------------------------------------------------------------------------
+
+
+def test_the_report_shows_the_smaller_failure(tmp_path: Path) -> None:
+    found = explore(
+        programs().SUBJECTS["race_met"], program_of("race_met"), executions=20_000, seed=11
+    ).failure
+    assert found is not None
+    run = write_run(tmp_path / "run", [row(0, found=[of_failure(found)])])
+    (signature,) = [path.stem for path in (run / "records").iterdir()]
+    small = dataclasses.replace(failure_of("race_met"), message="made smaller")
+    shrunk = Shrunk(SMALLER, "", small.to_json(), Size(2, 9, 3, 50), Size(2, 2, 1, 12))
+    store = RunStore.reopen(run)
+    store.write_shrunk(signature, State(digest_of(found.to_json()), 100, shrunk))
+
+    (group,) = page_data(page_of(run, "--module", module_path()))
+    assert (
+        group["lines"][0] == "made smaller after the run: 9 operations to 2, 3 decisions to 1, 50 steps to 12"
+    )
+    assert f"shrunk/{signature}.json" in group["command"]
+    told = json.loads(report(run, "--format", "json").output)
+    assert told["shrunk"][signature]["after"]["steps"] == 12
+
+    store.write_shrunk(signature, State(digest_of("another record"), 100, shrunk))
+    (group,) = page_data(page_of(run, "--module", module_path()))
+    assert f"records/{signature}.json" in group["command"], "of another record it does not count"
+
+    (run / "shrunk" / f"{signature}.state.json").write_text("{")
+    done = report(run)
+    assert done.exit_code == 2 and "is not JSON" in done.output

@@ -43,7 +43,7 @@
       plural(group.count, "violation") + ")"));
     const scroll = make("div", "wide"), table = make("table"), body = make("tbody");
     const head = make("tr");
-    for (const name of ["Seed", "Message, where it differs", "Host", "Finished"]) {
+    for (const name of ["Seed", "Message, where it differs", "Host", "Log there", "Finished"]) {
       const cell = make("th", name === "Seed" ? "" : "left", name);
       cell.scope = "col";
       head.append(cell);
