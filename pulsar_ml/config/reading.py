@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pulsar_ml.config.cache_config import CacheConfig, disagreements
 from pulsar_ml.config.properties import Property, format_comment, format_property, parse_properties
@@ -14,6 +14,7 @@ from pulsar_ml.config.settings import BY_ANY_KEY, SETTINGS
 from pulsar_ml.errors import ConfigError
 
 DEFAULT = "default"
+MOST_BYTES = 4 << 20  # of a file of settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,30 @@ def read_mapping(mapping: Mapping[str, Value]) -> Reading:
 
 def read_broker_conf(path: str | os.PathLike[str]) -> Reading:
     """Settings from a file of Java properties. ConfigError also when it cannot be read."""
+    return parse_broker_conf(plain_text(path), file=str(path))
+
+
+def plain_text(path: str | os.PathLike[str]) -> str:
+    """The text of a plain file of settings, of at most ``MOST_BYTES``. ConfigError, without waiting for a
+    pipe, when it is none.
+    """
     try:
-        text = Path(path).read_bytes().decode()
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ConfigError(f"{path}: cannot be read: it is no plain file")
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:  # a name with a zero byte
+        raise ConfigError(f"{str(path)!r}: cannot be read: {error}") from None
+    if len(content) > MOST_BYTES:
+        raise ConfigError(f"{path}: is larger than {MOST_BYTES >> 20} MiB, so it is no file of settings")
+    try:
+        return content.decode()
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"{path}: byte {error.start} is not UTF-8; save it as UTF-8 or use \\u escapes"
         ) from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    return parse_broker_conf(text, file=str(path))
 
 
 def parse_broker_conf(text: str, *, file: str = "broker.conf") -> Reading:

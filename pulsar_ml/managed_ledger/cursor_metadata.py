@@ -153,7 +153,10 @@ class Reader:
 
     def text(self) -> str:
         (length,) = LENGTH.unpack(self.take(LENGTH.size))
-        return self.take(length).decode()
+        try:
+            return self.take(length).decode()
+        except UnicodeDecodeError as error:
+            raise StorageError(f"the metadata of a cursor has a text that is none: {error.reason}") from None
 
     def number(self) -> int:
         (number,) = SEQUENCE_ID.unpack(self.take(SEQUENCE_ID.size))

@@ -18,6 +18,11 @@ from pulsar_ml.managed_ledger.storage import LedgerProperties, StoredEntry
 
 Result = TypeVar("Result")
 
+VERSION = 1  # of the tables; 0 is a file that is new, or of before there were versions
+TABLES = {"ledgers", "entries", "texts"}
+MAGIC = b"SQLite format 3\0"
+OWN = TABLES | {"sqlite_sequence"}
+
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS ledgers (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS entries (
@@ -40,13 +45,41 @@ class DiskStorage:
     def __init__(self, path: Path | str, *, durable: bool = True) -> None:
         self.path = Path(path)
         self.worker = ThreadPoolExecutor(1, thread_name_prefix="ledger-storage")
-        self.connection = self.ask(self.open, durable)
+        try:
+            self.connection = self.ask(self.open, durable)
+        except BaseException:
+            self.worker.shutdown()
+            raise
 
     def open(self, durable: bool) -> sqlite3.Connection:
+        if self.path.exists() and not self.path.is_file():
+            raise StorageError(f"{self.path}: it is no plain file")
+        if self.path.exists() and self.path.stat().st_size:  # SQLite takes a file of a byte for a new one
+            with self.path.open("rb") as file:
+                if file.read(len(MAGIC)) != MAGIC:
+                    raise StorageError(f"{self.path}: file is not a database")
         connection = sqlite3.connect(self.path)
+        try:
+            return self.prepared(connection, durable)
+        except BaseException:
+            connection.close()
+            raise
+
+    def prepared(self, connection: sqlite3.Connection, durable: bool) -> sqlite3.Connection:
+        """Nothing is written to a file of another program or of a newer version."""
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > VERSION:
+            raise StorageError(f"{self.path}: it has version {version}, this release reads up to {VERSION}")
+        found = {
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
+        if found - OWN and not found >= TABLES:
+            raise StorageError(f"{self.path}: it is a database of another program")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
         connection.executescript(SCHEMA)
+        if version != VERSION:
+            connection.execute(f"PRAGMA user_version = {VERSION}")
         return connection
 
     def run(self, work: Callable[..., Result], *arguments: object) -> Result:

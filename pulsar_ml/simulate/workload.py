@@ -9,9 +9,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pulsar_ml.errors import UsageError
+from pulsar_ml.config.reading import plain_text
+from pulsar_ml.errors import ConfigError, UsageError
 
 Range = tuple[float, float]
+
+MOST = 1_000_000_000  # of any number
+MOST_PARTS = 1_000_000
 
 _FOLDER = resources.files("pulsar_ml.simulate") / "workloads"
 
@@ -104,20 +108,21 @@ def workload_text(name: str) -> str:
     """The TOML text of a workload, which :func:`parse_workload` takes elsewhere too."""
     if name in built_in_names():
         return (_FOLDER / f"{name}.toml").read_text("utf-8")
-    path = Path(name)
-    if not path.is_file():
-        raise UsageError(f"no workload {name!r}: neither a file nor one of {', '.join(built_in_names())}")
+    if "\0" in name or not Path(name).is_file():
+        raise UsageError(
+            f"no workload {name!r:.200}: neither a file nor one of {', '.join(built_in_names())}"
+        )
     try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{name}: cannot be read: {error}") from None
+        return plain_text(name)
+    except ConfigError as error:
+        raise UsageError(str(error)) from None
 
 
 def parse_workload(text: str, source: str) -> Workload:
     """A workload from TOML. ``source`` names it in errors; UsageError when something does not fit."""
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError, SystemError) as error:  # nested too deeply, or digits beyond Python's
         raise UsageError(f"{source}: not TOML: {error}") from None
     table.setdefault("name", Path(source).stem)
     table.setdefault("summary", "")
@@ -166,16 +171,20 @@ def _value(kind: type, item: Any, value: object, where: str) -> object:
             raise UsageError(f"{where}: {value!r} should be true or false")
         return value
     whole = item.type == "int"
-    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or value < 0:
-        raise UsageError(f"{where}: {value!r} should be a {'whole ' if whole else ''}number of 0 or more")
+    known = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+    if not known or not 0 <= value <= MOST:
+        kind = "whole number" if whole else "number"
+        raise UsageError(f"{where}: {value!r:.60} should be a {kind} of 0 or more, at most {MOST:,}")
     return value
 
 
 def _range(value: object, where: str) -> Range:
     pair = value if isinstance(value, list) else [value, value]
     numbers = len(pair) == 2 and all(isinstance(n, int | float) and not isinstance(n, bool) for n in pair)
-    if not numbers or not 0 <= pair[0] <= pair[1]:
-        raise UsageError(f"{where}: {value!r} should be a number or [least, most], 0 <= least <= most")
+    if not numbers or not 0 <= pair[0] <= pair[1] <= MOST:
+        raise UsageError(
+            f"{where}: {value!r:.60} should be a number or [least, most], 0 <= least <= most <= {MOST:,}"
+        )
     return (pair[0], pair[1])
 
 
@@ -184,6 +193,14 @@ def _check_workload(workload: Workload, source: str) -> None:
         raise UsageError(f"{source}: seconds: {workload.seconds} should be above 0")
     if not workload.topics:
         raise UsageError(f"{source}: topics: there is none")
+    parts = sum(
+        topics.count * (1 + sum(each.count * (1 + each.consumers) for each in topics.subscriptions))
+        for topics in workload.topics
+    )
+    if parts > MOST_PARTS:
+        raise UsageError(
+            f"{source}: {parts:,} topics, subscriptions and consumers; there should be {MOST_PARTS:,} at most"
+        )
     for topics in workload.topics:
         if topics.entry_bytes[1] > 64 << 20:
             raise UsageError(f"{source}: entry_bytes: {topics.entry_bytes[1]} should be 64 MiB at most")

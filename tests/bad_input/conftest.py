@@ -1,0 +1,22 @@
+"""What waits for something that never comes fails its test."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+PATIENCE = 60  # seconds; what is tried takes far less than one
+
+
+@pytest.fixture(autouse=True)
+def no_waiting() -> Iterator[None]:
+    def late(*_: object) -> None:
+        raise AssertionError("it waits")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(PATIENCE)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
