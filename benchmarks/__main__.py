@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks.measure import Figure, figure
+from benchmarks.measure import Benchmark, Figure, figure
 
 STRUCTURES = (
     "refcount",
@@ -43,6 +43,7 @@ STRUCTURES = (
     "judging",
     "report",
     "isolation",
+    "spark",
 )
 
 
@@ -88,7 +89,29 @@ def table(figures: Sequence[Figure]) -> Table:
     return made
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+class WithRows(click.Command):
+    """A command whose help says what the rows of the structures beside ``--help`` are."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta["named"] = [name for name in STRUCTURES if name in args]
+        return super().parse_args(ctx, args)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for name in ctx.meta["named"]:
+            module = importlib.import_module(f"benchmarks.{name}")
+            with formatter.section(f"Rows of {name}"):
+                formatter.write_text(" ".join((module.__doc__ or "").split("\n\n")[0].split()))
+                formatter.write_paragraph()
+                formatter.write_dl([(row.name, described(row)) for row in module.BENCHMARKS], col_max=50)
+
+
+def described(row: Benchmark) -> str:
+    """The unit of a row, its target and what it is about."""
+    target = "" if row.target is None else f", {'≥' if row.at_least else '≤'} {row.target:g}"
+    return f"{row.unit}{target}" + (f": {row.about}" if row.about else "")
+
+
+@click.command(cls=WithRows, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("structures", nargs=-1, type=click.Choice(STRUCTURES))
 @click.option(
     "--repeats", default=5, show_default=True, type=click.IntRange(1), help="Runs of each benchmark."
@@ -102,6 +125,7 @@ def main(structures: tuple[str, ...], repeats: int, as_json: bool) -> None:
     \b
     python -m benchmarks
     python -m benchmarks range_cache removal_queue --repeats 9
+    python -m benchmarks spark --help      what its rows are
     """
     chosen = [
         benchmark

@@ -21,7 +21,7 @@ class Benchmark:
     """One row of the table.
 
     ``run`` prepares what it needs, measures once and returns the figure in ``unit``. ``target`` is an
-    upper bound, or a lower one when ``at_least``.
+    upper bound, or a lower one when ``at_least``. ``about`` says what the row is, where its name does not.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Benchmark:
     unit: str = "ns"
     target: float | None = None
     at_least: bool = False
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import json
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from benchmarks import spark
 from benchmarks.__main__ import STRUCTURES, main
 from benchmarks.measure import Benchmark, figure
 
@@ -60,3 +62,43 @@ def test_an_unknown_structure_is_a_usage_error() -> None:
     done = CliRunner().invoke(main, ["skip_list"])
     assert done.exit_code == 2
     assert "skip_list" in done.output
+
+
+def test_the_help_of_a_structure_says_what_its_rows_are() -> None:
+    done = CliRunner().invoke(main, ["spark", "--help"])
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stdout.split())
+    for benchmark in spark.BENCHMARKS:
+        assert benchmark.name in said
+        assert benchmark.about
+    assert "%, ≥ 95: the second over the first" in said
+    assert "Rows of" not in CliRunner().invoke(main, ["--help"]).stdout
+
+
+def test_rows_that_share_measurements_have_those_of_the_same_repeat() -> None:
+    turns = spark.Turns(lambda repeat: {"one": repeat, "two": 10 * repeat})
+    one, two = turns.row("one"), turns.row("two")
+    assert [one(), one(), two(), two(), one()] == [0, 1, 0, 10, 2]
+
+
+def test_a_trial_on_spark_and_in_the_pool_uses_the_processor_time_that_it_is_said_to() -> None:
+    """In this process, where the time can be seen; the pool and Spark run the same function."""
+    began = time.process_time_ns()
+    (chunk,) = spark.chunks_of("100_ms", 1, 2)
+    batch = spark.in_pool((spark.job(), chunk))
+    assert time.process_time_ns() - began >= 2 * 10**8
+    assert batch is not None
+    assert batch["verdict"].to_pylist() == ["clean", "clean"]
+    with pytest.raises(RuntimeError, match="lost trials"):
+        spark.check_whole([batch], spark.chunks_of("100_ms", 1, 3))
+
+
+def test_a_run_to_resume_has_what_the_benchmark_says() -> None:
+    assert spark.resume() > 0
+
+
+def test_a_difference_between_two_runs_is_counted() -> None:
+    rows = [{"seed": seed, "verdict": "clean"} for seed in range(5)]
+    assert spark.differing(rows, rows) == 0
+    assert spark.differing(rows, rows[:-1]) == 1
+    assert spark.differing(rows, [*rows[:2], {**rows[2], "verdict": "violation"}, *rows[3:]]) == 1
