@@ -117,6 +117,8 @@ def extensions() -> list[Extension]:
         extension("pulsar_ml.harness.threads", libraries=["pthread"]),
         extension("pulsar_ml.harness.linearize._native"),
         extension("pulsar_ml.harness.linearize._monitors"),
+        extension("pulsar_ml.harness.linearize._cells"),
+        extension("pulsar_ml.harness.linearize._maps"),
         extension(
             "pulsar_ml.operations._native",
             define_macros=[("PML_FAULTS", "1"), ("PML_BUILD_ID", f'"{build_id()}"')],
