@@ -38,7 +38,7 @@ SEEDS = 40
 
 QUICK = Options(explain=False)  # with the bounds that the command has
 WHOLE = Options(explain=False, partition=False)
-ASKED = Options(explain=False, most_steps=1_000_000, natively=False)
+ASKED = Options(explain=False, most_steps=50_000, natively=False)  # medians are far below
 FASTEST, SECOND_SLOWEST, SLOWEST = 0, -2, -1
 
 
