@@ -106,13 +106,15 @@ def explore(
     strategy: str = "portfolio",
     first: int = 0,
     judge: Judge | None = None,
+    answers_only: bool = False,
     progress: Callable[[Campaign], object] | None = None,
     part: Part | None = None,
     **options: Any,
 ) -> Exploration:
     """Run up to ``executions`` executions of ``program``, numbered from ``first``; stop at a failure.
 
-    ``judge`` is asked about the answers of each execution, once for each history. ``options`` are those of
+    ``judge`` is asked about the answers of each execution, once for each history. ``answers_only``: nothing
+    but what it refuses is a failure; executions that fail otherwise are passed over. ``options`` are those of
     :class:`Campaign`. ``progress`` is called after each batch. ``part`` is what an exhaustive strategy
     searches instead of everything; that is exhausted when it is. One execution of each batch is made again
     and must be the same: NondeterminismError if not. LimitsError when the program is too large for the
@@ -140,15 +142,16 @@ def explore(
         seconds += spent
         if campaign.failed() and campaign.end() in NO_VERDICT:
             raise NO_VERDICT[campaign.end()](str(campaign.failure()["message"]))
-        if campaign.failed() or refused:
+        if refused or (campaign.failed() and not answers_only):
             failure = capture(campaign, first + done - 1, options, refused)
             break
         if campaign.statistics()["exhausted"] or made == 0:
             break
-        if strategy not in SEARCHES:
-            recheck(campaign, first + done - 1)
-            rechecked += 1
-        batch = next_batch(batch, spent)
+        if not campaign.failed():
+            if strategy not in SEARCHES:
+                recheck(campaign, first + done - 1)
+                rechecked += 1
+            batch = next_batch(batch, spent)
         if progress is not None:
             progress(campaign)
     statistics = dict(campaign.statistics())

@@ -124,7 +124,7 @@ def shrink(
         return failure
     if failure.kind != WRONG_ANSWERS:
         judge = None
-    state = Shrinker(subject, failure, budget=budget, judge=judge)
+    state = Shrinker(subject, failure, budget=budget, judge=brief(judge))
     if not state.accept(state.attempt(Program.from_json(failure.program), failure.decisions)):
         return failure
     while True:
@@ -136,18 +136,31 @@ def shrink(
         if size(state.best) >= before:
             break
     drop_idle_threads(state)
-    return state.best
+    return explained(state, judge)
 
 
 def shrink_schedule(
     failure: Failure, subject: Subject, *, budget: int | None = None, judge: Judge | None = None
 ) -> Failure:
     """Like :func:`shrink`, with the program as it is: only decisions are left out."""
-    state = Shrinker(subject, failure, budget=budget, judge=judge)
+    state = Shrinker(subject, failure, budget=budget, judge=brief(judge))
     if not state.accept(state.attempt(Program.from_json(failure.program), failure.decisions)):
         return failure
     shrink_decisions(state)
     search_fewer(state)
+    return explained(state, judge)
+
+
+def brief(judge: Judge | None) -> Judge | None:
+    """The judge without its explanations, if it can do without."""
+    return getattr(judge, "brief", judge)
+
+
+def explained(state: Shrinker, judge: Judge | None) -> Failure:
+    """The smallest failure, in the judge's own words."""
+    if judge is not None:
+        state.judge, state.budget = judge, None
+        state.accept(state.attempt(Program.from_json(state.best.program), state.best.decisions))
     return state.best
 
 

@@ -41,6 +41,8 @@ class Model(range_answers.Model):
         "serve": "Nothing is known of what it puts.",
     }
     spans: ClassVar[frozenset[str]] = range_answers.Model.spans | PASSES | HIDDEN
+    # The size may be read before what others free, and the other counters after what they put then.
+    fresh_spans: ClassVar[frozenset[str]] = range_answers.Model.fresh_spans | {"stats"}
 
     def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
         super().__init__(settings, threads)
@@ -55,13 +57,14 @@ class Model(range_answers.Model):
         self.taken = [0] * threads  # entries that a thread's removals and passes told
         self.bytes = 0  # put
         self.freed = 0  # bytes that anybody told
+        self.freed_before: dict[int, int] = {}  # that, as it was when a thread's stats began
 
     def canonical(self) -> object:
         return (
             super().canonical(), tuple(self.sizes), frozenset(self.changes.items()), self.putting,
             self.evicting,
             self.was_above, tuple(self.seen_so_far), tuple(self.mine), tuple(self.taken), self.bytes,
-            self.freed,
+            self.freed, frozenset(self.freed_before.items()),
         )  # fmt: skip
 
     def hides(self, thread: int) -> bool:
@@ -92,11 +95,15 @@ class Model(range_answers.Model):
 
     # Calls that take their time ------------------------------------------------------------------------
 
-    def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
+    def begins(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer | None = None
+    ) -> bool:
         self.goes_on(thread)
+        if operation == "stats":
+            self.freed_before[thread] = self.freed
+            return True
         if operation not in PASSES | HIDDEN:
-            super().begins(operation, arguments, thread=thread)
-            return
+            return super().begins(operation, arguments, thread=thread, given=given)
         if operation == "configure":
             size = arguments[0]
             beside = frozenset(new for new, _ in self.changes.values())
@@ -107,6 +114,7 @@ class Model(range_answers.Model):
             self.serve(arguments, thread)
         self.look_at_size()
         self.opens(thread, -1, 0, self.n_keys - 1, takes=True, tells=operation in PASSES)
+        return True
 
     def serve(self, arguments: Sequence[int], thread: int) -> None:
         """Puts that nobody tells of: their keys are anybody's guess from here on."""
@@ -116,10 +124,7 @@ class Model(range_answers.Model):
         self.strays += puts
         self.bytes += puts * (LARGEST << self.shift)
         for number in range(puts):
-            key = cache, (first + number) % self.n_keys
-            self.strange |= {key}
-            self.strays += len(self.put_so_far.pop(key, ()))
-            self.state.pop(key, None)
+            self.estrange((cache, (first + number) % self.n_keys))
 
     def ends(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
         status, words = given
@@ -156,7 +161,7 @@ class Model(range_answers.Model):
             self.numbers[thread] += 1
             return self.hides(thread)
         if operation == "stats":
-            return self.counts(thread, given)
+            return (not self.fresh or thread in self.freed_before) and self.counts(thread, given)
         if not super().answers(operation, arguments, thread, given):
             return False
         if operation in PUTS and given[0] == OK:
@@ -174,7 +179,7 @@ class Model(range_answers.Model):
         self.seen_so_far[thread] = put, evicted, evictions
         entries = sum(map(len, self.put_so_far.values())) + self.strays
         surely = sum(self.length(key) for key in self.put_so_far if self.surely(key, thread))
-        freed = self.freed if self.fresh else sum(self.cut[thread].values())
+        freed = self.freed_before.pop(thread) if self.fresh else sum(self.cut[thread].values())
         return (
             status == 0
             and max(before[0], self.mine[thread]) <= put <= entries

@@ -29,11 +29,13 @@ class Model(range_answers.Model):
         super().__init__(settings, threads)
         self.empties = settings["policy"] in EMPTIES
 
-    def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
-        if operation in PASSES:
-            self.opens(thread, -1, 0, self.n_keys - 1, takes=True, tells=True)
-        else:
-            super().begins(operation, arguments, thread=thread)
+    def begins(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer | None = None
+    ) -> bool:
+        if operation not in PASSES:
+            return super().begins(operation, arguments, thread=thread, given=given)
+        self.opens(thread, -1, 0, self.n_keys - 1, takes=True, tells=True)
+        return True
 
     def ends(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
         if operation not in PASSES:

@@ -33,7 +33,7 @@ class Model(pass_answers.Model):
             return False
         if not self.passed(operation, arguments, thread, given, kept >> 32):
             return False
-        if entries > MOST_TOLD:
+        if entries > MOST_TOLD or self.strange:
             return True
         # A key can be a victim twice, if it was put again.
         chosen = [

@@ -63,7 +63,8 @@ class Model:
         "needs a removal that covers the key, and one that says so in its answer. Expected reads are at most "
         "as many as were said for the key in one put and added since, and are less by one for each copy.",
         "hold": "As get.",
-        "dispatch": "As get.",
+        "dispatch": "As get. Others may see its copy released before it ends, and the last count is as of "
+        "its end.",
         "release": "The incarnation that the thread kept at the place; the expected reads are as of some "
         "moment, within the bounds of get.",
         "drop": "As release.",
@@ -78,8 +79,13 @@ class Model:
         "size": "Not below the bytes of what the caller put or saw last and nothing may have removed; not "
         "above all that was put, without what the caller removed.",
         "sweep": "No entry goes, only wrappers that are empty already; they are not more than entries gone.",
+        "over_release": "As get. Nothing is known of the key from then on.",
     }
-    spans: ClassVar[frozenset[str]] = REMOVALS | RANGES
+    # A dispatch makes a copy, whose release others see, and looks at the entry once more after that.
+    spans: ClassVar[frozenset[str]] = REMOVALS | RANGES | {"dispatch"}
+    # When an entry is found matters to those who see every change at once; its counts are read later.
+    fresh_spans: ClassVar[frozenset[str]] = LOOKS
+    foresees = True
 
     def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
         self.n_caches = settings["caches"]
@@ -94,6 +100,7 @@ class Model:
         self.refused = [0] * threads  # for want of memory; some of these puts took a number all the same
         self.held: list[dict[int, tuple[int, Key]]] = [{} for _ in range(threads)]
         self.open: dict[int, Span] = {}
+        self.looking: frozenset[int] = frozenset()  # threads that found an entry and have not said so yet
         self.cut: list[dict[int, int]] = [{} for _ in range(threads)]  # bytes that a thread took, by cache
         self.offered: dict[Key, int] = {}  # expected reads: the most of one put, or their sum; and added ones
         self.copied: dict[Key, int] = {}
@@ -108,7 +115,7 @@ class Model:
         return (
             frozenset(self.put_so_far.items()), frozenset(self.state.items()),
             tuple(frozenset(known.items()) for known in self.known), tuple(self.numbers), tuple(self.refused),
-            tuple(frozenset(held.items()) for held in self.held), frozenset(self.open.items()),
+            tuple(frozenset(held.items()) for held in self.held), frozenset(self.open.items()), self.looking,
             tuple(frozenset(cut.items()) for cut in self.cut), frozenset(self.offered.items()),
             frozenset(self.copied.items()), self.loose, self.loose_bytes, self.slack, self.slack_bytes,
             self.dropped, self.strays, self.strange,
@@ -181,9 +188,19 @@ class Model:
             self.loose = self.loose_bytes = self.slack = self.slack_bytes = 0
         return True
 
+    def estrange(self, key: Key) -> None:
+        """From here on what is under the key is anybody's guess."""
+        self.strange |= {key}
+        self.strays += len(self.put_so_far.pop(key, ()))
+        self.state.pop(key, None)
+
     # Calls that take their time ------------------------------------------------------------------------
 
-    def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
+    def begins(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer | None = None
+    ) -> bool:
+        if operation in LOOKS:
+            return self.finds(operation, self.key(arguments), thread, given)
         cache, first, last = arguments[0] % self.n_caches, 0, self.n_keys - 1
         if operation in ("remove_range", "read_range"):
             first = arguments[1] % self.n_keys
@@ -192,6 +209,7 @@ class Model:
             first = arguments[1] % self.n_keys if not arguments[2] else 0
         takes = operation in REMOVALS or (operation == "visit" and arguments[2] > 0)
         self.opens(thread, cache, first, last, takes=takes, tells=True)
+        return True
 
     def opens(self, thread: int, cache: int, first: int, last: int, *, takes: bool, tells: bool) -> None:
         span = Span(cache, first, last, (), takes, tells)
@@ -265,10 +283,7 @@ class Model:
         first = arguments[1] % self.n_keys
         cleared = 0 < arguments[2] <= words[0]
         sure = sum(
-            sure == SURE
-            and key[1] >= first
-            and self.state[key] == THERE
-            and len(self.put_so_far[key]) == puts
+            sure == SURE and key[1] >= first and self.state.get(key) == THERE and self.puts(key) == puts
             for key, puts, sure in span.began
         )
         if cleared:
@@ -290,13 +305,13 @@ class Model:
 
     def answers(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
         status, words = given
+        if operation in LOOKS:
+            return self.look(operation, arguments, thread, given)
         if operation in self.spans:
             return self.ends(operation, arguments, thread, given)
         if operation in PUTS:
             expected = 0 if operation == "put_late" else max(arguments[2], 0)
             return self.put(self.key(arguments), thread, given, expected)
-        if operation in LOOKS:
-            return self.look(operation, arguments, thread, status, words)
         if operation == "exists":
             key = self.key(arguments)
             if status == HIT:
@@ -309,6 +324,8 @@ class Model:
         if operation == "sweep":
             self.dropped += words[0]
             return given == answer(0, words[0]) and words[0] >= 0 and self.empty(self.dropped)
+        if operation == "over_release":
+            return self.over_released(self.key(arguments), thread, given)
         if operation == "put_foreign":
             self.numbers[thread] += status != NO_MEMORY
             self.refused[thread] += status == NO_MEMORY
@@ -349,24 +366,45 @@ class Model:
         self.state[key] = self.covered(key)
         return True
 
-    def look(
-        self, operation: str, arguments: Sequence[int], thread: int, status: int, words: Sequence[int]
-    ) -> bool:
+    @staticmethod
+    def idle(operation: str, given: Answer) -> bool:
+        return operation in LOOKS and given[0] == MISS
+
+    def finds(self, operation: str, key: Key, thread: int, given: Answer | None) -> bool:
+        """Whether a look may find the entry that it will show, or none; and a dispatch makes its copy."""
+        if given is not None:
+            status, words = given
+            if status == MISS:
+                return not any(words) and self.missed(key, thread)
+            if status != NO_MEMORY and (status != HIT or not self.seen(key, thread, words[0])):
+                return False
+        if operation == "dispatch" and (given is None or given[0] == HIT):
+            self.copied[key] = self.copied.get(key, 0) + 1
+        self.looking |= {thread}
+        return True
+
+    def look(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
+        """What a look says of the entry that it found."""
         key = self.key(arguments)
+        spans = operation in self.spans or (self.fresh and operation in self.fresh_spans)
+        if not spans and not self.finds(operation, key, thread, given):
+            return False
+        status, (incarnation, expected, references, left) = given
         if status == MISS:
-            return not any(words) and self.missed(key, thread)
+            return True
+        if thread not in self.looking:
+            return False
+        self.looking -= {thread}
         if status == NO_MEMORY:
             return True
-        incarnation, expected, references, left = words
-        if status != HIT or references < 1 or not self.seen(key, thread, incarnation):
-            return False
-        if operation == "dispatch":
-            self.copied[key] = self.copied.get(key, 0) + 1
         place = arguments[2] if operation != "get" else -1
         if place >= 0:
             self.held[thread][place % PLACES] = incarnation, key
-        return self.expects(key, expected) and (
-            left == 0 if operation != "dispatch" or place >= 0 else self.expects(key, left)
+        again = operation == "dispatch" and place < 0
+        return (
+            references >= 1
+            and self.expects(key, expected)
+            and (self.expects(key, left) if again else left == 0)
         )
 
     def expects(self, key: Key, reads: int) -> bool:
@@ -403,6 +441,16 @@ class Model:
             return False
         self.lose(key, thread)
         return True
+
+    def over_released(self, key: Key, thread: int, given: Answer) -> bool:
+        status, words = given
+        if status == MISS:
+            return not any(words) and self.missed(key, thread)
+        if status != HIT or words[2] < 1 or words[3] or not self.seen(key, thread, words[0]):
+            return False
+        right = self.expects(key, words[1])
+        self.estrange(key)
+        return right
 
     def kept(self, operation: str, place: int, thread: int, given: Answer) -> bool:
         status, (incarnation, expected, *rest) = given

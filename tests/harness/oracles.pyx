@@ -2,6 +2,7 @@
 
 tickets        correct: each caller gets the next number.
 tickets_twice  load and store instead of one addition: two callers may get the same number.
+tickets_seen   tickets_twice, which says so when it sees that somebody came in between.
 pair           correct: a value in two halves, written and read under a lock.
 pair_torn      the same without the lock: a reader may meet half of a write.
 counter_race   a plain number that two threads change: a data race.
@@ -21,6 +22,7 @@ from pulsar_ml.harness.subject cimport (
     PmlViolation,
     wrap_subject,
 )
+from pulsar_ml.harness.table cimport violate
 from pulsar_ml.sync.atomics cimport (
     i64_cas_weak_acquire,
     i64_fetch_add_relaxed,
@@ -63,6 +65,13 @@ cdef void apply_tickets_twice(void* instance, int32_t thread, const PmlCall* cal
     cdef int64_t mine = i64_load_relaxed(&state.next)
     i64_store_relaxed(&state.next, mine + 1)
     result.words[0] = mine
+
+
+cdef void apply_tickets_seen(void* instance, int32_t thread, const PmlCall* call, PmlResult* result,
+                             PmlViolation* violation) noexcept nogil:
+    apply_tickets_twice(instance, thread, call, result, violation)
+    if i64_load_relaxed(&(<State*>instance).next) != result.words[0] + 1:
+        violate(violation, b"SEEN", b"somebody came in between", 0, 0, 0)
 
 
 cdef void lock(State* state) noexcept nogil:
@@ -110,7 +119,7 @@ cdef PmlOperation[2] PAIR = [
 ctypedef void (*Apply)(void* instance, int32_t thread, const PmlCall* call, PmlResult* result,
                        PmlViolation* violation) noexcept nogil
 
-cdef PmlSubject[5] TABLES
+cdef PmlSubject[6] TABLES
 BUILD_ID = "oracles-build-1"
 SUBJECTS = {}
 
@@ -133,7 +142,8 @@ define(1, b"tickets_twice", 1, &NEXT[0], apply_tickets_twice)
 define(2, b"pair", 2, &PAIR[0], apply_pair)
 define(3, b"pair_torn", 2, &PAIR[0], apply_pair_torn)
 define(4, b"counter_race", 1, &NEXT[0], apply_counter_race)
+define(5, b"tickets_seen", 1, &NEXT[0], apply_tickets_seen)
 
-for at in range(5):
+for at in range(6):
     wrapped = wrap_subject(&TABLES[<int>at], BUILD_ID, None)
     SUBJECTS[wrapped.name] = wrapped

@@ -120,6 +120,65 @@ def test_a_pass_takes_what_it_says_and_leaves_nothing_it_could_have_taken() -> N
     assert not refused(pass_answers, CACHES | {"policy": 3}, put, free(0, 0, thread=0))  # the scan may
 
 
+@pytest.mark.parametrize("structure", ["range_cache", "removal_queue", "eviction_policy", "cache_manager"])
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_dispatch_ends_after_its_copy_was_seen_to_be_released(structure: str, fresh: bool) -> None:
+    put: Row = (1, "put", (0, 3, 0), answer(0, 1 << 40 | 1, 48), 1, 2)
+    said: Row = (2, "put", (0, 3, 2), answer(1), 8, 9)
+
+    def dispatch(left: int, start: int = 3) -> Row:
+        return (1, "dispatch", (0, 3, -1), answer(1, 1 << 40 | 1, 0, 2, left), start, 20)
+
+    def get(expected: int) -> Row:
+        return (0, "get", (0, 3), answer(1, 1 << 40 | 1, expected, 3), 5, 6)
+
+    def wrong(*rows: Row) -> bool:
+        return refused(ANSWERS[structure], CACHES, *rows, fresh=fresh)
+
+    assert not wrong(put, dispatch(2), get(-1), said)
+    assert wrong(put, dispatch(2), get(-2), said)  # more copies than there are
+    assert wrong(put, dispatch(2, start=7), get(-1), said)  # before there is one
+    assert wrong(put, dispatch(3), get(-1), said)  # more reads than were said
+    assert wrong(put, dispatch(2), get(-1))
+    assert wrong(put, (1, "dispatch", (0, 3, -1), answer(0), 3, 20), get(-1))  # a miss makes no copy
+
+
+def test_what_is_found_is_found_before_its_counts_are_read() -> None:
+    entry_1, entry_2 = 1 << 40 | 1, 2 << 40 | 1
+    rows: list[Row] = [
+        (1, "put", (0, 3, 0), answer(0, entry_1, 48), 1, 2),
+        (1, "hold", (0, 3, 5), answer(1, entry_1, 0, 2), 3, 4),
+        (1, "remove_range", (0, 3, 0), answer(0, 0, 0, 1, 48), 7, 8),
+        (2, "put", (0, 3, 0), answer(0, entry_2, 48), 9, 10),
+        (1, "expect", (5,), answer(1, entry_1, 1), 11, 12),
+    ]
+
+    def get(expected: int, start: int) -> Row:
+        return (0, "get", (0, 3), answer(1, entry_1, expected, 2), start, 14)
+
+    ranges = ANSWERS["range_cache"]
+    assert not refused(ranges, CACHES, *rows, get(1, 5), fresh=True)
+    assert refused(ranges, CACHES, *rows, get(2, 5), fresh=True)
+    assert refused(ranges, CACHES, *rows, get(1, 13), fresh=True)  # it is gone by then
+    assert not refused(ranges, CACHES, *rows, get(1, 13))  # not for those who do not know
+
+
+def test_what_was_released_too_often_may_be_anything_and_other_keys_may_not() -> None:
+    ranges = ANSWERS["range_cache"]
+    put: Row = (0, "put", (0, 3, 0), answer(0, 1, 48), 1, 2)
+    other: Row = (0, "put", (0, 4, 0), answer(0, 2, 56), 3, 4)
+    broken: Row = (0, "over_release", (0, 3), answer(1, 1, 0, 2), 5, 6)
+    cleared: Row = (0, "clear", (0,), answer(0, 0, 0, 2, 104), 9, 10)
+
+    def missed(key: int) -> Row:
+        return (0, "get", (0, key), answer(0), 7, 8)
+
+    assert not refused(ranges, CACHES, put, other, broken, missed(3), cleared)
+    assert refused(ranges, CACHES, put, other, broken, missed(4), cleared)
+    assert refused(ranges, CACHES, put, (0, "over_release", (0, 3), answer(1, 2, 0, 2), 5, 6))
+    assert refused(ranges, CACHES, put, (0, "over_release", (0, 3), answer(0), 5, 6))
+
+
 def test_a_digest_tells_who_went() -> None:
     puts: list[Row] = [
         (0, "put", (0, 3, 0), answer(0, 1, 48), 1, 2),
@@ -152,6 +211,23 @@ def test_counters_were_true_at_some_moment(counts: tuple[int, ...], legal: bool)
     put: Row = (0, "put", (0, 3, 0), answer(0, 1, 48), 1, 2)
     stats: Row = (0, "stats", (), answer(0, *counts), 3, 4)
     assert refused(manager_answers, CACHES, put, stats) is not legal
+
+
+def test_counters_of_one_answer_are_of_different_moments() -> None:
+    rows: list[Row] = [
+        (1, "put", (0, 4, 0), answer(0, 1 << 40 | 1, 56), 1, 2),
+        (1, "remove_range", (0, 4, 0), answer(0, 0, 0, 1, 56), 5, 6),
+        (1, "put", (0, 0, 0), answer(0, 1 << 40 | 2, 24), 7, 8),
+    ]
+
+    def stats(size: int, start: int) -> Row:
+        return (0, "stats", (), answer(0, size, 2, 0, 0), start, 9)
+
+    assert not refused(manager_answers, CACHES, *rows, stats(56, 3), fresh=True)
+    assert refused(manager_answers, CACHES, *rows, stats(104, 3), fresh=True)
+    assert refused(
+        manager_answers, CACHES, *rows, (0, "stats", (), answer(0, 56, 2, 0, 0), 9, 10), fresh=True
+    )
 
 
 def test_a_stamp_is_refused_for_a_write_section_only() -> None:

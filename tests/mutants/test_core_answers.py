@@ -1,0 +1,58 @@
+"""The true core's answers are those of its models, in the programs of the kill table and both modes."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_ml.harness.explore import SEARCHES, explore
+from pulsar_ml.harness.program import Program
+from pulsar_ml.operations import _checked
+from stress.mutants.engine import program_of, program_of_calls
+from stress.mutants.techniques import CORE, PER_PROGRAM, Case, cases, judge_of, own_programs
+from stress.registry import SUITES
+
+CORES = [case for case in cases() if case.label.startswith(CORE) and judge_of(case) is not None]
+PROGRAMS = 12  # of the kill table's, when they are drawn
+OF_CALLS = 300  # executions of a program that is given
+
+
+def program(case: Case, drawn: int) -> Program:
+    mutant = own_programs(case.mutant)
+    suite = SUITES[mutant.suite]
+    subject = _checked.SUBJECTS[suite.subject]
+    if mutant.calls:
+        return program_of_calls(suite, subject, mutant)
+    return program_of(suite, subject, drawn, mutant.programs, mutant.settings)
+
+
+def failure_of(case: Case, drawn: int, mode: str, executions: int) -> str:
+    mutant = own_programs(case.mutant)
+    subject = _checked.SUBJECTS[SUITES[mutant.suite].subject]
+    done = explore(
+        subject,
+        program(case, drawn),
+        executions=executions,
+        seed=drawn // 1000,
+        strategy=mutant.strategy,
+        mode=mode,
+        reuse="quarantine" if mutant.strategy in SEARCHES else "mixed",
+        races=False,
+        judge=judge_of(case),
+    )
+    return "" if done.failure is None else f"program {drawn}: {done.failure.message}"
+
+
+@pytest.mark.parametrize("mode", ["c11", "sc"])
+@pytest.mark.parametrize("case", CORES, ids=lambda case: case.label)
+def test_no_answer_of_the_true_core_is_refused(case: Case, mode: str) -> None:
+    if case.mutant.calls:
+        assert failure_of(case, 0, mode, OF_CALLS) == ""
+        return
+    for drawn in range(PROGRAMS):
+        assert failure_of(case, drawn, mode, PER_PROGRAM) == ""
+
+
+def test_a_read_that_sees_the_copy_of_a_dispatch_released_while_that_goes_on() -> None:
+    """Refused once by a model in which a dispatch was over in one moment."""
+    case = next(case for case in CORES if case.label == f"{CORE}, removal_queue")
+    assert failure_of(case, 27, "c11", PER_PROGRAM) == ""
