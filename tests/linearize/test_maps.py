@@ -131,6 +131,70 @@ def test_native_steps_and_the_model_agree_where_the_definition_cannot_go() -> No
     assert min(answers.count(LEGAL), answers.count(ILLEGAL)) > 5
 
 
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_nobody_will_see_is_searched_once(broken: bool) -> None:
+    for seed in (2, 8):
+        history = key_value(seed, clients=50, operations=1_300, broken=broken)
+        verdict = check(history, KeyValueMap(), options=QUICK)
+        assert verdict.answer == (ILLEGAL if broken else LEGAL)
+        assert verdict.steps < 20 * 1_300
+
+
+def test_orders_of_appends_before_a_put_are_not_told_apart() -> None:
+    """A hundred thousand orders of some of eight appends lead to as many texts, but nobody gets one."""
+    rows = [Operation(thread, "append", ("k", f"{thread}."), None, 0, 10) for thread in range(8)]
+    rows += [
+        Operation(20, "put", ("k", "new"), None, 5, 30),
+        Operation(21, "get", ("k",), "new and more", 40, 50),
+    ]
+    verdict = check(history_of(rows), KeyValueMap(), options=QUICK)
+    assert verdict.answer == ILLEGAL
+    assert verdict.steps < 5_000
+
+
+def get(value: str, invoked: int, returned: int) -> Operation:
+    return Operation(invoked * 100 + returned, "get", ("k",), value, invoked, returned)
+
+
+def put(value: str, invoked: int, returned: int) -> Operation:
+    return Operation(invoked * 100 + returned, "put", ("k", value), None, invoked, returned)
+
+
+@pytest.mark.parametrize(
+    ("reads", "answer"),
+    [
+        ([get("a", 20, 30)], LEGAL),
+        ([get("a", 21, 30)], ILLEGAL),
+        ([get("b", 25, 28), get("a", 15, 30)], LEGAL),
+        ([get("b", 25, 28), get("b", 26, 29), get("a", 20, 30)], LEGAL),
+        ([get("b", 25, 28), get("a", 26, 30)], ILLEGAL),
+    ],
+)
+def test_a_state_is_not_lost_while_a_get_that_began_may_still_answer_it(
+    reads: list[Operation], answer: str
+) -> None:
+    """The put of b must come before its get returns at 20; who began by then may come before it."""
+    history = history_of([put("a", 0, 5), get("b", 10, 20), put("b", 12, 40), *reads])
+    assert oracle(history, KeyValueMap()) == (answer == LEGAL)
+    assert check(history, KeyValueMap(), options=QUICK).answer == answer
+
+
+@pytest.mark.parametrize(("begins", "answer"), [(20, LEGAL), (21, ILLEGAL)])
+def test_a_put_that_begins_as_a_get_returns_may_come_before_it(begins: int, answer: str) -> None:
+    history = history_of([put("a", 0, 5), get("b", 10, 20), put("b", begins, 40)])
+    assert check(history, KeyValueMap(), options=QUICK).answer == answer
+
+
+def test_steps_are_those_of_all_keys() -> None:
+    rows = []
+    for at in range(0, 200, 2):
+        key = str(at // 20)
+        rows += [row("put", (key, "v"), None, at), row("get", (key,), "v", at + 1)]
+    for most, answer in ((100, UNKNOWN), (1_000, LEGAL)):
+        verdict = check(history_of(rows), KeyValueMap(), options=Options(explain=False, most_steps=most))
+        assert verdict.answer == answer
+
+
 def row(name: str, arguments: tuple[Any, ...], result: Any, at: int) -> Operation:
     return Operation(0, name, arguments, result, 10 * at, 10 * at + 5)
 

@@ -10,8 +10,9 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 from pulsar_ml.harness.history cimport Record
 from pulsar_ml.harness.linearize.cells cimport (
-    EXCHANGES, GO_ON, MOST_VALUES, PUTS, SEES, SEES_NOT, Cell, CellCall, cell_free, cell_reserve, cell_start,
+    EXCHANGES, GO_ON, MOST_VALUES, PUTS, SEES, SEES_NOT, Cell, CellCall, cell_free, cell_reserve,
 )
+from pulsar_ml.harness.linearize.cells_lists cimport cell_start
 from pulsar_ml.harness.linearize.cells_search cimport cell_run, cell_way
 from pulsar_ml.harness.linearize.depth cimport ANSWER_LEGAL, OUT_OF_MEMORY
 from pulsar_ml.harness.linearize.pool cimport mixed

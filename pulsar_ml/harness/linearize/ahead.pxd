@@ -3,7 +3,9 @@
 # A model with leads() says whether a state may become one in which a call that changes nothing is legal, when
 # only calls follow whose effect depends on the state; and with resets() which calls have one that does not.
 # So from a state that does not lead there it takes one of the resets that are missing and was invoked before
-# the call returned. Without one the configuration is given up before its successors are tried.
+# the call returned. Without one the configuration is given up before its successors are tried. And if until
+# then nobody can see what comes of the state, all such states are one, where calls that are no reads are
+# always legal: in which order appends came that a put buried is no matter.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.stdlib cimport free, qsort, realloc
@@ -18,6 +20,7 @@ cdef enum:
 
 cdef struct Seen:
     int64_t returned
+    int64_t begins        # of a read: the first invocation of it and all behind it in its part
     int32_t part
     int32_t place         # in lanes.ops
     int32_t lane
@@ -118,14 +121,17 @@ cdef inline void ahead_start(Ahead* a, const Lanes* lanes, const Table* table, i
                 place += 1
                 continue
             seen.returned = op.returned
+            seen.begins = op.invoked
             seen.part = table.part[op.symbol] if parts > 1 else 0
             seen.place = place
             seen.lane = lane
             place += 1
     by_part(a.reads, a.n_reads, a.first_read, parts)
     by_part(a.resets, a.n_resets, a.first_reset, parts)
-    for i in range(a.n_reads):
+    for i in range(a.n_reads - 1, -1, -1):
         a.rank[a.reads[i].place] = i
+        if i + 1 < a.n_reads and a.reads[i + 1].part == a.reads[i].part:
+            a.reads[i].begins = min(a.reads[i].begins, a.reads[i + 1].begins)
     for i in range(parts):
         a.next_read[i] = a.first_read[i]
 
@@ -192,3 +198,26 @@ cdef inline Outlook look(Ahead* a, const Lanes* lanes, const Table* table, const
             seen += 1
         i += 1
     return OPEN
+
+
+# Whether nobody will see what comes of the state, as it must be reset before the next read returns, and no
+# read that began by then can come to its answer from it. To be asked after look().
+cdef inline Outlook lost(Ahead* a, const Lanes* lanes, const Table* table, const int32_t* at, int32_t part,
+                         int32_t state) noexcept nogil:
+    cdef int32_t i
+    cdef int64_t until = INT64_MAX
+    cdef const Op* read
+    cdef Outlook found
+    for i in range(a.next_read[part], a.first_read[part + 1]):
+        if a.reads[i].begins > until:
+            break
+        if a.reads[i].place < at[a.reads[i].lane]:
+            continue
+        read = &lanes.ops[a.reads[i].place]
+        if read.invoked > until:
+            continue
+        found = outlook(a, table, state, read.symbol)
+        if found != CLOSED:
+            return found
+        until = min(until, read.returned)
+    return CLOSED

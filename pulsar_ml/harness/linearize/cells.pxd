@@ -1,12 +1,11 @@
 # The calls of one cell, a register with reads, writes and compare-and-set, made ready for its search: in
-# lanes as in lanes.pxd, those that are open by what they do, and lists by value of who must see it and who
-# can put it. What the search does with them is in cells_search.pxd.
+# lanes as in lanes.pxd, and those that are open by what they do. Lists by value are in cells_lists.pxd, and
+# what the search does with all of them in cells_search.pxd.
 
-from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint16_t, uint64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint16_t, uint64_t, uint8_t
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
-from pulsar_ml.harness.linearize.depth cimport ANSWER_ILLEGAL, OUT_OF_MEMORY
-from pulsar_ml.harness.linearize.pool cimport Pool, mixed, pool_free, pool_shape
+from pulsar_ml.harness.linearize.pool cimport Pool, mixed, pool_free
 
 
 cdef enum Kind:
@@ -55,6 +54,15 @@ cdef struct Listed:
     int32_t* next
 
 
+# A moment at which a call begins: the first return of those that begin then or later, and of those of them
+# that do not read the value which that one reads.
+cdef struct Over:
+    int64_t begins
+    int64_t soonest
+    int64_t other
+    int32_t value         # -1: it does not read
+
+
 cdef struct Choice:
     int32_t move
     int32_t which         # a lane; of USE a group
@@ -94,7 +102,12 @@ cdef struct Cell:
     Listed soonest        # by value: who must see it, by return
     Listed earliest       # the same by invocation, and at the end who must see another value
     Listed supply         # who can put it, by invocation
-    int32_t* listed       # their memory
+    Listed times          # by value: of those that see it the first of each time that takes an open call
+    Listed opens          # by value: open calls that put it, by invocation
+    int32_t* listed       # the memory of all of them
+    Over* over            # of calls that returned, by invocation
+    int32_t n_over
+    bint plain            # there are reads and writes only
     int32_t room, listed_room
     int32_t state
     bint owing
@@ -115,7 +128,8 @@ cdef struct Cell:
     int32_t first_lane
 
 
-cdef inline void cell_free(Cell* c) noexcept nogil:
+# What there is one of for each call.
+cdef inline void cell_free_calls(Cell* c) noexcept nogil:
     free(c.calls)
     free(c.sorted)
     free(c.start)
@@ -126,9 +140,14 @@ cdef inline void cell_free(Cell* c) noexcept nogil:
     free(c.group)
     free(c.used)
     free(c.used_bits)
-    free(c.listed)
+    free(c.over)
     free(c.key)
     free(c.factor)
+
+
+cdef inline void cell_free(Cell* c) noexcept nogil:
+    cell_free_calls(c)
+    free(c.listed)
     free(c.variants)
     free(c.nodes)
     free(c.choices)
@@ -138,22 +157,11 @@ cdef inline void cell_free(Cell* c) noexcept nogil:
 
 cdef inline bint cell_reserve(Cell* c, int32_t n, int32_t n_values) noexcept nogil:
     cdef int32_t i
-    cdef int32_t lists = 3 * n + 6 * (n_values + 3)
+    cdef int32_t lists = 5 * n + 8 * (n_values + 3)
     if n > c.room or c.calls is NULL:
         n += n // 2 + 16
-        lists += 3 * n
-        free(c.calls)
-        free(c.sorted)
-        free(c.start)
-        free(c.at)
-        free(c.last)
-        free(c.lane_of)
-        free(c.length)
-        free(c.group)
-        free(c.used)
-        free(c.used_bits)
-        free(c.key)
-        free(c.factor)
+        lists += 5 * n
+        cell_free_calls(c)
         c.calls = <CellCall*>malloc(2 * <size_t>n * sizeof(CellCall))
         c.sorted = <CellCall*>malloc(<size_t>n * sizeof(CellCall))
         c.start = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
@@ -164,12 +172,13 @@ cdef inline bint cell_reserve(Cell* c, int32_t n, int32_t n_values) noexcept nog
         c.group = <int32_t*>malloc((<size_t>n + 1) * sizeof(int32_t))
         c.used = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
         c.used_bits = <uint64_t*>malloc((<size_t>n // 64 + 1) * sizeof(uint64_t))
+        c.over = <Over*>malloc(<size_t>n * sizeof(Over))
         c.key = <uint16_t*>malloc((<size_t>n + 2) * sizeof(uint16_t))
         c.factor = <uint64_t*>malloc((<size_t>n + 2) * sizeof(uint64_t))
         c.room = n
         if (c.calls is NULL or c.sorted is NULL or c.start is NULL or c.at is NULL or c.last is NULL
                 or c.lane_of is NULL or c.length is NULL or c.group is NULL or c.used is NULL
-                or c.used_bits is NULL or c.key is NULL or c.factor is NULL):
+                or c.used_bits is NULL or c.over is NULL or c.key is NULL or c.factor is NULL):
             cell_free(c)
             return False
         for i in range(n + 2):
@@ -209,58 +218,6 @@ cdef inline int32_t value_seen(const Cell* c, const CellCall* call) noexcept nog
 
 cdef inline int32_t value_made(const CellCall* call) noexcept nogil:
     return call.made if call.kind == PUTS or call.kind == EXCHANGES else -1
-
-
-# Lists the calls at ``places``, which are in the order of a time, by value.
-cdef inline void list_by_value(Cell* c, Listed* into, const int32_t* places, int32_t n,
-                               int which) noexcept nogil:
-    cdef int32_t i, value, at
-    cdef CellCall* call
-    memset(into.first, 0, (<size_t>c.n_values + 2) * sizeof(int32_t))
-    for i in range(n):
-        call = &c.calls[places[i]]
-        value = value_made(call) if which == 2 else value_seen(c, call)
-        if value >= 0:
-            into.first[value + 1] += 1
-    for value in range(c.n_values + 1):
-        into.first[value + 1] += into.first[value]
-        into.next[value] = into.first[value]
-    for i in range(n):
-        call = &c.calls[places[i]]
-        value = value_made(call) if which == 2 else value_seen(c, call)
-        if value < 0:
-            continue
-        at = into.next[value]
-        into.next[value] += 1
-        into.calls[at] = places[i]
-        if which == 0:
-            call.soonest = at
-        elif which == 1:
-            call.earliest = at
-        else:
-            call.supply = at
-    for value in range(c.n_values + 1):
-        into.next[value] = into.first[value]
-
-
-# The first call of a list that is missing, or NULL.
-cdef inline const CellCall* missing(Cell* c, Listed* listed, int32_t value) noexcept nogil:
-    cdef int32_t i = listed.next[value]
-    cdef int32_t end = listed.first[value + 1]
-    while i < end and c.calls[listed.calls[i]].done:
-        i += 1
-    listed.next[value] = i
-    return &c.calls[listed.calls[i]] if i < end else NULL
-
-
-# Whether all who must see the value may still do so when it is not there.
-cdef inline bint can_come_back(Cell* c, int32_t value) noexcept nogil:
-    cdef const CellCall* sees = missing(c, &c.soonest, value)
-    cdef const CellCall* puts
-    if sees is NULL:
-        return True
-    puts = missing(c, &c.supply, value)
-    return puts is not NULL and puts.invoked <= sees.returned
 
 
 cdef inline bint same_group(const CellCall* one, const CellCall* other) noexcept nogil:
@@ -352,129 +309,3 @@ cdef inline void find_writes(Cell* c, int32_t group) noexcept nogil:
     for i in range(c.group[group], c.group[group + 1]):
         c.calls[i].writes = begin
         c.calls[i].writes_end = end
-
-
-# The lists. ``places`` has room for n of each.
-cdef inline void cell_lists(Cell* c, int32_t n) noexcept nogil:
-    cdef int32_t values = c.n_values + 2
-    cdef int32_t i, j, place
-    cdef int32_t n_required = 0
-    cdef int32_t* memory = c.listed
-    cdef int32_t* order = c.length
-    c.soonest.calls = memory
-    c.earliest.calls = memory + n
-    c.supply.calls = memory + 2 * n
-    memory += 3 * n
-    c.soonest.first = memory
-    c.soonest.next = memory + values
-    c.earliest.first = memory + 2 * values
-    c.earliest.next = memory + 3 * values
-    c.supply.first = memory + 4 * values
-    c.supply.next = memory + 5 * values
-    # By invocation: the required calls in the order in which they were sorted.
-    for i in range(n):
-        if c.lane_of[i] >= 0:
-            order[n_required] = c.lane_of[i]
-            n_required += 1
-    list_by_value(c, &c.earliest, order, n_required, 1)
-    # With the open ones put in where they belong, from behind.
-    place = n_required
-    for i in range(c.n_calls, c.n_calls + c.n_open):
-        order[place] = i
-        place += 1
-    sort_places(c, order, place, False)
-    list_by_value(c, &c.supply, order, place, 2)
-    j = 0
-    for i in range(n):
-        if c.lane_of[i] >= 0:
-            order[j] = c.lane_of[i]
-            j += 1
-    sort_places(c, order, j, True)
-    list_by_value(c, &c.soonest, order, j, 0)
-
-
-# Nearly sorted as they come: by insertion, and from a distance on by heap.
-cdef inline void sort_places(Cell* c, int32_t* places, int32_t n, bint by_return) noexcept nogil:
-    cdef int32_t i, j, place, end
-    cdef int64_t time
-    cdef int64_t moves = 0
-    for i in range(1, n):
-        place = places[i]
-        time = place_time(c, place, by_return)
-        j = i - 1
-        while j >= 0 and place_time(c, places[j], by_return) > time:
-            places[j + 1] = places[j]
-            j -= 1
-        places[j + 1] = place
-        moves += i - 1 - j
-        if moves > 64 * <int64_t>n:
-            break
-    else:
-        return
-    # Heap.
-    for i in range(n // 2 - 1, -1, -1):
-        sift(c, places, i, n, by_return)
-    for end in range(n - 1, 0, -1):
-        place = places[0]
-        places[0] = places[end]
-        places[end] = place
-        sift(c, places, 0, end, by_return)
-
-
-cdef inline int64_t place_time(const Cell* c, int32_t place, bint by_return) noexcept nogil:
-    return c.calls[place].returned if by_return else c.calls[place].invoked
-
-
-cdef inline void sift(Cell* c, int32_t* places, int32_t root, int32_t n, bint by_return) noexcept nogil:
-    cdef int32_t child
-    cdef int32_t place = places[root]
-    cdef int64_t time = place_time(c, place, by_return)
-    while True:
-        child = 2 * root + 1
-        if child >= n:
-            break
-        if (child + 1 < n and place_time(c, places[child], by_return)
-                < place_time(c, places[child + 1], by_return)):
-            child += 1
-        if place_time(c, places[child], by_return) <= time:
-            break
-        places[root] = places[child]
-        root = child
-    places[root] = place
-
-
-# Begins with n calls in c.sorted: GO_ON, or the answer, if it is known at once.
-cdef inline int cell_start(Cell* c, int32_t n, int32_t n_values, int32_t initial, int64_t most_steps,
-                           int64_t limit) noexcept nogil:
-    cdef int32_t i, lane, value
-    for i in range(1, n):
-        if c.sorted[i - 1].invoked > c.sorted[i].invoked:
-            qsort(c.sorted, <size_t>n, sizeof(CellCall), &by_invoked)
-            break
-    c.n_values = n_values
-    if not cell_lanes(c, n):
-        return OUT_OF_MEMORY
-    cell_lists(c, n)
-    c.words = (c.n_open + 63) // 64
-    memset(c.used_bits, 0, <size_t>c.words * sizeof(uint64_t))
-    c.seeing = 0
-    for i in range(c.n_calls):
-        c.seeing += c.calls[i].kind < PUTS
-    for lane in range(c.n_lanes):
-        c.key[lane] = 0
-    c.key[c.n_lanes] = <uint16_t>(2 * initial)
-    c.hash = <uint64_t>(2 * initial) * c.factor[c.n_lanes]
-    c.state = initial
-    c.owing = False
-    c.since = INT64_MIN
-    pool_shape(&c.seen, (<size_t>c.n_lanes + 1) * sizeof(uint16_t), 16, limit // 2)
-    c.n_variants = 0
-    c.depth = 0
-    c.n_choices = 0
-    c.spent = 0
-    c.most_steps = most_steps
-    c.limit = limit
-    for value in range(n_values):
-        if value != initial and not can_come_back(c, value):
-            return ANSWER_ILLEGAL
-    return GO_ON

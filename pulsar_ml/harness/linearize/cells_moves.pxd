@@ -8,8 +8,9 @@ from libc.stdlib cimport realloc
 from libc.string cimport memcpy
 from pulsar_ml.harness.linearize.cells cimport (
     AGAIN, AWAY, BEFORE, EXCHANGES, LOOK, PUT, PUTS, SWAP, USE, Cell, CellCall, Listed, Node, Variant,
-    can_come_back, value_made, value_seen,
+    value_made, value_seen,
 )
+from pulsar_ml.harness.linearize.cells_lists cimport can_come_back, enough_open
 from pulsar_ml.harness.linearize.pool cimport mixed, pool_add, pool_at
 
 
@@ -202,6 +203,8 @@ cdef inline bint do_move(Cell* c, int32_t move, int32_t which) noexcept nogil:
         if call.kind == PUTS:
             c.since = c.first
         set_state(c, call.made, True)
+        if not enough_open(c, call.made, True):
+            return False
     else:
         call = &c.calls[c.at[which]]
         do_lane(c, which)
@@ -216,6 +219,7 @@ cdef inline bint do_move(Cell* c, int32_t move, int32_t which) noexcept nogil:
             c.since = c.first
         elif move == AWAY:
             set_state(c, c.n_values, False)
-    if before != c.state and before != c.n_values and not can_come_back(c, before):
+    if before != c.state and before != c.n_values and not (
+            can_come_back(c, before) and enough_open(c, before, False)):
         return False
     return not (move == BEFORE or move == AWAY) or can_come_back(c, call.made)

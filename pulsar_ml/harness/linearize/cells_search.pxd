@@ -1,7 +1,7 @@
 # A search of its own for one cell: a register with reads, writes and compare-and-set.
 #
 # What a cell holds was put there by one call, so a linearization is a chain of calls that put a value, each
-# with those that see it. Three things follow, which a search that only asks a model cannot know:
+# with those that see it. Five things follow, which a search that only asks a model cannot know:
 #
 #   * A write that nobody sees may stand directly before any other write that its interval allows. So it is
 #     given its place only when it must return: before the last write, if it had begun by then; else before
@@ -11,6 +11,14 @@
 #     and only in the place of nothing that must happen anyway. A configuration is no better than another
 #     that has come as far with fewer of them, so it is not searched.
 #   * A value that somebody must still see may be left only if another call can put it again in time.
+#   * When a call that needs another value lies wholly between those who must see a value and every call that
+#     returned and could have put it for them, an open call must put it; so many must be left, each begun in
+#     time, whenever one is used or a value is left.
+#   * Where there are reads and writes only, a write is over when a call that does not read its value lies
+#     wholly behind it. If all who could see a write before it is over may do so now, and nobody can see any
+#     more what is there, it comes now, with those who see it, and nothing else is tried: moved here from
+#     wherever they could stand, they disturb nobody. If nobody could see it, it goes before the last write,
+#     if it had begun by then.
 #
 # A configuration is how far each lane has come, the state, whether a call that put it is still to be seen
 # (owing), which open calls were used, and when the last write took place (since): the latest moment by which
@@ -20,8 +28,9 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t
 from libc.stdlib cimport qsort, realloc
 from pulsar_ml.harness.linearize.cells cimport (
     AGAIN, AWAY, BEFORE, EXCHANGES, LOOK, NOTHING, NO_MOVE, PUT, PUTS, SEES, SEES_NOT, SWAP, USE, Cell,
-    CellCall, Choice, Node, by_rank, missing, same_group,
+    CellCall, Choice, Node, by_rank, same_group,
 )
+from pulsar_ml.harness.linearize.cells_lists cimport missing, over_by
 from pulsar_ml.harness.linearize.cells_moves cimport do_move, is_new, undo
 from pulsar_ml.harness.linearize.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, OUT_OF_MEMORY, OUT_OF_STEPS,
@@ -118,6 +127,51 @@ cdef inline bint leaves_by_exchange(const Cell* c, int64_t from_choice) noexcept
     return False
 
 
+# Whether somebody could see the value now, and ``later`` when the first begins who could not.
+cdef inline bint wanted_now(Cell* c, int32_t value, int64_t* later) noexcept nogil:
+    cdef int32_t i
+    cdef bint now = False
+    cdef const CellCall* call
+    missing(c, &c.earliest, value)
+    later[0] = INT64_MAX
+    for i in range(c.earliest.next[value], c.earliest.first[value + 1]):
+        call = &c.calls[c.earliest.calls[i]]
+        if call.done:
+            continue
+        if call.invoked > c.first:
+            later[0] = call.invoked
+            break
+        now = True
+    return now
+
+
+# Whether those who may see what is there now have all seen it. A write of the same that must come next puts
+# it again if it is left.
+cdef inline bint must_leave(Cell* c, const CellCall* first) noexcept nogil:
+    cdef int64_t later
+    if c.state == c.n_values or first.kind != PUTS:
+        return True
+    if first.invoked > c.since:
+        return True
+    wanted_now(c, c.state, &later)
+    return later == INT64_MAX or later > over_by(c, c.since, c.state)
+
+
+# A write that nobody who begins later can see, unlike somebody who could now: it may as well come now. -1:
+# there is none.
+cdef inline int32_t harmless_put(Cell* c) noexcept nogil:
+    cdef int32_t lane
+    cdef int64_t later
+    cdef const CellCall* call
+    for lane in range(c.n_lanes):
+        call = &c.calls[c.at[lane]]
+        if (call.kind == PUTS and call.invoked <= c.first and call.made != c.state
+                and wanted_now(c, call.made, &later)
+                and (later == INT64_MAX or later > over_by(c, call.returned, call.made))):
+            return lane
+    return -1
+
+
 # Lists what may come next; False: no memory.
 cdef inline bint expand(Cell* c) noexcept nogil:
     cdef int32_t lane, group, place
@@ -141,6 +195,15 @@ cdef inline bint expand(Cell* c) noexcept nogil:
         if call.returned < c.beyond and not (call.kind == PUTS and call.invoked <= c.first):
             c.beyond = call.returned
     call = &c.calls[c.at[c.first_lane]]
+    if c.plain:
+        if (call.kind == PUTS and told and call.made != c.state and call.invoked <= c.since
+                and not wanted_now(c, call.made, &late)
+                and (late == INT64_MAX or late > over_by(c, call.returned, call.made))):
+            return choose(c, BEFORE, c.first_lane, 0)
+        if not c.owing and must_leave(c, call):
+            lane = harmless_put(c)
+            if lane >= 0:
+                return choose(c, PUT, lane, 0)
     if call.kind == PUTS:
         if told and call.made == c.state:
             entered = choose(c, AGAIN, c.first_lane, INT64_MIN)

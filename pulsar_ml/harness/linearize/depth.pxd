@@ -15,7 +15,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.linearize.ahead cimport (
-    Ahead, CLOSED, Outlook, UNCLEAR, ahead_back, ahead_free, ahead_start, look,
+    Ahead, CLOSED, Outlook, UNCLEAR, ahead_back, ahead_free, ahead_start, look, lost,
 )
 from pulsar_ml.harness.linearize.lanes cimport Lanes, Op, lanes_free
 from pulsar_ml.harness.linearize.pool cimport Pool, mixed, pool_add, pool_free, pool_shape
@@ -43,6 +43,7 @@ cdef struct Depth:
     Lanes lanes
     Ahead ahead
     int32_t start         # the state of every part at first
+    int32_t lost          # stands for all states of which nobody will see anything; -1: they are not alike
     Pool seen
     int64_t* invoked      # by lane, of its next call
     int64_t* returned
@@ -146,6 +147,7 @@ cdef inline bint depth_start(Depth* d, const Table* table, int32_t state, int32_
     cdef const Op* op
     d.n_parts = n_parts
     d.start = state
+    d.lost = -1
     ahead_start(&d.ahead, &d.lanes, table, n_parts)
     if not depth_reserve(d):
         return False
@@ -363,6 +365,13 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
                     if d.spent > d.most_steps:
                         return OUT_OF_STEPS
                     continue
+                if d.lost >= 0 and after != d.lost:
+                    view = lost(&d.ahead, &d.lanes, table, d.at, table.part[symbol] if d.n_parts > 1 else 0,
+                                after)
+                    if view == UNCLEAR:
+                        return ask(d, d.ahead.asked_symbol, <uint32_t>d.ahead.asked_state)
+                    if view == CLOSED:
+                        after = d.lost
             put_state(d, state, <uint32_t>after)
             d.choice += 1
             move(d, table, lane, 1)
