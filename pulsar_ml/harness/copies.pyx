@@ -7,6 +7,11 @@ import types
 from collections import deque
 from collections.abc import Mapping
 
+cdef extern from "Python.h":
+    object PyType_GenericAlloc(type kind, Py_ssize_t items)
+    object PyObject_GenericGetDict(object made, void* context)
+    int PyObject_GenericSetDict(object made, object held, void* context) except -1
+
 cdef tuple SIMPLE = (type(None), bool, int, float, str, bytes)
 cdef frozenset ATOMS = frozenset([*SIMPLE, type, range, types.FunctionType, types.BuiltinFunctionType])
 cdef enum:
@@ -20,7 +25,7 @@ class NotPlain(Exception):
     """Of an object that only pickle can copy."""
 
 
-def copied(value):
+cpdef object copied(object value):
     """``value`` again, and all that it holds; what is held twice is again held twice."""
     try:
         return again(value, {})
@@ -28,12 +33,53 @@ def copied(value):
         return pickle.loads(pickle.dumps(value, protocol=5))
 
 
-cpdef long weight(value) except -1:
+cpdef tuple changing(object value, object like, tuple its):
+    """The attributes of an object that a copy of it needs copies of; None: :func:`copied` is to do it.
+
+    ``like`` is an object of the same class and ``its`` what this function said of that, or None: what both
+    hold need not be looked at again.
+    """
+    cdef type kind = type(value)
+    cdef list names = []
+    cdef dict held, other
+    if not plain(kind) or len(<tuple>PLAIN[kind]) or kind.__dictoffset__ == 0:
+        return None
+    held = <dict>PyObject_GenericGetDict(value, NULL)
+    other = <dict>PyObject_GenericGetDict(like, NULL) if its is not None and type(like) is kind else {}
+    for name, item in held.items():
+        if other.get(name) is item and (not its or name not in its):
+            continue
+        if not is_immutable(item):
+            names.append(name)
+    return tuple(names)
+
+
+cpdef object copied_but(object value, tuple names):
+    """:func:`copied` of an object of which only those attributes hold what can change."""
+    cdef dict memo, held = (<dict>PyObject_GenericGetDict(value, NULL)).copy()
+    cdef object made = PyType_GenericAlloc(type(value), 0)  # without a dictionary
+    if names:
+        memo = {id(value): made}
+        try:
+            for name in names:
+                held[name] = again(held[name], memo)
+        except NotPlain:
+            return copied(value)
+    PyObject_GenericSetDict(made, held, NULL)
+    return made
+
+
+cpdef long piece_weight(object item) except -1:
+    """About how many bytes a part of a frozen value takes, with the reference to it."""
+    return 8 if is_shared(item) else 8 + weight(item)
+
+
+cpdef long weight(object value) except -1:
     """About how many bytes a frozen value takes: those of its parts and of the references to them."""
     cdef long sum = 56
     if isinstance(value, tuple):
         for item in <tuple>value:
-            sum += 8 if is_shared(item) else 8 + weight(item)
+            sum += piece_weight(item)
         return sum
     if type(value) is frozenset:
         for item in <frozenset>value:
@@ -109,11 +155,10 @@ cdef bint named(type kind) except -1:
 
 # Whether it need not be copied; False: perhaps not.
 cdef bint is_immutable(object value) except -1:
-    cdef type kind
-    if is_atom(value):
+    cdef type kind = type(value)
+    if kind is int or value is None or kind is bool:
         return True
-    kind = type(value)
-    if kind is tuple or named(kind):
+    if kind is tuple or (kind not in ATOMS and named(kind)):
         for item in <tuple>value:
             if not is_immutable(item):
                 return False
@@ -123,7 +168,7 @@ cdef bint is_immutable(object value) except -1:
             if not is_immutable(item):
                 return False
         return True
-    return False
+    return kind in ATOMS
 
 
 cdef int fill(object made, object value, type kind, dict memo) except -1:
@@ -163,7 +208,7 @@ cdef bint plain(type kind) except -1:
     return PLAIN[kind] is not None
 
 
-def freeze(value):
+cpdef object freeze(object value):
     """A value that is equal for equal states. Things that can change are told apart by which they are."""
     return frozen(value, {})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ EXPLAINING = 10_000_000  # steps of the search for what is wrong with an illegal
 MEMORY = 1 << 27  # bytes, of each checker; it is made anew when it needs more
 CHECKERS = 4  # kept, for so many combinations of settings and threads
 OUT_OF_MEMORY = "out of memory"
+NO_ORDER = "no order of the calls gives these answers"
 MOST_TOLD = 6  # calls of the minimal illegal part in a message
 
 
@@ -51,26 +53,35 @@ class ModelJudge:
     def __init__(self, factory: Any, *, most_steps: int = MOST_STEPS) -> None:
         self.factory = factory
         self.most_steps = most_steps
-        self.asked = 0
+        self.stopped = 0  # histories that a run stopped at
         self.unknown = 0
-        self.known = np.zeros(1, np.int64)  # histories that were accepted without asking here
+        # Histories that were accepted without a stop: by what was known, and when the model had been asked.
+        self.accepted = np.zeros(2, np.int64)
         self.prepared: Prepared | None = None
         self.checkers: OrderedDict[object, ModelChecker] = OrderedDict()
 
     @property
     def counts(self) -> Counts:
-        return Counts(self.asked + int(self.known[0]), self.unknown)
+        return Counts(self.stopped + int(self.accepted.sum()), self.unknown)
 
     def __call__(self, campaign: Campaign) -> str:
         """Why the answers of the campaign's last execution cannot be, or "". Those of one that did not come
         to its end are not judged. From then on the campaign accepts by itself what the checker knows."""
+        return self.refusal(campaign)
+
+    def brief(self, campaign: Campaign) -> str:
+        """The same of fewer words, for who asks often: what is wrong takes the longest to say."""
+        return self.refusal(campaign, explained=False)
+
+    def refusal(self, campaign: Campaign, *, explained: bool = True) -> str:
         if campaign.end() != "complete":
             return ""
         prepared = self.prepared
-        if prepared is not None and prepared.campaign is campaign:
-            return self.judged(prepared.checker, prepared.history, prepared.asked, tried=True)
-        prepared = self.prepared = self.prepare(campaign)
-        return self.judged(prepared.checker, prepared.history, prepared.filled(campaign.answers()))
+        tried = prepared is not None and prepared.campaign is campaign
+        if prepared is None or not tried:
+            prepared = self.prepared = self.prepare(campaign)
+        records = prepared.asked if tried else prepared.filled(campaign.answers())
+        return self.judged(prepared.checker, prepared.history, records, tried=tried, explained=explained)
 
     def prepare(self, campaign: Campaign) -> Prepared:
         history = history_before(campaign)
@@ -78,7 +89,7 @@ class ModelJudge:
         whole, of = as_checked(checker, history)
         foresees = checker.model.foresees
         asked = whole.records.copy()
-        campaign.ask(checker.native, asked, of, self.known, foresees=foresees)
+        campaign.ask(checker.native, asked, of, self.accepted, foresees=foresees)
         return Prepared(campaign, checker, whole, of, asked)
 
     def message(self, history: History, threads: int, *, fresh: bool = False) -> str:
@@ -91,11 +102,17 @@ class ModelJudge:
         return self.judged(checker, whole, whole.records)
 
     def judged(
-        self, checker: ModelChecker, history: History, records: NDArray[np.void], *, tried: bool = False
+        self,
+        checker: ModelChecker,
+        history: History,
+        records: NDArray[np.void],
+        *,
+        tried: bool = False,
+        explained: bool = True,
     ) -> str:
         """Why the answers in the records, of a history for the checker, cannot be, or ""; ``tried``: the
         checker was asked about them just before."""
-        self.asked += 1
+        self.stopped += 1
         if len(records) == 0:
             return ""
         answer = self.searched(checker, records, tried)
@@ -106,6 +123,8 @@ class ModelJudge:
             answer = self.searched(checker, records, False)
         if answer == LEGAL:
             return ""
+        if answer == ILLEGAL and not explained:
+            return NO_ORDER
         if answer == ILLEGAL:
             # The message says nothing of weaker criteria, which take the longest to search.
             options = Options(most_steps=EXPLAINING, weaker=False)
@@ -125,15 +144,23 @@ class ModelJudge:
         return ANSWERS[found[0]]
 
     def checker(self, history: History, threads: int, fresh: bool) -> ModelChecker:
-        key = (history.signatures, history.subject, tuple(sorted(history.settings.items())), threads, fresh)
+        key = self.key_of(history, threads, fresh)
         found = self.checkers.get(key)
         if found is None:
-            model = Sequential(self.factory, history.settings, threads, fresh=fresh)
+            model = self.model_of(history, threads, fresh)
             found = ModelChecker(model, signatures_of(model, history.signatures), memory=MEMORY)
+            found.native.most_steps = self.most_steps
             self.checkers[key] = found
             if len(self.checkers) > CHECKERS:
                 self.checkers.popitem(last=False)
         return found
+
+    def key_of(self, history: History, threads: int, fresh: bool) -> Hashable:
+        """What histories have in common that one checker serves."""
+        return history.signatures, history.subject, tuple(sorted(history.settings.items())), threads, fresh
+
+    def model_of(self, history: History, threads: int, fresh: bool) -> Any:
+        return Sequential(self.factory, history.settings, threads, fresh=fresh)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +194,7 @@ def told(history: History, verdict: Verdict, model: Sequential) -> str:
         f"{model.describe(history.call(row))} of thread {history.records['thread'][row]}"
         for row in range(len(history))
     ]
-    line = "no order of the calls gives these answers"
+    line = NO_ORDER
     if verdict.blocked >= 0:
         line = f"{calls[verdict.blocked]} cannot be put after any legal order of {len(verdict.prefix)} calls"
     core = sorted(verdict.core, key=lambda row: int(history.records["invoked"][row]))

@@ -13,6 +13,8 @@ from typing import Protocol
 
 Answer = tuple[int, tuple[int, int, int, int]]
 
+LEAST, MOST = -(2**63), 2**63 - 1  # of a word
+
 
 class Model(Protocol):
     """The state of one instance.
@@ -31,7 +33,12 @@ class Model(Protocol):
 def answer(status: int = 0, first: int = 0, second: int = 0, third: int = 0, fourth: int = 0) -> Answer:
     """A result; words left out are 0. Words are 64-bit integers, taken as signed ones."""
     words = first, second, third, fourth
-    if min(words) < -(2**63) or max(words) >= 2**63:
+    if not (
+        LEAST <= first <= MOST
+        and LEAST <= second <= MOST
+        and LEAST <= third <= MOST
+        and LEAST <= fourth <= MOST
+    ):
         first, second, third, fourth = [(word + 2**63) % 2**64 - 2**63 for word in words]
         words = first, second, third, fourth
     return status, words

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from pulsar_ml.specs import Answer, answer
-from pulsar_ml.specs.cursor_world import DONE, UNKNOWN, UNTRACKED, CursorModel, Moment, put
+from pulsar_ml.specs.cursor_world import DONE, UNKNOWN, UNTRACKED, Cursor, CursorModel, Moment, put
 
 
 class Churn(NamedTuple):
@@ -41,13 +41,31 @@ class Model(CursorModel):
         super().__init__(settings, threads)
 
     def canonical(self) -> object:
-        return super().canonical(), self.churns, self.may_change, self.must_change
+        return (
+            self.moments,
+            self.names,
+            self.made,
+            self.to_remove,
+            self.walks,
+            self.churns,
+            self.may_change,
+            self.must_change,
+            *self.views,
+        )
 
     # Changes that are somewhere in between ------------------------------------------------------------
 
     def now(self) -> Moment:
-        churned = tuple([churn.value for churn in self.churns if churn])
-        return Moment(self.cursors, self.changes, self.left_at, churned, self.may_change)
+        return Moment(
+            self.lowest,
+            len(self.cursors),
+            self.durable,
+            self.changes,
+            self.cursors,
+            self.left_at,
+            tuple([churn.value for churn in self.churns if churn]),
+            self.may_change,
+        )
 
     def churning(self) -> int:
         return self.may_change
@@ -113,7 +131,7 @@ class Model(CursorModel):
             return given == answer(UNKNOWN, 0, tag) and self.was_inside(thread)
         if given != answer(DONE, version, tag) or not self.comes_next(version):
             return False
-        self.put(cursor._replace(value=self.place(value)))
+        self.put(Cursor(tag, self.place(value), cursor.durable, cursor.name), cursor)
         self.count(version)
         return self.happened(thread)
 
@@ -128,8 +146,10 @@ class Model(CursorModel):
         rank, tag = given[1][:2]
         if given != answer(DONE, rank, tag) or not self.right_tag(self.name(thread, number), tag):
             return False
-        found = self.first_seen(thread, None, lambda moment: moment.rank(tag, rank))
-        return found >= 0 and self.knows(thread, found)
+        for number in self.seen(thread, self.since(thread)):
+            if self.moment(number).rank(tag, rank):
+                return self.knows(thread, number)
+        return False
 
     def should_cache(self, thread: int, now: int) -> Answer:
         return answer(DONE, bool(self.cursors) or self.in_grace(self.left_at, now))
@@ -138,17 +158,19 @@ class Model(CursorModel):
         return self.grace > 0 and any(now - time < self.grace for time in left_at)
 
     def may_should_cache(self, thread: int, given: Answer, now: int) -> bool:
-        since = self.began[thread] - 1 if self.fresh else self.saw_size[thread]
-        for number, moment in self.seen(thread, since):
-            if given == answer(DONE, True) and (moment.cursors or moment.churned):
-                self.saw_size = put(self.saw_size, thread, number)
+        known, size, durable, began, version = self.views[thread]
+        for number in self.seen(thread, began - 1 if self.fresh else size):
+            moment = self.moment(number)
+            if (given == answer(DONE, True) and (moment.size or moment.churned)) or (
+                moment.size == 0 and self.may_be_idle(thread, given, now, number)
+            ):
+                self.views = put(self.views, thread, (known, number, durable, began, version))
                 return True
-            if len(moment.cursors) == 0:
-                # Not older than the size, perhaps newer.
-                times = [other.left_at for _, other in self.seen(thread, number)]
-                idle = [self.grace <= 0 or any(now - time >= self.grace for time in left) for left in times]
-                kept = [self.in_grace(left, now) for left in times]
-                if given == answer(DONE, any(kept)) or (given == answer(DONE, False) and any(idle)):
-                    self.saw_size = put(self.saw_size, thread, number)
-                    return True
         return False
+
+    def may_be_idle(self, thread: int, given: Answer, now: int, since: int) -> bool:
+        """Whether that may be the answer for no cursor; the time is not older than the size."""
+        times = [self.moment(number).left_at for number in self.seen(thread, since)]
+        idle = [self.grace <= 0 or any(now - time >= self.grace for time in left) for left in times]
+        kept = [self.in_grace(left, now) for left in times]
+        return given == answer(DONE, any(kept)) or (given == answer(DONE, False) and any(idle))

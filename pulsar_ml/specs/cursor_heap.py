@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsar_ml.specs import Answer, answer
-from pulsar_ml.specs.cursor_world import DONE, UNKNOWN, UNTRACKED, CursorModel
+from pulsar_ml.specs.cursor_world import DONE, UNKNOWN, UNTRACKED, Cursor, CursorModel, least
 
 
 class Model(CursorModel):
@@ -21,11 +21,8 @@ class Model(CursorModel):
         if cursor is None or cursor.value == UNTRACKED:
             return answer(UNKNOWN, 0, 0, 0, tag)
         others = [other.value for other in self.cursors if other.tag != tag]
-        previous = self.least([*others, cursor.value])
-        return answer(DONE, previous, self.least([*others, self.place(value)]), version, tag)
-
-    def least(self, values: list[int]) -> int:
-        return min((value for value in values if value != UNTRACKED), default=UNTRACKED)
+        previous = least([*others, cursor.value])
+        return answer(DONE, previous, least([*others, self.place(value)]), version, tag)
 
     def may_update(self, thread: int, given: Answer, number: int, value: int) -> bool:
         version, tag = given[1][2:]
@@ -36,6 +33,6 @@ class Model(CursorModel):
         cursor = self.find(tag)
         if cursor is None or not self.comes_next(version):
             return False
-        self.put(cursor._replace(value=self.place(value)))
+        self.put(Cursor(tag, self.place(value), cursor.durable, cursor.name), cursor)
         self.count(version)
         return self.happened(thread)

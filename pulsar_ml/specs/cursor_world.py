@@ -7,7 +7,7 @@ thread knows of, but perhaps before others that are over. The model keeps those 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, NamedTuple, TypeVar
 
 from pulsar_ml.specs import Answer, answer, unknown
@@ -29,41 +29,43 @@ class Cursor(NamedTuple):
     tag: int
     value: int
     durable: bool
+    name: Name
 
 
 class Moment(NamedTuple):
-    """The container between two changes.
+    """The container between two changes, as far as a query may tell it from others.
 
     While somebody churns, cursors of those values may be there besides, and so many changes more.
     """
 
-    cursors: tuple[Cursor, ...]
+    slowest: int  # of the values, -1: none has one
+    size: int
+    durable: bool
     version: int
-    left_at: frozenset[int]  # when the last cursor left, as far as that is certain
+    cursors: tuple[Cursor, ...] = ()
+    left_at: frozenset[int] = frozenset()  # when the last cursor left, as far as that is certain
     churned: tuple[int, ...] = ()
     more: int = 0
 
-    def slowest(self, value: int) -> bool:
+    def may_be_slowest(self, value: int) -> bool:
         """Whether that may be the slowest value."""
-        tracked = [cursor.value for cursor in self.cursors if cursor.value != UNTRACKED]
-        guests = [guest for guest in self.churned if guest != UNTRACKED]
-        if value in guests:
-            return all(value <= other for other in tracked)
-        return value == min(tracked, default=UNTRACKED)
+        if value != UNTRACKED and value in self.churned:
+            return self.slowest == UNTRACKED or value <= self.slowest
+        return value == self.slowest
 
     def rank(self, tag: int, rank: int) -> bool:
         """Whether a cursor may have that rank."""
         value = next((cursor.value for cursor in self.cursors if cursor.tag == tag), UNTRACKED)
         if value == UNTRACKED:
             return rank == 0
-        least = sum(UNTRACKED < cursor.value <= value for cursor in self.cursors)
-        return least <= rank <= least + sum(UNTRACKED < guest <= value for guest in self.churned)
+        least = sum([UNTRACKED < cursor.value <= value for cursor in self.cursors])
+        return least <= rank <= least + sum([UNTRACKED < guest <= value for guest in self.churned])
 
-    def size(self, size: int) -> bool:
-        return 0 <= size - len(self.cursors) <= len(self.churned)
 
-    def durable(self) -> bool:
-        return any(cursor.durable for cursor in self.cursors)
+# What a thread knows of: a moment, and later ones at which it saw the size and whether one is durable; where
+# its call began, -1: none is under way; and the data version that it saw.
+View = tuple[int, int, int, int, int]
+NOTHING_SEEN: View = (0, 0, 0, -1, 0)
 
 
 class Walk(NamedTuple):
@@ -71,6 +73,11 @@ class Walk(NamedTuple):
 
     sure: frozenset[int]
     more: int
+
+
+def least(values: list[int]) -> int:
+    """The slowest of some values."""
+    return min([value for value in values if value != UNTRACKED], default=UNTRACKED)
 
 
 def put(items: tuple[Item, ...], place: int, item: Item) -> tuple[Item, ...]:
@@ -110,22 +117,26 @@ class CursorModel:
         "iterate": "All cursors that stay, and any of those that come or go meanwhile; each once.",
     }
     spans: frozenset[str] = frozenset({"add", "size", "iterate"})
+    may: Mapping[str, str] = {}  # operation -> what says whether it may answer something
+
+    def __init_subclass__(cls) -> None:
+        cls.may = {operation: f"may_{operation}" for operation in cls.operations}
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.named = settings["cursors"]
         self.values = settings["values"]
         self.names: tuple[tuple[Name, ...], ...] = ((),) * threads  # of all tags that each thread gave
         self.made = (0,) * threads  # cursors registered by each thread
-        self.cursors: tuple[Cursor, ...] = ()
+        self.cursors: tuple[Cursor, ...] = ()  # by name, then as they were registered
+        self.lowest = UNTRACKED  # of their values
+        self.durable = False  # whether one of them is
         self.changes = 0
         self.left_at: frozenset[int] = frozenset({0})
-        self.moments: tuple[Moment, ...] = (self.now(),)  # those from which somebody may see something
-        # By thread: the moment it knows of, the one each counter was seen at, and where its call began.
-        self.known = (0,) * threads
-        self.saw_size = (0,) * threads
-        self.saw_durable = (0,) * threads
-        self.saw_version = (0,) * threads  # the version itself
-        self.began = (-1,) * threads
+        self.first = self.last = 0  # numbers of moments
+        self.moments: tuple[Moment, ...] = (
+            self.now(),
+        )  # those from which somebody may see something, from first
+        self.views = (NOTHING_SEEN,) * threads
         # Data version, tag and number of what an ``add`` has yet to remove.
         self.to_remove: tuple[tuple[int, int, Name] | None, ...] = (None,) * threads
         self.walks: tuple[Walk | None, ...] = (None,) * threads
@@ -133,15 +144,12 @@ class CursorModel:
     def canonical(self) -> object:
         return (
             self.moments,
+            self.cursors,
             self.names,
             self.made,
-            self.known,
-            self.saw_size,
-            self.saw_durable,
-            self.saw_version,
-            self.began,
             self.to_remove,
             self.walks,
+            *self.views,
         )
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
@@ -161,7 +169,7 @@ class CursorModel:
         if given is None:
             given = self.alone(operation, arguments, thread)
         if operation != "add" or given[1][2]:
-            self.began = put(self.began, thread, self.last if self.fresh else 0)
+            self.put_began(thread, self.last if self.fresh else 0)
         if operation == "add":
             return self.may_begin_add(thread, given, *arguments)
         if operation == "iterate":
@@ -170,11 +178,11 @@ class CursorModel:
         return True
 
     def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer) -> bool:
-        call: Callable[..., bool] = getattr(self, f"may_{operation}")
-        if operation in self.spans and not self.idle(operation, given):
-            if self.began[thread] < 0 or not call(thread, given, *arguments):
+        call: Callable[..., bool] = getattr(self, self.may[operation])
+        if operation in self.spans and (operation != "add" or given[1][2]):
+            if self.views[thread][3] < 0 or not call(thread, given, *arguments):
                 return False
-            self.began = put(self.began, thread, -1)
+            self.put_began(thread, -1)
             return True
         return call(thread, given, *arguments)
 
@@ -184,6 +192,8 @@ class CursorModel:
         return operation == "add" and given[1][2] == 0
 
     def hidden(self) -> list[int]:
+        if not any(self.to_remove):
+            return []
         return [
             thread
             for thread, removal in enumerate(self.to_remove)
@@ -218,7 +228,10 @@ class CursorModel:
 
     def tag_of(self, name: Name) -> int:
         """Of the cursor that the number stands for, where nothing runs beside it or for own ones; 0: none."""
-        return next((one.tag for one in reversed(self.cursors) if self.name_of(one.tag) == name), 0)
+        for cursor in reversed(self.cursors):
+            if cursor.name == name:
+                return cursor.tag
+        return 0
 
     def find(self, tag: int) -> Cursor | None:
         for cursor in self.cursors:
@@ -232,21 +245,31 @@ class CursorModel:
             return tag == self.tag_of(name)
         return tag == 0 or self.name_of(tag) == name
 
-    def put(self, cursor: Cursor) -> None:
-        for place, other in enumerate(self.cursors):
-            if other.tag == cursor.tag:
-                self.cursors = put(self.cursors, place, cursor)
-                return
-        self.cursors = (*self.cursors, cursor)
+    def put(self, cursor: Cursor, before: Cursor) -> None:
+        """It is another one now."""
+        self.cursors = tuple([cursor if other is before else other for other in self.cursors])
+        self.changed(before, cursor)
+
+    def put_new(self, cursor: Cursor) -> None:
+        place = sum([other.name <= cursor.name for other in self.cursors])
+        self.cursors = (*self.cursors[:place], cursor, *self.cursors[place:])
+        self.changed(None, cursor)
+
+    def changed(self, before: Cursor | None, now: Cursor | None) -> None:
+        lowest = self.lowest
+        if now is not None and now.value != UNTRACKED and (now.value <= lowest or lowest == UNTRACKED):
+            self.lowest = now.value
+        elif before is not None and before.value == lowest:
+            self.lowest = least([cursor.value for cursor in self.cursors])
+        if now is not None and now.durable:
+            self.durable = True
+        elif before is not None and before.durable:
+            self.durable = any(cursor.durable for cursor in self.cursors)
 
     # Moments -----------------------------------------------------------------------------------------
 
-    @property
-    def last(self) -> int:
-        return len(self.moments) - 1
-
     def now(self) -> Moment:
-        return Moment(self.cursors, self.changes, self.left_at)
+        return Moment(self.lowest, len(self.cursors), self.durable, self.changes)
 
     def churning(self) -> int:
         """Cursors that may come besides, of calls that churn."""
@@ -260,40 +283,47 @@ class CursorModel:
 
     def happened(self, thread: int) -> bool:
         """A new moment; the thread was in the section that made it."""
-        self.moments += (self.now(),)
-        return self.was_inside(thread)
+        self.moments = (*self.moments, self.now())
+        self.last += 1
+        return self.knows(thread, self.last)
 
     def was_inside(self, thread: int) -> bool:
         return self.knows(thread, self.last)
 
     def knows(self, thread: int, moment: int) -> bool:
-        if moment > self.known[thread]:
-            self.known = put(self.known, thread, moment)
-            if oldest := min(self.known):
-                self.forget(oldest)
+        known, size, durable, began, version = self.views[thread]
+        if moment > known:
+            if size < moment:
+                size = moment
+            if durable < moment:
+                durable = moment
+            if 0 <= began < moment:
+                began = moment
+            views = self.views
+            view = moment, size, durable, began, version
+            self.views = views = (*views[:thread], view, *views[thread + 1 :])
+            oldest = min([view[0] for view in views])
+            if oldest > self.first:
+                self.moments = self.moments[oldest - self.first :]
+                self.first = oldest
         return True
 
-    def forget(self, count: int) -> None:
-        """The first moments; the others are numbered from 0 again."""
-        self.moments = self.moments[count:]
-        self.known = tuple([moment - count for moment in self.known])
-        self.saw_size = tuple([max(0, moment - count) for moment in self.saw_size])
-        self.saw_durable = tuple([max(0, moment - count) for moment in self.saw_durable])
-        self.began = tuple([max(0, moment - count) if moment >= 0 else -1 for moment in self.began])
+    def put_began(self, thread: int, moment: int) -> None:
+        known, size, durable, _, version = self.views[thread]
+        if 0 <= moment < known:
+            moment = known
+        self.views = put(self.views, thread, (known, size, durable, moment, version))
 
-    def seen(self, thread: int, since: int | None = None) -> Iterator[tuple[int, Moment]]:
-        """The moments from which the thread may see something, with their numbers."""
-        if since is None:
-            since = self.last if self.fresh else self.known[thread]
-        since = max(since, self.known[thread])
-        return ((number, self.moments[number]) for number in range(since, self.last + 1))
+    def seen(self, thread: int, since: int) -> range:
+        """The numbers of the moments, since one, from which the thread may see something."""
+        return range(max(since, self.views[thread][0]), self.last + 1)
 
-    def first_seen(self, thread: int, since: int | None, fits: Callable[[Moment], bool]) -> int:
-        """The first of those that fits what was seen; -1 for none. It leaves most open for what follows."""
-        for number, moment in self.seen(thread, since):
-            if fits(moment):
-                return number
-        return -1
+    def moment(self, number: int) -> Moment:
+        return self.moments[number - self.first]
+
+    def since(self, thread: int) -> int:
+        """The first moment from which a query that takes no lock may see something."""
+        return self.last if self.fresh else self.views[thread][0]
 
     # Changes -----------------------------------------------------------------------------------------
 
@@ -306,9 +336,11 @@ class CursorModel:
         name = self.name(thread, number)
         if status != DONE or not self.comes_next(version):
             return False
-        if self.find(tag) is not None:
+        cursor = self.find(tag)
+        if cursor is not None:
             if not self.right_tag(name, tag) or removal or removed:
                 return False
+            self.put(Cursor(tag, self.place(value), bool(durable), cursor.name), cursor)
         else:
             if tag != self.next_tag(thread) or (name[0] >= 0 and self.tag_of(name)):
                 return False
@@ -323,7 +355,7 @@ class CursorModel:
             self.more_walked(1)
             if removal:
                 self.to_remove = put(self.to_remove, thread, (removal, removed, name))
-        self.put(Cursor(tag, self.place(value), bool(durable)))
+            self.put_new(Cursor(tag, self.place(value), bool(durable), name))
         self.count(version)
         return self.happened(thread)
 
@@ -346,10 +378,13 @@ class CursorModel:
         return self.take_out(thread, version, tag, now)
 
     def take_out(self, thread: int, version: int, tag: int, now: int) -> bool:
-        self.cursors = tuple([cursor for cursor in self.cursors if cursor.tag != tag])
-        self.walks = tuple(
-            [walk and Walk(walk.sure - {tag}, walk.more + (tag in walk.sure)) for walk in self.walks]
-        )
+        gone = self.find(tag)
+        self.cursors = tuple([cursor for cursor in self.cursors if cursor is not gone])
+        self.changed(gone, None)
+        if any(self.walks):
+            self.walks = tuple(
+                [walk and Walk(walk.sure - {tag}, walk.more + (tag in walk.sure)) for walk in self.walks]
+            )
         if not self.cursors:
             self.left(now)
         self.count(version)
@@ -357,7 +392,8 @@ class CursorModel:
 
     def more_walked(self, count: int) -> None:
         """Walks under way may meet so many cursors more."""
-        self.walks = tuple([walk and Walk(walk.sure, walk.more + count) for walk in self.walks])
+        if any(self.walks):
+            self.walks = tuple([walk and Walk(walk.sure, walk.more + count) for walk in self.walks])
 
     def left(self, now: int) -> None:
         self.left_at = frozenset({now})
@@ -371,41 +407,61 @@ class CursorModel:
     # Queries -----------------------------------------------------------------------------------------
 
     def slowest(self, thread: int) -> Answer:
-        return answer(
-            DONE, min((one.value for one in self.cursors if one.value != UNTRACKED), default=UNTRACKED)
-        )
+        return answer(DONE, self.lowest)
 
     def may_slowest(self, thread: int, given: Answer) -> bool:
-        found = self.first_seen(thread, None, lambda moment: moment.slowest(given[1][0]))
-        return found >= 0 and given == answer(DONE, given[1][0]) and self.knows(thread, found)
+        value = given[1][0]
+        if given != (DONE, (value, 0, 0, 0)):
+            return False
+        for number in self.seen(thread, self.since(thread)):
+            if self.moment(number).may_be_slowest(value):
+                return self.knows(thread, number)
+        return False
 
     def size(self, thread: int) -> Answer:
-        return answer(DONE, len(self.cursors), any(cursor.durable for cursor in self.cursors))
+        return answer(DONE, len(self.cursors), self.durable)
 
     def may_size(self, thread: int, given: Answer) -> bool:
         size, durable = given[1][:2]
-        since = self.began[thread] - 1 if self.fresh else self.saw_size[thread]
-        at_size = self.first_seen(thread, since, lambda moment: moment.size(size))
-        since = self.last - 1 if self.fresh else self.saw_durable[thread]
-        at_durable = self.first_seen(thread, since, lambda moment: moment.durable() == durable)
-        if min(at_size, at_durable) < 0 or given != answer(DONE, size, durable):
+        if given != (DONE, (size, durable, 0, 0)):
             return False
-        self.saw_size = put(self.saw_size, thread, at_size)
-        self.saw_durable = put(self.saw_durable, thread, at_durable)
+        known, at_size, at_durable, began, version = self.views[thread]
+        at_size = self.size_seen(thread, began - 1 if self.fresh else at_size, size)
+        at_durable = self.durable_seen(thread, self.last - 1 if self.fresh else at_durable, durable)
+        if min(at_size, at_durable) < 0:
+            return False
+        self.views = put(self.views, thread, (known, at_size, at_durable, began, version))
         return True
+
+    def size_seen(self, thread: int, since: int, size: int) -> int:
+        """The first moment from which it may have been seen; -1 for none. It leaves most open for what
+        follows."""
+        for number in self.seen(thread, since):
+            moment = self.moment(number)
+            if 0 <= size - moment.size <= len(moment.churned):
+                return number
+        return -1
+
+    def durable_seen(self, thread: int, since: int, durable: int) -> int:
+        for number in self.seen(thread, since):
+            if self.moment(number).durable == durable:
+                return number
+        return -1
 
     def version(self, thread: int) -> Answer:
         return answer(DONE, self.changes)
 
     def may_version(self, thread: int, given: Answer) -> bool:
         version = given[1][0]
-        if version < self.saw_version[thread] or given != answer(DONE, version):
+        known, size, durable, began, latest = self.views[thread]
+        if version < latest or given != (DONE, (version, 0, 0, 0)):
             return False
-        self.saw_version = put(self.saw_version, thread, version)
-        since = self.last - 1 if self.fresh else 0
-        return (
-            self.first_seen(thread, since, lambda moment: 0 <= version - moment.version <= moment.more) >= 0
-        )
+        for number in self.seen(thread, self.last - 1 if self.fresh else 0):
+            moment = self.moment(number)
+            if 0 <= version - moment.version <= moment.more:
+                self.views = put(self.views, thread, (known, size, durable, began, version))
+                return True
+        return False
 
     def iterate(self, thread: int) -> Answer:
         return answer(DONE, len(self.cursors))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from pulsar_ml.specs import Answer, answer, unknown
-from pulsar_ml.specs.hands import HANDS, Hands
+from pulsar_ml.specs.hands import HANDS, MAILBOXES
 
 GRANTED, WAITING, REFUSED, NOTHING, FULL = range(5)
 
@@ -30,7 +30,7 @@ TICK, SETTLE, DUE, GIVE_BACK = "tick", "settle", "due", "give back"
 class Request(NamedTuple):
     permits: int
     declines: bool = False
-    since: int = 0  # of one that waits
+    since: int = 0  # of one that waits, from now on
     state: int = HELD
     stage: int = KNOWN
     teller: int = -1
@@ -45,6 +45,8 @@ class Call(NamedTuple):
     now: int = 0
     due: int = 0
 
+
+NOBODY = -1  # in a mailbox
 
 IDLE: Call | None = None
 EMPTY: Request | None = None
@@ -82,8 +84,11 @@ class Model:
         # By number: thread * REQUESTS + place. Whoever waits is not forgotten by its thread.
         self.requests = (EMPTY,) * (REQUESTS * threads)
         self.queue: tuple[int, ...] = ()  # their numbers
-        self.shares: tuple[tuple[int, int], ...] = ()  # by number: permits, and copies that hold them
-        self.copies: Hands[int] = Hands(threads)  # the numbers of shares
+        # By number: permits, and copies that hold them. Shares are numbered as they are met in the hands of
+        # the threads and then in the mailboxes.
+        self.shares: tuple[tuple[int, int], ...] = ()
+        self.held: tuple[tuple[int, ...], ...] = ((),) * threads  # copies: the numbers of shares
+        self.mailboxes = (NOBODY,) * MAILBOXES
         self.calls = (IDLE,) * threads
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
@@ -96,28 +101,26 @@ class Model:
         return given
 
     def canonical(self) -> object:
-        """Times count from now on, and shares are numbered as they are met."""
-        numbers: dict[int, int] = {}
-        for share in self.copies.everywhere():
-            numbers.setdefault(share, len(numbers))
-        now = self.now
+        """Times count from now on."""
+        now, calls = self.now, self.calls
+        if now and any([call is not None and TICK in call.to_do for call in calls]):
+            calls = tuple(
+                [
+                    call._replace(now=call.now - now) if call is not None and TICK in call.to_do else call
+                    for call in calls
+                ]
+            )
         return (
             self.remaining,
             self.clock - now,
             self.taken,
             self.told,
-            tuple(
-                request and (*request[:2], request.since - now if request.stage == OPEN else 0, *request[3:])
-                for request in self.requests
-            ),
+            self.requests,
             self.queue,
-            tuple(self.shares[share] for share in numbers),
-            tuple(tuple(numbers[share] for share in held) for held in self.copies.threads),
-            tuple(-1 if share is None else numbers[share] for share in self.copies.mailboxes),
-            tuple(
-                call and (*call[:3], call.now - now if TICK in call.to_do else 0, call.due)
-                for call in self.calls
-            ),
+            self.shares,
+            self.held,
+            self.mailboxes,
+            calls,
         )
 
     # The moments of a call --------------------------------------------------------------------------
@@ -147,7 +150,7 @@ class Model:
         if operation == "share":
             return self.share(thread, arguments[0], arguments[1], given)
         if operation == "pass_on":
-            return GRANTED if self.copies.exchange(thread, arguments[0]) else NOTHING
+            return self.pass_on(thread, arguments[0])
         if operation == "drop":
             return self.drop(thread, arguments[0])
         if operation == "expire":
@@ -163,17 +166,25 @@ class Model:
         """The next moment of the thread's call."""
         call = self.underway(thread)
         step = call.to_do[0]
-        call = call._replace(to_do=call.to_do[1:])
+        to_do, owed, telling, now, due = call
         if step == TICK:
-            self.now = max(self.now, call.now)
+            self.tick(now)
+            now = 0
         elif step == DUE:
-            call = call._replace(due=self.timeout - self.age(self.queue[0]) if self.queue else -1)
+            due = self.timeout - self.age(self.queue[0]) if self.queue else -1
         elif step == GIVE_BACK:
-            self.remaining += call.owed
-            call = call._replace(owed=0)
-        self.put_call(thread, call)
+            self.remaining += owed
+            owed = 0
+        self.put_call(thread, Call(to_do[1:], owed, telling, now, due))
         if step in (SETTLE, GIVE_BACK):
             self.settle(thread)
+
+    def tick(self, now: int) -> None:
+        if now > self.now:
+            later, self.now = now - self.now, now
+            for number in self.queue:
+                request = self.waiting(number)
+                self.put(number, request._replace(since=request.since - later))
 
     def fits(self, operation: str, *, thread: int, given: Answer) -> bool:
         """Whether a call may see that at its end."""
@@ -192,17 +203,17 @@ class Model:
             return False
         self.told += self.underway(thread).telling
         self.put_call(thread, None)
-        own = range(thread * REQUESTS, (thread + 1) * REQUESTS)
         for number, request in enumerate(self.requests):
-            if request is None:
+            if request is None or request.stage == OPEN or request.stage == KNOWN:
                 continue
             stage = request.stage
             if stage == TELLING and request.teller == thread:
                 stage = TOLD
-            if stage == TOLD and number in own:
+            if stage == TOLD and number // REQUESTS == thread:
                 stage = KNOWN
             if stage != request.stage:
-                self.put(number, request._replace(stage=stage, teller=-1))
+                permits, declines, since, state, _, _ = request
+                self.put(number, Request(permits, declines, since, state, stage, -1))
         return True
 
     # Operations --------------------------------------------------------------------------------------
@@ -221,7 +232,7 @@ class Model:
             self.put(number, Request(permits))
         elif len(self.queue) < self.queue_size:
             self.queue += (number,)
-            self.put(number, Request(permits, declines, self.now, WAITS, OPEN))
+            self.put(number, Request(permits, declines, 0, WAITS, OPEN))
             return WAITING
         else:
             return REFUSED
@@ -254,24 +265,43 @@ class Model:
             return WAITING
         if request is None or request.state != HELD:
             return NOTHING
-        if len(self.copies.threads[thread]) + copies > HANDS:
+        if len(self.held[thread]) + copies > HANDS:
             return FULL
-        self.copies.threads[thread] += [self.put_share(request.permits, copies)] * copies
+        self.shares += ((request.permits, copies),)
+        self.put_hands(thread, (*self.held[thread], *[len(self.shares) - 1] * copies), self.mailboxes)
         self.put(number, None)
         return GRANTED
 
-    def put_share(self, permits: int, copies: int) -> int:
-        """A number that no share in anybody's hands has."""
-        free = next((at for at, share in enumerate(self.shares) if share[1] == 0), len(self.shares))
-        self.shares = (*self.shares[:free], (permits, copies), *self.shares[free + 1 :])
-        return free
+    def put_hands(self, thread: int, held: tuple[int, ...], mailboxes: tuple[int, ...]) -> None:
+        hands = (*self.held[:thread], held, *self.held[thread + 1 :])
+        numbers: dict[int, int] = {NOBODY: NOBODY}
+        for place in (*hands, mailboxes):
+            for share in place:
+                numbers.setdefault(share, len(numbers) - 1)
+        self.shares = tuple([self.shares[share] for share in numbers if share != NOBODY])
+        self.held = tuple([tuple([numbers[share] for share in place]) for place in hands])
+        self.mailboxes = tuple([numbers[share] for share in mailboxes])
+
+    def pass_on(self, thread: int, mailbox: int) -> int:
+        """Leaves its last copy in the mailbox and takes what was there."""
+        held, theirs = self.held[thread], self.mailboxes[mailbox]
+        mine = held[-1] if held else NOBODY
+        mailboxes = (*self.mailboxes[:mailbox], mine, *self.mailboxes[mailbox + 1 :])
+        taken = () if theirs == NOBODY else (theirs,)
+        self.put_hands(thread, (*held[:-1], *taken), mailboxes)
+        return GRANTED if taken else NOTHING
 
     def drop(self, thread: int, which: int) -> int:
-        if not self.copies.threads[thread]:
+        held = self.held[thread]
+        if not held:
             return NOTHING
-        number = self.copies.pick(thread, which)
+        index = which % len(held)
+        number = held[index]
         permits, copies = self.shares[number]
         self.shares = (*self.shares[:number], (permits, copies - 1), *self.shares[number + 1 :])
+        # The last one moves to its place.
+        rest = held[:-1] if index == len(held) - 1 else (*held[:index], held[-1], *held[index + 1 : -1])
+        self.put_hands(thread, rest, self.mailboxes)
         if copies == 1:
             self.owe(thread, permits)
         return GRANTED
@@ -287,7 +317,7 @@ class Model:
         return request
 
     def age(self, number: int) -> int:
-        return self.now - self.waiting(number).since
+        return -self.waiting(number).since
 
     def settle(self, thread: int) -> None:
         """Takes off the queue what fits or is too old; the thread tells it, and owes what is declined."""

@@ -1,4 +1,4 @@
-"""A first-in first-out queue of (producer, number)."""
+"""A first-in first-out queue of handles: which producer, and the number it gave."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pulsar_ml.specs import Answer, answer, unknown
 
 DONE, EMPTY, BEHIND = range(3)
 
+NOTHING_THERE = answer(EMPTY)
+
+PRODUCERS = 64  # at most
 PENDING = 64  # handles that one producer may have in the queue
 
 
@@ -24,23 +27,23 @@ class Model:
     }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
-        self.queue: tuple[tuple[int, int], ...] = ()
+        self.queue: tuple[int, ...] = ()  # number * PRODUCERS + producer
         self.offered = (0,) * threads
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
-        if operation in ("offer", "offer_after"):
-            if sum([producer == thread for producer, _ in self.queue]) == PENDING:
+        if operation == "offer" or operation == "offer_after":
+            if len(self.queue) >= PENDING and self.waiting(thread) == PENDING:
                 return answer(BEHIND)
             number = self.offered[thread] + 1
             self.offered = (*self.offered[:thread], number, *self.offered[thread + 1 :])
-            self.queue = (*self.queue, (thread, number))
-            return answer(DONE, number)
-        if operation in ("poll", "poll_known"):
+            self.queue = (*self.queue, number * PRODUCERS + thread)
+            return DONE, (number, 0, 0, 0)
+        if operation == "poll" or operation == "poll_known":
             if not self.queue:
                 return answer(EMPTY)
-            producer, number = self.queue[0]
+            number, producer = divmod(self.queue[0], PRODUCERS)
             self.queue = self.queue[1:]
-            return answer(DONE, number, producer)
+            return DONE, (number, producer, 0, 0)
         if operation == "size":
             return answer(DONE, len(self.queue))
         raise unknown("mpsc_queue", operation)
@@ -48,13 +51,23 @@ class Model:
     def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
         if not self.fresh:
             # The handles up to its own last one the consumer has seen queued.
-            own = [place for place, (producer, _) in enumerate(self.queue, 1) if producer == thread]
-            known = own[-1] if own else 0
-            if given == answer(EMPTY):
-                return known == 0
+            if given == NOTHING_THERE:
+                return not self.waiting(thread)
             if operation == "size":
-                return given[1] == answer(DONE, given[1][0])[1] and known <= given[1][0] <= len(self.queue)
+                size = given[1][0]
+                return given[1] == (size, 0, 0, 0) and self.last_own(thread) <= size <= len(self.queue)
         return self.step(operation, arguments, thread=thread) == given
+
+    def waiting(self, thread: int) -> int:
+        """How many handles of the producer are in the queue."""
+        return sum([handle % PRODUCERS == thread for handle in self.queue])
+
+    def last_own(self, thread: int) -> int:
+        """Where the last one of them is, counted from 1; 0: there is none."""
+        place = len(self.queue)
+        while place and self.queue[place - 1] % PRODUCERS != thread:
+            place -= 1
+        return place
 
     def canonical(self) -> object:
         return self.queue, self.offered

@@ -51,7 +51,7 @@ class Read(NamedTuple):
     ledger: int
     first: int
     last: int
-    since: int
+    since: int  # from now on
     joinable: bool = True
     parts: tuple[Part, ...] = ()
 
@@ -113,40 +113,39 @@ class Model:
 
     def canonical(self) -> object:
         """Times count from now on; of a read that was completed nothing is left but a late answer."""
-        running = {read.tag for read in self.running}
-        now = self.now
-        reads = [(*read[:4], now - read.since if self.timeout else 0, *read[5:]) for read in self.running]
-        if not self.timeout:
-            reads.sort()
-        under_way = tuple(
-            [
-                None
-                if steps is None
-                else tuple(
-                    [
-                        (
-                            step.what,
-                            step.tag if step.tag in running else 0,
-                            step.request,
-                            step.number - now if step.what == TICK else step.number,
-                        )
-                        for step in steps
-                    ]
-                )
-                for steps in self.steps
-            ]
-        )
+        running, steps = self.running, self.steps
+        if not self.timeout and len(running) > 1:
+            running = tuple(sorted(running))
+        if any(steps):
+            tags = [0, *[read.tag for read in running]]
+            steps = tuple([under_way and self.from_now(under_way, tags) for under_way in steps])
+        outstanding = self.outstanding
+        outstanding = self.outstanding
         return (
-            tuple(reads),
-            tuple(sorted([(tag, tag in running) for tag in self.outstanding])),
-            under_way,
+            running,
+            outstanding if len(outstanding) < 2 else tuple(sorted(outstanding)),
+            steps,
             self.requests,
-            tuple(sorted(self.collected)),
+            self.collected if len(self.collected) < 2 else tuple(sorted(self.collected)),
             self.answered,
             self.started,
             self.before,
-            self.timeout and self.clock - now,
+            self.timeout and self.clock - self.now,
             self.counts,
+        )
+
+    def from_now(self, steps: tuple[Step, ...], tags: Sequence[int]) -> tuple[Step, ...]:
+        """Steps of reads that are running, with times from now on; other reads are all one."""
+        for what, tag, _, number in steps:
+            if tag not in tags or (what == TICK and number):
+                break
+        else:
+            return steps
+        return tuple(
+            [
+                Step(what, tag if tag in tags else 0, request, number - self.now if what == TICK else number)
+                for what, tag, request, number in steps
+            ]
         )
 
     # The moments of a call --------------------------------------------------------------------------
@@ -200,9 +199,11 @@ class Model:
         step = steps[0]
         self.put_steps(thread, steps[1:])
         if step.what == TICK:
-            self.now = max(self.now, step.number)
+            if (later := step.number - self.now) > 0:
+                self.now = step.number
+                self.running = tuple([read._replace(since=read.since - later) for read in self.running])
         elif step.what == OVERDUE:
-            if self.running and self.now - self.running[0].since >= self.timeout:
+            if self.running and -self.running[0].since >= self.timeout:
                 self.complete(self.running[0].tag, NOTHING_AT_ALL, thread)
                 self.put_steps(thread, steps)
         else:
@@ -216,21 +217,29 @@ class Model:
             return False
         # Of those told, the ones that somebody else tells yet.
         others = ~(1 << thread)
-        left = [0, 0]
-        for request in (*self.requests, *self.collected):
-            if request is not None and not request.parts and request.tellers & others:
-                left[request.failed] += 1
-        told = given[1][2:]
-        if any(
-            not most - some <= seen <= most
-            for seen, most, some in zip(told, self.answered, left, strict=True)
-        ):
+        delivered = failed = 0
+        for request in self.requests:
+            if request is not None and request.tellers & others and not request.parts:
+                if request.failed:
+                    failed += 1
+                else:
+                    delivered += 1
+        for request in self.collected:
+            if request.tellers & others and not request.parts:
+                if request.failed:
+                    failed += 1
+                else:
+                    delivered += 1
+        seen, most = given[1], self.answered
+        if not (most[0] - delivered <= seen[2] <= most[0] and most[1] - failed <= seen[3] <= most[1]):
             return False
         if operation == "answer" and given[0] == DONE:
             return True
-        most = len(self.outstanding)
+        count = len(self.outstanding)
+        if seen[0] >= count:
+            return seen[0] == count
         coming = [tag for tag in self.outstanding if tag >> 32 != thread and self.about_to_start(tag)]
-        return most - len(coming) <= given[1][0] <= most
+        return count - len(coming) <= seen[0]
 
     def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer) -> bool:
         """The look at the end of a call."""
@@ -239,16 +248,16 @@ class Model:
         self.put_steps(thread, None)
         self.before = (*self.before[:thread], self.started[thread], *self.before[thread + 1 :])
         others = ~(1 << thread)
-        own = range(thread * REQUESTS, (thread + 1) * REQUESTS)
         for number, request in enumerate(self.requests):
-            if request is None:
+            if request is None or request.known:
                 continue
             tellers = request.tellers & others
-            known = request.known or (number in own and not request.parts and not tellers)
-            if tellers != request.tellers or known != request.known:
-                self.put(number, request._replace(tellers=tellers, known=known))
-        rest = [request._replace(tellers=request.tellers & others) for request in self.collected]
-        self.collected = tuple([request for request in rest if request.tellers])
+            known = number // REQUESTS == thread and not request.parts and not tellers
+            if known or tellers != request.tellers:
+                self.put(number, Request(request.parts, request.failed, tellers, known))
+        if self.collected:
+            rest = [request._replace(tellers=request.tellers & others) for request in self.collected]
+            self.collected = tuple([request for request in rest if request.tellers])
         return True
 
     # Operations --------------------------------------------------------------------------------------
@@ -306,7 +315,7 @@ class Model:
         tags = [thread << 32 | latest - place for place in range(len(made))]
         self.running += tuple(
             [
-                Read(tag, ledger, start, end, self.now, True, (Part(request, start, end),))
+                Read(tag, ledger, start, end, 0, True, (Part(request, start, end),))
                 for tag, (start, end) in zip(tags, made, strict=True)
             ]
         )
@@ -372,7 +381,7 @@ class Model:
         request = self.request(number)
         failed = failed or request.failed
         parts = request.parts - 1
-        self.put(number, request._replace(parts=parts, failed=failed, tellers=request.tellers | 1 << thread))
+        self.put(number, Request(parts, failed, request.tellers | 1 << thread, request.known))
         if parts == 0:
             delivered, lost = self.answered
             self.answered = (delivered + (not failed), lost + failed)

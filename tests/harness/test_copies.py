@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pulsar_ml.harness.copies import copied, freeze, weight
+from pulsar_ml.harness.copies import changing, copied, copied_but, freeze, weight
 from pulsar_ml.harness.program import generate
 from pulsar_ml.operations._native import SUBJECTS
 from stress.registry import SUITES
@@ -117,3 +117,47 @@ def test_models_are_copied(name: str) -> None:
 
 def test_a_larger_key_weighs_more() -> None:
     assert weight((1, 2)) < weight((1, 2, (3, "x"))) < weight(tuple(range(1000)))
+
+
+class Held:
+    def __init__(self) -> None:
+        self.plain = (1, ("a", None))
+        self.inside: tuple[object, ...] = (1, [2])
+        self.again = self.inside[1]
+        self.mark = frozenset({3})
+
+
+def test_only_what_can_change_is_copied_again() -> None:
+    held = Held()
+    names = changing(held, None, None)
+    assert names is not None and sorted(names) == ["again", "inside"]
+    made = copied_but(held, names)
+    assert made.plain is held.plain and made.mark is held.mark
+    assert made.inside == held.inside and made.inside[1] is not held.inside[1]
+    assert made.again is made.inside[1]
+    made.more = 1
+    assert not hasattr(held, "more")
+    # Of another one only what it does not have in common is looked at, and what could change before.
+    made.plain = (made.inside,)
+    again = changing(made, held, names)
+    assert again is not None and sorted(again) == ["again", "inside", "plain"]
+    assert changing(copied_but(held, names), held, names) == names
+
+
+def test_objects_with_slots_or_ways_of_their_own_are_copied_as_a_whole() -> None:
+    assert changing(Slotted(), None, None) is None
+    assert changing(Count(1), None, None) is None
+    held = Held()
+    held.again = Opaque()
+    names = changing(held, None, None)
+    assert names is not None
+    made = copied_but(held, names)
+    assert isinstance(made.again, Opaque) and made.again is not held.again
+    assert made.plain == held.plain
+
+
+class Opaque:
+    """Only pickle knows how to make one."""
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return Opaque, ()

@@ -217,8 +217,10 @@ def test_histories_that_are_known_to_be_right_do_not_stop_a_run() -> None:
     judge = ModelJudge(mpsc_queue.Model)
     done = explore(subject, program, executions=2_000, judge=judge)
     assert done.failure is None
-    assert judge.counts.judged == judge.asked + judge.known[0]
-    assert judge.known[0] > judge.asked > 0
+    known, asked = judge.accepted.tolist()
+    assert judge.counts.judged == judge.stopped + known + asked
+    assert judge.stopped == 1  # at the first one, of which nothing was prepared
+    assert known > asked > 0
     every = ModelJudge(mpsc_queue.Model)
 
     def slowly(campaign: Campaign) -> str:
@@ -265,7 +267,7 @@ def test_what_is_known_does_not_hide_what_is_wrong() -> None:
         program = generate(subject, seed, threads=3, operations=6, noise=False)
         judge = ModelJudge(Rare)
         failure = explore(subject, program, executions=1_000, judge=judge).failure
-        found.append((failure is not None, int(judge.known[0])))
+        found.append((failure is not None, int(judge.accepted[0])))
     assert any(failed and known for failed, known in found)
 
 
@@ -275,9 +277,11 @@ def test_an_oracle_is_asked_about_the_calls_of_the_program() -> None:
     campaign = Campaign(subject, program, judged=True)
     checker = ModelJudge(refcount.Model).checker(history_before(campaign), 2, False)
     records = np.zeros(4, RECORD)
-    counts = np.zeros(1, np.int64)
+    counts = np.zeros(2, np.int64)
     with pytest.raises(TypeError, match="a call for each of them"):
         campaign.ask(checker.native, records, np.arange(3), counts)
+    with pytest.raises(ValueError, match="in two numbers, not in 1"):
+        campaign.ask(checker.native, records, np.arange(4), counts[:1])
     with pytest.raises(ValueError, match=r"outside 0\.\.3"):
         campaign.ask(checker.native, records, np.arange(1, 5), counts)
 

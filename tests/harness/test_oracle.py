@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Mapping, Sequence
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+from pulsar_ml.harness import judge as judge_module
 from pulsar_ml.harness.build_checked import load_checked
 from pulsar_ml.harness.engine import Campaign
 from pulsar_ml.harness.explore import explore
 from pulsar_ml.harness.failure import WRONG_ANSWERS, Failure, replay
+from pulsar_ml.harness.judge import ModelJudge
 from pulsar_ml.harness.oracle import run_judged
 from pulsar_ml.harness.program import Program, generate
 from pulsar_ml.harness.shrink import shrink
 from pulsar_ml.harness.subject import Subject
+from pulsar_ml.specs import Answer, answer
 from tests.harness.build_toys import toys_path
 
 History = tuple[tuple[tuple[int, int, int, tuple[int, ...]], ...], ...]
@@ -62,6 +67,50 @@ def test_wrong_answers_are_a_failure_that_replays_and_shrinks(
     for judge in (tickets, None):
         again = replay(small, subject, judge)
         assert again.exact and again.failure == small
+
+
+class Tickets:
+    """A sequential model of ``tickets``."""
+
+    def __init__(self, settings: Mapping[str, int], threads: int) -> None:
+        self.given = 0
+
+    def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
+        self.given += 1
+        return answer(0, self.given - 1)
+
+
+def test_what_is_wrong_is_said_once_of_a_failure_that_shrinks(
+    oracles: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = oracles.SUBJECTS["tickets_twice"]
+    judge = ModelJudge(Tickets)
+    found = explore(subject, program_of(subject, 3, 3), executions=5000, judge=judge).failure
+    assert found is not None and found.kind == WRONG_ANSWERS
+    said = iter(("first", "second", "third"))
+    monkeypatch.setattr(judge_module, "told", lambda *_: next(said))
+    assert shrink(found, subject, judge=judge).message == "first"
+    shrunk = shrink(found, subject, judge=judge, budget=30)
+    assert shrunk.message == "second"
+    assert replay(shrunk, subject, judge).exact
+
+
+def test_other_failures_are_passed_over_where_only_answers_count(oracles: ModuleType) -> None:
+    subject = oracles.SUBJECTS["tickets_seen"]
+    program = program_of(subject, threads=3, operations=3)
+    firsts = [
+        (seed, explore(subject, program, executions=5000, seed=seed, judge=tickets)) for seed in range(9)
+    ]
+    seed, other = next((seed, done) for seed, done in firsts if done.failure and done.failure.rule == "SEEN")
+    options: dict[str, Any] = {"seed": seed, "judge": tickets, "answers_only": True}
+    found = explore(subject, program, executions=5000, **options)
+    assert found.failure is not None and found.failure.kind == WRONG_ANSWERS
+    assert found.failure.execution == found.executions - 1 > other.executions - 1
+    assert replay(found.failure, subject, tickets).exact
+    alone = explore(subject, program, executions=1, first=found.failure.execution, **options)
+    assert alone.failure == found.failure
+    whole = explore(subject, program, executions=5000, judge=Asked(), answers_only=True)
+    assert whole.failure is None and whole.executions == 5000
 
 
 def test_right_answers_are_not_blamed(oracles: ModuleType) -> None:

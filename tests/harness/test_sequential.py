@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Sequence
+from functools import cache
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
+from pulsar_ml.harness.build_checked import load_checked
+from pulsar_ml.harness.copies import freeze
 from pulsar_ml.harness.engine import Campaign
 from pulsar_ml.harness.explore import explore
 from pulsar_ml.harness.history import Call, History, frozen
 from pulsar_ml.harness.judge import ModelJudge, as_checked
-from pulsar_ml.harness.linearize import ModelChecker
+from pulsar_ml.harness.linearize import ANSWERS, ModelChecker
+from pulsar_ml.harness.model import ModelError
 from pulsar_ml.harness.program import generate
 from pulsar_ml.harness.recording import history_of_execution
 from pulsar_ml.harness.sequential import ENDS, Sequential, State
 from pulsar_ml.operations import _checked
 from pulsar_ml.specs import answer
 from stress.registry import SUITES
+from tests.harness.build_toys import toys_path
 from tests.harness.test_judge import Row, refused
+
+
+@cache
+def toys() -> ModuleType:
+    return load_checked(toys_path(checked=True, name="oracles"))
 
 
 class Pair:
@@ -113,10 +124,10 @@ class Unpruned(Sequential):
         )
 
 
-def histories_of(name: str, seed: int, executions: int) -> list[History]:
+def histories_of(name: str, seed: int, executions: int, mode: str = "c11") -> list[History]:
     """Those of some executions, and each again with one word of an answer changed."""
-    subject = _checked.SUBJECTS[name]
     suite = SUITES[name]
+    subject = _checked.SUBJECTS[suite.subject]
     mix = suite.controlled.mix if suite.controlled else None
     program = generate(subject, seed, threads=3, operations=3, mix=mix, settings=suite.settings, noise=False)
     found: list[History] = []
@@ -125,13 +136,72 @@ def histories_of(name: str, seed: int, executions: int) -> list[History]:
         found.append(history_of_execution(campaign))
         return ""
 
-    explore(subject, program, executions=executions, judge=collect)
+    explore(subject, program, executions=executions, judge=collect, mode=mode)
     rng = np.random.default_rng(seed)
     for true in list(found):
         records = true.records.copy()
         records["result"][rng.integers(len(records))][rng.integers(4)] += rng.choice([-1, 1])
         found.append(true.with_records(frozen(records)))
     return found
+
+
+def spanning() -> list[str]:
+    """Suites whose model has operations that span."""
+    models = {
+        name: importlib.import_module(suite.model).Model for name, suite in SUITES.items() if suite.model
+    }
+    return sorted(name for name, model in models.items() if getattr(model, "spans", ()))
+
+
+class Loose(Sequential):
+    """Says of no call that it is the end of another one."""
+
+    def ends(self, call: Call) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("name", spanning())
+def test_ends_behind_their_beginnings_and_idle_ones_left_out_make_no_difference(name: str) -> None:
+    verdicts = []
+    for seed in range(2):
+        histories = histories_of(name, seed, 12)
+        judge = ModelJudge(importlib.import_module(SUITES[name].model).Model)
+        checker = judge.checker(histories[0], 3, False)
+        loose = ModelChecker(Loose(judge.factory, histories[0].settings, 3), checker.signatures)
+        for one in histories:
+            records = as_checked(checker, one)[0].records
+            verdicts.append(judge.searched(checker, records, False))
+            answer, *_ = loose.native.search(records, state=loose.start, most_steps=judge.most_steps)
+            assert verdicts[-1] == ANSWERS[answer]
+    assert verdicts.count("legal") > 10
+    assert "illegal" in verdicts
+
+
+def told_apart(model: Any) -> Any:
+    """The same model, with states that are only equal when all that it holds is."""
+    return type("Whole", (model,), {"canonical": lambda self: freeze(vars(self))})
+
+
+@pytest.mark.parametrize(
+    "name", ["active_cursors", "cursor_heap", "inflight_limiter", "mpsc_queue", "pending_reads"]
+)
+@pytest.mark.parametrize("fresh", [False, True])
+def test_states_that_are_equal_for_a_model_are_equal_for_every_history(name: str, fresh: bool) -> None:
+    verdicts = []
+    model = importlib.import_module(SUITES[name].model).Model
+    for seed in range(3):
+        histories = histories_of(name, seed, 16, mode="sc" if fresh else "c11")
+        judges = ModelJudge(model), ModelJudge(told_apart(model))
+        for one in histories:
+            found = []
+            for judge in judges:
+                checker = judge.checker(one, 3, fresh)
+                found.append(judge.searched(checker, as_checked(checker, one)[0].records, False))
+            assert found[0] == found[1]
+            verdicts.append(found[0])
+        few, many = [[len(each.states) for each in judge.checkers.values()] for judge in judges]
+        assert few <= many
+    assert min(verdicts.count("legal"), verdicts.count("illegal")) > 10
 
 
 @pytest.mark.parametrize("name", ["inflight_limiter", "pending_reads", "cursor_heap"])
@@ -181,3 +251,67 @@ def test_ends_that_do_not_fit_and_those_of_nothing_are_not_tried() -> None:
     assert not states.pure(end)
     assert list(states.step(begun, nothing)) == [begun]
     assert Quick.ended == 1
+
+
+class Silent:
+    """Has nothing to say of operations that are not weak."""
+
+    weak: ClassVar[dict[str, str]] = {"add": "Anything."}
+
+    def __init__(self, settings: dict[str, int], threads: int) -> None:
+        pass
+
+
+def test_a_model_that_says_nothing_of_an_operation_is_told_apart_from_a_wrong_answer() -> None:
+    with pytest.raises(ModelError, match=r"Silent has no step\(\) and says nothing of get"):
+        refused(Silent, {}, (0, "get", (0,), answer(0), 1, 2))
+
+
+def test_an_end_is_tried_where_its_call_was_last_seen() -> None:
+    subject = _checked.SUBJECTS["pending_reads"]
+    program = generate(
+        subject, 1, threads=3, operations=4, settings=SUITES["pending_reads"].settings, noise=False
+    )
+    judge = ModelJudge(importlib.import_module(SUITES["pending_reads"].model).Model)
+    assert explore(subject, program, executions=200, judge=judge).failure is None
+    assert judge.prepared is not None
+    asked = judge.prepared.asked
+    begun, ended = asked[: len(asked) // 2], asked[len(asked) // 2 :]
+    assert (begun["invoked"] == ended["invoked"]).all()
+    seen = begun["moment"] > 0
+    assert seen.any()
+    assert (begun["moment"] <= ended["moment"]).all()
+    assert (begun["moment"] < ended["moment"])[seen].any()
+    assert (ended["moment"] <= ended["returned"]).all()
+
+
+class Broken(Counter):
+    """Stops answering after a while."""
+
+    weak: ClassVar[dict[str, str]] = {}
+    spans = frozenset(weak)
+    patience = 0
+    raised: ClassVar[BaseException] = ValueError("no more")
+
+    def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Any:
+        Broken.patience -= 1
+        if Broken.patience < 0:
+            raise self.raised
+        self.sum += 1
+        return answer(0, self.sum - 1)
+
+    def hidden(self) -> list[int]:
+        return []
+
+
+@pytest.mark.parametrize("error", [ValueError("no more"), KeyboardInterrupt()])
+@pytest.mark.parametrize("patience", [0, 3, 20])
+def test_what_a_model_raises_ends_the_run_that_asked_it(
+    error: BaseException, patience: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = toys().SUBJECTS["tickets"]
+    program = generate(subject, 1, threads=3, operations=4, noise=False)
+    monkeypatch.setattr(Broken, "raised", error)
+    monkeypatch.setattr(Broken, "patience", patience)
+    with pytest.raises(type(error)):
+        explore(subject, program, executions=5_000, judge=ModelJudge(Broken))

@@ -301,12 +301,15 @@ cdef class Campaign:
         ``checker.oracle()`` is a capsule as of linearize.Checker; ``records`` the history that it is asked
         about, an array of history.RECORD, in which record i is to get the times and the answer of call
         ``of[i]``, numbered through all threads; of a call with two records the first is its beginning,
-        without an answer unless it ``foresees``. ``counts[0]`` counts the histories that it knew.
+        without an answer unless it ``foresees``. ``counts[0]`` counts the histories that it knew, and
+        ``counts[1]`` those that it accepted when it had asked its model.
         """
         cdef int64_t i, place, thread
         cdef int64_t[::1] calls = np.ascontiguousarray(of, np.int64)
         if records.dtype != RECORD or not records.flags.c_contiguous or len(records) != len(calls):
             raise TypeError("ask() takes a contiguous array of history.RECORD, and a call for each of them")
+        if counts.shape[0] < 2:
+            raise ValueError(f"ask() counts in two numbers, not in {counts.shape[0]}")
         starts = np.cumsum([0] + [len(its_calls) for its_calls in self.arrays])
         total = int(starts.max())
         for i in range(len(calls)):
@@ -325,7 +328,8 @@ cdef class Campaign:
             self.places[i].thread = <int32_t>thread
             self.places[i].call = <int32_t>(place - starts[thread])
             if place in seen:
-                self.places[seen[place]].begins = not foresees
+                self.places[seen[place]].blank = not foresees
+                self.places[i].ends = True
             seen[place] = i
         self.oracle_kept = checker, oracle, records, counts
         self.asked.legal = <Legal>PyCapsule_GetPointer(oracle, b"pulsar_ml.harness.legal")

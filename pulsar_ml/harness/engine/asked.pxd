@@ -7,7 +7,7 @@ from pulsar_ml.harness.subject cimport PmlResult
 
 cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     ctypedef struct EngineCall:
-        uint32_t invoked, returned, exchanged
+        uint32_t invoked, returned, exchanged, exchanged_last
         PmlResult result
 
     const EngineCall* engine_calls(int thread) noexcept
@@ -20,7 +20,8 @@ ctypedef int (*Legal)(void* checker, const Record* records, int32_t n) noexcept 
 cdef struct Place:
     int32_t thread
     int32_t call
-    bint begins           # without what it will answer
+    bint ends
+    bint blank            # without what it will answer
 
 
 cdef struct Asked:
@@ -44,11 +45,15 @@ cdef inline int known(void* oracle) noexcept nogil:
         record = &asked.records[i]
         record.invoked = call.invoked
         record.returned = call.returned
-        record.moment = <int32_t>call.exchanged
-        if not asked.places[i].begins:
+        if asked.places[i].ends:
+            record.moment = <int32_t>call.exchanged_last
+        else:
+            record.moment = <int32_t>call.exchanged
+        if not asked.places[i].blank:
             record.result[0] = call.result.status
             memcpy(&record.result[1], call.result.words, sizeof(call.result.words))
-    if not asked.legal(asked.checker, asked.records, asked.n):
+    i = asked.legal(asked.checker, asked.records, asked.n)
+    if i == 0:
         return 0
-    asked.counts[0] += 1
+    asked.counts[i - 1] += 1
     return 1

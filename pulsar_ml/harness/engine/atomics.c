@@ -228,8 +228,12 @@ static inline void write_rmw(Thread *t, Variable *v, uint32_t place, Message *re
     hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ stale ^ 0x7000);
     E.stale += stale;
     watch_write(t, index_of(v));
-    if (t->number >= 0 && t->calls[t->call].exchanged == 0)
-        t->calls[t->call].exchanged = E.step;
+    if (t->number >= 0) {
+        EngineCall *call = &t->calls[t->call];
+        if (call->exchanged == 0)
+            call->exchanged = E.step;
+        call->exchanged_last = E.step;
+    }
 }
 
 /* The value before, in the low bits. */

@@ -92,6 +92,7 @@ typedef struct {
     uint32_t invoked;
     uint32_t returned;
     uint32_t exchanged;       /* its first step that read and wrote an atomic, 0: none */
+    uint32_t exchanged_last;  /* its last such step */
     PmlResult result;
 } EngineCall;
 

@@ -149,6 +149,7 @@ static inline __attribute__((always_inline)) void announce(Thread *t, EngineOp o
         t->fresh = 0;
         t->calls[t->call].invoked = E.step;
         t->calls[t->call].exchanged = 0;
+        t->calls[t->call].exchanged_last = 0;
     }
 }
 

@@ -16,7 +16,7 @@ from pulsar_ml.harness.linearize.depth cimport (
 )
 from pulsar_ml.harness.linearize.lanes cimport REAL_TIME, lanes_build
 from pulsar_ml.harness.linearize.table cimport (
-    LEADS, Table, mark_symbol, symbol_of, symbol_row, table_close, table_open, table_set,
+    ANY_CALL, LEADS, Table, mark_symbol, symbol_of, symbol_row, table_close, table_open, table_set,
 )
 from pulsar_ml.harness.linearize.texts cimport (
     NO_ROOM, NOTHING_HELD, Texts, text_after, text_begins, texts_free,
@@ -34,6 +34,7 @@ cdef enum:
     MOST_OPERATIONS = 16
     WRONG = -1            # a record that the model must refuse, or values that are no strings
     PENDING_BIT = 1
+    LOST = 0x7FFFFFFF     # whatever a key holds of which nobody will see anything
 
 
 cdef struct Placed:
@@ -206,7 +207,7 @@ cdef class Maps:
                 self.part[key] = self.parts
                 self.parts += 1
             if not mark_symbol(&self.table, symbols[i], kind == GET, self.part[key],
-                               kind == PUT or kind == DELETE):
+                               kind == PUT or kind == DELETE, ANY_CALL):
                 return OUT_OF_MEMORY
             self.known = symbols[i] + 1
         return ANSWER_LEGAL
@@ -221,6 +222,8 @@ cdef class Maps:
         if kind == GET:
             if row[0] & PENDING_BIT:
                 count = 1
+            elif state == LOST:
+                count = 0
             elif row[5] == self.none:
                 count = state == NOTHING_HELD
             elif asks_lead:
@@ -231,7 +234,7 @@ cdef class Maps:
             after = NOTHING_HELD
         elif kind == PUT:
             after = self.number[row[3]]
-        else:
+        elif state != LOST:
             after = text_after(&self.texts, state, self.text[row[3]], self.length[row[3]])
             if after == NO_ROOM:
                 return OUT_OF_MEMORY
@@ -240,11 +243,12 @@ cdef class Maps:
     cdef int one_part(self, const Record* records, const int32_t* chosen, const int32_t* symbols, int32_t n,
                       int32_t parts, int64_t most_steps) noexcept nogil:
         cdef int answer
-        if not lanes_build(&self.depth.lanes, &self.table, records, chosen, symbols, n, REAL_TIME):
+        if not lanes_build(&self.depth.lanes, &self.table, records, chosen, symbols, n, REAL_TIME, False):
             return OUT_OF_MEMORY
         self.depth.real_time = True
         if not depth_start(&self.depth, &self.table, NOTHING_HELD, parts, most_steps, self.limit, 0):
             return OUT_OF_MEMORY
+        self.depth.lost = LOST
         while True:
             answer = depth_run(&self.depth, &self.table)
             if answer != ASKING:

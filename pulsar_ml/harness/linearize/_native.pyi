@@ -13,12 +13,13 @@ RECORD: np.dtype[np.void]
 class Checker:
     by_thread: bool
     memory: int
+    most_steps: int
     searches: int
     looked_up: int
 
     def __new__(
         cls,
-        learn: Callable[[int, tuple[int, ...]], tuple[bool, int, bool]],
+        learn: Callable[[int, tuple[int, ...]], tuple[bool, int, bool, int]],
         answer: Callable[[int, int], Sequence[int]],
         leads: Callable[[int, int], bool] | None = None,
         *,

@@ -29,7 +29,7 @@ import numpy as np
 from pulsar_ml.harness.history import RECORD
 
 cdef enum:
-    KNOWN_STEPS = 8       # for each call, of a search among what is known
+    KNOWN_STEPS = 2       # for each call, of a search among what is known
 
 ANSWERS = ("legal", "illegal", "out of steps", "out of memory")
 CRITERIA = ("real time", "program order", "quiescence")
@@ -45,6 +45,7 @@ cdef const Record* records_of(object records) except? NULL:
 
 # What a checker shows to native code.
 cdef struct Inside:
+    void* checker         # the Checker, which is alive as long as somebody asks
     Table* table
     Depth* depth
     const int64_t* known  # symbols that the model was told of
@@ -53,14 +54,27 @@ cdef struct Inside:
     const int64_t* room   # of these two
     int64_t memory
     bint by_thread
+    bint built            # the lanes are of the records that were asked about last
 
 
-# Whether n records, from the first state on, are legal by what is known; 0: that is not known.
-cdef int legal_as_known(void* context, const Record* records, int32_t n) noexcept nogil:
+# Whether n records, from the first state on, are legal: 1 by what is known, 2 by what the model said when it
+# was asked; 0: that has to be looked at, or cannot be told.
+cdef int legal(void* context, const Record* records, int32_t n) noexcept nogil:
     cdef Inside* inside = <Inside*>context
+    inside.depth.unknown_at = INT64_MAX
+    if legal_as_known(inside, records, n):
+        return 1
+    return legal_when_asked(inside, records, n)
+
+
+cdef int legal_when_asked(Inside* inside, const Record* records, int32_t n) noexcept with gil:
+    return 2 if (<Checker>inside.checker).approves(records, n) else 0
+
+
+cdef bint legal_as_known(Inside* inside, const Record* records, int32_t n) noexcept nogil:
     cdef int32_t* symbols = inside.symbols[0]
     cdef int32_t i
-    inside.depth.unknown_at = INT64_MAX
+    inside.built = False
     if n > inside.room[0]:
         return 0
     for i in range(n):
@@ -69,8 +83,9 @@ cdef int legal_as_known(void* context, const Record* records, int32_t n) noexcep
         if symbols[i] < 0 or symbols[i] >= inside.known[0]:
             return 0
     if not lanes_build(&inside.depth.lanes, inside.table, records, inside.everything[0], symbols, n,
-                       REAL_TIME):
+                       REAL_TIME, True):
         return 0
+    inside.built = True
     inside.depth.real_time = True
     if not depth_start(inside.depth, inside.table, 0, 1, KNOWN_STEPS * n, inside.memory, INT64_MAX):
         return 0
@@ -81,9 +96,9 @@ cdef class Checker:
     """Searches for one model.
 
     ``learn(symbol, row)`` is called once for each new symbol, with the ten integers that make it, and returns
-    whether calls of that symbol never change a state, the number of the part that they are about, and whether
-    they lead to one state from wherever. ``answer(state, symbol)`` returns the numbers of the states to which
-    that call may lead; ``leads(state, symbol)`` is the model's, see model.py. ``memory``
+    whether calls of that symbol never change a state, the number of the part that they are about, whether
+    they lead to one state from wherever, and their Role. ``answer(state, symbol)`` returns the numbers of the
+    states to which that call may lead; ``leads(state, symbol)`` is the model's, see model.py. ``memory``
     bounds, in bytes, each of: symbols and transitions; the configurations of a search; the outcome table.
     Not to be used by two threads at once.
     """
@@ -99,6 +114,9 @@ cdef class Checker:
     cdef int32_t* symbols_memory
     cdef int32_t* everything
     cdef int64_t symbols_room
+    cdef int64_t spent    # steps of the last search, of all its attempts
+    cdef object raised    # by the model, when nobody was there to be told
+    cdef public int64_t most_steps
     cdef readonly int64_t searches
     cdef readonly int64_t looked_up
 
@@ -108,12 +126,13 @@ cdef class Checker:
         self.leads = leads
         self.by_thread = by_thread
         self.memory = memory
+        self.most_steps = INT64_MAX
         memset(&self.depth, 0, sizeof(Depth))
         memset(&self.outcomes, 0, sizeof(Pool))
         table_open(&self.table, memory)
         self.table.leads = leads is not None
-        self.inside = Inside(&self.table, &self.depth, &self.known, &self.symbols_memory, &self.everything,
-                             &self.symbols_room, memory, by_thread)
+        self.inside = Inside(<void*>self, &self.table, &self.depth, &self.known, &self.symbols_memory,
+                             &self.everything, &self.symbols_room, memory, by_thread, False)
 
     def __dealloc__(self):
         table_close(&self.table)
@@ -158,8 +177,8 @@ cdef class Checker:
             raise MemoryError("the symbols of this history need more memory than the checker may take")
         while self.known < self.table.symbols.used:
             row = symbol_row(&self.table, self.known)
-            pure, part, resets = self.learn(self.known, tuple([row[j] for j in range(WORDS)]))
-            if not mark_symbol(&self.table, self.known, pure, part, resets):
+            pure, part, resets, role = self.learn(self.known, tuple([row[j] for j in range(WORDS)]))
+            if not mark_symbol(&self.table, self.known, pure, part, resets, role):
                 raise MemoryError("no memory for the symbols of a history")
             self.known += 1
         return 0
@@ -193,14 +212,28 @@ cdef class Checker:
         return made
 
     def oracle(self):
-        """For native code: a capsule whose function says whether records are legal by what is known.
+        """For native code: a capsule whose function says whether records are legal.
 
         It has the type ``int (*)(void*, const Record*, int32_t)``, its first argument is the capsule's
-        context, and it asks nobody: 0 says that it does not know. The checker must outlive its use.
+        context: 1 by what is known, 2 when the model was asked, in a sparing :meth:`search`; 0 for all else,
+        and when the model raised, which the next search of what was ``tried`` does again. The checker must
+        outlive its use.
         """
-        capsule = PyCapsule_New(<void*>&legal_as_known, b"pulsar_ml.harness.legal", NULL)
+        capsule = PyCapsule_New(<void*>&legal, b"pulsar_ml.harness.legal", NULL)
         PyCapsule_SetContext(capsule, &self.inside)
         return capsule
+
+    cdef bint approves(self, const Record* records, int32_t n) noexcept:
+        try:
+            self.raised = None
+            if not self.inside.built:
+                self.reserve(n)
+                self.intern(records, n, self.symbols_memory)
+            return self.sought(records, n, self.symbols_memory, self.everything, 0, 1, REAL_TIME,
+                               self.most_steps, True) == ANSWER_LEGAL
+        except BaseException as error:
+            self.raised = error
+            return False
 
     cdef int run(self) except -1:
         cdef int answer
@@ -212,6 +245,35 @@ cdef class Checker:
             if not self.inquire(self.depth.asked_state, self.depth.asked_symbol):
                 return OUT_OF_MEMORY
 
+    # Searches for an order of n chosen records; see search(). ``spent`` are the steps of all attempts.
+    cdef int sought(self, const Record* records, int32_t n, const int32_t* symbols, const int32_t* chosen,
+                    int32_t state, int32_t parts, int criterion, int64_t most_steps,
+                    bint sparing) except -1:
+        cdef int64_t few = min(KNOWN_STEPS * <int64_t>n, most_steps) if sparing else most_steps
+        cdef int64_t from_step = INT64_MAX if sparing else 0
+        cdef int answer
+        self.spent = 0
+        if sparing and self.depth.unknown_at != INT64_MAX:
+            # That was tried with these records just before.
+            from_step = max(<int64_t>0, self.depth.unknown_at)
+            few = few if from_step else most_steps
+        if not self.inside.built and not lanes_build(&self.depth.lanes, &self.table, records, chosen, symbols,
+                                                     n, criterion, sparing):
+            raise MemoryError(f"no memory to check {n} calls")
+        self.inside.built = False
+        self.depth.real_time = criterion == REAL_TIME
+        self.searches += 1
+        while True:
+            if not depth_start(&self.depth, &self.table, state, parts, few, self.memory, from_step):
+                raise MemoryError(f"no memory to check {n} calls")
+            answer = self.run()
+            self.spent += self.depth.spent
+            if answer == ANSWER_LEGAL or from_step == 0:
+                return answer
+            # Then after as many steps as could be made, and then everywhere.
+            from_step = max(<int64_t>0, self.depth.unknown_at) if from_step == INT64_MAX else 0
+            few = min(few if from_step else most_steps, most_steps - self.spent)
+
     def search(self, records, *, symbols=None, chosen=None, int32_t state=0, int32_t parts=1,
                int criterion=0, int64_t most_steps=INT64_MAX, bint sparing=False,
                bint ahead=True, bint tried=False):
@@ -221,24 +283,20 @@ cdef class Checker:
         found as indices, or the longest one if there is none, and then the call that it cannot be followed by
         (-1: none). With ``parts`` above 1 the state is that many independent ones. ``symbols`` are what
         :meth:`symbols` returned. ``sparing``: for a short history much like others before; the model is asked
-        only if what it answered before does not tell, and first about what follows the longest ways;
-        ``tried``: what the model answered does not tell, as :meth:`oracle` said of the records last. Without
-        ``ahead`` the model is not asked what may become legal, and the longest order is the longest there is.
+        only if what it answered before does not tell, and first about what follows the longest ways, and ends
+        of calls that were over when they began are left out; ``tried``: :meth:`oracle` did not find it legal
+        just before, and what the model raised then is raised. Without ``ahead`` the model is not asked what
+        may become legal, and the longest order is the longest there is.
         """
         cdef const Record* native = records_of(records)
         cdef const int32_t* its_symbols
         cdef const int32_t* its_chosen
-        cdef int64_t n = len(records)
-        cdef int64_t i
+        cdef int64_t i, n = len(records)
         cdef int32_t at, lane
         cdef int answer
-        cdef int64_t few = KNOWN_STEPS * n if sparing else most_steps
-        cdef int64_t from_step = INT64_MAX if sparing else 0
-        cdef int64_t spent = 0
-        if tried and self.depth.unknown_at != INT64_MAX:
-            from_step = max(<int64_t>0, self.depth.unknown_at)
-            if from_step == 0:
-                few = most_steps
+        raised, self.raised = self.raised, None
+        if tried and raised is not None:
+            raise raised
         self.table.leads = ahead and self.leads is not None
         self.reserve(n)
         if symbols is None:
@@ -250,28 +308,10 @@ cdef class Checker:
         if chosen is not None:
             its_chosen = <const int32_t*><size_t>chosen.ctypes.data
             n = len(chosen)
-        with nogil:
-            answer = lanes_build(&self.depth.lanes, &self.table, native, its_chosen, its_symbols,
-                                 <int32_t>n, criterion)
-            self.depth.real_time = criterion == REAL_TIME
-            if answer:
-                answer = depth_start(&self.depth, &self.table, state, parts, min(few, most_steps),
-                                     self.memory, from_step)
-        if not answer:
-            raise MemoryError(f"no memory to check {n} calls")
-        self.searches += 1
-        answer = self.run()
-        while sparing and answer != ANSWER_LEGAL and from_step > 0:
-            # Then after as many steps as could be made, and then everywhere.
-            from_step = self.depth.unknown_at if from_step == INT64_MAX else 0
-            if from_step <= 0:
-                from_step = 0
-                few = most_steps
-            spent += self.depth.spent
-            if not depth_start(&self.depth, &self.table, state, parts, min(few, most_steps - spent),
-                               self.memory, from_step):
-                raise MemoryError(f"no memory to check {n} calls")
-            answer = self.run()
+        self.depth.unknown_at = 0 if tried else INT64_MAX
+        self.inside.built = False
+        answer = self.sought(native, <int32_t>n, its_symbols, its_chosen, state, parts, criterion, most_steps,
+                             sparing)
         way = []
         blocked = -1
         if answer == ANSWER_LEGAL:
@@ -291,7 +331,7 @@ cdef class Checker:
                 if self.depth.lanes.ops[at].returned == self.depth.best_returned and at not in done:
                     blocked = self.depth.lanes.ops[at].index
                     break
-        return answer, way, blocked, spent + self.depth.spent, self.depth.seen.used
+        return answer, way, blocked, self.spent, self.depth.seen.used
 
     def search_many(self, records, *, int32_t state=0, int64_t most_steps=INT64_MAX, bint remember=True):
         """The answer of each row of a two-dimensional array of records, as an array of int8.
@@ -356,7 +396,8 @@ cdef class Checker:
                         at[0] += 1
                         continue
             if not started[0]:
-                if not lanes_build(&self.depth.lanes, &self.table, row, self.everything, symbols, n, 0):
+                if not lanes_build(&self.depth.lanes, &self.table, row, self.everything, symbols, n,
+                                   REAL_TIME, False):
                     return OUT_OF_MEMORY
                 self.depth.real_time = True
                 if not depth_start(&self.depth, &self.table, state, 1, most_steps, self.memory, 0):

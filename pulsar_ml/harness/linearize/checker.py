@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -11,15 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.harness.history import Call, History, Signature, decoder
+from pulsar_ml.harness.linearize._answers import Answers
 from pulsar_ml.harness.linearize._native import Checker
-from pulsar_ml.harness.model import ModelError
 
 MEMORY = 1 << 30
-STATE_BYTES = 150  # of a state besides itself: its number, its place in the dictionary
-
-
-class StatesFull(MemoryError):
-    """The model's states take more memory than they may."""
+ANY_CALL, AN_END, IDLE_END = range(3)  # what a call is for searches; see Role in table.pxd
 
 
 class State:
@@ -38,7 +33,7 @@ class State:
         return int(self.model.hash(self.value))
 
 
-class ModelChecker:
+class ModelChecker(Answers):
     """Answers of one model for histories with the same signatures and values.
 
     Every answer of the model and the verdict of every short history are remembered, so a model in
@@ -59,19 +54,13 @@ class ModelChecker:
         self.values = values
         self.memory = memory
         self.decode = decoder(self.signatures, values)
-        self.calls: list[Call] = []  # by symbol
         self.rows: dict[tuple[int, ...], int] = {}  # the symbol of a row
-        self.pure: list[bool] = []
         self.parts: list[int] = []  # by symbol; -1: more than one part
         self.part_numbers: dict[Hashable, int] = {}
-        self.states: list[Any] = []
-        self.numbers: dict[Any, int] = {}
-        self.state_bytes = 0
-        self.most_states = sys.maxsize
-        self.asked = 0  # answers of the model
         self.step = model.step
         self.is_pure = getattr(model, "pure", None)
         self.part_of = getattr(model, "partition", None)
+        self.ends = getattr(model, "ends", None)
         self.key_of = model.key if hasattr(model, "key") else None
         if hasattr(model, "equal") and hasattr(model, "hash"):
             self.key_of = functools.partial(State, model)
@@ -85,24 +74,7 @@ class ModelChecker:
         )
         self.start = self.number(model.init())
 
-    def number(self, state: Any) -> int:
-        key = state if self.key_of is None else self.key_of(state)
-        try:
-            number = self.numbers.get(key)
-        except TypeError as error:
-            raise ModelError(
-                f"a state must be hashable, or the model have equal() and hash(): {error}"
-            ) from None
-        if number is not None:
-            return number
-        self.state_bytes += sys.getsizeof(state) + STATE_BYTES
-        if self.state_bytes > self.memory or len(self.states) >= self.most_states:
-            raise StatesFull(f"the model's states take more than {self.memory} bytes")
-        number = self.numbers[key] = len(self.states)
-        self.states.append(state)
-        return number
-
-    def learn(self, symbol: int, row: tuple[int, ...]) -> tuple[bool, int, bool]:
+    def learn(self, symbol: int, row: tuple[int, ...]) -> tuple[bool, int, bool, int]:
         call = self.decode(row[0] >> 1, row[2:5], None if row[0] & 1 else row[5:], row[1])
         self.calls.append(call)
         self.rows[row] = symbol
@@ -113,19 +85,10 @@ class ModelChecker:
             key = self.part_of(call)
             part = -1 if key is None else self.part_numbers.setdefault(key, len(self.part_numbers))
             self.parts.append(part)
-        return pure, part, self.looks_ahead and bool(self.model.resets(call))
-
-    def answer(self, state: int, symbol: int) -> list[int]:
-        before, call = self.states[state], self.calls[symbol]
-        self.asked += 1
-        found = [self.number(after) for after in self.step(before, call)]
-        if len(found) > 1:
-            found = list(dict.fromkeys(found))
-        if self.pure[symbol] and found and found != [state]:
-            raise ModelError(
-                f"the model calls {call} pure, yet it leads from {before!r} to {self.states[found[0]]!r}"
-            )
-        return found
+        role = ANY_CALL
+        if self.ends is not None and self.ends(call):
+            role = IDLE_END if self.model.over(call) else AN_END
+        return pure, part, self.looks_ahead and bool(self.model.resets(call)), role
 
     def leads(self, state: int, symbol: int) -> bool:
         return bool(self.model.leads(self.states[state], self.calls[symbol]))

@@ -5,6 +5,7 @@
 #   linearizable            calls in as few lanes as their overlaps allow, with their intervals
 #   sequentially consistent a lane for each thread, no intervals
 #   quiescently consistent  a lane for each symbol, the period of activity as interval
+# The end of a call that spans, where it is a call of its own, is in the lane of its beginning.
 # Calls that never returned may have happened or not. Those of one symbol share a lane: if one of them
 # happened, it may as well have been the first.
 
@@ -12,7 +13,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint64
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.history cimport Record
-from pulsar_ml.harness.linearize.table cimport RETURNED, Table
+from pulsar_ml.harness.linearize.table cimport AN_END, IDLE_END, RETURNED, Table
 
 
 cdef enum:
@@ -40,6 +41,7 @@ cdef struct Lanes:
     int32_t* length       # scratch: by lane
     int64_t* last         # scratch: by lane: where its last call ended
     int32_t* own          # scratch: by lane: its thread or symbol
+    int32_t* tail         # scratch: by lane: position of its last call in sorted
     int32_t room
 
 
@@ -51,6 +53,7 @@ cdef inline void lanes_free(Lanes* lanes) noexcept nogil:
     free(lanes.length)
     free(lanes.last)
     free(lanes.own)
+    free(lanes.tail)
     memset(lanes, 0, sizeof(Lanes))
 
 
@@ -66,9 +69,10 @@ cdef inline bint lanes_reserve(Lanes* lanes, int32_t n) noexcept nogil:
     lanes.length = <int32_t*>malloc((<size_t>n + 1) * sizeof(int32_t))
     lanes.last = <int64_t*>malloc((<size_t>n + 1) * sizeof(int64_t))
     lanes.own = <int32_t*>malloc((<size_t>n + 1) * sizeof(int32_t))
+    lanes.tail = <int32_t*>malloc((<size_t>n + 1) * sizeof(int32_t))
     lanes.room = n
     if (lanes.ops is NULL or lanes.start is NULL or lanes.sorted is NULL or lanes.lane_of is NULL
-            or lanes.length is NULL or lanes.last is NULL or lanes.own is NULL):
+            or lanes.length is NULL or lanes.last is NULL or lanes.own is NULL or lanes.tail is NULL):
         lanes_free(lanes)
         return False
     return True
@@ -114,6 +118,18 @@ cdef inline int32_t lane_in_real_time(Lanes* lanes, const Op* op) noexcept nogil
     return lanes.n
 
 
+# The lane whose last call is the beginning of this end; lanes.n: it is not among these calls.
+cdef inline int32_t lane_of_beginning(Lanes* lanes, const Record* records, const Op* end) noexcept nogil:
+    cdef int32_t lane
+    cdef const Op* begun
+    for lane in range(lanes.n):
+        begun = &lanes.sorted[lanes.tail[lane]]
+        if (begun.invoked == end.invoked and begun.returned == end.returned
+                and records[begun.index].thread == records[end.index].thread):
+            return lane
+    return lanes.n
+
+
 cdef inline int32_t lane_owned(Lanes* lanes, int32_t own) noexcept nogil:
     cdef int32_t lane
     for lane in range(lanes.n):
@@ -139,11 +155,25 @@ cdef inline void to_periods(Lanes* lanes) noexcept nogil:
             op.returned = period
 
 
+# The call that this ends did all at its beginning, which came when the last of it was seen.
+cdef inline void over_at_once(Lanes* lanes, const Record* records, const Record* end) noexcept nogil:
+    cdef int32_t i
+    cdef Op* op
+    for i in range(lanes.n_ops):
+        op = &lanes.sorted[i]
+        if (end.moment and op.invoked == end.invoked and op.returned == end.returned
+                and records[op.index].thread == end.thread):
+            op.moment = end.moment
+
+
 # Fills the lanes from ``chosen`` records; False without memory. Calls that never returned and change
-# nothing are left out, but for quiescence, which they end for ever.
+# nothing are left out, but for quiescence, which they end for ever; ends of calls that were over when they
+# began as well if ``sparing``.
 cdef inline bint lanes_build(Lanes* lanes, const Table* table, const Record* records, const int32_t* chosen,
-                             const int32_t* symbols, int32_t count, int criterion) noexcept nogil:
+                             const int32_t* symbols, int32_t count, int criterion,
+                             bint sparing) noexcept nogil:
     cdef int32_t i, lane, at
+    cdef uint8_t role
     cdef const Record* record
     cdef Op* op
     cdef Op* end
@@ -155,6 +185,9 @@ cdef inline bint lanes_build(Lanes* lanes, const Table* table, const Record* rec
     for i in range(count):
         record = &records[chosen[i]]
         if record.ending != RETURNED and table.pure[symbols[chosen[i]]] and criterion != QUIESCENCE:
+            continue
+        if sparing and record.ending == RETURNED and table.role[symbols[chosen[i]]] == IDLE_END:
+            over_at_once(lanes, records, record)
             continue
         op = &lanes.sorted[lanes.n_ops]
         op.invoked = record.invoked
@@ -170,7 +203,12 @@ cdef inline bint lanes_build(Lanes* lanes, const Table* table, const Record* rec
     for i in range(lanes.n_ops):
         op = &lanes.sorted[i]
         if criterion == REAL_TIME:
-            lane = lane_in_real_time(lanes, op)
+            role = table.role[op.symbol]
+            lane = lanes.n
+            if (role == AN_END or role == IDLE_END) and op.returned != INT64_MAX:
+                lane = lane_of_beginning(lanes, records, op)
+            if lane == lanes.n:
+                lane = lane_in_real_time(lanes, op)
         elif criterion == PROGRAM_ORDER:
             # A call that never returned is its thread's last one, or has a lane to itself.
             lane = lane_owned(lanes, records[op.index].thread)
@@ -186,6 +224,7 @@ cdef inline bint lanes_build(Lanes* lanes, const Table* table, const Record* rec
                 lanes.own[lane] = op.symbol
         lanes.length[lane] += 1
         lanes.last[lane] = op.returned
+        lanes.tail[lane] = i
         lanes.lane_of[i] = lane
         if criterion == PROGRAM_ORDER:
             if op.returned == INT64_MAX:

@@ -23,15 +23,26 @@ cdef enum:
     SEVERAL = -3          # and below: -3 - index into several
 
 
+cdef enum Role:
+    ANY_CALL = 0
+    AN_END = 1            # of a call that spans: behind its beginning
+    IDLE_END = 2          # and legal from wherever, without a change
+
+
+cdef struct Transition:
+    uint64_t key          # (state << 32 | symbol) + 1; 0: free
+    int64_t value         # a state, ILLEGAL, or SEVERAL - index
+
+
 cdef struct Table:
     Pool symbols          # row of WORDS words
     uint8_t* pure         # by symbol: never changes a state
     uint8_t* resets       # by symbol: leads to one state from wherever
+    uint8_t* role         # by symbol: a Role
     int32_t* part         # by symbol: which part of the state it is about
-    int64_t marks_room    # of these three
+    int64_t marks_room    # of these four
     bint leads            # the model knows what may become legal
-    uint64_t* keys        # (state << 32 | symbol) + 1; 0: free
-    int32_t* values       # a state, ILLEGAL, or SEVERAL - index
+    Transition* slots
     uint64_t mask
     uint64_t used
     int32_t* several      # a count, then as many states
@@ -50,9 +61,9 @@ cdef inline void table_close(Table* table) noexcept nogil:
     pool_free(&table.symbols)
     free(table.pure)
     free(table.resets)
+    free(table.role)
     free(table.part)
-    free(table.keys)
-    free(table.values)
+    free(table.slots)
     free(table.several)
     memset(table, 0, sizeof(Table))
 
@@ -85,30 +96,23 @@ cdef inline const int64_t* symbol_row(const Table* table, int64_t symbol) noexce
 
 
 cdef inline bint table_grow(Table* table) noexcept nogil:
-    cdef uint64_t size = 2 * (table.mask + 1) if table.keys is not NULL else 1024
-    cdef uint64_t* keys
-    cdef int32_t* values
+    cdef uint64_t size = 2 * (table.mask + 1) if table.slots is not NULL else 1024
+    cdef Transition* slots
     cdef uint64_t i, at
-    if <int64_t>(size * 12) > table.limit and size > 1024:
+    if <int64_t>(size * sizeof(Transition)) > table.limit and size > 1024:
         return False
-    keys = <uint64_t*>calloc(size, sizeof(uint64_t))
-    values = <int32_t*>calloc(size, sizeof(int32_t))
-    if keys is NULL or values is NULL:
-        free(keys)
-        free(values)
+    slots = <Transition*>calloc(size, sizeof(Transition))
+    if slots is NULL:
         return False
-    if table.keys is not NULL:
+    if table.slots is not NULL:
         for i in range(table.mask + 1):
-            if table.keys[i]:
-                at = mixed(table.keys[i]) & (size - 1)
-                while keys[at]:
+            if table.slots[i].key:
+                at = mixed(table.slots[i].key) & (size - 1)
+                while slots[at].key:
                     at = (at + 1) & (size - 1)
-                keys[at] = table.keys[i]
-                values[at] = table.values[i]
-        free(table.keys)
-        free(table.values)
-    table.keys = keys
-    table.values = values
+                slots[at] = table.slots[i]
+        free(table.slots)
+    table.slots = slots
     table.mask = size - 1
     return True
 
@@ -116,12 +120,12 @@ cdef inline bint table_grow(Table* table) noexcept nogil:
 cdef inline int32_t transition(const Table* table, int32_t state, int32_t symbol) noexcept nogil:
     cdef uint64_t key = ((<uint64_t><uint32_t>state << 32) | <uint32_t>symbol) + 1
     cdef uint64_t at
-    if table.keys is NULL:
+    if table.slots is NULL:
         return UNSEEN
     at = mixed(key) & table.mask
-    while table.keys[at]:
-        if table.keys[at] == key:
-            return table.values[at]
+    while table.slots[at].key:
+        if table.slots[at].key == key:
+            return <int32_t>table.slots[at].value
         at = (at + 1) & table.mask
     return UNSEEN
 
@@ -144,7 +148,7 @@ cdef inline bint table_set(Table* table, int32_t state, int32_t symbol, const in
     cdef int64_t room
     cdef int32_t* more
     cdef int32_t value = ILLEGAL
-    if table.keys is NULL or 4 * table.used >= 3 * (table.mask + 1):
+    if table.slots is NULL or 4 * table.used >= 3 * (table.mask + 1):
         if not table_grow(table):
             return False
     if count == 1:
@@ -162,16 +166,16 @@ cdef inline bint table_set(Table* table, int32_t state, int32_t symbol, const in
         memcpy(table.several + table.n_several + 1, states, <size_t>count * sizeof(int32_t))
         table.n_several += count + 1
     at = mixed(key) & table.mask
-    while table.keys[at]:
+    while table.slots[at].key:
         at = (at + 1) & table.mask
-    table.keys[at] = key
-    table.values[at] = value
+    table.slots[at].key = key
+    table.slots[at].value = value
     table.used += 1
     return True
 
 
-cdef inline bint mark_symbol(Table* table, int64_t symbol, bint pure, int32_t part,
-                             bint resets) noexcept nogil:
+cdef inline bint mark_symbol(Table* table, int64_t symbol, bint pure, int32_t part, bint resets,
+                             uint8_t role) noexcept nogil:
     cdef int64_t room
     cdef uint8_t* more
     cdef int32_t* parts
@@ -185,6 +189,10 @@ cdef inline bint mark_symbol(Table* table, int64_t symbol, bint pure, int32_t pa
         if more is NULL:
             return False
         table.resets = more
+        more = <uint8_t*>realloc(table.role, <size_t>room)
+        if more is NULL:
+            return False
+        table.role = more
         parts = <int32_t*>realloc(table.part, <size_t>room * sizeof(int32_t))
         if parts is NULL:
             return False
@@ -192,10 +200,11 @@ cdef inline bint mark_symbol(Table* table, int64_t symbol, bint pure, int32_t pa
         table.marks_room = room
     table.pure[symbol] = pure
     table.resets[symbol] = resets
+    table.role[symbol] = role
     table.part[symbol] = part
     return True
 
 
 cdef inline int64_t table_bytes(const Table* table) noexcept nogil:
-    return (pool_bytes(&table.symbols) + <int64_t>(12 * (table.mask + 1))
-            + 4 * table.several_room + 6 * table.marks_room)
+    return (pool_bytes(&table.symbols) + <int64_t>(sizeof(Transition) * (table.mask + 1))
+            + 4 * table.several_room + 7 * table.marks_room)
