@@ -41,6 +41,9 @@ COMMANDS: dict[str, Named] = {
 }
 
 
+INTERRUPTED = 130
+
+
 class Wrong(click.ClickException):
     exit_code = 2
 
@@ -73,6 +76,9 @@ class Commands(click.Group):
             # What the user gave is wrong, or a right command failed.
             kind = Wrong if isinstance(error, ValueError) else Failed
             raise kind(str(error)) from None
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
         except OSError as error:  # a name that is too long, a disk that is full
             raise Failed(f"{error.filename or 'the system'}: {error.strerror or error}") from None
 
@@ -89,5 +95,6 @@ def main() -> None:
     python -m pulsar_ml report runs/ID
     python -m pulsar_ml COMMAND --help
 
-    Exit codes: 0 done, 2 something given is wrong (the message says what would be right), 4 it failed.
+    Exit codes: 0 done, 2 something given is wrong (the message says what would be right), 4 it failed,
+    130 interrupted.
     """

@@ -10,12 +10,13 @@ from typing import Any
 
 import click
 
+from pulsar_ml.errors import PulsarMlError
 from pulsar_ml.harness.conformance import check_model
 from pulsar_ml.harness.history import History
 from pulsar_ml.harness.history_files import load
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, Verdict, check
 from pulsar_ml.harness.linearize.picture import report
-from pulsar_ml.harness.model import Keyed, ModelError
+from pulsar_ml.harness.model import Keyed, ModelError, at_fault, raised
 from pulsar_ml.harness.models import MODELS, model_named
 
 EXITS = {LEGAL: 0, ILLEGAL: 1}
@@ -25,7 +26,7 @@ UNKNOWN_EXIT = 5
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--model", "name", required=True, metavar="NAME|MODULE:OBJECT",
+    "--model", "name", required=True, metavar="NAME|MODULE:OBJECT|FILE.py:OBJECT",
     help=f"What the object should be: {', '.join(MODELS)}, or a model of yours.",
 )  # fmt: skip
 @click.option("--keyed", is_flag=True, help="One such object for each key, the first argument of every call.")
@@ -50,9 +51,10 @@ def linearize(
     \b
     python -m pulsar_ml linearize history.jsonl --model register
     python -m pulsar_ml linearize history.edn --model cas-register --keyed
-    python -m pulsar_ml linearize run.parquet --model mymodels:Cache
+    python -m pulsar_ml linearize run.parquet --model mymodels.py:Cache
 
-    Exit codes: 0 legal, 1 illegal, 2 something given is wrong, 5 unknown: a bound was reached first.
+    Exit codes: 0 legal, 1 illegal, 2 something given is wrong, 5 unknown: a bound was reached first,
+    130 interrupted.
     """
     sys.path.insert(0, "")  # a model of the user's is in the current directory
     history = load(file, keyed=keyed)
@@ -65,9 +67,16 @@ def linearize(
     try:
         check_model(model, history)
         verdict = check(history, model, options=options)
+        shown = as_text(history, verdict) if as_json else report(history, verdict, model)
     except ModelError as error:
         raise click.UsageError(f"the model {name} cannot be used: {error}") from None
-    click.echo(as_text(history, verdict) if as_json else report(history, verdict, model))
+    except PulsarMlError:
+        raise
+    except Exception as error:
+        if not at_fault(model, error):
+            raise
+        raise click.UsageError(f"the model {name} cannot be used: it raised {raised(error)}") from error
+    click.echo(shown)
     sys.exit(EXITS.get(verdict.answer, UNKNOWN_EXIT))
 
 

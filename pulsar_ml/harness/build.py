@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 
 from pulsar_ml.errors import BuildError, UsageError
-from pulsar_ml.harness.build_checked import checked_extension
+from pulsar_ml.harness.build_checked import checked_extension, with_whole_paths
 
 HEADERS = {".h", ".hpp", ".hh", ".pxd", ".pxi"}
 DIRECTIVES = {
@@ -163,6 +163,9 @@ def compile_here(
         )
     except CompileError:
         sys.exit(1)  # Cython has said what is wrong
+    if checked:
+        for module in modules:
+            with_whole_paths(Path(module.sources[0]), Path(source), paths)
     command = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
     command.build_lib = f"{home}/staging"
     command.build_temp = f"{home}/objects"

@@ -8,6 +8,8 @@ the linker. Neither needs a change to the source.
 from __future__ import annotations
 
 import copy
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -51,6 +53,8 @@ WRAPPED = (
     *("PyThread_acquire_lock", "PyThread_acquire_lock_timed", "PyThread_release_lock"),
 )
 
+LINE = re.compile(r'^(?P<line>#line \d+ )"(?P<file>[^"\n]+)"$', re.MULTILINE)
+
 LINK_FLAGS = tuple(f"-Wl,--wrap={symbol}" for symbol in WRAPPED)
 # The linker leaves pthread_create alone: libgcc refers to it weakly, in the same link.
 MACROS = (("PML_CHECKED", "1"), ("pthread_create", "pml_checked_pthread_create"))
@@ -67,6 +71,22 @@ def checked_extension(extension: Any) -> Any:
     twin.extra_link_args = [*extension.extra_link_args, *LINK_FLAGS]
     twin.define_macros = [*extension.define_macros, *MACROS]
     return twin
+
+
+def with_whole_paths(generated: Path, source: Path, folders: Sequence[str]) -> None:
+    """Let the ``#line`` directives in C code that Cython wrote name files by their whole paths.
+
+    Cython names a file from the folder on, in which it looked it up, which a debugger and a report take for
+    the one that they run in.
+    """
+
+    def whole(match: re.Match[str]) -> str:
+        name = match["file"]
+        named = source if source.as_posix().endswith("/" + name) else None
+        found = named or next((path for folder in folders if (path := Path(folder, name)).is_file()), None)
+        return f'{match["line"]}"{found or name}"'
+
+    generated.write_text(LINE.sub(whole, generated.read_text()))
 
 
 def load_checked(path: Path, name: str | None = None) -> ModuleType:

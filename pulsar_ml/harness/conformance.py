@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pulsar_ml.harness.history import UNKNOWN, Call, History
-from pulsar_ml.harness.model import ModelError
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.history import MOST_ARGUMENTS, UNKNOWN, VALUE, Call, History
+from pulsar_ml.harness.model import Keyed, ModelError, blamed, describe_model
 
 MOST_STATES = 50
 MOST_CALLS = 50
@@ -19,8 +20,9 @@ MOST_CALLS = 50
 def check_model(model: Any, history: History) -> None:
     """Try the model on some calls of ``history``, from some states that they lead to.
 
-    Raises ModelError for the first of: no init() or step(); a step that is not an iterable of states,
-    changes the state it was given, or answers otherwise when asked again; states that cannot be
+    Raises UsageError for a call with another number of arguments than the model's ``operations`` say, and
+    ModelError for the first of: no init() or step(); one that raises; a step that is not an iterable of
+    states, changes the state it was given, or answers otherwise when asked again; states that cannot be
     hashed, or equal ones with different hashes; a pure call that changes the state; a call without
     result that cannot do what one with a result can.
     """
@@ -29,8 +31,10 @@ def check_model(model: Any, history: History) -> None:
             raise ModelError(f"a model has a method {name}(); {type(model).__name__} has none")
     if hasattr(model, "equal") != hasattr(model, "hash"):
         raise ModelError("a model with equal() also has hash(), and the other way round")
+    check_arguments(model, history)
     calls = some_calls(model, history)
-    initial = model.init()
+    with blamed("init()"):
+        initial = model.init()
     check_hash(model, initial)
     if not same(model, initial, model.init()):
         raise ModelError("init() gives different states")
@@ -43,6 +47,31 @@ def check_model(model: Any, history: History) -> None:
                 if len(seen) < MOST_STATES and not any(same(model, after, other) for other in seen):
                     seen.append(after)
                     waiting.append(after)
+
+
+def check_arguments(model: Any, history: History) -> None:
+    """UsageError for the first call that has not as many arguments as its operation takes."""
+    takes = getattr(model, "operations", None)
+    if takes is None or len(history) == 0:
+        return
+    counts = [min(signature.arguments, MOST_ARGUMENTS) for signature in history.signatures]
+    given = np.array(counts)[history.records["operation"]]
+    values = np.array([signature.result == VALUE for signature in history.signatures])
+    # Of values, a word below zero says that there is none.
+    told = (history.records["arguments"] >= 0).sum(axis=1)
+    given = np.where(values[history.records["operation"]], told, given)
+    wanted = np.array([takes.get(signature.name, -1) for signature in history.signatures])
+    wanted = wanted[history.records["operation"]]
+    if len(wrong := np.flatnonzero((wanted >= 0) & (given != wanted))):
+        at = int(wrong[0])
+        count, right = int(given[at]), int(wanted[at])
+        more = ""
+        if count == right + 1 and not isinstance(model, Keyed):
+            more = "; if the first one is a key, with an object for each, say so (--keyed, or Keyed(model))"
+        raise UsageError(
+            f"operation {at}, {history.call(at)}, has {count} argument{'s' * (count != 1)}; that of "
+            f"{describe_model(model)} takes {right}{more}"
+        )
 
 
 def some_calls(model: Any, history: History) -> list[Call]:
@@ -81,13 +110,14 @@ def check_step(model: Any, state: Any, call: Call) -> list[Any]:
 
 
 def steps(model: Any, state: Any, call: Call) -> list[Any]:
-    found = model.step(state, call)
-    if isinstance(found, str | bytes) or not isinstance(found, Iterable):
-        raise ModelError(
-            f"step() should give the states that may follow, empty if there are none; for {call} it gave "
-            f"{found!r}"
-        )
-    return list(found)
+    with blamed(f"step(), for {call} from {state!r},"):
+        found = model.step(state, call)
+        if isinstance(found, str | bytes) or not isinstance(found, Iterable):
+            raise ModelError(
+                f"step() should give the states that may follow, empty if there are none; for {call} it gave "
+                f"{found!r}"
+            )
+        return list(found)
 
 
 def same(model: Any, first: Any, second: Any) -> bool:

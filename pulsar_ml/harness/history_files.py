@@ -294,6 +294,7 @@ def edn_events(text: str, name: str) -> Iterator[Mapping[str, Any]]:
             return [plain(item) for item in value]
         return value
 
+    edn_format.add_tag("jepsen.history.Op", lambda op: op)  # how newer versions print an event
     try:
         elements = [plain(element) for element in edn_format.loads_all(text)]
     except Exception as error:  # noqa: BLE001 - the library raises its own, its lexer's and its parser's

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -108,6 +109,8 @@ def interleave(
     for name, value in (("executions", executions), ("programs", programs), ("stride", stride)):
         if value < 1:
             raise UsageError(f"{name} is {value}; it should be 1 or more")
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise UsageError(f"seconds is {seconds}; it should be a number above 0")
     chosen = {
         "mode": mode,
         "strategy": strategy,

@@ -6,9 +6,13 @@ States are values: a step returns new ones and never changes the one it was give
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import sys
+import traceback
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
+from pulsar_ml.errors import PulsarMlError
 from pulsar_ml.harness.history import Call
 
 
@@ -37,11 +41,14 @@ class Extras(Protocol):
     """What a model may have besides.
 
     Attributes:
+        operations: name -> number of arguments; a history in which a call of that name has more or fewer is
+            refused before the search.
         by_thread: whether a call's ``thread`` matters to the model; without it all threads are alike.
         monitor: "register", "queue", "stack" or "set", when the model is exactly one of those and
             histories with distinct values may go to the monitor of that name.
     """
 
+    operations: Mapping[str, int]
     by_thread: bool
     monitor: str
 
@@ -54,6 +61,14 @@ class Extras(Protocol):
         """Whether the call, wherever it is legal, leaves the state as it was. A pure call is tried first and
         only once, which is what makes most searches short."""
         ...
+
+    def ends(self, call: Call) -> bool:
+        """Whether it is the end of a call whose beginning is a call of its own, of the same thread and
+        interval. It comes behind that, and is legal nowhere else. With it ``over(call)``: whether the end is
+        legal after any call, and leaves the state as it was."""
+        ...
+
+    def over(self, call: Call) -> bool: ...
 
     def unit(self, call: Call) -> Hashable:
         """What must be left out together: a legal history stays legal when all calls of one unit are taken
@@ -93,6 +108,8 @@ class Keyed:
         self.model = model
         self.by_thread: bool = getattr(model, "by_thread", False)
         self.description = f"{describe_model(model)}, one for each key"
+        if hasattr(model, "operations"):
+            self.operations = {name: count + 1 for name, count in model.operations.items()}
 
     def init(self) -> Any:
         return frozenset()
@@ -116,10 +133,41 @@ class Keyed:
         return hasattr(self.model, "pure") and self.model.pure(inner)
 
 
+@contextmanager
+def blamed(what: str) -> Iterator[None]:
+    """What a model raises becomes a ModelError that says where; errors on purpose are passed on."""
+    try:
+        yield
+    except (PulsarMlError, ModelError, MemoryError):
+        raise
+    except Exception as error:
+        raise ModelError(f"{what} raised {raised(error)}") from error
+
+
+def raised(error: Exception) -> str:
+    """An exception in a line, with the place in the source that raised it."""
+    place = ""
+    frames = traceback.extract_tb(error.__traceback__)
+    if frames and not isinstance(error, SyntaxError):  # which says itself where it is
+        place = f" ({frames[-1].filename}:{frames[-1].lineno})"
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def at_fault(model: Any, error: Exception) -> bool:
+    """Whether ``error`` came out of the module that ``model`` is from."""
+    inner = model.model if isinstance(model, Keyed) else model
+    file = getattr(sys.modules.get(type(inner).__module__), "__file__", None)
+    return any(frame.filename == file for frame in traceback.extract_tb(error.__traceback__))
+
+
 def describe_model(model: Any) -> str:
     """One line about the model: its ``description``, or its class's name."""
     return str(getattr(model, "description", "") or type(model).__name__)
 
 
 def describe_call(model: Any, call: Call) -> str:
-    return str(model.describe(call)) if hasattr(model, "describe") else str(call)
+    """A call as reports show it. None is no answer, except of a call that does nothing but answer."""
+    if hasattr(model, "describe"):
+        return str(model.describe(call))
+    answers = call.result is None and hasattr(model, "pure") and model.pure(call)
+    return f"{call} -> None" if answers else str(call)

@@ -49,6 +49,11 @@ OPTIONS: Mapping[str, dict[str, Any]] = {
         "metavar": "N",
         "help": "executions of each test, in place of its own budget",
     },
+    "seconds": {
+        "type": float,
+        "metavar": "S",
+        "help": "a time for each test, in place of its own budget",
+    },
     "replay": {"metavar": "RECORD", "help": "make a failure again: a record's path, or its short form"},
     "sarif": {"metavar": "FILE", "help": "write the failures of the run as SARIF 2.1.0"},
 }
@@ -65,6 +70,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if (given := config.getoption("interleave_replay")) is not None:
         replayed = read_record(given)
     config.stash[REPLAYED] = replayed
+    if None not in (config.getoption("interleave_executions"), config.getoption("interleave_seconds")):
+        raise pytest.UsageError("--executions and --seconds are two budgets; give one of them")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Merge(config), "pulsar_ml-merge")
 
@@ -141,9 +148,11 @@ class Interleave:
         if replayed is not None:
             self.replay(replayed, subject, options.get("judge"))
         chosen = {**self.marked, **options}
-        for name in ("seed", "executions"):
+        for name in ("seed", "executions", "seconds"):
             if (given := self.item.config.getoption(f"interleave_{name}")) is not None:
                 chosen[name] = given
+                if name == "executions":
+                    chosen["seconds"] = None
         shard = self.shard
         chosen["seed"] = chosen.get("seed", 0) + shard.number
         if chosen.get("seconds") is None:
@@ -226,13 +235,26 @@ def pytest_runtest_makereport(
 # Failures of all workers ------------------------------------------------------------------------
 
 
+def writable(path: Path) -> Path:
+    """A file that can be written at the end of the run; UsageError before it if not."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+    except OSError as error:
+        raise pytest.UsageError(f"--sarif {path}: {error.strerror or error}") from None
+    return path.resolve()
+
+
 class Merge:
     """Collects failures where the reports arrive: shows each signature once, and writes SARIF."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.target = config.getoption("interleave_sarif")
+        self.root = config.rootpath
+        given = config.getoption("interleave_sarif")
+        self.target = None if given is None else writable(Path(given))
         self.first: dict[tuple[str, ...], str] = {}
         self.failures: list[Failure] = []
+        self.tests: list[tuple[str, int | None, str]] = []  # the places of the tests that found them
         self.explored: list[str] = []
         self.verbose = config.get_verbosity() > 0
 
@@ -258,13 +280,19 @@ class Merge:
         else:
             self.first[key] = report.nodeid
             self.failures.append(failure)
+            self.tests.append(report.location)
 
     def pytest_sessionfinish(self) -> None:
         if self.target is None:
             return
-        from pulsar_ml.harness.sarif import sarif
+        from pulsar_ml.harness.sarif import location, log, result_of
 
-        Path(self.target).write_text(json.dumps(sarif(self.failures), indent=2) + "\n")
+        results = []
+        for failure, (file, line, test) in zip(self.failures, self.tests, strict=True):
+            # Wrong answers have no place in the code; theirs is the test.
+            at_test = location(f"{test} {file}:{(line or 0) + 1}")
+            results.append({"locations": [at_test], **result_of(failure)} if at_test else result_of(failure))
+        self.target.write_text(json.dumps(log(results, self.root), indent=2) + "\n")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self.explored:

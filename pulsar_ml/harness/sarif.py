@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pulsar_ml.harness.failure import Failure
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+MOST_FOLDERS = 20_000
 PLACE = re.compile(r"^(?P<function>.*) (?P<file>[^ :]+):(?P<line>\d+)$")
 
 
-def sarif(failures: Iterable[Failure]) -> dict[str, Any]:
-    """A SARIF log with one result for each failure."""
-    return log([result_of(failure) for failure in failures])
-
-
-def log(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A SARIF log with these results."""
+def log(results: Sequence[Mapping[str, Any]], root: Path) -> dict[str, Any]:
+    """A SARIF log with these results. The files of their places are named from ``root`` on."""
+    places = [
+        place["physicalLocation"]["artifactLocation"]
+        for result in results
+        for place in (*result.get("locations", ()), *result.get("relatedLocations", ()))
+    ]
+    found = files_below(root, {place["uri"] for place in places})
+    for place in places:
+        place["uri"] = quote(found.get(place["uri"], place["uri"]))
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -40,6 +48,30 @@ def log(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             }
         ],
     }
+
+
+def files_below(root: Path, places: Collection[str]) -> dict[str, str]:
+    """The file below ``root`` that each of ``places`` means: a file's name behind a few of its folders. One
+    that means none, or several, is left out. Of a very large tree only a part is looked through."""
+    if not places:
+        return {}
+    wanted = {place.rpartition("/")[2] for place in places}
+    named: dict[str, list[Path]] = {}
+    for folder, folders, names in itertools.islice(os.walk(root), MOST_FOLDERS):
+        folders[:] = [name for name in folders if not name.startswith((".", "__")) and name != "build"]
+        for name in wanted.intersection(names):
+            named.setdefault(name, []).append(Path(folder, name))
+
+    def alike(path: Path, place: str) -> int:
+        pairs = zip(reversed(path.parts), reversed(place.split("/")), strict=False)
+        return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    found = {}
+    for place in places:
+        best = sorted(((alike(path, place), path) for path in named.get(place.rpartition("/")[2], ())))[-2:]
+        if len(best) == 1 or (best and best[0][0] < best[1][0]):
+            found[place] = best[-1][1].relative_to(root).as_posix()
+    return found
 
 
 def installed_version() -> str:

@@ -17,6 +17,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from pulsar_ml.harness.engine import CHOICES, FAULTS, Campaign
 from pulsar_ml.harness.failure import Decision, capture
 from pulsar_ml.harness.interleave import SHRINK_EXECUTIONS, InterleavingFailure, failure_text
+from pulsar_ml.harness.oracle import Judge, run_judged
 from pulsar_ml.harness.program import CALL, Program, call_text, resolve_mix
 from pulsar_ml.harness.shrink import shrink
 from pulsar_ml.harness.subject import Operation, Subject
@@ -51,24 +52,28 @@ class Interleaving:
     seed: int
     options: Mapping[str, Any]
 
-    def run(self, *, executions: int = 100, strategy: str = "portfolio") -> None:
+    def run(self, *, executions: int = 100, strategy: str = "portfolio", judge: Judge | None = None) -> None:
         """Make the drawn execution and then ``executions`` random ones; InterleavingFailure when one fails.
 
-        The exception shows the failure after the harness's own shrinking, one column for each thread.
+        ``judge`` is asked about the answers, once for each history. The exception shows the failure after the
+        harness's own shrinking, one column for each thread.
         """
         __tracebackhide__ = True
-        self._make("replay", 1, decisions=self.decisions)
+        self._make("replay", 1, judge, decisions=self.decisions)
         if executions:
-            self._make(strategy, executions, seed=self.seed)
+            self._make(strategy, executions, judge, seed=self.seed)
 
-    def _make(self, strategy: str, executions: int, **chosen: Any) -> None:
+    def _make(self, strategy: str, executions: int, judge: Judge | None, **chosen: Any) -> None:
         __tracebackhide__ = True
         options = {**self.options, **chosen}
-        campaign = Campaign(self.subject, self.program, strategy=strategy, **options)
-        made = campaign.run(0, executions)
-        if campaign.failed():
-            failure = shrink(capture(campaign, made - 1, options), self.subject, budget=SHRINK_EXECUTIONS)
-            raise InterleavingFailure(failure, failure_text(failure, self.subject))
+        campaign = Campaign(
+            self.subject, self.program, strategy=strategy, judged=judge is not None, **options
+        )
+        made, refused = run_judged(campaign, 0, executions, judge)
+        if campaign.failed() or refused:
+            failure = capture(campaign, made - 1, options, refused)
+            failure = shrink(failure, self.subject, budget=SHRINK_EXECUTIONS, judge=judge)
+            raise InterleavingFailure(failure, failure_text(failure, self.subject, judge=judge))
 
     def __repr__(self) -> str:
         numbers = range(len(self.program.threads))

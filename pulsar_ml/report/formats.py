@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -70,7 +71,7 @@ def as_sarif(found: Findings, shown: Sequence[Shown]) -> str:
         result(group, what, found.command(group))
         for group, what in zip(found.summary.in_order(), shown, strict=True)
     ]
-    return json.dumps(log(results), indent=2) + "\n"
+    return json.dumps(log(results, Path.cwd()), indent=2) + "\n"
 
 
 def result(group: Group, what: Shown, command: str) -> dict[str, Any]:

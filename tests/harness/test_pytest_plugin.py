@@ -15,11 +15,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from pulsar_ml.harness.build_checked import load_checked
+from pulsar_ml.harness.build_checked import load_checked, with_whole_paths
 from pulsar_ml.harness.failure import Failure
 from pulsar_ml.harness.interleave import InterleavingFailure, failure_text, interleave
 from pulsar_ml.harness.pytest_plugin import FAILURE, RECORD, Merge
-from pulsar_ml.harness.sarif import location
+from pulsar_ml.harness.sarif import files_below, location
 from tests.harness.build_toys import toys_path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,20 +125,111 @@ def test_the_command_line_is_over_the_marker(run: Run, tmp_path: Path) -> None:
     assert (found["pulsar_ml.executions"], found["pulsar_ml.seed"]) == ("40", "7")
 
 
+@pytest.mark.parametrize("marked", ["executions=3000", "seconds=60"])
+def test_a_budget_of_the_command_line_is_in_the_place_of_the_tests_own(
+    run: Run, tmp_path: Path, marked: str
+) -> None:
+    project = tmp_path / "test_project.py"
+    project.write_text(project.read_text().replace("executions=3000", marked))
+    done = run("--executions=40", "-v", "-k", "pair")
+    assert "pair: 40 executions of 6 programs" in done.stdout
+    done = run("--seconds=0.01", "-v", "-k", "pair")
+    (programs,) = re.findall(r"executions of (\d+) program", done.stdout)
+    assert 1 <= int(programs) < 1000
+    for wrong, sentence in (
+        (("--seconds=1", "--executions=1"), "two budgets; give one of them"),
+        (("--seconds=0",), "seconds is 0.0; it should be a number above 0"),
+        (("--seconds=nan",), "seconds is nan; it should be a number above 0"),
+    ):
+        done = run(*wrong, "-k", "pair")
+        assert done.returncode != 0 and sentence in done.stdout + done.stderr
+
+
+def test_where_sarif_goes_is_known_to_be_writable_before_the_run(run: Run, tmp_path: Path) -> None:
+    assert run("--sarif=new/folder/found.sarif", "-k", "pair").returncode == 0
+    assert json.loads((tmp_path / "new/folder/found.sarif").read_text())["runs"][0]["results"] == []
+    done = run("--sarif=new", "-k", "pair")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--sarif new: Is a directory" in done.stderr and "passed" not in done.stdout
+
+
+def test_sarif_has_what_its_schema_requires_and_names_files_of_the_project(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "src" / "own").mkdir(parents=True)
+    (tmp_path / "src" / "own" / "oracles.pyx").touch()  # it is the name that counts, not what it says
+    project = tmp_path / "test_project.py"
+    project.write_text(
+        project.read_text()
+        + "\n\ndef test_refused(interleave):\n"
+        + "    interleave(SUBJECTS['pair'], executions=1, judge=lambda campaign: 'no')\n"
+    )
+    assert run("--sarif=found.sarif").returncode == 1
+    log = json.loads((tmp_path / "found.sarif").read_text())
+    # SARIF 2.1.0, section 3: sarifLog, run, tool, toolComponent, reportingDescriptor, result, message.
+    assert log["version"] == "2.1.0" and log["$schema"].endswith("sarif-2.1.0.json")
+    (ran,) = log["runs"]
+    assert ran["tool"]["driver"]["name"] == "pulsar_ml"
+    rules = [rule["id"] for rule in ran["tool"]["driver"]["rules"]]
+    assert sorted(set(rules)) == rules == ["data race", "wrong answers"]
+    race, refused = sorted(ran["results"], key=lambda result: str(result["ruleId"]))
+    for result in (race, refused):
+        assert result["ruleId"] in rules and result["level"] == "error" and result["message"]["text"]
+        assert all(isinstance(value, str) for value in result["partialFingerprints"].values())
+        for place in (*result["locations"], *result.get("relatedLocations", ())):
+            assert (tmp_path / place["physicalLocation"]["artifactLocation"]["uri"]).is_file()
+            assert place["physicalLocation"]["region"]["startLine"] >= 1
+    assert [place["id"] for place in race["relatedLocations"]] == [1]
+    assert race["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "src/own/oracles.pyx"
+    at = refused["locations"][0]["physicalLocation"]
+    assert at["artifactLocation"]["uri"] == "test_project.py"
+    lines = project.read_text().splitlines()
+    assert lines[at["region"]["startLine"] - 1].startswith("def test_refused(")
+
+
+def test_directives_name_files_by_their_whole_paths(tmp_path: Path) -> None:
+    for name in ("one/lock.pyx", "two/part.pxd"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    generated = tmp_path / "lock.c"
+    generated.write_text('#line 3 "lock.pyx"\na();\n#line 4 "part.pxd"\n#line 1 "utility"\nb("#line 3");\n')
+    with_whole_paths(generated, tmp_path / "one/lock.pyx", [str(tmp_path / "one"), str(tmp_path / "two")])
+    assert generated.read_text() == (
+        f'#line 3 "{tmp_path}/one/lock.pyx"\na();\n#line 4 "{tmp_path}/two/part.pxd"\n#line 1 "utility"\n'
+        'b("#line 3");\n'
+    )
+
+
+def test_a_file_is_named_only_if_one_alone_is_meant(tmp_path: Path) -> None:
+    for name in (
+        "a/x/one.pyx",
+        "b/x/one.pyx",
+        "b/y/one.pyx",
+        "two words.pyx",
+        "build/three.pyx",
+        ".git/three.pyx",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    wanted = {"y/one.pyx", "x/one.pyx", f"{tmp_path.name}/two words.pyx", "z/three.pyx", "z/four.pyx"}
+    assert files_below(tmp_path, wanted) == {
+        "y/one.pyx": "b/y/one.pyx",
+        f"{tmp_path.name}/two words.pyx": "two words.pyx",
+    }
+
+
 def test_a_failure_that_another_worker_found_too_is_named_and_not_shown_again(
     oracles: Path,
 ) -> None:
     subject = load_checked(oracles).SUBJECTS["counter_race"]
     failure = interleave(subject).failure
     assert failure is not None
-    config = SimpleNamespace(getoption=lambda name: None, get_verbosity=lambda: 0)
+    config = SimpleNamespace(getoption=lambda name: None, get_verbosity=lambda: 0, rootpath=Path())
     merge = Merge(config)  # type: ignore[arg-type]
     other = replace(failure, message="another one", where=("elsewhere file.pyx:1", "elsewhere file.pyx:2"))
     shown = []
     for number, found in enumerate((failure, replace(failure, seed=7), other)):
         report = SimpleNamespace(
             when="call", passed=False, failed=True, nodeid=f"part{number}", longrepr="lanes",
-            user_properties=[(FAILURE, found.short()), (RECORD, "record.json")],
+            user_properties=[(FAILURE, found.short()), (RECORD, "record.json")], location=("a.py", 1, "t"),
         )  # fmt: skip
         merge.pytest_runtest_logreport(report)  # type: ignore[arg-type]
         shown.append(report.longrepr)
@@ -207,6 +298,10 @@ def test_a_failure_text_has_a_column_for_each_thread(oracles: Path) -> None:
     assert failure is not None
     text = failure_text(failure, subject)
     assert "thread 0" in text and "thread 1" in text
+    # The lines themselves, whose file is not in the folder that this runs in.
+    source = (ROOT / "tests" / "harness" / "oracles.pyx").read_text().splitlines()
+    shown = re.findall(r"^oracles\.pyx:(\d+)  (.*)$", text, re.MULTILINE)
+    assert shown and all(source[int(number) - 1].strip() == line for number, line in shown)
     assert str(InterleavingFailure(failure, text)) == text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.build_checked import load_checked
-from pulsar_ml.harness.failure import replay
+from pulsar_ml.harness.failure import WRONG_ANSWERS, replay
+from pulsar_ml.harness.history import Call
 from pulsar_ml.harness.interleave import InterleavingFailure
 from pulsar_ml.harness.machine import ConcurrentMachine, has_order, run_concurrently
+from pulsar_ml.harness.plain_judge import PlainJudge
 from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.subject import Subject
 from pulsar_ml.harness.tape import Interleaving, interleavings, programs
@@ -36,7 +39,11 @@ def toys() -> ModuleType:
 
 
 def run_all(
-    subject: Subject, executions: int, base: settings = QUIET, **options: object
+    subject: Subject,
+    executions: int,
+    base: settings = QUIET,
+    judge: PlainJudge | None = None,
+    **options: object,
 ) -> list[Interleaving]:
     """Run a test over generated interleavings; what was tried."""
     tried: list[Interleaving] = []
@@ -45,7 +52,7 @@ def run_all(
     @given(interleavings(subject, **options))  # type: ignore[arg-type]
     def test(interleaving: Interleaving) -> None:
         tried.append(interleaving)
-        interleaving.run(executions=executions)
+        interleaving.run(executions=executions, judge=judge)
 
     test()
     return tried
@@ -86,6 +93,33 @@ def test_a_race_is_found_and_program_and_schedule_shrink_together(
     assert [len(lane) for lane in Program.from_json(failure.program).threads] == [1, 1]
     assert replay(failure, subject).exact
     assert "thread 0" in str(caught.value)
+
+
+class Numbers:
+    """What both ticket subjects should answer."""
+
+    def init(self) -> int:
+        return 0
+
+    def step(self, state: int, call: Call) -> list[int]:
+        result: Any = call.result
+        return [state + 1] if call.pending or result[1][0] == state else []
+
+
+def test_wrong_answers_are_found_and_shrink_too(oracles: ModuleType) -> None:
+    judge = PlainJudge(Numbers)
+    wrong, right = oracles.SUBJECTS["tickets_twice"], oracles.SUBJECTS["tickets"]
+    with pytest.raises(InterleavingFailure) as caught:
+        run_all(wrong, 200, judge=judge, threads=3, operations=3)
+    failure = caught.value.failure
+    assert failure.kind == WRONG_ANSWERS
+    assert [len(lane) for lane in Program.from_json(failure.program).threads] == [1, 1]
+    assert replay(failure, wrong, judge).exact
+    assert "thread 0" in str(caught.value)
+    run_all(wrong, 200, threads=3, operations=3)  # nothing but its answers is wrong
+    before = judge.counts.judged
+    run_all(right, 200, judge=judge, threads=3, operations=3)
+    assert judge.counts.judged > before
 
 
 def test_a_correct_subject_is_not_blamed(oracles: ModuleType, toys: ModuleType) -> None:

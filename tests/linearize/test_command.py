@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,11 +39,12 @@ def test_an_illegal_history_is_shown_in_lanes(tmp_path: Path) -> None:
     assert code == 1
     assert "illegal: not linearizable" in output
     assert "sequentially consistent: illegal" in output
-    assert "2 operations can be put in order; then nothing leads to operation 2, read()" in output
-    assert "  in that order they lead to the state 1\n" in output
+    # What a call answered that does nothing but answer is shown even if it is nothing.
+    assert "2 operations can be put in order; then nothing leads to operation 2, read() -> None\n" in output
+    assert "  that order: write(1); read() -> 1\n  it leads to the state 1\n" in output
     assert output.splitlines()[-2:] == [
         "thread 0  |- write(1) -|",
-        "thread 1                *- read() -*",
+        "thread 1                *- read() -> None -*",
     ]
 
 
@@ -54,6 +56,54 @@ def test_unknown_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     assert "more --steps may answer it" in output
     assert "up to 14 operations were under way at once, 0 of 16 did not return" in output
     assert "with values that are put only once there is a quick answer" in output
+
+
+@pytest.mark.parametrize("most", [200, 600, 5000])
+def test_the_steps_of_all_searches_are_within_their_bound(most: int, tmp_path: Path) -> None:
+    """A monitor is asked between two searches, which share them."""
+    code, output = run(tmp_path, HARD, "--model", "queue", "--steps", str(most))
+    steps = int(re.findall(r"after (\d+) steps", output)[0])
+    assert (code, 0 < steps <= most + 2) == (5, True), output
+
+
+RAISING = """
+class Late:
+    asked = 0
+
+    def init(self):
+        return 0
+
+    def step(self, state, call):
+        if call.name == "read" and "WHEN" == "at once":
+            raise KeyError(call.name)
+        return [state]
+
+    def describe(self, call):
+        raise ZeroDivisionError("WHEN")
+
+    def pure(self, call):
+        return True
+"""
+
+
+@pytest.mark.parametrize("when", ["at once", "in the report"])
+def test_a_model_that_raises_is_no_verdict(when: str, tmp_path: Path) -> None:
+    model = tmp_path / "late.py"
+    model.write_text(RAISING.replace("WHEN", when).replace("return [state]", "return []"))
+    code, output = run(tmp_path, LEGAL, "--model", f"{model}:Late")
+    assert code == 2, output
+    raised = "KeyError: 'read'" if when == "at once" else "ZeroDivisionError: in the report"
+    assert f"cannot be used: {'step(), for read()' if when == 'at once' else 'it'}" in output
+    assert f"raised {raised} ({model}:" in output
+
+
+def test_an_interruption_is_no_verdict(tmp_path: Path) -> None:
+    model = tmp_path / "interrupted.py"
+    model.write_text(
+        RAISING.replace("WHEN", "at once").replace("raise KeyError(call.name)", "raise KeyboardInterrupt")
+    )
+    code, output = run(tmp_path, LEGAL, "--model", f"{model}:Late")
+    assert (code, output) == (130, "interrupted\n")
 
 
 def test_the_verdict_as_json(tmp_path: Path) -> None:
@@ -69,6 +119,8 @@ def test_the_verdict_as_json(tmp_path: Path) -> None:
         (["--model", "heap"], "there is no model 'heap'"),
         (["--model", "stack"], "the model Stack has no operation 'write'; it has: push, pop"),
         ([], "Missing option '--model'"),
+        (["--model", "register", "--keyed"], "operation 0, write(1), has 1 argument; "),
+        (["--model", "absent.py:Model"], "there is no file absent.py to have a model"),
     ],
 )
 def test_what_is_given_wrongly(arguments: list[str], sentence: str, tmp_path: Path) -> None:

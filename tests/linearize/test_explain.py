@@ -20,10 +20,11 @@ from pulsar_ml.harness.linearize import (
     Options,
     Verdict,
     check,
+    core,
 )
 from pulsar_ml.harness.linearize.picture import lanes, report
 from pulsar_ml.harness.model import Keyed
-from pulsar_ml.harness.models import MODELS, KeyValueMap, Queue, Register
+from pulsar_ml.harness.models import MODELS, Counter, KeyValueMap, Queue, Register
 from pulsar_ml.harness.simulate import Cell, DigitMap, Keys, simulate
 from tests.linearize.histories import SHAPES, histories
 from tests.linearize.oracle import PROGRAM_ORDER, QUIESCENCE, REAL_TIME, allowed, oracle, relation, respects
@@ -97,6 +98,70 @@ def test_prefix_blocked_and_core_are_what_they_say(name: str) -> None:
 
     run()
     assert illegal >= 10
+
+
+def could(made: History, model: Any, kept: list[int], spare: list[int]) -> bool:
+    """Whether the calls of ``kept`` have an order when those of ``spare`` took effect whenever, in all as
+    often as there are of them, or never: the definition of :mod:`tests.linearize.oracle` with that added."""
+    before = relation(made, REAL_TIME)
+    ended = {index for index in kept if not made.records["ending"][index]}
+
+    def extend(order: list[int], left: int, states: list[Any]) -> bool:
+        if not states:
+            return False
+        if ended <= set(order):
+            return True
+        for index in kept:
+            late = index in order or any(before[index][earlier] for earlier in order)
+            if not late and extend([*order, index], left, stepped(states, index)):
+                return True
+        return left > 0 and any(extend(order, left - 1, stepped(states, index)) for index in spare)
+
+    def stepped(states: list[Any], index: int) -> list[Any]:
+        return [after for state in states for after in model.step(state, made.call(index))]
+
+    return extend([], len(spare), [model.init()])
+
+
+@pytest.mark.parametrize("name", ["register", "cas-register", "map", "set", "counter", "lock"])
+def test_no_call_of_a_core_can_be_left_out(name: str) -> None:
+    """Not a call that changes nothing; and no other, even if it took effect whenever, or never."""
+    cores = longer = 0
+
+    @settings(max_examples=150, deadline=None, derandomize=True, database=None)
+    @given(histories(SHAPES[name]))
+    def run(made: History) -> None:
+        nonlocal cores, longer
+        model = MODELS[name]()
+        verdict = check(made, model, options=Options(partition=False))
+        if verdict.answer != ILLEGAL:
+            return
+        kept = list(verdict.core)
+        by_then = made.records["invoked"] <= made.records["returned"][verdict.blocked]
+        spare = [
+            index for index in np.flatnonzero(by_then).tolist()
+            if index not in kept and not model.pure(made.call(index))
+        ]  # fmt: skip
+        assert not could(made, model, kept, spare)
+        cores += 1
+        longer += len(kept) > 1
+        for index in kept:
+            rest = [other for other in kept if other != index]
+            assert could(made, model, rest, spare if model.pure(made.call(index)) else [*spare, index])
+
+    run()
+    assert cores >= 20 and longer >= 5
+
+
+def test_shrinking_ends_with_its_budget_and_leaves_an_illegal_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = history(
+        *((0, "increment", (), None, 2 * at, 2 * at + 1) for at in range(30)), (1, "read", (), 99, 70, 71)
+    )
+    assert len(check(made, Counter()).core) == 1
+    monkeypatch.setattr(core, "MOST_LOOKED_UP", 20)
+    verdict = check(made, Counter())
+    assert len(verdict.core) > 1
+    assert check(made.select(verdict.core), Counter(), options=Options(explain=False)).answer == ILLEGAL
 
 
 def test_the_core_of_a_long_history_is_small() -> None:
@@ -183,8 +248,15 @@ def test_the_state_is_shown_if_it_can_be_read() -> None:
     made = history((0, "write", ("x" * 100,), None, 0, 1), (1, "read", (), "y", 2, 3))
     verdict = check(made, Register())
     assert (verdict.prefix, verdict.blocked) == ((0,), 1)
-    assert "they lead to the state" not in report(made, verdict, Register())
-    assert "they lead to the state 2" in report(STALE, check(STALE, Register()), Register())
+    text = report(made, verdict, Register())
+    assert "it leads to the state" not in text and "that order" not in text
+    text = report(STALE, check(STALE, Register()), Register())
+    assert "  that order: write(1); write(2); read() -> 2\n  it leads to the state 2\n" in text
+    longer = history(
+        *((0, "write", (at,), None, 2 * at, 2 * at + 1) for at in range(6)), (1, "read", (), 3, 20, 21)
+    )
+    text = report(longer, check(longer, Register()), Register())
+    assert "  that order ends: write(2); write(3); write(4); write(5)\n" in text
 
 
 def test_memory_stays_within_its_bound() -> None:

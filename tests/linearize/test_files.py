@@ -102,11 +102,12 @@ JEPSEN = """
 """
 
 
+@pytest.mark.parametrize("tag", ["", "#jepsen.history.Op"])
 @pytest.mark.parametrize("brackets", [("", ""), ("[", "]")])
-def test_jepsens_edn_is_read(brackets: tuple[str, str], tmp_path: Path) -> None:
+def test_jepsens_edn_is_read(brackets: tuple[str, str], tag: str, tmp_path: Path) -> None:
     path = tmp_path / "history.edn"
     first, last = brackets
-    path.write_text(first + JEPSEN.replace("READ", "2") + last)
+    path.write_text(first + JEPSEN.replace("READ", "2").replace("{", tag + "{") + last)
     history = load(path)
     assert [str(history.call(index)) for index in range(len(history))] == [
         "write(1)", "cas(1, 2)", "read() -> 2", "write(4) -> ?", "write(5) -> ?",

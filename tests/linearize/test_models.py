@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +14,9 @@ from hypothesis import given, settings
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.conformance import check_model
-from pulsar_ml.harness.history import Call, History, Operation, history_of
+from pulsar_ml.harness.history import UNKNOWN, Call, History, Operation, history_of
 from pulsar_ml.harness.linearize import LEGAL, check
-from pulsar_ml.harness.model import ModelError
+from pulsar_ml.harness.model import Keyed, ModelError
 from pulsar_ml.harness.models import MODELS, EvictingMap, Queue, Register, model_named
 from tests.linearize.histories import SHAPES, histories
 
@@ -86,6 +91,11 @@ class Half(Register):
         return bool(first == second)
 
 
+class Raising(Register):
+    def step(self, state: Any, call: Call) -> Any:
+        raise KeyError(call.name)
+
+
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
@@ -98,6 +108,7 @@ class Half(Register):
         (NoPending(), "without a result it cannot"),
         (Half(), "a model with equal() also has hash()"),
         (object(), "a model has a method init()"),
+        (Raising(), "step(), for write(1) from None, raised KeyError: 'write' ("),
     ],
 )
 def test_a_model_that_breaks_its_contract_is_refused(model: Any, sentence: str) -> None:
@@ -109,6 +120,29 @@ def test_a_model_that_breaks_its_contract_is_refused(model: Any, sentence: str) 
 def test_a_pure_call_that_changes_the_state_is_noticed_in_the_search_too() -> None:
     with pytest.raises(ModelError, match="pure, yet it leads from"):
         check(SOME, FalselyPure())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_that_ships_says_what_each_operation_takes(name: str) -> None:
+    model = MODELS[name]()
+    with pytest.raises(UsageError) as caught:
+        model.step(model.init(), Call("heat", (1,)))
+    assert set(re.findall(r"\w+", str(caught.value).partition("it has: ")[2])) == set(model.operations)
+    for operation, count in model.operations.items():
+        assert model.step(model.init(), Call(operation, (1,) * count, UNKNOWN)) is not None
+        for wrong in {0, 1, 2, 3} - {count}:
+            given = Operation(0, operation, (1,) * wrong, None, 0, None)
+            with pytest.raises(UsageError, match=f"has {wrong} argument.*takes {count}"):
+                check_model(model, history_of([given]))
+
+
+def test_a_key_that_is_not_said_to_be_one_is_no_argument() -> None:
+    keyed = history_of([Operation(0, "write", ("x", 1), None, 0, 1), Operation(0, "read", ("x",), 1, 2, 3)])
+    check_model(Keyed(Register()), keyed)
+    with pytest.raises(UsageError, match=r"if the first one is a key.*--keyed"):
+        check_model(Register(), keyed)
+    with pytest.raises(UsageError, match=r"write\(1\), has 1 argument; .* one for each key takes 2$"):
+        check_model(Keyed(Register()), SOME)
 
 
 class Modulo:
@@ -165,3 +199,43 @@ def test_models_by_name() -> None:
     ):
         with pytest.raises(UsageError, match=sentence):
             model_named(name)
+
+
+MINE = """
+from beside import START
+
+
+class Mine:
+    def init(self):
+        return START
+
+    def step(self, state, call):
+        return [state]
+
+
+def made():
+    return Mine()
+
+
+def broken():
+    raise ValueError("not today")
+"""
+
+
+def test_a_model_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "json.py").write_text(MINE)  # a name that another module has
+    (tmp_path / "beside.py").write_text("START = 7\n")
+    (tmp_path / "wrong.py").write_text("def f(:\n")
+    for name in ("Mine", "made"):
+        assert model_named(f"{tmp_path}/json.py:{name}").init() == 7
+    for name, sentence in (
+        ("absent.py:Mine", "there is no file .*absent.py to have a model"),
+        ("wrong.py:Mine", r"cannot be imported: SyntaxError: .*\(wrong.py, line 1\)$"),
+        ("json.py:None_", "has no 'None_' to be a model"),
+        ("json.py:broken", r"makes no model: it raised ValueError: not today \(.*json.py:\d+\)$"),
+    ):
+        with pytest.raises(UsageError, match=sentence):
+            model_named(f"{tmp_path}/{name}")
+    found = PathFinder.find_spec("json")
+    assert found is not None and found.origin == json.__file__

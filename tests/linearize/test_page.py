@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pulsar_ml.harness.models import MODELS
+from pulsar_ml.harness.history import CRASHED, RETURNED
+from pulsar_ml.harness.history_files import load
+from pulsar_ml.harness.linearize import LEGAL, check
+from pulsar_ml.harness.models import MODELS, Register
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "linearizability.md").read_text()
@@ -31,5 +34,23 @@ def test_the_command_prints_what_the_page_shows() -> None:
     assert done.returncode == 1
 
 
-def test_the_page_names_the_models_that_ship() -> None:
-    assert all(f"`{name}`" in PAGE for name in MODELS)
+def test_the_page_names_the_models_that_ship_with_their_operations() -> None:
+    table = PAGE.split("| model | operations |\n| --- | --- |\n")[1].split("\n\n")[0]
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| (.*) \|$", table, re.MULTILINE))
+    assert list(rows) == list(MODELS)
+    for name, told in rows.items():
+        shown = {
+            operation: len(re.findall(r"\w+", arguments))
+            for operation, arguments in re.findall(r"`(\w+)\((.*?)\)`", told)
+        }
+        before = MODELS["register"]().operations if told.startswith("the same, and ") else {}
+        assert {**before, **shown} == MODELS[name]().operations
+
+
+def test_the_file_of_the_page_is_a_history(tmp_path: Path) -> None:
+    (lines,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "history.jsonl").write_text(lines)
+    history = load(tmp_path / "history.jsonl")
+    assert [str(history.call(row)) for row in range(3)] == ["write(1)", "read() -> 1", "write(2) -> ?"]
+    assert history.records["ending"].tolist() == [RETURNED, RETURNED, CRASHED]
+    assert check(history, Register()).answer == LEGAL

@@ -218,7 +218,7 @@ def test_sarif_has_the_places_of_failures_and_all_signatures(tmp_path: Path) -> 
         == {rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]}
     )
     place = results["data race"]["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"]["uri"] == "quality/races.h"
+    assert place["artifactLocation"]["uri"] == "tests/quality/races.h"  # from where the command ran
     assert "locations" not in results["I1"]
     assert all(result["occurrenceCount"] == 1 for result in results.values())
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from pulsar_ml.harness.history import History
 from pulsar_ml.harness.linearize._maps import Maps
 from pulsar_ml.harness.linearize._native import ANSWERS, Watch
-from pulsar_ml.harness.linearize.checker import MEMORY, ModelChecker, StatesFull
+from pulsar_ml.harness.linearize._answers import StatesFull
+from pulsar_ml.harness.linearize.checker import MEMORY, ModelChecker
 from pulsar_ml.harness.linearize.core import minimal
 from pulsar_ml.harness.linearize.monitors import judge
 from pulsar_ml.harness.linearize.shipped import blocked_call, cells_for, maps_for
@@ -207,7 +208,7 @@ class Check:
         if answer == "out of steps" and monitor:
             if (judged := self.judged(monitor)) is not None:
                 return judged
-            answer, way, blocked = self.search(chosen, left)
+            answer, way, blocked = self.search(chosen, max(0, self.options.most_steps - self.steps))
         if answer == LEGAL:
             return self.verdict(LEGAL, linearization=tuple(way))
         if answer == ILLEGAL and self.checker.looks_ahead:
@@ -219,7 +220,7 @@ class Check:
         if answer == ILLEGAL:
             return self.explained(key, chosen, way, blocked)
         if answer == "out of memory":
-            answer, blocked = self.watched(chosen, left)
+            answer, blocked = self.watched(chosen, max(0, self.options.most_steps - self.steps))
             if answer == LEGAL:
                 return self.verdict(LEGAL, method="just in time")
             if answer == ILLEGAL:

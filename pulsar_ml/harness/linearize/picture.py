@@ -12,6 +12,7 @@ from pulsar_ml.harness.model import describe_call
 WIDTH = 110
 MOST_SHOWN = 40
 MOST_STATES = 100
+MOST_LAST = 4  # calls at the end of the longest order
 
 
 def lanes(history: History, indices: Sequence[int], model: Any = None, *, mark: int = -1) -> str:
@@ -57,8 +58,10 @@ def report(history: History, verdict: Verdict, model: Any = None) -> str:
             f"  {count} operation{'s' * (count != 1)} can be put in order; then nothing leads to operation "
             f"{verdict.blocked}, {describe_call(model, history.call(verdict.blocked))}"
         )
+        if order := order_in_words(history, verdict.prefix, model):
+            lines.append(f"  that order{' ends' * (count > MOST_LAST)}: {order}")
         if state := state_after(history, verdict.prefix, model):
-            lines.append(f"  in that order they lead to the state {state}")
+            lines.append(f"  it leads to the state {state}")
     if verdict.weaker:
         shown = ", ".join(f"{name}: {answer}" for name, answer in verdict.weaker.items())
         lines.append(f"  {shown}")
@@ -70,6 +73,12 @@ def report(history: History, verdict: Verdict, model: Any = None) -> str:
         if count > MOST_SHOWN:
             lines.append(f"... and {count - MOST_SHOWN} more")
     return "\n".join(lines)
+
+
+def order_in_words(history: History, order: Sequence[int], model: Any) -> str:
+    """The last calls of the order; empty when that is too long to read."""
+    shown = "; ".join(describe_call(model, history.call(index)) for index in order[-MOST_LAST:])
+    return shown if len(shown) <= WIDTH - 20 else ""
 
 
 def state_after(history: History, order: Sequence[int], model: Any) -> str:
@@ -88,7 +97,7 @@ def state_after(history: History, order: Sequence[int], model: Any) -> str:
 def advice(history: History, verdict: Verdict, model: Any) -> list[str]:
     """What may bring an answer."""
     lines = []
-    if "steps" in verdict.reason:
+    if verdict.reason.startswith("out of steps"):
         lines.append("  more --steps may answer it; how many, nobody knows: the question is NP-hard")
     if "memory" in verdict.reason or "bytes" in verdict.reason:
         lines.append("  more --memory may answer it")

@@ -7,10 +7,15 @@ say) may be anything.
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.model import raised
 from pulsar_ml.harness.models.cells import CasRegister, Counter, Lock, Register
 from pulsar_ml.harness.models.collections import EvictingMap, KeyValueMap, Queue, Set, Stack
 
@@ -42,7 +47,8 @@ __all__ = [
 
 
 def model_named(name: str) -> Any:
-    """The model called ``name``: one that ships, or ``module:object``, a model or something that makes one.
+    """The model called ``name``: one that ships, or ``module:object`` or ``FILE.py:object``, a model or
+    something that makes one.
 
     Raises UsageError when there is none.
     """
@@ -52,15 +58,37 @@ def model_named(name: str) -> Any:
                 f"there is no model {name!r}; use one of {', '.join(MODELS)}, or module:object for your own"
             )
         return MODELS[name]()
-    module, _, attribute = name.partition(":")
+    place, _, attribute = name.rpartition(":")
     try:
-        found = getattr(importlib.import_module(module), attribute)
-    except ImportError as error:
-        raise UsageError(f"the module of the model {name!r} cannot be imported: {error}") from error
-    except AttributeError:
-        raise UsageError(f"module {module} has no {attribute!r} to be a model") from None
+        module = from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except UsageError:
+        raise
+    except Exception as error:  # whatever the module does when it is imported
+        raise UsageError(f"the module of the model {name!r} cannot be imported: {raised(error)}") from error
+    if not hasattr(module, attribute):
+        raise UsageError(f"module {place} has no {attribute!r} to be a model")
+    found = getattr(module, attribute)
     if isinstance(found, type) or (callable(found) and not hasattr(found, "step")):
-        found = found()
+        try:
+            found = found()
+        except Exception as error:
+            raise UsageError(f"{name!r} makes no model: it raised {raised(error)}") from error
     if not (hasattr(found, "init") and hasattr(found, "step")):
         raise UsageError(f"{name!r} is no model: a model has init() and step(); this is {found!r}")
     return found
+
+
+def from_file(path: Path) -> ModuleType:
+    """The module in a file, which may import what lies beside it."""
+    if not path.is_file():
+        raise UsageError(f"there is no file {path} to have a model")
+    folder = str(path.parent.resolve())
+    if folder not in sys.path:
+        sys.path.append(folder)  # last: it stays there, and its files may have the names of others
+    name = f"pulsar_ml_model_{path.stem}"  # which no other module has
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no module")
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.history import Call
@@ -18,6 +18,7 @@ class Register:
     """read() -> value, write(value). At first it holds ``initial``."""
 
     description = "a register"
+    operations: ClassVar[Mapping[str, int]] = {"read": 0, "write": 1}
     monitor = "register"
 
     def __init__(self, initial: Any = None) -> None:
@@ -41,6 +42,7 @@ class CasRegister(Register):
     """A register with cas(old, new) -> whether it was exchanged; any result but False means that it was."""
 
     description = "a compare-and-set register"
+    operations: ClassVar[Mapping[str, int]] = {**Register.operations, "cas": 2}
     monitor = ""
 
     def step(self, state: Any, call: Call) -> Iterable[Any]:
@@ -64,6 +66,14 @@ class Counter:
     value."""
 
     description = "a counter"
+    operations: ClassVar[Mapping[str, int]] = {
+        "read": 0,
+        "increment": 0,
+        "decrement": 0,
+        "add": 1,
+        "add_and_get": 1,
+        "get_and_add": 1,
+    }
 
     def __init__(self, initial: int = 0) -> None:
         self.initial = initial
@@ -92,6 +102,7 @@ class Lock:
     """acquire(), try_acquire() -> whether it was taken, release() by the thread that holds it."""
 
     description = "a lock"
+    operations: ClassVar[Mapping[str, int]] = {"acquire": 0, "try_acquire": 0, "release": 0}
     by_thread = True
 
     def init(self) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, ClassVar
 
 from pulsar_ml.harness.history import Call
 from pulsar_ml.harness.models.cells import no_operation
@@ -26,6 +26,7 @@ class KeyValueMap:
     """
 
     description = "a key-value map"
+    operations: ClassVar[Mapping[str, int]] = {"get": 1, "put": 2, "append": 2, "delete": 1}
 
     def init(self) -> Items:
         return frozenset()
@@ -75,6 +76,7 @@ class EvictingMap:
     """
 
     description = "a map that may forget"
+    operations: ClassVar[Mapping[str, int]] = {"put": 2, "get": 1, "remove": 1, "scan": 2}
 
     def init(self) -> Items:
         return frozenset()
@@ -124,6 +126,7 @@ class Set:
     """
 
     description = "a set"
+    operations: ClassVar[Mapping[str, int]] = {"add": 1, "remove": 1, "contains": 1, "read": 0}
     monitor = "set"
 
     def init(self) -> frozenset[Any]:
@@ -155,6 +158,7 @@ class Queue:
     """enqueue(value), dequeue() -> value, or None when the queue is empty."""
 
     description = "a queue"
+    operations: ClassVar[Mapping[str, int]] = {"enqueue": 1, "dequeue": 0}
     monitor = "queue"
     put, take = "enqueue", "dequeue"
     end = 0  # at which values leave
@@ -187,6 +191,7 @@ class Stack(Queue):
     """push(value), pop() -> value, or None when the stack is empty."""
 
     description = "a stack"
+    operations: ClassVar[Mapping[str, int]] = {"push": 1, "pop": 0}
     monitor = "stack"
     put, take = "push", "pop"
     end = -1
