@@ -17,9 +17,11 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_ml.campaign.oracle import LINEARIZABILITY
 from pulsar_ml.campaign.record import ReplayRecord
 from pulsar_ml.campaign.schema import VERDICTS
 from pulsar_ml.campaign.store import read_trials, read_violations
+from stress.registry import SUITES
 from tests.harness.build_toys import toys_path
 from tests.spark.sweep_suites import TOYS
 
@@ -40,10 +42,11 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def sweep(
-    directory: Path, *options: str, env: Mapping[str, str] | None = None
+    directory: Path, *options: str, env: Mapping[str, str] | None = None, first: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
+    driver = DRIVER.replace("[:0] = [", f"[:0] = [{str(first)!r}, ")
     return subprocess.run(
-        [sys.executable, "-c", DRIVER, "--suites", "sweep_suites", "--out", "out", *options],
+        [sys.executable, "-c", driver, "--suites", "sweep_suites", "--out", "out", *options],
         cwd=directory,
         env=env or environment(),
         capture_output=True,
@@ -186,3 +189,19 @@ def test_without_java_one_sentence_names_the_package(tmp_path: Path) -> None:
     for package in ("openjdk-17-jre-headless", "java-17-openjdk-headless", "openjdk@17"):
         assert package in sentence
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("engine", [[], ["--engine", "controlled", "--executions", "20"]])
+def test_executors_ask_the_model_of_every_suite(tmp_path: Path, engine: list[str]) -> None:
+    """A model that refuses everything is heard from executors, too; see tests/stress/test_judged.py."""
+    # One package is shipped, that of the suites; these are made of those of the checkout.
+    package = tmp_path / "first" / "stress"
+    shutil.copytree(ROOT / "stress", package, ignore=shutil.ignore_patterns("mutants", "__pycache__"))
+    shutil.copy(ROOT / "tests" / "spark" / "contrary_suites.py", package / "contrary.py")
+    options = ["--suites", "stress.contrary", "--seeds", "1", *engine, "--master", "local-cluster[2,1,1024]"]
+    done = sweep(tmp_path, *options, "--json", first=package.parent)
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = {row["suite"]: row["invariant"] for row in read_violations(tmp_path / "out").to_pylist()}
+    assert found == dict.fromkeys(SUITES, LINEARIZABILITY)
+    assert all(row["judged"] > 0 for row in read_trials(tmp_path / "out").to_pylist())
