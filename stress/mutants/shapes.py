@@ -87,6 +87,16 @@ MORE: tuple[Mutant, ...] = (
         max_size=(100, 100),
         watermark=(50, 50),
     ),
+    # A task finds nothing to free any more, and settings change under it.
+    shape(
+        "cache_manager",
+        (("put", 0, 4, 0), ("put", 0, 9, 0)),
+        (("remove_range", 0, 4, 0),),
+        (("configure", 40, 90, 0),),
+        **ONE_CACHE,
+        max_size=(100, 100),
+        watermark=(90, 90),
+    ),
     # The thread's life beside changed settings.
     shape(
         "cache_manager",
@@ -95,6 +105,39 @@ MORE: tuple[Mutant, ...] = (
         **ONE_CACHE,
         max_size=(100, 100),
         watermark=(50, 50),
+    ),
+    # The timer is read beside what arms it.
+    shape("delayed_tracker", (("timer",),), (("add", 1, 30),)),
+    # A late message goes over the views, which others open and close.
+    shape(
+        "delayed_manager",
+        (("add", 0, 60, 22),),
+        (("close", 0),),
+        (("add", 0, 40, 51), ("pass_time", 29), ("scheduled", 2, 13), ("scheduled", 1, 11), ("open", 2)),
+        tick=(7, 7),
+        strict=(1, 1),
+        start=(26, 26),
+        spread=(3, 3),
+    ),
+    shape(
+        "delayed_manager",
+        (("scheduled", 2, 1),),
+        (("close", 0), ("pass_time", 26), ("open", 0), ("add", 0, 40, 53)),
+        tick=(9, 9),
+        strict=(1, 1),
+        start=(-1, -1),
+        spread=(2, 2),
+    ),
+    # A bucket is emptied and filled anew beside somebody who found it before.
+    shape(
+        "delayed_manager",
+        (("pass_time", 6), ("pass_time", 14), ("close", 0), ("mark_delete", 2, 10)),
+        (("add", 0, 14, 59), ("add", 2, 52, 59), ("scheduled", 2, 14), ("add", 1, 37, 30), ("count", 0, 38)),
+        tick=(20, 20),
+        strict=(0, 0),
+        start=(-16, -16),
+        prune_interval=(18, 18),
+        spread=(1, 1),
     ),
 )
 

@@ -11,7 +11,7 @@ from stress.mutants.build import STRUCTURES
 from stress.mutants.faults import IGNORED, Key, Noticed
 from stress.mutants.locks import Lock, locks_of
 from stress.mutants.sources import digest, reached
-from stress.mutants.weakened import notice
+from stress.mutants.weakened import notice, order_of
 from stress.registry import SUITES
 
 
@@ -36,7 +36,7 @@ def faults(module: ModuleType, suites: Iterable[Suite]) -> list[Ignored]:
     found = []
     for path in sorted(STRUCTURES.glob("*.pxd")):
         names = [suite.name for suite in suites if path in reached(suite.subject)]
-        names.sort(key=lambda name: name != path.stem)
+        names.sort(key=lambda name: order_of(SUITES[name], path.stem))
         if names:
             found += [Ignored(lock, tuple(names)) for lock in locks_of(path)]
     return found
@@ -45,9 +45,5 @@ def faults(module: ModuleType, suites: Iterable[Suite]) -> list[Ignored]:
 def hunt(module: ModuleType, fault: Ignored, suites: Sequence[Suite]) -> Noticed:
     """Executions of the suites that may take the lock until one fails."""
     known = {suite.name: suite for suite in suites}
-    module.select_mutant(fault.lock.id)
-    try:
-        seen = notice(module, [known[name] for name in fault.suites])
-    finally:
-        module.select_mutant(None)
+    seen = notice(module, [known[name] for name in fault.suites], mutant=fault.lock.id)
     return Noticed(*fault.key, fault.source, *seen)

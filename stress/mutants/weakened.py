@@ -7,33 +7,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pulsar_ml.campaign.controlled import program_of
+from pulsar_ml.campaign.oracle import judge_of
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import TrialOptions
-from pulsar_ml.harness.explore import SEARCHES
+from pulsar_ml.harness.explore import SEARCHES, Exploration
+from pulsar_ml.harness.failure import WRONG_ANSWERS
+from pulsar_ml.harness.oracle import Judge
 from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.sandbox import explore_in_child
+from pulsar_ml.harness.subject import Subject
 from pulsar_ml.harness.weaken import NO_FENCE, WEAKER, Site, sites
 from stress.mutants.build import ROOT
+from stress.mutants.catalogue import concurrent_answers
+from stress.mutants.engine import PER_PROGRAM, program_of_calls
 from stress.mutants.engine import program_of as small_program_of
-from stress.mutants.engine import program_of_calls
 from stress.mutants.faults import Key, Noticed
 from stress.mutants.shapes import shapes
-from stress.mutants.sources import digest
+from stress.mutants.sources import digest, reached
 from stress.registry import SUITES
 
 FOLDER = "structures/"
 PROGRAMS = 30
-SUITES_TRIED = 4
 LOOKING = 4  # executions of each program, to see which atomics a suite makes
 OWN = 300  # executions of each program of the structure's own suite
 RARE = 3_000  # of a program of a mutant's own
-OTHERS = 60  # and of the next suites that make the atomic
+OTHERS = 60  # and of the other suites that make the atomic
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,7 +45,8 @@ class Fault:
     """One atomic or fence of the source, with another order.
 
     Attributes:
-        file, line: below ``pulsar_ml/``; ``text`` is that line, ``function`` where it stands.
+        file, line: below ``pulsar_ml/``; ``text`` is that line, ``function`` where it stands, and ``number``
+            tells the same lines of a function apart, from 1.
         op, order, weaker: what the source says, and what is done instead.
         pcs: its places in the code.
         suites: those that make it.
@@ -56,10 +61,12 @@ class Fault:
     text: str
     pcs: tuple[int, ...]
     suites: tuple[str, ...]
+    number: int = 1
 
     @property
     def key(self) -> Key:
-        return Path(self.file).stem, self.function, self.text, self.weaker
+        where = self.function if self.number == 1 else f"{self.function} ({self.number})"
+        return Path(self.file).stem, where, self.text, self.weaker
 
     @property
     def source(self) -> str:
@@ -88,7 +95,18 @@ def faults(module: ModuleType, suites: Iterable[Suite]) -> list[Fault]:
                 file, _, line = place.rpartition(":")
                 by_order = found.setdefault((file, int(line), site.op), {})
                 by_order.setdefault(site.order, []).append((site, suite.name))
-    return sorted(fault for key, by_order in found.items() for fault in faults_at(*key, by_order))
+    return numbered(sorted(fault for key, by_order in found.items() for fault in faults_at(*key, by_order)))
+
+
+def numbered(found: Iterable[Fault]) -> list[Fault]:
+    """The faults, of which the later ones have numbers where lines are the same."""
+    seen: dict[Key, set[int]] = {}
+    made = []
+    for fault in found:
+        lines = seen.setdefault(fault.key, set())
+        lines.add(fault.line)
+        made.append(replace(fault, number=len(lines)))
+    return made
 
 
 def faults_at(file: str, line: int, op: str, by_order: dict[str, list[tuple[Site, str]]]) -> Iterator[Fault]:
@@ -97,11 +115,16 @@ def faults_at(file: str, line: int, op: str, by_order: dict[str, list[tuple[Site
     seen = [pair for pairs in by_order.values() for pair in pairs]
     pcs = tuple(sorted({pc for site, _ in seen for pc in site.pcs}))
     own = Path(file).stem
-    names = sorted({name for _, name in seen}, key=lambda name: (name != own, name))
+    names = sorted({name for _, name in seen}, key=lambda name: order_of(SUITES[name], own))
     text = (ROOT / "pulsar_ml" / file).read_text().splitlines()[line - 1].strip()
     function = function_of(seen[0][0].place, own)
     for weaker in WEAKER[op, order]:
         yield Fault(file, line, op, order, weaker, function, text, pcs, tuple(names))
+
+
+def order_of(suite: Suite, own: str) -> tuple[bool, int, str]:
+    """The structure's own suite first, then those about the fewest sources: most of what they do is near."""
+    return suite.name != own, len(reached(suite.subject)), suite.name
 
 
 def function_of(place: str, module: str) -> str:
@@ -118,24 +141,60 @@ def hunt(module: ModuleType, fault: Fault, suites: Sequence[Suite]) -> Noticed:
     )
 
 
-def notice(module: ModuleType, suites: Sequence[Suite], **options: Any) -> tuple[int, str, str]:
-    """Executions of the first few suites until one fails, or in all; the suite and what it saw."""
+def notice(
+    module: ModuleType, suites: Sequence[Suite], *, mutant: str | None = None, **options: Any
+) -> tuple[int, str, str]:
+    """Executions of the suites, one after the other, until one fails, or in all; the suite and what it saw.
+
+    ``mutant`` is active meanwhile, and ``options`` are those of the fault. Answers that the model refuses of
+    the true core as well, in the same program, are not noticed: they would be the model's mistake.
+    """
     made = 0
-    for suite in suites[:SUITES_TRIED]:
+    for suite in suites:
         subject = module.SUBJECTS[suite.subject]
-        for program, more in campaigns(module, suite, OWN if suite is suites[0] else OTHERS):
-            done = explore_in_child(subject, program, **more, **options)
+        for program, more in campaigns(module, suite, own=suite is suites[0]):
+            more["judge"] = judge_for(suite, subject, program)
+            done = explored(module, mutant, subject, program, **more, **options)
             made += done.executions
-            if done.failure is not None:
+            if done.failure is None:
+                continue
+            if (
+                done.failure.kind != WRONG_ANSWERS
+                or not explored(module, None, subject, program, **more).failure
+            ):
                 return made, suite.name, done.failure.rule or done.failure.kind
     return made, "", ""
 
 
-def campaigns(module: ModuleType, suite: Suite, each: int) -> Iterator[tuple[Program, dict[str, Any]]]:
-    """The suite's programs, and those that the catalogue has for rare shapes."""
+def judge_for(suite: Suite, subject: Subject, program: Program) -> Judge | None:
+    """The judge of the suite's model; None for a program with calls that the suite does not make by itself,
+    such as a user's mistakes, which the model need not know."""
+    drawn = [operation.weight > 0 or operation.name in suite.mix for operation in subject.operations]
+    known = all(drawn[code] for calls in program.threads for code in calls["code"])
+    return judge_of(suite.model) if known else None
+
+
+def explored(
+    module: ModuleType, mutant: str | None, subject: Subject, program: Program, **options: Any
+) -> Exploration:
+    module.select_mutant(mutant)
+    try:
+        return explore_in_child(subject, program, **options)
+    finally:
+        module.select_mutant(None)
+
+
+def campaigns(module: ModuleType, suite: Suite, *, own: bool) -> Iterator[tuple[Program, dict[str, Any]]]:
+    """The suite's programs, those in which only the model sees mistakes, and those that the catalogue has for
+    rare shapes."""
     for seed, program in enumerate(programs_of(module, suite)):
-        yield program, {"executions": each, "seed": seed, "reuse": "mixed"}
+        yield program, {"executions": OWN if own else OTHERS, "seed": seed, "reuse": "mixed"}
     subject = module.SUBJECTS[suite.subject]
+    for one in concurrent_answers.MUTANTS:
+        if one.suite == suite.name and not one.calls:
+            for seed in range(one.executions // PER_PROGRAM):
+                program = small_program_of(suite, subject, seed, one.programs, one.settings)
+                yield program, {"executions": PER_PROGRAM, "seed": seed, "reuse": "mixed"}
     for one in shapes(suite):
         reuse = "quarantine" if one.strategy in SEARCHES else "mixed"
         more = {"executions": RARE, "strategy": one.strategy, "reuse": reuse}

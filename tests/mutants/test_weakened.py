@@ -6,11 +6,15 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from pulsar_ml.campaign.oracle import judge_of
 from pulsar_ml.campaign.trial import CHECKED, load_native
+from pulsar_ml.harness.failure import WRONG_ANSWERS
+from pulsar_ml.harness.sandbox import explore_in_child
 from stress.mutants.faults import NOTICED, Noticed, fault_tables, read, unexplained, write
 from stress.mutants.overstrong import KNOWN
-from stress.mutants.weakened import Fault, faults, hunt
+from stress.mutants.weakened import Fault, campaigns, faults, hunt, judge_for, notice
 from stress.registry import SUITES
+from tests.spark import contrary_suites
 
 SUITE = SUITES["refcount"]
 
@@ -38,6 +42,36 @@ def test_a_needed_order_is_found() -> None:
     assert (noticed.suite, noticed.verdict) == ("refcount", "data race")
     assert "| refcount, refcount_release |" in fault_tables([noticed])
     assert not unexplained([noticed])
+
+
+def test_answers_are_noticed_too() -> None:
+    """A look at a size that does not acquire it may go on with an old time: only the model knows that."""
+    module, suite = load_native(CHECKED), SUITES["active_cursors"]
+    fault = next(one for one in faults(module, [suite]) if one.function == "registry_idle")
+    noticed = hunt(module, fault, [suite])
+    assert (fault.op, noticed.suite, noticed.verdict) == ("load", "active_cursors", "wrong answers")
+
+
+def test_answers_that_the_model_refuses_of_the_true_core_too_are_not_noticed() -> None:
+    wrong = contrary_suites.SUITES["refcount"]
+    module, subject = load_native(CHECKED), load_native(CHECKED).SUBJECTS["refcount"]
+    program, more = next(campaigns(module, wrong, own=True))
+    done = explore_in_child(subject, program, judge=judge_of(wrong.model), **more)
+    assert done.failure is not None and done.failure.kind == WRONG_ANSWERS
+    made, suite, verdict = notice(module, [wrong])
+    assert made > 0 and (suite, verdict) == ("", "")
+
+
+def test_the_model_is_asked_only_about_calls_that_it_knows() -> None:
+    suite = SUITES["range_cache"]
+    subject = load_native(CHECKED).SUBJECTS["range_cache"]
+    asked = {True: 0, False: 0}
+    for program, _ in campaigns(load_native(CHECKED), suite, own=True):
+        names = {subject.operations[int(code)].name for calls in program.threads for code in calls["code"]}
+        judge = judge_for(suite, subject, program)
+        assert (judge is None) == ("over_release" in names)
+        asked[judge is not None] += 1
+    assert all(asked.values())
 
 
 def test_what_nothing_notices_is_listed_with_its_reason_or_without() -> None:

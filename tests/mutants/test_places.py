@@ -1,0 +1,87 @@
+"""The list of automatic mutants is whole: every atomic, fence and lock of the sources is on it, or is said to
+be made by nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from pulsar_ml.campaign.trial import CHECKED, load_native
+from stress.mutants.build import ROOT, STRUCTURES
+from stress.mutants.locks import locks_of
+from stress.mutants.markdown import row
+from stress.mutants.places import NOT_MADE, Place, not_made, places_of, statements
+from stress.mutants.unlocked import faults as locks_tried
+from stress.mutants.weakened import faults as orders_tried
+from stress.registry import SUITES
+
+SOURCE = """\
+cdef inline void link(Node* node,
+                      Node* other) noexcept nogil:
+    # ptr_store_release(&node.next, other) stands here only in a comment
+    ptr_store_relaxed(&node.next, other)
+    if (ptr_load_acquire(&node.next) is other
+            and u32_cas_weak_acq_rel(
+                &node.count, &seen, 1)):  # made once
+        fence_release()
+
+
+cdef struct Node:
+    pml_ptr next
+"""
+
+
+@cache
+def places() -> Sequence[Place]:
+    return [place for path in sorted(STRUCTURES.glob("*.pxd")) for place in places_of(path)]
+
+
+@cache
+def tried() -> frozenset[tuple[str, str, str]]:
+    faults = orders_tried(load_native(CHECKED), SUITES.values())
+    return frozenset((Path(fault.file).stem, fault.function, fault.text) for fault in faults)
+
+
+def test_a_place_is_a_statement_with_an_order(tmp_path: Path) -> None:
+    path = tmp_path / "node.pxd"
+    path.write_text(SOURCE)
+    assert [place.key for place in places_of(path)] == [
+        ("node", "link", "if (ptr_load_acquire(&node.next) is other"),
+        ("node", "link", "and u32_cas_weak_acq_rel("),
+        ("node", "link", "fence_release()"),
+    ]
+    assert [lines for _, lines in statements(SOURCE)] == [
+        ("ptr_store_relaxed(&node.next, other)",),
+        (
+            "if (ptr_load_acquire(&node.next) is other",
+            "and u32_cas_weak_acq_rel(",
+            "&node.count, &seen, 1)):",
+        ),
+        ("fence_release()",),
+    ]
+
+
+def test_every_atomic_of_the_sources_is_tried_or_made_by_no_suite() -> None:
+    assert {place.key for place in not_made(places(), tried())} == set(NOT_MADE)
+
+
+def test_what_is_tried_is_in_the_sources() -> None:
+    lines = {(place.file, place.function, line) for place in places() for line in place.lines}
+    assert tried() <= lines
+
+
+def test_a_place_that_nobody_tries_is_noticed() -> None:
+    some = next(place for place in places() if place.key in tried())
+    assert some in not_made(places(), tried() - {some.key})
+
+
+def test_every_lock_of_the_sources_is_tried() -> None:
+    every = {lock for path in STRUCTURES.glob("*.pxd") for lock in locks_of(path)}
+    assert {fault.lock for fault in locks_tried(load_native(CHECKED), SUITES.values())} == every
+
+
+def test_the_page_lists_what_no_suite_makes() -> None:
+    page = (ROOT / "docs" / "mutants.md").read_text()
+    for (file, function, text), why in NOT_MADE.items():
+        assert row(f"{file}, {function}", f"`{text}`", why) in page
