@@ -81,6 +81,7 @@ def page(results: Results, every: Sequence[Case], noticed: Sequence[Noticed]) ->
     for one in TECHNIQUES_IN_ORDER:
         text += row(one.title, one.what, f"{one.budget:,} {one.unit}")
     text += TAIL.format(threads=LIMITS["threads"].cpu, engine=LIMITS[ENGINE].cpu, stuck=STUCK_SEEDS)
+    text += summary(results, every)
     text += overview(results, mutants)
     text += exceptions(results, mutants)
     text += true_core(results, [case for case in every if case.selected is None])
@@ -94,19 +95,38 @@ def counted(cell: Cell | None) -> str:
     return "-" if cell is None else f"{cell.found}/{cell.seeds}"
 
 
+def summary(results: Results, every: Sequence[Case]) -> str:
+    """What came of all, and what each technique gives that the others do not."""
+    mutants = [case for case in every if case.selected]
+    by = {
+        case.label: {cell.technique for cell in cells_of(results, case) if cell.found}
+        for case in mutants
+        if not case.mutant.equivalent
+    }
+    same = [case for case in mutants if case.mutant.equivalent]
+    found = sum(bool(techniques) for techniques in by.values())
+    cores = [cell for case in every if not case.selected for cell in cells_of(results, case)]
+    told = sum(cell.found > 0 for cell in cores)
+    text = "\n## Summary\n\n"
+    text += f"{len(mutants)} mutants: {found} found by some technique, {len(same)} equivalent, "
+    text += f"{len(survivors(results, mutants))} not found.\n"
+    text += f"The true core: {len(cores)} cells, {told} in which something was reported.\n\n"
+    text += head("technique", "mutants found by some seed", "by every seed", "by no other", "mutants tried")
+    for one in TECHNIQUES_IN_ORDER:
+        tried = [cell for case in mutants if (cell := results.of(case, one)) is not None]
+        some = sum(cell.found > 0 for cell in tried)
+        alone = sum(techniques == {one.name} for techniques in by.values())
+        text += row(one.title, some, sum(cell.found == cell.seeds for cell in tried), alone, len(tried))
+    return text
+
+
 def overview(results: Results, mutants: Sequence[Case]) -> str:
     text = "\n## Mutants\n\n"
     text += head("mutant", "mistake", "suite", "breaks", *(one.title for one in TECHNIQUES_IN_ORDER))
     for case in mutants:
         cells = [counted(results.of(case, one)) for one in TECHNIQUES_IN_ORDER]
         text += row(case.label, case.mutant.title, case.mutant.suite, case.mutant.breaks, *cells)
-    text += "\n`-`: not tried; the suite has no sequential model, or the mutant came in later.\n\n"
-    text += head("technique", "mutants found by some seed", "by every seed", "mutants tried")
-    for one in TECHNIQUES_IN_ORDER:
-        tried = [cell for case in mutants if (cell := results.of(case, one)) is not None]
-        some = sum(cell.found > 0 for cell in tried)
-        text += row(one.title, some, sum(cell.found == cell.seeds for cell in tried), len(tried))
-    return text
+    return text + "\n`-`: not tried; the suite has no sequential model, or the mutant came in later.\n"
 
 
 def exceptions(results: Results, mutants: Sequence[Case]) -> str:

@@ -17,7 +17,7 @@ from pulsar_ml.campaign.suite import ControlledSize
 from pulsar_ml.campaign.trial import TrialOptions, load_native, run_trial
 from pulsar_ml.harness.child import Limits, LostError
 from pulsar_ml.harness.explore import SEARCHES, explore
-from pulsar_ml.harness.failure import STUCK, WRONG_ANSWERS, Failure
+from pulsar_ml.harness.failure import STUCK, Failure
 from pulsar_ml.harness.oracle import Judge
 from pulsar_ml.harness.sandbox import watch
 from pulsar_ml.harness.shrink import shrink
@@ -217,25 +217,20 @@ def answers(task: Task) -> Trial:
             drawn = 1000 * task.seed + number
             program = program_of(suite, subject, drawn, mutant.programs, mutant.settings)
             rest = min(PER_PROGRAM, task.budget - made)
-        first = 0
-        while first < rest:
-            done = explore(
-                subject,
-                program,
-                executions=rest - first,
-                first=first,
-                seed=task.seed,
-                strategy=mutant.strategy,
-                reuse="quarantine" if searching else "mixed",
-                races=False,
-                judge=judge,
-            )
-            made += done.executions
-            first += done.executions
-            if done.failure is not None and done.failure.kind == WRONG_ANSWERS:
-                return engine_trial(task, made, time.perf_counter() - start, done.failure, judge)
-            if done.failure is None or searching:
-                break
+        done = explore(
+            subject,
+            program,
+            executions=rest,
+            seed=task.seed,
+            strategy=mutant.strategy,
+            reuse="quarantine" if searching else "mixed",
+            races=False,
+            judge=judge,
+            answers_only=True,
+        )
+        made += done.executions
+        if done.failure is not None:
+            return engine_trial(task, made, time.perf_counter() - start, done.failure, judge)
         if searching and mutant.calls:
             break  # the same search again
         number += 1

@@ -80,6 +80,23 @@ def test_a_page_has_counts_medians_verdicts_and_sizes(tmp_path: Path) -> None:
     assert "| refcount | - | - | - | 0/1; 7 |" in text
 
 
+def test_the_summary_says_what_only_one_technique_finds(tmp_path: Path) -> None:
+    made = results(tmp_path, MUTANT, True, False)
+    core = results(tmp_path, CORE, False).cells[CORE.label, "c11"]
+    made.cells[core.key] = core
+    text = page(made, [MUTANT, CORE], [])
+    assert "1 mutants: 1 found by some technique, 0 equivalent, 0 not found." in text
+    assert "The true core: 1 cells, 0 in which something was reported." in text
+    assert "| engine c11 | 1 | 0 | 1 | 1 |" in text
+    other = replace(made.cells["X1", "c11"], technique="sc", found=2)
+    made.cells[other.key] = other
+    made.cells[core.key] = replace(core, found=1)
+    text = page(made, [MUTANT, CORE], [])
+    assert "| engine c11 | 1 | 0 | 0 | 1 |" in text
+    assert "| engine sc | 1 | 1 | 0 | 1 |" in text
+    assert "The true core: 1 cells, 1 in which something was reported." in text
+
+
 def test_a_survivor_is_flagged_and_an_equivalent_mutant_is_not(tmp_path: Path) -> None:
     made = results(tmp_path, MUTANT, False, False)
     assert survivors(made, [MUTANT]) == [MUTANT]
