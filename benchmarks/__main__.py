@@ -5,16 +5,17 @@ from __future__ import annotations
 import importlib
 import json
 import platform
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 import psutil
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
-from benchmarks.measure import Benchmark, Figure, figure
+from benchmarks.measure import Benchmark, Figure, measure, told
+from pulsar_ml.errors import PulsarMlError
 
 STRUCTURES = (
     "refcount",
@@ -68,7 +69,7 @@ def number(value: float) -> str:
 
 def table(figures: Sequence[Figure]) -> Table:
     made = Table(title="medians, with the lowest and highest of the repeats")
-    for column in ("benchmark", "unit", "median", "lowest", "highest", "target", ""):
+    for column in ("benchmark", "unit", "median", "lowest", "highest", "repeats", "target", ""):
         made.add_column(column, justify="left" if column in {"benchmark", "unit", ""} else "right")
     for row in figures:
         benchmark = row.benchmark
@@ -83,6 +84,7 @@ def table(figures: Sequence[Figure]) -> Table:
             number(row.median),
             number(row.low),
             number(row.high),
+            str(row.repeats),
             bound,
             {None: "", True: "met", False: "missed"}[row.met],
         )
@@ -114,7 +116,11 @@ def described(row: Benchmark) -> str:
 @click.command(cls=WithRows, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("structures", nargs=-1, type=click.Choice(STRUCTURES))
 @click.option(
-    "--repeats", default=5, show_default=True, type=click.IntRange(1), help="Runs of each benchmark."
+    "--repeats",
+    default=5,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Runs of each benchmark; three if it takes long and they agree.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def main(structures: tuple[str, ...], repeats: int, as_json: bool) -> None:
@@ -126,35 +132,67 @@ def main(structures: tuple[str, ...], repeats: int, as_json: bool) -> None:
     python -m benchmarks
     python -m benchmarks range_cache removal_queue --repeats 9
     python -m benchmarks spark --help      what its rows are
+
+    \b
+    Exit codes: 0 measured, 2 usage error, 4 a benchmark failed, 130 interrupted; what was measured by then is
+    printed, with the names of the rows that are missing.
     """
     chosen = [
         benchmark
         for name in structures or STRUCTURES
         for benchmark in importlib.import_module(f"benchmarks.{name}").BENCHMARKS
     ]
-    console = Console(width=None if Console().is_terminal else 140)
-    progress = Console(stderr=True)
-    figures = [
-        figure(benchmark, repeats)
-        for benchmark in track(chosen, "measuring", console=progress, transient=True)
-    ]
-    if as_json:
-        rows = [
-            {
-                "name": row.benchmark.name,
-                "unit": row.benchmark.unit,
-                "median": row.median,
-                "lowest": row.low,
-                "highest": row.high,
-                "target": row.benchmark.target,
-                "met": row.met,
-            }
-            for row in figures
-        ]
-        click.echo(json.dumps({"machine": machine(), "repeats": repeats, "figures": rows}, indent=2))
+    figures: list[Figure] = []
+    code = 0
+    try:
+        with told(Console(stderr=True), len(chosen), repeats) as tell:
+            measure(chosen, repeats, figures, tell)
+    except KeyboardInterrupt:
+        click.echo(f"Interrupted: {missing(chosen, repeats, figures)}", err=True)
+        code = 130
+    except (PulsarMlError, OSError, MemoryError, RuntimeError) as error:
+        click.echo(f"Failed: {error}; {missing(chosen, repeats, figures)}", err=True)
+        code = 4
+    show(figures, chosen, repeats, as_json=as_json)
+    sys.exit(code)
+
+
+def show(figures: Sequence[Figure], asked: Sequence[Benchmark], repeats: int, *, as_json: bool) -> None:
+    """The figures that there are, as a table or as JSON, which names the rows of ``asked`` without any."""
+    if not as_json:
+        console = Console(width=None if Console().is_terminal else 140)
+        console.print(machine())
+        if figures:
+            console.print(table(figures))
         return
-    console.print(machine())
-    console.print(table(figures))
+    rows = [
+        {
+            "name": row.benchmark.name,
+            "unit": row.benchmark.unit,
+            "median": row.median,
+            "lowest": row.low,
+            "highest": row.high,
+            "repeats": row.repeats,
+            "target": row.benchmark.target,
+            "met": row.met,
+        }
+        for row in figures
+    ]
+    made = {"machine": machine(), "repeats": repeats, "figures": rows}
+    click.echo(json.dumps({**made, "missing": not_measured(asked, figures)}, indent=2))
+
+
+def not_measured(asked: Sequence[Benchmark], figures: Sequence[Figure]) -> list[str]:
+    return [row.name for row in asked[len(figures) :]]
+
+
+def missing(asked: Sequence[Benchmark], repeats: int, figures: Sequence[Figure]) -> str:
+    """What of the rows that were asked for was not measured."""
+    left = not_measured(asked, figures)
+    said = f"{len(figures)} of {len(asked)} rows were measured"
+    if figures and not figures[-1].whole:
+        said += f", the last with {figures[-1].repeats} of {repeats} repeats"
+    return said + "".join(f"\n  missing: {name}" for name in left)
 
 
 if __name__ == "__main__":

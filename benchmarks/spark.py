@@ -64,6 +64,7 @@ CHUNK = 1_000
 KILLED_SEEDS = 160  # trials of 100 ms in chunks of a second, on two executors
 POLL_SECONDS = 0.01
 TIMEOUT = 600.0
+AGREE = 0.02  # of three repeats: more would say nothing new
 UNSTABLE = ("run_id", "host", "finished_at", "duration_us")  # differ between two runs of the same trials
 
 
@@ -384,6 +385,7 @@ BENCHMARKS = (
                 turns.row("pool"),
                 "1/s",
                 about="processes that run the same chunks and do nothing else, one on each core",
+                enough=AGREE,
             ),
             Benchmark(
                 f"spark: trials of {length}, through Spark",
@@ -391,6 +393,7 @@ BENCHMARKS = (
                 "1/s",
                 about="tasks of one second, isolated, until their rows are in the driver; "
                 "in turn with the pool",
+                enough=AGREE,
             ),
             Benchmark(
                 f"spark: trials of {length}, of the pool's rate",
@@ -399,6 +402,7 @@ BENCHMARKS = (
                 95.0,
                 at_least=True,
                 about="the second over the first, repeat by repeat",
+                enough=AGREE,
             ),
         )
     ),
@@ -420,24 +424,28 @@ BENCHMARKS = (
         first_result("--master", f"local[{cores()}]"),
         "s",
         about="from the command until its first wave is on disk, with the start of Java",
+        enough=AGREE,
     ),
     Benchmark(
         "spark: start to first result, --runner pool",
         first_result("--runner", "pool"),
         "s",
         about="the same without Spark",
+        enough=AGREE,
     ),
     Benchmark(
         "spark: a sweep on two executors",
         LOSS.row("undisturbed"),
         "s",
         about=f"{KILLED_SEEDS} trials of 100 ms on local-cluster, without the start",
+        enough=AGREE,
     ),
     Benchmark(
         "spark: the same, one of them killed",
         LOSS.row("killed"),
         "s",
         about="behind the first wave, with kill -9",
+        enough=AGREE,
     ),
     Benchmark(
         "spark: rows that differ then",
@@ -445,6 +453,7 @@ BENCHMARKS = (
         "rows",
         0.0,
         about="missing, twice, or with another content",
+        enough=AGREE,
     ),
     Benchmark(
         "spark: resume a run of a million trials",

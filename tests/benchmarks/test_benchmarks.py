@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import io
+import itertools
 import json
+import signal
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from benchmarks import spark
 from benchmarks.__main__ import STRUCTURES, main
-from benchmarks.measure import Benchmark, figure
+from benchmarks.measure import Benchmark, Figure, figure, measure, told
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,8 +39,30 @@ def test_names_start_with_the_structure_and_are_unique() -> None:
 
 def test_the_median_and_the_extremes_of_the_repeats_are_kept() -> None:
     samples = iter([3.0, 1.0, 9.0])
-    made = figure(Benchmark("x", lambda: next(samples)), 3)
+    figures: list[Figure] = []
+    measure([Benchmark("x", lambda: next(samples))], 3, figures, lambda *told: None)
+    (made,) = figures
     assert (made.median, made.low, made.high) == (3.0, 1.0, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("samples", "enough", "repeats"),
+    [
+        ([100.0, 101.0, 99.0, 100.0, 100.0], 0.02, 3),
+        ([100.0, 103.0, 99.0, 100.0, 100.0], 0.02, 5),
+        ([100.0, 101.0, 99.0, 100.0, 100.0], None, 5),
+        ([0.0] * 5, 0.02, 3),
+        ([0.0, 0.0, 1.0, 0.0, 0.0], 0.02, 5),
+    ],
+    ids=["agree", "differ", "not asked", "nothing", "once something"],
+)
+def test_a_row_that_takes_long_ends_when_three_repeats_agree(
+    samples: list[float], enough: float | None, repeats: int
+) -> None:
+    figures: list[Figure] = []
+    given = iter(samples)
+    measure([Benchmark("x", lambda: next(given), enough=enough)], 5, figures, lambda *told: None)
+    assert figures[0].repeats == repeats
 
 
 @pytest.mark.parametrize(
@@ -42,7 +70,7 @@ def test_the_median_and_the_extremes_of_the_repeats_are_kept() -> None:
     [(None, False, None), (2.0, False, False), (4.0, False, True), (4.0, True, False)],
 )
 def test_a_target_is_met_on_its_own_side(target: float | None, at_least: bool, met: bool | None) -> None:
-    assert figure(Benchmark("x", lambda: 3.0, target=target, at_least=at_least), 1).met is met
+    assert figure(Benchmark("x", lambda: 3.0, target=target, at_least=at_least), [3.0]).met is met
 
 
 def test_the_command_prints_a_figure_for_each_benchmark_of_a_structure() -> None:
@@ -56,6 +84,97 @@ def test_the_command_prints_a_figure_for_each_benchmark_of_a_structure() -> None
     ]
     assert all(row["median"] > 0 for row in report["figures"])
     assert "Python" in report["machine"]
+
+
+def stopped_by(what: Callable[[], object] | None) -> tuple[Benchmark, ...]:
+    """Two rows that are quick, and one whose second repeat is stopped before the last row has its turn."""
+    repeats = itertools.count()
+
+    def third() -> float:
+        if what is not None and next(repeats) == 1:
+            what()
+        return 3.25
+
+    return (
+        Benchmark("refcount: one", lambda: 1.25),
+        Benchmark("refcount: two", lambda: 2.25),
+        Benchmark("refcount: three", third),
+        Benchmark("refcount: four", lambda: 4.25),
+    )
+
+
+def test_a_row_that_ended_by_itself_is_not_said_to_be_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped() -> float:
+        signal.raise_signal(signal.SIGINT)
+        return 2.25
+
+    rows = (
+        Benchmark("refcount: agrees", lambda: 1.25, enough=0.0),
+        Benchmark("refcount: stopped", stopped),
+    )
+    monkeypatch.setattr(importlib.import_module("benchmarks.refcount"), "BENCHMARKS", rows)
+    done = CliRunner().invoke(main, ["refcount", "--repeats", "9"])
+    assert done.exit_code == 130
+    assert "1 of 2 rows were measured\n  missing: refcount: stopped" in done.stderr
+
+
+def failing() -> None:
+    raise RuntimeError("a row that cannot be measured")
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "said"),
+    [
+        (lambda: signal.raise_signal(signal.SIGINT), 130, "Interrupted: 3 of 4 rows"),
+        (failing, 4, "Failed: a row that cannot be measured; 3 of 4 rows"),
+        (None, 0, ""),
+    ],
+    ids=["Ctrl-C", "an error", "to the end"],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_was_measured_is_printed_whatever_stops_the_rest(
+    what: Callable[[], object] | None, code: int, said: str, as_json: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.import_module("benchmarks.refcount"), "BENCHMARKS", stopped_by(what))
+    done = CliRunner().invoke(main, ["refcount", "--repeats", "2", *["--json"] * as_json])
+    assert done.exit_code == code
+    whole = what is None
+    if as_json:
+        made = json.loads(done.stdout)
+        assert [row["median"] for row in made["figures"]] == [1.25, 2.25, 3.25, 4.25][: 3 + whole]
+        assert [row["repeats"] for row in made["figures"]] == ([2] * 4 if whole else [2, 2, 1])
+        assert made["missing"] == ([] if whole else ["refcount: four"])
+    else:
+        assert all(f"refcount: {name}" in done.stdout for name in ("one", "two", "three"))
+        assert ("4.25" in done.stdout) == whole
+    assert said in done.stderr
+    assert ("missing: refcount: four" in done.stderr) == (not whole)
+    assert ("the last with 1 of 2 repeats" in done.stderr) == (not whole)
+    assert "Aborted" not in done.stderr
+
+
+class Heard(io.StringIO):
+    """A file that says when something was written to it, and that is no terminal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said = threading.Event()
+
+    def flush(self) -> None:
+        super().flush()
+        if self.getvalue():
+            self.said.set()
+
+
+def test_a_line_says_which_row_takes_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.import_module("benchmarks.measure"), "LINE_SECONDS", 0.01)
+    heard = Heard()
+    figures: list[Figure] = []
+    row = Benchmark("refcount: long", lambda: float(heard.said.wait(60)))
+    with told(Console(file=heard, force_terminal=False), 1, 1) as tell:
+        measure([row], 1, figures, tell)
+    assert figures[0].median == 1.0
+    assert "refcount: long: row 1 of 1, repeat 1 of 1\n" in heard.getvalue()
 
 
 def test_an_unknown_structure_is_a_usage_error() -> None:
