@@ -29,6 +29,7 @@ from spark.tasks import MARK, Work, task_for, work_for
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LOOK_SECONDS = 1.0  # between two looks at how far a job is: each asks the JVM, which has other work
 NO_TASK_SECONDS = 60  # after this long without a running task, say that the cluster may have no room
 LEDGER = CHUNKS.append(pa.field("file", pa.string(), nullable=False))  # and where its trials are
 CANCEL_SECONDS = 20  # how long a cancelled job may take to end before it is left alone
@@ -169,12 +170,15 @@ class SparkRunner:
     def _follow(self, group: str, collecting: _Collecting, watch: Watch) -> None:
         """Reports progress until the job ended; cancels it when asked to stop."""
         before = self._tally.counts()
-        idle_since = time.monotonic()
+        idle_since = next_look = time.monotonic()
         while collecting.is_alive():
             collecting.join(POLL_SECONDS)
             if watch.stopped():
                 self._cancel(group, collecting)
                 return
+            if collecting.is_alive() and time.monotonic() < next_look:
+                continue
+            next_look = time.monotonic() + LOOK_SECONDS
             done, _, active = self._count(group)
             if done or active:
                 idle_since = float("inf")
