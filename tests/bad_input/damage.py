@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -22,10 +23,24 @@ MANY = settings(
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+NO_FILES = ("folder", "pipe", "device", "loop")
 HOSTILE: list[Any] = [
     None, True, -1, 0, 2**31, 2**63, 2**64, 2**200, 1e308, float("nan"), float("-inf"), "", "x" * 10_000,
     "\x00", "\ud800", "../../../etc/passwd", "</script>", [], [[]], [1, 2], {}, {"a": {}}, [None] * 100,
 ]  # fmt: skip
+
+
+def make_no_file(kind: str, path: Path) -> None:
+    """What stands where a plain file should, of ``NO_FILES``."""
+    match kind:
+        case "folder":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case "loop":
+            path.symlink_to(path)
 
 
 def forbid_pickle(monkeypatch: pytest.MonkeyPatch) -> None:

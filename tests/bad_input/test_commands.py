@@ -5,7 +5,6 @@ blame), no traceback, and nothing on the disk that was not there before.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from pulsar_ml.cli import main as pulsar_ml
 from spark import cluster, compact, doctor, mutants, pack, scale, shrink, simulate, sweep
 from stress.mutants import __main__ as stress_mutants
 from stress.mutants.kill_table import main as kill_table
-from tests.bad_input.damage import MANY, digest, other_values
+from tests.bad_input.damage import MANY, NO_FILES, digest, make_no_file, other_values
 from tests.bad_input.parsers import run_file
 from tests.report.kit import row, write_run
 
@@ -179,10 +178,7 @@ ELSEWHERE = {
 }
 MADE = (
     "nothing",
-    "folder",
-    "pipe",
-    "device",
-    "loop",
+    *NO_FILES,
     "binary",
     "brackets",
     "inside a file",
@@ -192,15 +188,8 @@ MADE = (
 
 def bad_path(kind: str, folder: Path) -> str:
     path = folder / "bad"
+    make_no_file(kind, path)
     match kind:
-        case "folder":
-            path.mkdir()
-        case "pipe":
-            os.mkfifo(path)
-        case "device":
-            path.symlink_to("/dev/zero")
-        case "loop":
-            path.symlink_to(path)
         case "binary":
             path.write_bytes(b"\x80\x04\xff\x00PAR1")
         case "brackets":

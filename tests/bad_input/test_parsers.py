@@ -5,7 +5,6 @@ one sentence what is wrong; it changes nothing, does not wait, and takes no memo
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from pathlib import Path
@@ -15,7 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_ml.errors import PulsarMlError
-from tests.bad_input.damage import MANY, damaged, digest, forbid_pickle, other_values
+from tests.bad_input.damage import (
+    MANY,
+    NO_FILES,
+    damaged,
+    digest,
+    forbid_pickle,
+    make_no_file,
+    other_values,
+)
 from tests.bad_input.parsers import PARSERS, Parser, run_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,22 +132,15 @@ def test_something_else(
     survives(PARSERS[name], path)
 
 
-@pytest.mark.parametrize("instead", ["nothing", "folder", "pipe", "device", "loop", "dangling", "secret"])
+@pytest.mark.parametrize("instead", ["nothing", *NO_FILES, "dangling", "secret"])
 @pytest.mark.parametrize("name", [name for name, parser in PARSERS.items() if parser.file])
 def test_no_plain_file(
     name: str, instead: str, right: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = copied(right[name], tmp_path_factory)
     path.unlink()
+    make_no_file(instead, path)
     match instead:
-        case "folder":
-            path.mkdir()
-        case "pipe":
-            os.mkfifo(path)
-        case "device":
-            path.symlink_to("/dev/zero")
-        case "loop":
-            path.symlink_to(path)
         case "dangling":
             path.symlink_to(path.with_name("none"))
         case "secret":
