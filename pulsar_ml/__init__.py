@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from pulsar_ml._core import (
     AckState,
-    BufferSlice,
-    Entry,
-    EntryCacheManager,
-    RangeCache,
-    ReceiveBuffer,
-    ReceiveBufferSize,
     ActiveManagedCursorContainer,
+    BufferSlice,
     Entry,
     EntryCacheManager,
     InflightReadsLimiter,
@@ -20,6 +15,8 @@ from pulsar_ml._core import (
     PendingReadsManager,
     Permits,
     RangeCache,
+    ReceiveBuffer,
+    ReceiveBufferSize,
 )
 from pulsar_ml.errors import (
     AllocationError,
