@@ -133,7 +133,8 @@ def executor_tree(trial: psutil.Process) -> list[psutil.Process]:
 
 def kill(victims: Sequence[psutil.Process]) -> None:
     for process in victims:
-        process.suspend()  # so that none sees the end of another one
+        with suppress(psutil.NoSuchProcess):  # its chunk ended since they were listed
+            process.suspend()  # so that none sees the end of another one
     for process in victims:
         with suppress(psutil.NoSuchProcess):  # it ended with its parent
             process.kill()
