@@ -200,7 +200,7 @@ class Model:
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer | None = None
     ) -> bool:
         if operation in LOOKS:
-            return self.finds(operation, self.key(arguments), thread, given)
+            return self.finds(operation, self.key(arguments), thread, given) and self.balanced()
         cache, first, last = arguments[0] % self.n_caches, 0, self.n_keys - 1
         if operation in ("remove_range", "read_range"):
             first = arguments[1] % self.n_keys

@@ -143,6 +143,20 @@ def test_a_dispatch_ends_after_its_copy_was_seen_to_be_released(structure: str, 
     assert wrong(put, (1, "dispatch", (0, 3, -1), answer(0), 3, 20), get(-1))  # a miss makes no copy
 
 
+@pytest.mark.parametrize("look", [("get", (0,)), ("dispatch", (0, 4))])
+def test_the_last_miss_is_held_against_what_was_told(look: tuple[str, tuple[int, ...]]) -> None:
+    rows: list[Row] = [
+        (0, "put", (0, 3, 0), answer(0, 1, 48), 1, 2),
+        (0, "put", (0, 4, 0), answer(0, 2, 56), 3, 4),
+        (1, "free", (20, 0), answer(0, 1, 48, 0, 0), 5, 6),
+    ]
+    name, arguments = look
+    for key, legal in ((3, True), (4, False)):
+        miss: Row = (0, name, (arguments[0], key, *arguments[1:]), answer(0), 7, 8)
+        for fresh in (False, True):
+            assert refused(pass_answers, CACHES, *rows, miss, fresh=fresh) is not legal
+
+
 def test_what_is_found_is_found_before_its_counts_are_read() -> None:
     entry_1, entry_2 = 1 << 40 | 1, 2 << 40 | 1
     rows: list[Row] = [
