@@ -51,7 +51,9 @@ STRUCTURES = (
 def machine() -> str:
     """One line that says on what the figures were measured."""
     model = platform.processor() or platform.machine()
-    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else ():
+    for line in (
+        Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else ()
+    ):
         if line.startswith("model name"):
             model = line.partition(":")[2].strip()
             break
@@ -104,7 +106,9 @@ class WithRows(click.Command):
             with formatter.section(f"Rows of {name}"):
                 formatter.write_text(" ".join((module.__doc__ or "").split("\n\n")[0].split()))
                 formatter.write_paragraph()
-                formatter.write_dl([(row.name, described(row)) for row in module.BENCHMARKS], col_max=50)
+                formatter.write_dl(
+                    [(row.name, described(row)) for row in module.BENCHMARKS], col_max=50
+                )
 
 
 def described(row: Benchmark) -> str:
@@ -157,7 +161,9 @@ def main(structures: tuple[str, ...], repeats: int, as_json: bool) -> None:
     sys.exit(code)
 
 
-def show(figures: Sequence[Figure], asked: Sequence[Benchmark], repeats: int, *, as_json: bool) -> None:
+def show(
+    figures: Sequence[Figure], asked: Sequence[Benchmark], repeats: int, *, as_json: bool
+) -> None:
     """The figures that there are, as a table or as JSON, which names the rows of ``asked`` without any."""
     if not as_json:
         console = Console(width=None if Console().is_terminal else 140)

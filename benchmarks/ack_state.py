@@ -74,8 +74,13 @@ def size(max_bytes: int | None, what: str) -> Callable[[], float]:
 
 
 BENCHMARKS = (
-    Benchmark("ack_state: acknowledge a million, ascending", lambda: 1e9 * made("ascending")[1] / MILLION),
-    Benchmark("ack_state: acknowledge a million, in random order", lambda: 1e9 * made("random")[1] / MILLION),
+    Benchmark(
+        "ack_state: acknowledge a million, ascending", lambda: 1e9 * made("ascending")[1] / MILLION
+    ),
+    Benchmark(
+        "ack_state: acknowledge a million, in random order",
+        lambda: 1e9 * made("random")[1] / MILLION,
+    ),
     Benchmark("ack_state: encode a million ranges", encode(None), unit="ms"),
     Benchmark("ack_state: bytes of a million ranges", size(None, "bytes"), unit="bytes"),
     Benchmark("ack_state: restore a million ranges", restore(None), unit="ms"),

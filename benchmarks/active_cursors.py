@@ -30,7 +30,9 @@ def measured(kind: str, method: str, count: int, threads: int, *arguments: int) 
     return spent / (each * threads)
 
 
-def rows(structure: str, what: str, kind: str, method: str, *arguments: int) -> tuple[Benchmark, ...]:
+def rows(
+    structure: str, what: str, kind: str, method: str, *arguments: int
+) -> tuple[Benchmark, ...]:
     return tuple(
         Benchmark(
             f"{structure}: {what}, {count:,} cursors, {threads} thread{'s' if threads > 1 else ''}",
@@ -48,7 +50,11 @@ def native_bytes(kind: str) -> float:
 NAME = "active_cursors"
 BENCHMARKS = (
     *rows(NAME, "seek, nobody asks", "Active", "run", 0, 0),
-    *(row for every in EVERY for row in rows(NAME, f"seek, rank every {every}", "Active", "run", every, 0)),
+    *(
+        row
+        for every in EVERY
+        for row in rows(NAME, f"seek, rank every {every}", "Active", "run", every, 0)
+    ),
     *rows(NAME, "seek, slowest every 1", "Active", "run", 0, 1),
     *rows(NAME, "remove, add and rank", "Active", "churn"),
     *rows(NAME, "rank, nothing pending", "Active", "ask", True),

@@ -25,7 +25,9 @@ def native():
 
 def put_and_evict(batch: int, *, start: bool, expected: int = 0) -> float:
     """A put and its share of the evictions it triggers, memory warm; the cache holds 100 batches."""
-    with EntryCacheManager(max_size=100 * batch * PAYLOAD, start=start, max_requeue_count=1) as manager:
+    with EntryCacheManager(
+        max_size=100 * batch * PAYLOAD, start=start, max_requeue_count=1
+    ) as manager:
         cache = manager.range_cache("a")
         spent = 0
         rounds = max(400, 200_000 // batch)

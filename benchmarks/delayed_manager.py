@@ -36,7 +36,9 @@ def own_bytes(subscriptions: int) -> float:
 
 def measured(messages: int, subscriptions: int, draining: int) -> dict[str, float]:
     """MiB of malloc, and ns to add a message, to add it once more and to drain one."""
-    _, given, added, again, total, drained = loops("delay_loops").manager(messages, subscriptions, draining)
+    _, given, added, again, total, drained = loops("delay_loops").manager(
+        messages, subscriptions, draining
+    )
     if total != messages * draining:
         raise RuntimeError(f"{total} messages were drained, not {messages * draining}")
     return {
@@ -78,7 +80,9 @@ BENCHMARKS = (
         for count in SUBSCRIPTIONS
     ),
     *(
-        Benchmark(f"delayed_manager: {what}, of a million", of_a_million(what), target=A_MILLION_A_SECOND)
+        Benchmark(
+            f"delayed_manager: {what}, of a million", of_a_million(what), target=A_MILLION_A_SECOND
+        )
         for what in ("add", "add once more", "drain")
     ),
 )
@@ -109,7 +113,9 @@ def full_table() -> Table:
 
 @click.command()
 @click.option("--plot", type=click.Path(path_type=Path), help="File to draw the bytes into.")
-@click.option("--full", is_flag=True, help="Also ten million messages with a hundred subscriptions.")
+@click.option(
+    "--full", is_flag=True, help="Also ten million messages with a hundred subscriptions."
+)
 def main(plot: Path | None, full: bool) -> None:
     """Print the bytes of a delayed message over subscriptions."""
     console = Console(width=None if Console().is_terminal else 140)

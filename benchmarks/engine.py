@@ -108,7 +108,11 @@ BENCHMARKS = (
         at_least=True,
     ),
     Benchmark("engine: (c) with the portfolio", rate("bench_treiber", 200_000), "M/s"),
-    Benchmark("engine: (c) in mode sc", rate("bench_treiber", 200_000, strategy="random", mode="sc"), "M/s"),
+    Benchmark(
+        "engine: (c) in mode sc",
+        rate("bench_treiber", 200_000, strategy="random", mode="sc"),
+        "M/s",
+    ),
     Benchmark("engine: race detection", cost_of_races, "times", 3.0),
     Benchmark("engine: one execution again, with its trace", cost_of_trace, "us"),
     Benchmark("engine: shrinking 10 threads x 3 operations", cost_of_shrinking, "ms", 1000.0),

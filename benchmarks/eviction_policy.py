@@ -82,7 +82,9 @@ def rows() -> Iterator[Benchmark]:
         name = f"eviction_policy: {kind}, put and evict in batches of {batch:,}, requeue {way}"
         yield Benchmark(name, partial(turn_over, kind, batch, expected=expected), unit="entries/us")
     for kind in KINDS:
-        yield Benchmark(f"eviction_policy: {kind}, hit and release, random in 1,000", partial(hits, kind))
+        yield Benchmark(
+            f"eviction_policy: {kind}, hit and release, random in 1,000", partial(hits, kind)
+        )
 
 
 BENCHMARKS = tuple(rows())

@@ -31,7 +31,9 @@ def rate(suite: Suite, judged: bool) -> float:
     made, seconds = 0, 0.0
     for number in range(PROGRAMS):
         program = program_of(subject, suite, SEED + number, TrialOptions())
-        done = explore(subject, program, executions=EXECUTIONS, seed=SEED, judge=judge, reuse="mixed")
+        done = explore(
+            subject, program, executions=EXECUTIONS, seed=SEED, judge=judge, reuse="mixed"
+        )
         if done.failure is not None:
             raise RuntimeError(f"{suite.name}: {done.failure.kind}: {done.failure.message}")
         made += done.executions

@@ -76,10 +76,14 @@ Histories = Callable[[], Sequence[History]]
 def registers(operations: int) -> tuple[History, ...]:
     """As published: most are of a system that answers from the past, and illegal."""
     count = LONG_REGISTERS.get(operations, REGISTERS)
-    return tuple(etcd_register(seed, operations=operations, broken=seed % 10 > 0) for seed in range(count))
+    return tuple(
+        etcd_register(seed, operations=operations, broken=seed % 10 > 0) for seed in range(count)
+    )
 
 
-def chosen(made: Iterable[History], model: Callable[[], Any], operations: int, broken: bool) -> list[History]:
+def chosen(
+    made: Iterable[History], model: Callable[[], Any], operations: int, broken: bool
+) -> list[History]:
     """Some of the histories of a system that is honest, or of those of a broken one some that are illegal."""
     count = 3 if operations > 5_000 else 12
     if not broken:
@@ -93,7 +97,10 @@ def chosen(made: Iterable[History], model: Callable[[], Any], operations: int, b
 
 @cache
 def maps(clients: int, operations: int, broken: bool) -> list[History]:
-    made = (key_value(seed, clients=clients, operations=operations, broken=broken) for seed in range(SEEDS))
+    made = (
+        key_value(seed, clients=clients, operations=operations, broken=broken)
+        for seed in range(SEEDS)
+    )
     return chosen(made, KeyValueMap, operations, broken)
 
 
@@ -110,7 +117,9 @@ def cells(clients: int, operations: int, broken: bool) -> list[History]:
     return chosen(made, Register, operations, broken)
 
 
-def spent(histories: Sequence[History], model: type, options: Options, known: bool = False) -> list[float]:
+def spent(
+    histories: Sequence[History], model: type, options: Options, known: bool = False
+) -> list[float]:
     """Milliseconds of each check, ascending. One that is not answered counts as if it took for ever."""
     taken = []
     for history in histories:
@@ -127,7 +136,11 @@ def spent(histories: Sequence[History], model: type, options: Options, known: bo
 
 
 def timed(
-    histories: Histories, model: type, which: int | None = None, options: Options = QUICK, known: bool = False
+    histories: Histories,
+    model: type,
+    which: int | None = None,
+    options: Options = QUICK,
+    known: bool = False,
 ) -> Callable[[], float]:
     """Milliseconds of the median history, or of one by its rank."""
 
@@ -145,7 +158,9 @@ def register_rows(operations: int) -> list[Benchmark]:
         Benchmark(name + "fastest of 100", timed(histories, CasRegister, FASTEST), "ms", 0.05),
         Benchmark(name + "median", timed(histories, CasRegister), "ms"),
         Benchmark(name + "median, asked", timed(histories, CasRegister, options=ASKED), "ms"),
-        Benchmark(name + "second slowest", timed(histories, CasRegister, SECOND_SLOWEST), "ms", 1.25),
+        Benchmark(
+            name + "second slowest", timed(histories, CasRegister, SECOND_SLOWEST), "ms", 1.25
+        ),
         Benchmark(name + "slowest", timed(histories, CasRegister, SLOWEST), "ms", 29),
     ]
 
@@ -160,7 +175,9 @@ def long_register_rows(operations: int) -> list[Benchmark]:
     name = f"linearize: register, 5 clients, {operations} operations, "
     told = f"of {LONG_REGISTERS[operations]} histories, in half a million steps"
     return [
-        Benchmark(name + "median", timed(partial(registers, operations), CasRegister, options=LONG), "ms"),
+        Benchmark(
+            name + "median", timed(partial(registers, operations), CasRegister, options=LONG), "ms"
+        ),
         Benchmark(name + "answered", partial(answered, operations), "%", about=told),
     ]
 

@@ -33,6 +33,10 @@ def timed(*, cached: bool, reading: bool) -> float:
 
 BENCHMARKS = (
     Benchmark("managed_ledger: add", lambda: timed(cached=True, reading=False)),
-    Benchmark("managed_ledger: read from the cache, an entry", lambda: timed(cached=True, reading=True)),
-    Benchmark("managed_ledger: read from the storage, an entry", lambda: timed(cached=False, reading=True)),
+    Benchmark(
+        "managed_ledger: read from the cache, an entry", lambda: timed(cached=True, reading=True)
+    ),
+    Benchmark(
+        "managed_ledger: read from the storage, an entry", lambda: timed(cached=False, reading=True)
+    ),
 )

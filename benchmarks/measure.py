@@ -75,13 +75,17 @@ def loops(module: str = "loops") -> ModuleType:
 
 
 def figure(benchmark: Benchmark, samples: Sequence[float], *, whole: bool = True) -> Figure:
-    return Figure(benchmark, statistics.median(samples), min(samples), max(samples), len(samples), whole)
+    return Figure(
+        benchmark, statistics.median(samples), min(samples), max(samples), len(samples), whole
+    )
 
 
 Tell = Callable[[str, int, int], object]
 
 
-def measure(benchmarks: Sequence[Benchmark], repeats: int, figures: list[Figure], tell: Tell) -> None:
+def measure(
+    benchmarks: Sequence[Benchmark], repeats: int, figures: list[Figure], tell: Tell
+) -> None:
     """Adds a figure for each benchmark to ``figures``; one that is stopped is that of the repeats it had.
 
     ``tell`` is called before each repeat with the row's name, its number and that of the repeat, from 0.
@@ -105,7 +109,12 @@ def measure(benchmarks: Sequence[Benchmark], repeats: int, figures: list[Figure]
 def told(console: Console, rows: int, repeats: int) -> Iterator[Tell]:
     """Tells which row is measured: in a bar on a terminal, by a line now and then elsewhere."""
     if console.is_terminal:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
         with Progress(*columns, console=console, transient=True, refresh_per_second=2) as bar:
             task = bar.add_task("", total=rows)
             yield lambda name, number, repeat: bar.update(task, description=name, completed=number)

@@ -25,7 +25,9 @@ def hit(span: int, shuffled: bool) -> float:
     return filled(span).get(READS, span, 0, shuffled, loops().Gate(1)) / READS
 
 
-def readers(threads: int, *, span: int = COUNT, shuffled: bool = False, evictor: bool = False) -> float:
+def readers(
+    threads: int, *, span: int = COUNT, shuffled: bool = False, evictor: bool = False
+) -> float:
     """Point reads per microsecond of all readers together.
 
     Readers in order stand at different places, like cursors; shuffled ones meet on the same entries, whose
@@ -105,23 +107,30 @@ BENCHMARKS = (
     Benchmark("range_cache: hit and release, random in 1,000", lambda: hit(TAIL, True), target=60),
     Benchmark("range_cache: hit and release, random in 100,000", lambda: hit(COUNT, True)),
     Benchmark(
-        "range_cache: hit, dispatch copy, both released", lambda: filled(TAIL).dispatch(READS, TAIL) / READS
+        "range_cache: hit, dispatch copy, both released",
+        lambda: filled(TAIL).dispatch(READS, TAIL) / READS,
     ),
     Benchmark("range_cache: miss", lambda: filled().miss(READS) / READS),
     Benchmark("range_cache: put, cold memory", lambda: loops().World().put(COUNT, PAYLOAD) / COUNT),
     Benchmark("range_cache: put with later eviction", put_and_evict, target=250),
     Benchmark("range_cache: put of a duplicate", duplicate),
     Benchmark(
-        "range_cache: range read of 100, an entry", lambda: filled().get_range(COUNT, 100) / COUNT, target=25
+        "range_cache: range read of 100, an entry",
+        lambda: filled().get_range(COUNT, 100) / COUNT,
+        target=25,
     ),
     Benchmark("range_cache: remove range, an entry", lambda: filled().remove_range() / COUNT),
     Benchmark("range_cache: 1 reader", lambda: readers(1), unit="reads/us"),
     Benchmark("range_cache: 2 readers", lambda: readers(2), unit="reads/us"),
     Benchmark("range_cache: 4 readers", lambda: readers(4), unit="reads/us"),
     Benchmark("range_cache: two readers over one", scaling, unit="x", target=1.8, at_least=True),
-    Benchmark("range_cache: two over one, random in 100,000", lambda: scaling(shuffled=True), unit="x"),
     Benchmark(
-        "range_cache: two over one, same 1,000 entries", lambda: scaling(span=TAIL, shuffled=True), unit="x"
+        "range_cache: two over one, random in 100,000", lambda: scaling(shuffled=True), unit="x"
+    ),
+    Benchmark(
+        "range_cache: two over one, same 1,000 entries",
+        lambda: scaling(span=TAIL, shuffled=True),
+        unit="x",
     ),
     Benchmark(
         "range_cache: 1 reader beside an evictor",
@@ -138,8 +147,13 @@ BENCHMARKS = (
         lambda: readers(4, span=TAIL, evictor=True),
         unit="reads/us",
     ),
-    Benchmark("range_cache: native bytes beyond the payload", native_bytes, unit="bytes", target=100),
     Benchmark(
-        "range_cache: resident bytes beyond payload and allocator", resident_bytes, unit="bytes", target=100
+        "range_cache: native bytes beyond the payload", native_bytes, unit="bytes", target=100
+    ),
+    Benchmark(
+        "range_cache: resident bytes beyond payload and allocator",
+        resident_bytes,
+        unit="bytes",
+        target=100,
     ),
 )

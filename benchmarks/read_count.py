@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from benchmarks.measure import Benchmark, per_operation
 
-BENCHMARKS = (Benchmark("read_count: expect and mark read", per_operation("read_count", 1_000_000)),)
+BENCHMARKS = (
+    Benchmark("read_count: expect and mark read", per_operation("read_count", 1_000_000)),
+)

@@ -87,7 +87,9 @@ def cut(copy: bool) -> float:
             buffer.write(text)
         before = time.perf_counter_ns()
         for number in range(count):
-            manager.entry((1, number), text if copy else buffer.slice(number * size, size)).release()
+            manager.entry(
+                (1, number), text if copy else buffer.slice(number * size, size)
+            ).release()
         return (time.perf_counter_ns() - before) / count
 
 
@@ -119,7 +121,15 @@ def main() -> None:
     from rich.table import Table
 
     table = Table(title=f"a stream of {STREAM // MEGABYTE} MiB, MiB counted and pinned")
-    for column in ("message", "connection", "cached", "bytes", "counted", "pinned", "pinned / counted"):
+    for column in (
+        "message",
+        "connection",
+        "cached",
+        "bytes",
+        "counted",
+        "pinned",
+        "pinned / counted",
+    ):
         table.add_column(column, justify="right")
     for case in CASES:
         counted, pinned = sizes(case)

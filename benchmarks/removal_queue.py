@@ -6,6 +6,10 @@ from benchmarks.measure import Benchmark
 from benchmarks.range_cache import COUNT, filled
 
 BENCHMARKS = (
-    Benchmark("removal_queue: time pass, an entry", lambda: filled().evict(True) / COUNT, target=80),
-    Benchmark("removal_queue: size pass, an entry", lambda: filled().evict(False) / COUNT, target=80),
+    Benchmark(
+        "removal_queue: time pass, an entry", lambda: filled().evict(True) / COUNT, target=80
+    ),
+    Benchmark(
+        "removal_queue: size pass, an entry", lambda: filled().evict(False) / COUNT, target=80
+    ),
 )

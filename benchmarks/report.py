@@ -30,7 +30,9 @@ def write_run(directory: Path, violations: int) -> None:
     """A run with so many trials under the engine, each with a violation that looks like no other."""
     store = RunStore(directory)
     store.write_run({"run_id": "made-up", "status": "finished", "build_id": "none", "host": "here"})
-    trials, found = split(pa.Table.from_pylist([row(seed) for seed in range(violations)], schema=ROW))
+    trials, found = split(
+        pa.Table.from_pylist([row(seed) for seed in range(violations)], schema=ROW)
+    )
     store.write_wave(0, trials, found)
 
 

@@ -39,7 +39,12 @@ if TYPE_CHECKING:
     from pulsar_ml.campaign.isolation import Isolation
     from spark.runner import SparkRunner
 
-COSTS = {"nothing": 0, "1_ms": 10**6, "100_ms": 10**8, "1_s": 10**9}  # nanoseconds of processor time
+COSTS = {
+    "nothing": 0,
+    "1_ms": 10**6,
+    "100_ms": 10**8,
+    "1_s": 10**9,
+}  # nanoseconds of processor time
 SUITES = {
     name: Suite(
         name=name,
@@ -65,7 +70,12 @@ KILLED_SEEDS = 160  # trials of 100 ms in chunks of a second, on two executors
 POLL_SECONDS = 0.01
 TIMEOUT = 600.0
 AGREE = 0.02  # of three repeats: more would say nothing new
-UNSTABLE = ("run_id", "host", "finished_at", "duration_us")  # differ between two runs of the same trials
+UNSTABLE = (
+    "run_id",
+    "host",
+    "finished_at",
+    "duration_us",
+)  # differ between two runs of the same trials
 
 
 def module() -> str:
@@ -108,7 +118,9 @@ def spark() -> SparkRunner:
     session.sparkContext.addPyFile(str(pack(scratch / "apps.zip", REGISTRY)))
     runner = SparkRunner(session, cpus=1, registry=REGISTRY, note=lambda text: None)
     atexit.register(runner.close)
-    by_spark(runner, chunks_of("nothing", 4 * cores(), 1))  # workers, supervisors, the first job's classes
+    by_spark(
+        runner, chunks_of("nothing", 4 * cores(), 1)
+    )  # workers, supervisors, the first job's classes
     return runner
 
 
@@ -178,7 +190,10 @@ def side_by_side(name: str, size: int) -> Turns:
     def measure(repeat: int) -> dict[str, float]:
         chunks = chunks_of(name, SLOT_SECONDS * cores(), size)
         trials = len(chunks) * size
-        sides = [("pool", lambda: by_pool(pool(), chunks)), ("spark", lambda: by_spark(spark(), chunks))]
+        sides = [
+            ("pool", lambda: by_pool(pool(), chunks)),
+            ("spark", lambda: by_spark(spark(), chunks)),
+        ]
         rates = {side: trials / run() for side, run in (sides, sides[::-1])[repeat % 2]}
         return {**rates, "share": rates["spark"] / rates["pool"] * 100}
 
@@ -261,7 +276,9 @@ def first_result(*options: str) -> Callable[[], float]:
         with tempfile.TemporaryDirectory() as directory:
             out = Path(directory) / "run"
             began = time.perf_counter()
-            process = sweep(out, "--suite", "1_ms", "--seeds", "400", "--chunk-size", "100", *options)
+            process = sweep(
+                out, "--suite", "1_ms", "--seeds", "400", "--chunk-size", "100", *options
+            )
             wait_for((out / "trials" / "wave-00000.parquet").exists, process)
             spent = time.perf_counter() - began
             told(process)
@@ -406,7 +423,9 @@ BENCHMARKS = (
             ),
         )
     ),
-    Benchmark("spark: a wave of empty tasks", one_wave, "ms", about="a job with one task for each core"),
+    Benchmark(
+        "spark: a wave of empty tasks", one_wave, "ms", about="a job with one task for each core"
+    ),
     Benchmark(
         "spark: a task",
         empty_task,
@@ -414,10 +433,16 @@ BENCHMARKS = (
         about="what one more task with one empty trial takes a core, over a chunk in the pool",
     ),
     Benchmark(
-        "spark: a row", one_row, "us", about="what one more empty trial of a task takes, over one in the pool"
+        "spark: a row",
+        one_row,
+        "us",
+        about="what one more empty trial of a task takes, over one in the pool",
     ),
     Benchmark(
-        "spark: isolation of a trial", isolation, "us", about="of 1 ms in a supervisor, over the same here"
+        "spark: isolation of a trial",
+        isolation,
+        "us",
+        about="of 1 ms in a supervisor, over the same here",
     ),
     Benchmark(
         "spark: start to first result",

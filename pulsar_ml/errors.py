@@ -49,6 +49,8 @@ class UsageError(PulsarMlError, ValueError):
 
 class ConfigError(PulsarMlError, ValueError):
     """A setting that cannot have its value; the message has one line for each, with file and line."""
+
+
 class LimitsError(PulsarMlError, RuntimeError):
     """A program is too large for the controlled engine, which then says nothing about it."""
 

@@ -33,10 +33,14 @@ ONLY_FOREVER = {"waves": "--waves", "report_every": "--report-every", "witnesses
 def check_forever(context: click.Context, forever: bool) -> None:
     """``UsageError`` for options that contradict each other."""
     given = {
-        name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
     if forever and "seeds" in given:
-        raise UsageError("--forever has no last seed and takes no --seeds; --first-seed says where it begins")
+        raise UsageError(
+            "--forever has no last seed and takes no --seeds; --first-seed says where it begins"
+        )
     for name, option in ONLY_FOREVER.items():
         if not forever and name in given:
             raise UsageError(f"{option} is for --forever")
@@ -49,14 +53,18 @@ def check_endless(strategies: Sequence[str], rounds: int | None, *, exhaust: boo
             "--forever has no rounds and one strategy; --rounds and several are for a number of seeds"
         )
     if exhaust:
-        raise UsageError("--forever goes on for ever, --exhaust comes to an end; leave one of them out")
+        raise UsageError(
+            "--forever goes on for ever, --exhaust comes to an end; leave one of them out"
+        )
 
 
 def check_same_end(past: Past, forever: bool) -> None:
     """``UsageError`` unless both the run and the command are without an end, or neither."""
     without = bool(past.facts.get("command", {}).get("forever"))
     if without and not forever:
-        raise UsageError(f"{past.store.directory} is a run without an end; go on with it by --forever")
+        raise UsageError(
+            f"{past.store.directory} is a run without an end; go on with it by --forever"
+        )
     if forever and not without:
         raise UsageError(f"{past.store.directory} is a run with an end; leave --forever out")
 
@@ -88,7 +96,11 @@ def check_same(
         )
     parted = rounds.difference(past.rounds) if rounds else "it has rounds" if past.rounds else ""
     searched = (
-        search.difference(past.search) if search else "it is searched to its end" if past.search else ""
+        search.difference(past.search)
+        if search
+        else "it is searched to its end"
+        if past.search
+        else ""
     )
     if difference := plan.difference(past.plan) or parted or searched:
         raise UsageError(
@@ -103,7 +115,9 @@ def chosen_suites(registry: str, names: Sequence[str]) -> list[Suite]:
     try:
         suites: dict[str, Suite] = import_module(registry).SUITES
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"--suites needs a module with SUITES, and {registry} is none: {error}") from error
+        raise UsageError(
+            f"--suites needs a module with SUITES, and {registry} is none: {error}"
+        ) from error
     if not suites:
         raise UsageError(f"{registry} has no suite")
     for name in names:
@@ -123,7 +137,9 @@ def cut(
     """Pieces of each suite's range: from ``--chunk-size``, or from the time that a trial takes here."""
     if chunk_size is not None:
         return pieces_of_size(seeds, chunk_size)
-    spread = -(-4 * (os.cpu_count() or 1) // len(suites))  # so that even a short sweep feeds each core
+    spread = -(
+        -4 * (os.cpu_count() or 1) // len(suites)
+    )  # so that even a short sweep feeds each core
     seconds = chunk_seconds / CHUNKS_PER_TASK
     return pieces_of_seconds(seeds, probe.measure(suites, first_seed, job), seconds, spread)
 
@@ -136,7 +152,9 @@ def of_engine(engine: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of the engine that were given. ``UsageError`` when there is no engine to take them."""
     told = {name: value for name, value in given.items() if value is not None}
     if told and engine != CONTROLLED:
-        raise UsageError(f"--{next(iter(told))} is for --engine {CONTROLLED}; real threads have none")
+        raise UsageError(
+            f"--{next(iter(told))} is for --engine {CONTROLLED}; real threads have none"
+        )
     return told
 
 
@@ -160,13 +178,17 @@ def in_rounds(
         rounds = 1
     if rounds is None:
         if floor is not None:
-            raise UsageError(f"--floor {floor} is for --rounds; without rounds each suite gets the same")
+            raise UsageError(
+                f"--floor {floor} is for --rounds; without rounds each suite gets the same"
+            )
         return None
     own = (plan.options.strategy,) if plan.options.engine == CONTROLLED else ()
     return Rounds(plan, tuple(strategies) or own, rounds, FLOOR if floor is None else floor)
 
 
-def in_parts(plan: Plan, parts: int | None, *, exhaust: bool, rounds: Rounds | None) -> Exhaustive | None:
+def in_parts(
+    plan: Plan, parts: int | None, *, exhaust: bool, rounds: Rounds | None
+) -> Exhaustive | None:
     """The search to the end, if it was asked for."""
     if not exhaust:
         if parts is not None:

@@ -43,7 +43,13 @@ class ClusterError(PulsarMlError, RuntimeError):
 
 
 def start(
-    directory: Path, *, workers: int, cores: int, memory: str, port: int | None, spread: bool = False
+    directory: Path,
+    *,
+    workers: int,
+    cores: int,
+    memory: str,
+    port: int | None,
+    spread: bool = False,
 ) -> str:
     """The URL of the master of a cluster that is ready; of the one that runs there, if one does.
 
@@ -71,7 +77,16 @@ def start(
         wait_until(lambda: is_open(port), state, f"the master did not answer at {url}", directory)
         for number in range(1, workers + 1):
             host = f"127.0.0.{number + 1}" if spread else HOST
-            arguments = ["--host", host, "--cores", str(cores), "--memory", memory, "--webui-port", "0"]
+            arguments = [
+                "--host",
+                host,
+                "--cores",
+                str(cores),
+                "--memory",
+                memory,
+                "--webui-port",
+                "0",
+            ]
             arguments += ["--work-dir", str(directory.resolve() / f"work-{number}"), url]
             launch(directory, state, f"worker-{number}", [WORKER, *arguments], host)
         ready = f"not all of {workers} workers came to {url}"
@@ -125,13 +140,17 @@ def read(directory: Path) -> dict[str, Any]:
         return {}
     try:
         right = all(isinstance(state[name], kind) for name, kind in STATE.items()) and all(
-            isinstance(one["name"], str) and type(one["pid"]) is int and isinstance(one["created"], float)
+            isinstance(one["name"], str)
+            and type(one["pid"]) is int
+            and isinstance(one["created"], float)
             for one in state["processes"]
         )
     except (TypeError, KeyError):
         right = False
     if not right:
-        raise ClusterError(f"{path} is damaged; end what runs of the cluster by hand, and remove the file")
+        raise ClusterError(
+            f"{path} is damaged; end what runs of the cluster by hand, and remove the file"
+        )
     return state
 
 
@@ -141,25 +160,36 @@ def processes(state: Mapping[str, Any]) -> list[tuple[str, psutil.Process]]:
     for entry in state.get("processes", []):
         with suppress(psutil.Error, ValueError, OverflowError):  # no number of a process
             process = psutil.Process(entry["pid"])
-            if process.create_time() == entry["created"] and process.status() != psutil.STATUS_ZOMBIE:
+            if (
+                process.create_time() == entry["created"]
+                and process.status() != psutil.STATUS_ZOMBIE
+            ):
                 found.append((str(entry["name"]), process))
     return found
 
 
-def launch(directory: Path, state: dict[str, Any], name: str, arguments: list[str], host: str = HOST) -> None:
+def launch(
+    directory: Path, state: dict[str, Any], name: str, arguments: list[str], host: str = HOST
+) -> None:
     """Starts one process, and says so in ``cluster.json`` before anything else happens."""
     spec = find_spec("pyspark")
     assert spec is not None and spec.origin is not None
     home = Path(spec.origin).parent
     env = {
-        **{key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))},
+        **{
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("SPARK_", "PYSPARK_"))
+        },
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": host,
         "SPARK_LOCAL_DIRS": str(directory.resolve() / "local"),
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(directory.resolve() / "site"),  # executors see this build of pulsar_ml, and no more
+        "PYTHONPATH": str(
+            directory.resolve() / "site"
+        ),  # executors see this build of pulsar_ml, and no more
     }
     with (directory / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(
@@ -175,7 +205,9 @@ def launch(directory: Path, state: dict[str, Any], name: str, arguments: list[st
     (directory / "cluster.json").write_text(json.dumps(state, indent=2) + "\n")
 
 
-def wait_until(ready: Callable[[], bool], state: Mapping[str, Any], failure: str, directory: Path) -> None:
+def wait_until(
+    ready: Callable[[], bool], state: Mapping[str, Any], failure: str, directory: Path
+) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while not ready():
         if len(processes(state)) < len(state["processes"]) or time.monotonic() > deadline:
@@ -218,18 +250,26 @@ def main() -> None:
 
 
 IN_DIRECTORY = click.option(
-    "--directory", type=click.Path(path_type=Path), default=DIRECTORY, show_default=True, help="Of its files."
+    "--directory",
+    type=click.Path(path_type=Path),
+    default=DIRECTORY,
+    show_default=True,
+    help="Of its files.",
 )
 
 
 @main.command("start")
 @IN_DIRECTORY
 @click.option("--workers", type=click.IntRange(1), default=2, show_default=True)
-@click.option("--cores", type=click.IntRange(1), default=1, show_default=True, help="Of each worker.")
+@click.option(
+    "--cores", type=click.IntRange(1), default=1, show_default=True, help="Of each worker."
+)
 @click.option("--memory", default="2g", show_default=True, help="Of each worker.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Of the master. Default: a free one.")
 @click.option(
-    "--spread", is_flag=True, help="Workers on 127.0.0.2 and so on (Linux): Spark copies stragglers then."
+    "--spread",
+    is_flag=True,
+    help="Workers on 127.0.0.2 and so on (Linux): Spark copies stragglers then.",
 )
 def start_command(
     directory: Path, workers: int, cores: int, memory: str, port: int | None, spread: bool
@@ -237,7 +277,9 @@ def start_command(
     """Start a master and workers, unless they run; print the master's URL."""
     try:
         check_environment()
-        url = start(directory, workers=workers, cores=cores, memory=memory, port=port, spread=spread)
+        url = start(
+            directory, workers=workers, cores=cores, memory=memory, port=port, spread=spread
+        )
     except (PulsarMlError, OSError) as error:
         click.echo(f"Failed: {error}", err=True)
         sys.exit(FAILED)
@@ -266,7 +308,9 @@ def url_command(directory: Path) -> None:
         click.echo(f"Failed: {error}", err=True)
         sys.exit(FAILED)
     if url is None:
-        click.echo(f"Failed: no cluster runs in {directory}; python -m spark.cluster start", err=True)
+        click.echo(
+            f"Failed: no cluster runs in {directory}; python -m spark.cluster start", err=True
+        )
         sys.exit(FAILED)
     click.echo(url)
 

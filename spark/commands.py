@@ -67,7 +67,9 @@ def search_command(chunk: Chunk, options: TrialOptions, registry: str) -> str:
     }
     pairs = [f" {name} {value}" for name, value in given.items() if value is not None]
     noise = "" if options.noise else " --no-noise"
-    command = f"run {chunk.suite} --seed {chunk.seed_lo} --programs {len(chunk)}{''.join(pairs)}{noise}"
+    command = (
+        f"run {chunk.suite} --seed {chunk.seed_lo} --programs {len(chunk)}{''.join(pairs)}{noise}"
+    )
     return stress_command(registry)(command)
 
 

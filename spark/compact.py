@@ -19,7 +19,11 @@ CLEAN, USAGE, FAILED = 0, 2, 4
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
-    "--rows", type=click.IntRange(1), default=FILE_ROWS, show_default=True, help="Trials of a file, about."
+    "--rows",
+    type=click.IntRange(1),
+    default=FILE_ROWS,
+    show_default=True,
+    help="Trials of a file, about.",
 )
 def main(run: Path, rows: int) -> None:
     """Merge the small files that short waves of a RUN left. Rows stay as they are, and each is seen once.

@@ -81,7 +81,9 @@ class Estimate:
 def predict(costs: Costs, load: Load) -> Estimate:
     """How long it takes, wave by wave: they grow as those of a sweep do."""
     row = load.trial + costs.row
-    chunk_trials = min(max(1, round(load.task / CHUNKS_PER_TASK / row)), ceil(load.seeds / load.cores))
+    chunk_trials = min(
+        max(1, round(load.task / CHUNKS_PER_TASK / row)), ceil(load.seeds / load.cores)
+    )
     chunks = left = ceil(load.seeds / chunk_trials)
     wall = driver = 0.0
     waves = tasks = most = steady = 0
@@ -127,7 +129,11 @@ def _wave(costs: Costs, load: Load, chunks: int, rows: int) -> _Wave:
     tasks = ceil(chunks / per_task)
     task = per_task * chunk + costs.task
     # The last tasks of a wave end when they end: half of one is lost on each core.
-    run = task if tasks <= load.cores else (chunks * chunk + tasks * costs.task) / load.cores + task / 2
+    run = (
+        task
+        if tasks <= load.cores
+        else (chunks * chunk + tasks * costs.task) / load.cores + task / 2
+    )
     schedule = tasks * costs.schedule
     parts = ceil(rows / PART_ROWS)
     merge = ceil(parts / load.cores) * min(rows, PART_ROWS) * costs.merge
@@ -135,11 +141,15 @@ def _wave(costs: Costs, load: Load, chunks: int, rows: int) -> _Wave:
     return _Wave(max(run, schedule) + costs.job + merge + ledger, schedule + ledger, tasks)
 
 
-def smallest_trial(costs: Costs, *, cores: int, task: float, wave: float, efficiency: float) -> float:
+def smallest_trial(
+    costs: Costs, *, cores: int, task: float, wave: float, efficiency: float
+) -> float:
     """Seconds that a trial must take so that cores spend this share of their time in trials (by halving)."""
     low, high = 1e-7, 1e3
     for _ in range(60):
         middle = (low * high) ** 0.5
         load = Load(seeds=10**9, cores=cores, trial=middle, task=task, wave=wave)
-        low, high = (low, middle) if predict(costs, load).efficiency >= efficiency else (middle, high)
+        low, high = (
+            (low, middle) if predict(costs, load).efficiency >= efficiency else (middle, high)
+        )
     return high

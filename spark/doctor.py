@@ -91,7 +91,9 @@ def executors(session: SparkSession) -> list[Machine]:
         told = looked(context, context.defaultParallelism)
     except TooFewSlotsError:
         told = looked(context, 1)  # Spark tells of two slots at least, and a cluster may have one
-    found = {(machine.host, machine.directory): machine for machine in (Machine(**data) for data in told)}
+    found = {
+        (machine.host, machine.directory): machine for machine in (Machine(**data) for data in told)
+    }
     return [found[key] for key in sorted(found)]
 
 
@@ -104,10 +106,14 @@ def looked(context: SparkContext, slots: int) -> list[dict[str, Any]]:
     except (Py4JError, PySparkException) as error:
         if TOO_FEW_SLOTS in str(error):
             raise TooFewSlotsError from error
-        raise SessionError(f"the executors could not be looked at: {java_message(error)}") from error
+        raise SessionError(
+            f"the executors could not be looked at: {java_message(error)}"
+        ) from error
 
 
-def opened(master: str, given: dict[str, str], environment: Path | None, scratch: Path) -> SparkSession:
+def opened(
+    master: str, given: dict[str, str], environment: Path | None, scratch: Path
+) -> SparkSession:
     site = link_installed(scratch / "site") if environment is None else None
     defaults = settings(master, cpus=1, scratch=scratch, site=site)
     if environment is not None:
@@ -126,7 +132,18 @@ def opened(master: str, given: dict[str, str], environment: Path | None, scratch
 
 def table(machines: Sequence[Machine], driver: Machine) -> Table:
     made = Table(title="driver and executors")
-    for column in ("", "host", "works in", "Python", "build", "known trace", "libc", "cores", "memory", ""):
+    for column in (
+        "",
+        "host",
+        "works in",
+        "Python",
+        "build",
+        "known trace",
+        "libc",
+        "cores",
+        "memory",
+        "",
+    ):
         made.add_column(column, overflow="fold")
     for number, machine in enumerate([driver, *machines]):
         made.add_row(
@@ -145,7 +162,9 @@ def table(machines: Sequence[Machine], driver: Machine) -> Table:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Any master of Spark.")
+@click.option(
+    "--master", default="local[*]", show_default=True, metavar="URL", help="Any master of Spark."
+)
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Setting for Spark, repeatable.")
 @click.option(
     "--environment",
@@ -198,7 +217,9 @@ def report(console: Console, machines: Sequence[Machine], driver: Machine, *, as
             {**machine.to_data(), "wrong": wrong[id(machine)], "remarks": remarks(machine, driver)}
             for machine in machines
         ]
-        click.echo(json.dumps({"exit_code": code, "driver": driver.to_data(), "executors": data}, indent=2))
+        click.echo(
+            json.dumps({"exit_code": code, "driver": driver.to_data(), "executors": data}, indent=2)
+        )
         return code
     console.print(table(machines, driver))
     for number, machine in enumerate([driver, *machines]):
@@ -206,7 +227,9 @@ def report(console: Console, machines: Sequence[Machine], driver: Machine, *, as
         for sentence in [*wrong[id(machine)], *remarks(machine, driver)]:
             console.print(f"{name}: {sentence}", soft_wrap=True, highlight=False, markup=False)
     able = sum(not wrong[id(machine)] for machine in machines)
-    console.print(f"{able} of {len(machines)} executors can run sweeps of build {driver.build or 'none'}")
+    console.print(
+        f"{able} of {len(machines)} executors can run sweeps of build {driver.build or 'none'}"
+    )
     return code
 
 

@@ -89,7 +89,12 @@ def run_forever(
         if isinstance(runner, SparkRunner):
             rows = wave_length(runner.slots, told.chunk_seconds, plan.chunk_trials, wave_seconds)
             stream = ChunkStream(
-                runner.session, directory, name=job.run_id, next_chunk=next_chunk, rows=rows, stopped=stopped
+                runner.session,
+                directory,
+                name=job.run_id,
+                next_chunk=next_chunk,
+                rows=rows,
+                stopped=stopped,
             )
             stack.callback(stream.close)
             source = Endless(plan, next_chunk, stream.batches)
@@ -168,7 +173,9 @@ class Publisher:
         if self._page() == self._before:
             self._errors.seek(0)
             lines = self._errors.read().decode(errors="replace").strip().splitlines()
-            self._note(f"no report could be made: {lines[-1] if lines else f'it ended with {code}'}")
+            self._note(
+                f"no report could be made: {lines[-1] if lines else f'it ended with {code}'}"
+            )
 
     def _page(self) -> object:
         """What differs between two pages."""

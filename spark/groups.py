@@ -23,13 +23,18 @@ if TYPE_CHECKING:
 
 _TEXTS = ("signature", "suite", "invariant", "message", "phase", "replay")
 GROUPS = pa.schema(
-    [*(pa.field(name, pa.string()) for name in _TEXTS), *(pa.field(n, pa.int64()) for n in ("count", "seed"))]
+    [
+        *(pa.field(name, pa.string()) for name in _TEXTS),
+        *(pa.field(n, pa.int64()) for n in ("count", "seed")),
+    ]
 )
 MERGED = pa.schema([pa.field("part", pa.int64()), pa.field("name", pa.string())])
 WITNESS = ("seed", "message", "replay", "suite", "invariant", "phase")  # the smallest in this order
 
 
-def merged_parts(session: SparkSession, directory: Path, ledger: pa.Table, name: str) -> tuple[Part, ...]:
+def merged_parts(
+    session: SparkSession, directory: Path, ledger: pa.Table, name: str
+) -> tuple[Part, ...]:
     """The files of a wave merged by the executors, a task each part; ``ledger`` says which files count."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -43,7 +48,9 @@ def merged_parts(session: SparkSession, directory: Path, ledger: pa.Table, name:
     for number, names in enumerate(parts):
         of_part = pc.is_in(ledger["file"], pa.array(names))
         chunks = ledger.filter(of_part).drop_columns(["file"]).cast(CHUNKS)
-        trials, violations = (path_of(directory, each, places[number]) for each in ("trials", "violations"))
+        trials, violations = (
+            path_of(directory, each, places[number]) for each in ("trials", "violations")
+        )
         made.append(Part(trials, violations, chunks))
     return tuple(made)
 
@@ -77,7 +84,8 @@ def groups_of(session: SparkSession, paths: Sequence[Path], name: str, slots: in
         from_arrow_schema(GROUPS),
     )
     merged = found.groupBy("signature").agg(
-        functions.sum("count").alias("count"), functions.min(functions.struct(*WITNESS)).alias("first")
+        functions.sum("count").alias("count"),
+        functions.min(functions.struct(*WITNESS)).alias("first"),
     )
     lines = merged.select("signature", "count", "first.*").toArrow().to_pylist()
     return [Group(**line) for line in lines]
@@ -102,4 +110,6 @@ def grouped(paths: Sequence[str]) -> pa.RecordBatch:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(BATCH_ROWS["violations"]):
                 add_violations(summary, pa.Table.from_batches([batch]).cast(VIOLATIONS))
-    return pa.RecordBatch.from_pylist([asdict(group) for group in summary.groups.values()], schema=GROUPS)
+    return pa.RecordBatch.from_pylist(
+        [asdict(group) for group in summary.groups.values()], schema=GROUPS
+    )

@@ -20,7 +20,9 @@ def executor_log(environ: Mapping[str, str], directory: Path, drivers: str) -> t
     if drivers:
         return DRIVER, drivers
     executor = environ.get("SPARK_EXECUTOR_ID", "")
-    if (printed := directory / "stderr").is_file():  # standalone and local-cluster: WORK/APPLICATION/EXECUTOR
+    if (
+        printed := directory / "stderr"
+    ).is_file():  # standalone and local-cluster: WORK/APPLICATION/EXECUTOR
         return executor or directory.name, str(printed)
     if url := environ.get("SPARK_LOG_URL_STDERR"):  # YARN
         return executor or environ.get("CONTAINER_ID", ""), url

@@ -64,7 +64,12 @@ class Comparison:
     """Sweeps builds one after the other on one runner; each has a directory of its own."""
 
     def __init__(
-        self, options: TrialOptions, runner: Runner, directory: Path, stop: StopRequest, shown: LiveLine
+        self,
+        options: TrialOptions,
+        runner: Runner,
+        directory: Path,
+        stop: StopRequest,
+        shown: LiveLine,
     ) -> None:
         self.options = options  # of the true core; each mutant's are the same but for the build
         self.runner = runner
@@ -76,12 +81,22 @@ class Comparison:
         """Raises KeyboardInterrupt when the sweep was stopped before its end."""
         build_id = probe.check([SUITES[suite] for suite in suites], options)
         plan = Plan(
-            tuple(suites), 0, seeds, pieces_of_size(seeds, max(1, seeds // (4 * self.runner.slots))), options
+            tuple(suites),
+            0,
+            seeds,
+            pieces_of_size(seeds, max(1, seeds // (4 * self.runner.slots))),
+            options,
         )
         job = Job(f"{self.directory.name}-{name}", build_id, options)
         store = RunStore(self.directory / name)
         outcome = run_campaign(
-            plan, job, self.runner, store, stopped=self.stop.asked, show=self.shown.show, wave_seconds=5.0
+            plan,
+            job,
+            self.runner,
+            store,
+            stopped=self.stop.asked,
+            show=self.shown.show,
+            wave_seconds=5.0,
         )
         if outcome.status == "interrupted":
             raise KeyboardInterrupt
@@ -99,10 +114,18 @@ class Comparison:
         )
 
     def true_core(self, suites: tuple[str, ...], seeds: int) -> Row:
-        return row(None, "the true core", suites, seeds, self.sweep("true-core", suites, seeds, self.options))
+        return row(
+            None,
+            "the true core",
+            suites,
+            seeds,
+            self.sweep("true-core", suites, seeds, self.options),
+        )
 
 
-def row(mutant: str | None, title: str, suites: tuple[str, ...], seeds: int, outcome: Outcome) -> Row:
+def row(
+    mutant: str | None, title: str, suites: tuple[str, ...], seeds: int, outcome: Outcome
+) -> Row:
     groups = outcome.summary.in_order()
     lost = sum(group.count for group in groups if group.invariant in INVARIANTS.values())
     return Row(
@@ -131,7 +154,8 @@ def table(rows: Sequence[Row]) -> Table:
         "",
     ):
         made.add_column(
-            column, justify="right" if column in {"seeds", "found", "crashed", "first seed"} else "left"
+            column,
+            justify="right" if column in {"seeds", "found", "crashed", "first seed"} else "left",
         )
     for line in rows:
         made.add_row(
@@ -167,7 +191,9 @@ def chosen(ids: Sequence[str], engine: str) -> list[Mutant]:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("ids", nargs=-1, metavar="[MUTANT]...")
-@click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="Seeds for each mutant.")
+@click.option(
+    "--seeds", default=20, show_default=True, type=click.IntRange(1), help="Seeds for each mutant."
+)
 @click.option(
     "--engine",
     default=THREADS,
@@ -176,15 +202,27 @@ def chosen(ids: Sequence[str], engine: str) -> list[Mutant]:
     help="Real threads, or the engine, which controls every interleaving and always answers the same.",
 )
 @click.option(
-    "--threads", type=click.IntRange(1, 64), help="Threads of a program. Default: the suite's own number."
+    "--threads",
+    type=click.IntRange(1, 64),
+    help="Threads of a program. Default: the suite's own number.",
 )
 @click.option(
-    "--executions", default=2000, show_default=True, type=click.IntRange(1), help="Of a seed in the engine."
+    "--executions",
+    default=2000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Of a seed in the engine.",
 )
-@click.option("--runner", "kind", type=click.Choice(["pool", "spark"]), default="pool", show_default=True)
+@click.option(
+    "--runner", "kind", type=click.Choice(["pool", "spark"]), default="pool", show_default=True
+)
 @click.option("--master", metavar="URL", help="Spark master. Default: local[*].")
-@click.option("--workers", type=click.IntRange(1), help="Processes of the pool. Default: cores / threads.")
-@click.option("--out", type=click.Path(path_type=Path), help="Results directory. Default: runs/mutants-ID.")
+@click.option(
+    "--workers", type=click.IntRange(1), help="Processes of the pool. Default: cores / threads."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Results directory. Default: runs/mutants-ID."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
     ids: tuple[str, ...],
@@ -215,7 +253,9 @@ def main(
     Exit codes: 0 all as expected, 1 a mutant was missed or the true core was blamed, 2 usage error,
     4 failed (no Java, the build, ...), 130 interrupted.
     """
-    directory = out or Path("runs") / f"mutants-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+    directory = (
+        out or Path("runs") / f"mutants-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+    )
     rows: list[Row] = []
     console = Console(stderr=True)
     try:
@@ -257,7 +297,10 @@ def keep(rows: Sequence[Row], directory: Path, code: int) -> None:
     """Leaves the table beside the results, for ``python -m pulsar_ml report``."""
     status = {FAILED: "failed", USAGE: "failed", INTERRUPTED: "interrupted"}.get(code, "finished")
     run = {"version": RUN_VERSION, "run_id": directory.name, "status": status}
-    table = {"version": 1, "rows": [{**asdict(line), "as_expected": line.as_expected} for line in rows]}
+    table = {
+        "version": 1,
+        "rows": [{**asdict(line), "as_expected": line.as_expected} for line in rows],
+    }
     for name, content in (("kill-table.json", table), ("run.json", run)):
         (directory / name).write_text(json.dumps(content, indent=2) + "\n")
 

@@ -34,7 +34,16 @@ class PackError(PulsarMlError, RuntimeError):
 
 def build_wheel(into: Path) -> Path:
     """The wheel of this checkout."""
-    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(into), str(ROOT)]
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--wheel",
+        "--outdir",
+        str(into),
+        str(ROOT),
+    ]
     called(command, "building the wheel")
     (wheel,) = into.glob("*.whl")
     return wheel
@@ -46,9 +55,21 @@ def make_environment(directory: Path, wheel: Path) -> None:
     The packages are copies of the installed ones, so that executors run what the driver runs, and no
     registry is asked.
     """
-    called([sys.executable, "-m", "venv", "--without-pip", str(directory)], "making the virtual environment")
+    called(
+        [sys.executable, "-m", "venv", "--without-pip", str(directory)],
+        "making the virtual environment",
+    )
     (site,) = directory.glob("lib/python*/site-packages")
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target"]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        "--target",
+    ]
     called([*install, str(site), str(wheel)], "installing the wheel")
     (own,) = distributions(name="pulsar_ml", path=[str(site)])
     for package in needed([*(own.requires or ()), *BESIDE]):
@@ -138,7 +159,10 @@ def main(out: Path, wheel: Path | None) -> None:
     """
     console = Console(stderr=True)
     try:
-        with tempfile.TemporaryDirectory(prefix="pulsar_ml-pack-") as scratch, console.status("") as shown:
+        with (
+            tempfile.TemporaryDirectory(prefix="pulsar_ml-pack-") as scratch,
+            console.status("") as shown,
+        ):
             work = Path(scratch)
             if wheel is None:
                 shown.update("building the wheel")

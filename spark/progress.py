@@ -96,7 +96,10 @@ class LiveLine:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._live is not None:
             self._live.stop()
@@ -112,11 +115,17 @@ class JsonLines:
 
     def event(self, name: str, **content: object) -> None:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._file.write(json.dumps({"version": JSON_VERSION, "event": name, "at": at, **content}) + "\n")
+        self._file.write(
+            json.dumps({"version": JSON_VERSION, "event": name, "at": at, **content}) + "\n"
+        )
         self._file.flush()
 
     def show(self, progress: Progress) -> None:
-        if self._last is not None and self._last.wave == progress.wave and time.monotonic() < self._next:
+        if (
+            self._last is not None
+            and self._last.wave == progress.wave
+            and time.monotonic() < self._next
+        ):
             self._last = progress
             return
         self._next = time.monotonic() + JSON_SECONDS
@@ -142,7 +151,9 @@ class Display:
             try:
                 self._lines.append(JsonLines(self._file.enter_context(file.open("a"))))
             except OSError as error:
-                raise UsageError(f"--progress-file {file} cannot be written: {error.strerror}") from None
+                raise UsageError(
+                    f"--progress-file {file} cannot be written: {error.strerror}"
+                ) from None
 
     def begin(self, headline: str, **facts: object) -> None:
         if self._line is not None:

@@ -95,7 +95,9 @@ class Sweep:
         self.suites = {suite.name: suite for suite in suites}
         self.job = job
         self.place = place
-        self.command = dict(command or {})  # options of the command line, as one that resumes needs them
+        self.command = dict(
+            command or {}
+        )  # options of the command line, as one that resumes needs them
         self.master: str | None = None  # known when Spark starts
         self.started = now()
         self.resumed: list[str] = []
@@ -107,7 +109,13 @@ class Sweep:
         return None if self.forever else self.source.trials
 
     def run(
-        self, out: Path | Past, display: Display, stop: StopRequest, wave_seconds: float, *, as_json: bool
+        self,
+        out: Path | Past,
+        display: Display,
+        stop: StopRequest,
+        wave_seconds: float,
+        *,
+        as_json: bool,
     ) -> int:
         """Runs what there is to run, prints the summary and returns the exit code.
 
@@ -152,7 +160,12 @@ class Sweep:
         return past.store
 
     def open_and_run(
-        self, store: RunStore, outcome: Outcome, display: Display, stop: StopRequest, wave_seconds: float
+        self,
+        store: RunStore,
+        outcome: Outcome,
+        display: Display,
+        stop: StopRequest,
+        wave_seconds: float,
     ) -> None:
         with ExitStack() as stack:
             runner = self.open_runner(store, stack, display.note)
@@ -238,7 +251,9 @@ class Sweep:
         cpus = self.place.cpus or task_cpus(master, threads)
         if self.place.cpus is None and cpus < threads:
             cores = report.counted(cpus, "core")
-            note(f"{threads} threads per trial on executors of {cores}: one trial at a time on each")
+            note(
+                f"{threads} threads per trial on executors of {cores}: one trial at a time on each"
+            )
         site = link_installed(scratch / "site") if self.place.environment is None else None
         log = store.directory / "spark.log"
         defaults = settings(master, cpus=cpus, scratch=scratch, site=site)
@@ -250,7 +265,9 @@ class Sweep:
         session = open_session(defaults, given, scratch=scratch, log=log, work=work)
         if session.sparkContext.uiWebUrl:
             note(f"Spark's pages are at {session.sparkContext.uiWebUrl}")
-        session.sparkContext.addPyFile(str(pack(scratch / "pulsar_ml_apps.zip", self.place.registry)))
+        session.sparkContext.addPyFile(
+            str(pack(scratch / "pulsar_ml_apps.zip", self.place.registry))
+        )
         return SparkRunner(
             session,
             cpus=cpus,
@@ -288,7 +305,9 @@ class Sweep:
         """Brings run.json up to date."""
         store.write_run(self.facts(store.directory, outcome, problem=problem))
 
-    def facts(self, directory: Path, outcome: Outcome, *, problem: str | None = None) -> dict[str, Any]:
+    def facts(
+        self, directory: Path, outcome: Outcome, *, problem: str | None = None
+    ) -> dict[str, Any]:
         """The content of run.json."""
         ended = outcome.status != "running"
         return {
@@ -312,7 +331,9 @@ class Sweep:
             "failures": [asdict(failure) for failure in outcome.failures],
             "warnings": outcome.warnings,
             "summary": {
-                **report.summary_data(outcome.summary, replay_command(directory, self.place.registry)),
+                **report.summary_data(
+                    outcome.summary, replay_command(directory, self.place.registry)
+                ),
                 **(self.source_data(directory) if ended else {}),
             },
         }
@@ -321,7 +342,11 @@ class Sweep:
         """What each round gave, or what each search proved; nothing where there is neither."""
         if self.search is not None:
             return {"search": report.search_data(self.search.programs)}
-        return {} if self.rounds is None else {"rounds": report.rounds_data(self.rounds.gains(directory))}
+        return (
+            {}
+            if self.rounds is None
+            else {"rounds": report.rounds_data(self.rounds.gains(directory))}
+        )
 
     def proofs(self) -> str:
         """How many programs were searched to their end."""
@@ -379,7 +404,10 @@ def shares(decided: Round) -> str:
     parts = sorted(decided.parts, key=lambda part: (-len(part), part.arm))
     rest = parts[SHOWN_ARMS:]
     told = [f"{part.arm} {len(part):,}" for part in parts[:SHOWN_ARMS]]
-    return ", ".join(told + ([f"{len(rest)} others {sum(map(len, rest)):,}"] if rest else [])) + " trials"
+    return (
+        ", ".join(told + ([f"{len(rest)} others {sum(map(len, rest)):,}"] if rest else []))
+        + " trials"
+    )
 
 
 def engine_words(options: TrialOptions, rounds: Rounds | None = None) -> str:
@@ -400,7 +428,11 @@ def verdict(options: TrialOptions, outcome: Outcome, planned: int | None) -> str
     if not summary.trials:
         none = "no trial" if planned is None else f"none of {planned:,} trials"
         return f"{outcome.status}: {none} came to its end"
-    ran = f"{summary.trials:,} trials" if planned is None else f"{summary.trials:,} of {planned:,} trials"
+    ran = (
+        f"{summary.trials:,} trials"
+        if planned is None
+        else f"{summary.trials:,} of {planned:,} trials"
+    )
     if is_controlled(options):
         ran += f" with {summary.executions:,} executions under the engine"
     if summary.judged:

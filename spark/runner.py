@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOK_SECONDS = 1.0  # between two looks at how far a job is: each asks the JVM, which has other work
-NO_TASK_SECONDS = 60  # after this long without a running task, say that the cluster may have no room
+NO_TASK_SECONDS = (
+    60  # after this long without a running task, say that the cluster may have no room
+)
 LEDGER = CHUNKS.append(pa.field("file", pa.string(), nullable=False))  # and where its trials are
 CANCEL_SECONDS = 20  # how long a cancelled job may take to end before it is left alone
 
@@ -121,7 +123,13 @@ class SparkRunner:
         staging: tuple[str, str] | None = None,
     ) -> Work:
         return work_for(
-            job, chunks, self._registry, tasks=tasks, staging=staging, maker=self._maker, log=self._log
+            job,
+            chunks,
+            self._registry,
+            tasks=tasks,
+            staging=staging,
+            maker=self._maker,
+            log=self._log,
         )
 
     def _rows(
@@ -141,7 +149,11 @@ class SparkRunner:
         return collecting.error or RuntimeError("no result")
 
     def _without(
-        self, chunks: Sequence[Chunk], tasks: Sequence[Sequence[Chunk]], error: Exception, watch: Watch
+        self,
+        chunks: Sequence[Chunk],
+        tasks: Sequence[Sequence[Chunk]],
+        error: Exception,
+        watch: Watch,
     ) -> Wave:
         """A wave whose job failed or was cancelled."""
         if watch.stopped():
@@ -280,7 +292,9 @@ def describe(run_id: str, watch: Watch, chunks: Sequence[Chunk]) -> str:
     suites: dict[tuple[int, int], list[str]] = {}
     for name, span in ranges.items():
         suites.setdefault(span, []).append(name)
-    parts = [f"{', '.join(names)} seeds {low} to {high - 1}" for (low, high), names in suites.items()]
+    parts = [
+        f"{', '.join(names)} seeds {low} to {high - 1}" for (low, high), names in suites.items()
+    ]
     trials = sum(map(len, chunks))
     where = f"{run_id}, round {watch.round}, wave {watch.wave}"
     return f"{where}: {'; '.join(parts)} ({len(chunks):,} chunks, {trials:,} trials)"
@@ -304,7 +318,9 @@ def failed_tasks(
         raise RunnerError(text[start + len(MARK) :].splitlines()[0])
     found = re.search(r"Task (\d+) in stage", text)
     if found is None or int(found[1]) >= len(tasks):
-        raise RunnerError(f"the Spark job failed: {java_message(error or RuntimeError('no result'))}")
+        raise RunnerError(
+            f"the Spark job failed: {java_message(error or RuntimeError('no result'))}"
+        )
     culprit, *others = tasks[int(found[1])]
     if others:
         return Wave(left=list(chunks)), [culprit, *others]

@@ -85,9 +85,13 @@ class Bench:
     def __init__(self, master: str, stack: ExitStack) -> None:
         self.scratch = Path(tempfile.mkdtemp(prefix="pulsar_ml-scale-"))
         stack.callback(shutil.rmtree, self.scratch, ignore_errors=True)
-        defaults = settings(master, cpus=1, scratch=self.scratch, site=link_installed(self.scratch / "site"))
+        defaults = settings(
+            master, cpus=1, scratch=self.scratch, site=link_installed(self.scratch / "site")
+        )
         given = {"spark.master": repeating(master)}
-        self.session = open_session(defaults, given, scratch=self.scratch, log=self.scratch / "spark.log")
+        self.session = open_session(
+            defaults, given, scratch=self.scratch, log=self.scratch / "spark.log"
+        )
         stack.callback(self.session.stop)
         self.session.sparkContext.addPyFile(str(pack(self.scratch / "apps.zip", "spark.trivial")))
         self._runs = 0
@@ -130,7 +134,9 @@ class Bench:
 
     def best(self, tasks: int, chunks: int, trials: int) -> Timed:
         """The quicker of two: what else the machine does is none of a wave's costs."""
-        return min((self.wave(tasks, chunks, trials) for _ in range(2)), key=lambda timed: timed.job)
+        return min(
+            (self.wave(tasks, chunks, trials) for _ in range(2)), key=lambda timed: timed.job
+        )
 
     def files(self, chunks: int, trials: int) -> tuple[float, float]:
         """Seconds in which one core writes these rows as a task does, and merges them; the best of three."""
@@ -169,7 +175,9 @@ def calibrate(bench: Bench, *, rows: int, tasks: int) -> tuple[Costs, Costs]:
     empty = bench.files(1, 1)
     many_chunks, rows_alone = bench.files(500, 1), bench.files(1, rows // 4)
     chunk = (many_chunks[0] - empty[0]) / 499
-    row, merge = ((long - short) / (rows // 4) for long, short in zip(rows_alone, empty, strict=True))
+    row, merge = (
+        (long - short) / (rows // 4) for long, short in zip(rows_alone, empty, strict=True)
+    )
     long = bench.wave(slots, 1, rows // slots)
     began = time.perf_counter()
     bench.session.range(0, 20 * tasks, 1, 20 * tasks).write.format("noop").mode("overwrite").save()
@@ -212,9 +220,13 @@ def simulate(bench: Bench, costs: Costs, trials: int) -> dict[str, Any]:
     """A whole sweep of trivial trials, rows by executors, beside what the model says of it."""
     store = bench.store()
     runner = bench.runner(store, Pace(SIMULATED_TASK))
-    size = max(1, min(round(SIMULATED_TASK / CHUNKS_PER_TASK / costs.row), -(-trials // runner.slots)))
+    size = max(
+        1, min(round(SIMULATED_TASK / CHUNKS_PER_TASK / costs.row), -(-trials // runner.slots))
+    )
     plan = Plan(("trivial",), 0, trials, pieces_of_size(trials, size), TrialOptions())
-    load = Load(seeds=trials, cores=runner.slots, trial=0.0, task=SIMULATED_TASK, wave=SIMULATED_WAVE)
+    load = Load(
+        seeds=trials, cores=runner.slots, trial=0.0, task=SIMULATED_TASK, wave=SIMULATED_WAVE
+    )
     outcome = run_campaign(plan, JOB, runner, store, wave_seconds=SIMULATED_WAVE, staged=True)
     if outcome.failures:
         raise UsageError(f"the simulation failed: {outcome.failures[0]}")
@@ -236,15 +248,25 @@ def simulate(bench: Bench, costs: Costs, trials: int) -> dict[str, Any]:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--seeds", type=click.IntRange(1), default=10**9, show_default=True, help="Of the sweep.")
-@click.option("--cores", type=click.IntRange(1), default=1000, show_default=True, help="Of the cluster.")
-@click.option("--task-seconds", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True)
-@click.option("--wave-seconds", type=click.FloatRange(0, min_open=True), default=300.0, show_default=True)
+@click.option(
+    "--seeds", type=click.IntRange(1), default=10**9, show_default=True, help="Of the sweep."
+)
+@click.option(
+    "--cores", type=click.IntRange(1), default=1000, show_default=True, help="Of the cluster."
+)
+@click.option(
+    "--task-seconds", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True
+)
+@click.option(
+    "--wave-seconds", type=click.FloatRange(0, min_open=True), default=300.0, show_default=True
+)
 @click.option("--master", default="local[2]", show_default=True, help="Where to measure.")
 @click.option(
     "--rows", type=click.IntRange(1000), default=400_000, show_default=True, help="To measure with."
 )
-@click.option("--tasks", type=click.IntRange(2), default=40, show_default=True, help="To measure with.")
+@click.option(
+    "--tasks", type=click.IntRange(2), default=40, show_default=True, help="To measure with."
+)
 @click.option("--simulate", "simulated", multiple=True, type=click.IntRange(1), metavar="TRIALS",
               help="Run a sweep of so many trivial trials here. Repeatable.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -285,7 +307,8 @@ def main(
     except (PulsarMlError, OSError) as error:
         sys.exit(fail(f"Failed: {error}", FAILED))
     loads = [
-        Load(seeds=seeds, cores=cores, trial=each, task=task_seconds, wave=wave_seconds) for each in TRIALS
+        Load(seeds=seeds, cores=cores, trial=each, task=task_seconds, wave=wave_seconds)
+        for each in TRIALS
     ]
     told = [(load, predict(costs, load)) for load in loads]
     limit = smallest_trial(costs, cores=cores, task=task_seconds, wave=wave_seconds, efficiency=0.9)
@@ -337,9 +360,7 @@ def costs_table(bare: Costs, costs: Costs) -> Table:
 
 def predicted_table(told: Sequence[tuple[Load, Estimate]]) -> Table:
     load = told[0][0]
-    title = (
-        f"{load.seeds:,} seeds on {load.cores:,} cores, tasks of {load.task:g} s, waves of {load.wave:g} s"
-    )
+    title = f"{load.seeds:,} seeds on {load.cores:,} cores, tasks of {load.task:g} s, waves of {load.wave:g} s"
     table = Table(title=title, title_justify="left")
     for name in PREDICTED:
         table.add_column(name, justify="right")

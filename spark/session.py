@@ -155,7 +155,9 @@ def java_problem(environ: Mapping[str, str] = os.environ) -> str | None:
     if found is None:
         return f"{java} does not start ({told.strip()[:80]!r}): {JAVA_ADVICE}"
     if int(found[1]) < JAVA_OLDEST:
-        return f"Spark needs Java {JAVA_OLDEST} or newer and {java} is Java {found[1]}: {JAVA_ADVICE}"
+        return (
+            f"Spark needs Java {JAVA_OLDEST} or newer and {java} is Java {found[1]}: {JAVA_ADVICE}"
+        )
     return None
 
 
@@ -201,7 +203,10 @@ def open_session(
     """
     # Workers run this very interpreter, or the one that was packed for them; otherwise they take
     # whatever python3 is on their PATH.
-    if any(settings.get("spark.archives", "").endswith(f"#{UNPACKED}") for settings in (given, defaults)):
+    if any(
+        settings.get("spark.archives", "").endswith(f"#{UNPACKED}")
+        for settings in (given, defaults)
+    ):
         os.environ["PYSPARK_PYTHON"] = f"./{UNPACKED}/bin/python"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -255,7 +260,8 @@ def _start(
             with log.open("ab") as output, at_home(home):
                 # A session of its own keeps Ctrl-C of the terminal away from the JVM and its workers.
                 gateway = launch_gateway(
-                    conf, popen_kwargs={"stdout": output, "stderr": output, "start_new_session": True}
+                    conf,
+                    popen_kwargs={"stdout": output, "stderr": output, "start_new_session": True},
                 )
             context = SparkContext(conf=conf, gateway=gateway)
     except (Py4JError, PySparkException) as error:

@@ -16,7 +16,9 @@ def pack(target: Path, registry: str) -> Path:
     when there is no such module.
     """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for root, source in dict.fromkeys([*sources("spark"), *sources(registry.partition(".")[0])]):
+        for root, source in dict.fromkeys(
+            [*sources("spark"), *sources(registry.partition(".")[0])]
+        ):
             entry = zipfile.ZipInfo(source.relative_to(root).as_posix())
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, source.read_bytes())
@@ -27,7 +29,9 @@ def sources(name: str) -> list[tuple[Path, Path]]:
     """The Python files of a top-level package or module, each with the directory it is imported from."""
     spec = find_spec(name)
     if spec is None or spec.origin is None or not spec.has_location:
-        raise UsageError(f"{name} is no module and no package with an __init__.py: executors cannot have it")
+        raise UsageError(
+            f"{name} is no module and no package with an __init__.py: executors cannot have it"
+        )
     origin = Path(spec.origin)
     if not spec.submodule_search_locations:
         return [(origin.parent, origin)]

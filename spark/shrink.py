@@ -66,15 +66,29 @@ another build, ...), 130 interrupted. What was done by then is kept, and not don
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--executions", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of each.")
-@click.option("--signature", "only", multiple=True, metavar="ID", help="Signature, repeatable. Default: all.")
-@click.option("--module", metavar="PATH", help="Checked module to use. Default: the one that failed.")
-@click.option("--suites", "registry", metavar="MODULE", help="Module with SUITES. Default: the run's.")
+@click.option(
+    "--executions", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of each."
+)
+@click.option(
+    "--signature", "only", multiple=True, metavar="ID", help="Signature, repeatable. Default: all."
+)
+@click.option(
+    "--module", metavar="PATH", help="Checked module to use. Default: the one that failed."
+)
+@click.option(
+    "--suites", "registry", metavar="MODULE", help="Module with SUITES. Default: the run's."
+)
 @click.option("--runner", type=click.Choice(["spark", "pool"]), default="spark", show_default=True)
-@click.option("--master", metavar="URL", default="local[*]", show_default=True, help="Any that Spark takes.")
+@click.option(
+    "--master", metavar="URL", default="local[*]", show_default=True, help="Any that Spark takes."
+)
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Setting for Spark, repeatable.")
-@click.option("--environment", metavar="ARCHIVE", help="What executors run in, made by python -m spark.pack.")
-@click.option("--workers", type=click.IntRange(1), help="Processes of the pool. Default: a core each.")
+@click.option(
+    "--environment", metavar="ARCHIVE", help="What executors run in, made by python -m spark.pack."
+)
+@click.option(
+    "--workers", type=click.IntRange(1), help="Processes of the pool. Default: a core each."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
     run: Path,
@@ -101,7 +115,11 @@ def main(
         saved = open_run(run)
         found = chosen(witnesses(saved), only, run)
         registry = registry or saved.facts["runner"].get("registry") or REGISTRY
-        module = os.path.abspath(module) if module and ("/" in module or module.endswith(".so")) else module
+        module = (
+            os.path.abspath(module)
+            if module and ("/" in module or module.endswith(".so"))
+            else module
+        )
 
         def task(witness: Witness) -> Task:
             return task_of(witness, registry=registry, module=module or "", executions=executions)
@@ -110,7 +128,9 @@ def main(
         with ExitStack() as stack:
             stack.callback(store.close)
             store.tidy()
-            wanted = [one for one in found if not (one.state and one.state.covers(one.record, executions))]
+            wanted = [
+                one for one in found if not (one.state and one.state.covers(one.record, executions))
+            ]
             states = {one.signature: one for one in found}
             whole = True
             if wanted:
@@ -118,7 +138,9 @@ def main(
                 if runner == "pool":
                     place = Processes(workers or os.cpu_count() or 1)
                 else:
-                    place = spark_place(stack, master, dict(map(setting, conf)), registry, environment)
+                    place = spark_place(
+                        stack, master, dict(map(setting, conf)), registry, environment
+                    )
                 with StopRequest() as stop:
                     stop.install()
                     whole = tried(store, wanted, place, task, states, stop)
@@ -239,7 +261,9 @@ def task_for(text: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
     return run
 
 
-def show(run: Path, found: Sequence[Witness], earlier: int, registry: str, *, as_json: bool) -> None:
+def show(
+    run: Path, found: Sequence[Witness], earlier: int, registry: str, *, as_json: bool
+) -> None:
     """A line for each failure, before and after, and the commands that make the smaller ones again."""
     known = [(one, one.state.shrunk) for one in found if one.state is not None]
     if as_json:
@@ -273,7 +297,9 @@ def show(run: Path, found: Sequence[Witness], earlier: int, registry: str, *, as
     smaller = sum(bool(shrunk.record) for _, shrunk in known)
     told = f"{counted(len(found), 'failure')}: {smaller:,} smaller than recorded"
     told += f", {earlier:,} tried before" if earlier else ""
-    console.print(f"{told}; in {short_path(run)}/shrunk" if known else told, soft_wrap=True, highlight=False)
+    console.print(
+        f"{told}; in {short_path(run)}/shrunk" if known else told, soft_wrap=True, highlight=False
+    )
 
 
 def change(shrunk: Shrunk, name: str) -> str:

@@ -41,16 +41,26 @@ Played = list[tuple[Point, Mapping[str, Any]]]
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("workload")
-@click.option("--conf", "broker_conf", type=click.Path(path_type=Path), help="A broker.conf to start from.")
 @click.option(
-    "--grid", "axes", multiple=True, metavar="KEY=V,V", help="A setting and its values; may be repeated."
+    "--conf", "broker_conf", type=click.Path(path_type=Path), help="A broker.conf to start from."
 )
-@click.option("--seeds", default=3, show_default=True, type=click.IntRange(1), help="Seeds for each point.")
+@click.option(
+    "--grid",
+    "axes",
+    multiple=True,
+    metavar="KEY=V,V",
+    help="A setting and its values; may be repeated.",
+)
+@click.option(
+    "--seeds", default=3, show_default=True, type=click.IntRange(1), help="Seeds for each point."
+)
 @click.option("--first-seed", default=1, show_default=True, type=click.IntRange(0))
 @click.option(
     "--objective", type=click.Choice(list(OBJECTIVES)), default="storage_entries", show_default=True
 )
-@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark master.")
+@click.option(
+    "--master", default="local[*]", show_default=True, metavar="URL", help="Spark master."
+)
 @click.option("--top", default=10, show_default=True, type=click.IntRange(1), help="Rows to print.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every point.")
 def main(
@@ -91,7 +101,9 @@ def main(
         with ExitStack() as stack:
             session = opened(stack, master)
             with Progress(console=Console(stderr=True), transient=True) as progress:
-                task = progress.add_task(f"{len(wanted):,} simulations of {workload}", total=len(wanted))
+                task = progress.add_task(
+                    f"{len(wanted):,} simulations of {workload}", total=len(wanted)
+                )
                 play(session, wanted, played, lambda: progress.update(task, completed=len(played)))
     except (UsageError, ConfigError) as error:
         click.echo(f"Error: {error}", err=True)
@@ -120,12 +132,16 @@ def opened(stack: ExitStack, master: str) -> SparkSession:
     scratch = Path(tempfile.mkdtemp(prefix="pulsar_ml-spark-"))
     stack.callback(shutil.rmtree, scratch, ignore_errors=True)
     defaults = settings(master, cpus=1, scratch=scratch, site=link_installed(scratch / "site"))
-    session = open_session(defaults, {"spark.master": master}, scratch=scratch, log=scratch / "spark.log")
+    session = open_session(
+        defaults, {"spark.master": master}, scratch=scratch, log=scratch / "spark.log"
+    )
     stack.callback(session.stop)
     return session
 
 
-def play(session: SparkSession, wanted: Sequence[Point], played: Played, show: Callable[[], None]) -> None:
+def play(
+    session: SparkSession, wanted: Sequence[Point], played: Played, show: Callable[[], None]
+) -> None:
     """Appends each point with its result to ``played``, a wave of tasks at a time."""
     context = session.sparkContext
     wave = 4 * context.defaultParallelism
@@ -169,19 +185,29 @@ def task_for(
                 except PulsarMlError as error:
                     result = {"error": str(error)}
                 results.append(json.dumps(result))
-            yield pa.RecordBatch.from_pydict({"point": pa.array(indices, pa.int64()), "result": results})
+            yield pa.RecordBatch.from_pydict(
+                {"point": pa.array(indices, pa.int64()), "result": results}
+            )
 
     return run
 
 
-def show(found: Sequence[Scored], objective: str, workload: str, top: int, *, as_json: bool) -> None:
+def show(
+    found: Sequence[Scored], objective: str, workload: str, top: int, *, as_json: bool
+) -> None:
     if as_json:
         rows = [{name: getattr(each, name) for name in Scored.__slots__} for each in found]
-        click.echo(json.dumps({"workload": workload, "objective": objective, "points": rows}, indent=2))
+        click.echo(
+            json.dumps({"workload": workload, "objective": objective, "points": rows}, indent=2)
+        )
         return
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
-    varied = [name for name in found[0].settings if len({str(each.settings[name]) for each in found}) > 1]
-    made = Table(title=f"{workload}: {OBJECTIVES[objective]}, the least first ({found[0].seeds} seeds each)")
+    varied = [
+        name for name in found[0].settings if len({str(each.settings[name]) for each in found}) > 1
+    ]
+    made = Table(
+        title=f"{workload}: {OBJECTIVES[objective]}, the least first ({found[0].seeds} seeds each)"
+    )
     for name in varied:
         made.add_column(name, overflow="fold")
     for name in (objective, "hit rate", "MiB mean", "MiB most", "eviction steps"):

@@ -60,7 +60,9 @@ class ChunkStream:
         source = self._session.readStream.format("rate-micro-batch")
         frame = source.option("rowsPerBatch", self._rows).option("numPartitions", 1).load()
         writer = frame.writeStream.queryName(self._name).foreachBatch(self._offer)
-        self._query = query = writer.option("checkpointLocation", self._place.resolve().as_uri()).start()
+        self._query = query = writer.option(
+            "checkpointLocation", self._place.resolve().as_uri()
+        ).start()
         while not self._stopped():
             try:
                 batch = self._offered.get(timeout=POLL_SECONDS)
@@ -89,7 +91,9 @@ class ChunkStream:
 
     def _offer(self, frame: DataFrame, batch: int) -> None:
         """In a thread of the stream: comes back when the batch is in the store, which commits it."""
-        self._offered.put(sorted(self._first + row.value for row in frame.select("value").collect()))
+        self._offered.put(
+            sorted(self._first + row.value for row in frame.select("value").collect())
+        )
         if not self._kept.get():
             raise LeaveBatchError("the sweep was stopped")
 

@@ -17,7 +17,10 @@ if not __package__:
     # Started as a file, Python looks for imports beside it: this package's own modules would be
     # found as top-level ones and the suites not at all.
     BESIDE = Path(__file__).resolve().parent
-    sys.path[:] = [str(BESIDE.parent), *(way for way in sys.path if Path(way or ".").resolve() != BESIDE)]
+    sys.path[:] = [
+        str(BESIDE.parent),
+        *(way for way in sys.path if Path(way or ".").resolve() != BESIDE),
+    ]
 
 import click  # noqa: E402
 from rich.console import Console  # noqa: E402
@@ -82,7 +85,9 @@ crashed, ...), 130 interrupted. Whatever the code, the results directory holds w
 """
 
 
-def defaults_of_run(context: click.Context, parameter: click.Parameter, run: Path | None) -> Path | None:
+def defaults_of_run(
+    context: click.Context, parameter: click.Parameter, run: Path | None
+) -> Path | None:
     """Lets options that are not given be those of the run that is to go on."""
     if run is not None:
         try:
@@ -119,8 +124,12 @@ def fits(option: click.Parameter, value: object, context: click.Context) -> bool
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--suite", "names", multiple=True, metavar="NAME", help="Suite, repeatable. Default: all.")
-@click.option("--seeds", default=1000, show_default=True, help="Seeds, and so trials, of each suite.")
+@click.option(
+    "--suite", "names", multiple=True, metavar="NAME", help="Suite, repeatable. Default: all."
+)
+@click.option(
+    "--seeds", default=1000, show_default=True, help="Seeds, and so trials, of each suite."
+)
 @click.option("--first-seed", default=0, show_default=True, help="The first of them.")
 @click.option(
     "--engine",
@@ -138,7 +147,10 @@ def fits(option: click.Parameter, value: object, context: click.Context) -> bool
     help="Engine: how schedules are chosen. Default: portfolio. Several, or all, share the seeds of a suite.",
 )
 @click.option(
-    "--rounds", metavar="N", type=int, help="Rounds; later ones go where earlier ones found something."
+    "--rounds",
+    metavar="N",
+    type=int,
+    help="Rounds; later ones go where earlier ones found something.",
 )
 @click.option(
     "--floor",
@@ -153,20 +165,36 @@ def fits(option: click.Parameter, value: object, context: click.Context) -> bool
     is_flag=True,
     help="Search each program to its end, in parts of --executions (100,000) that are shared out.",
 )
-@click.option("--parts", type=int, help="Exhaust: parts of each program at the same time. Default: 64.")
+@click.option(
+    "--parts", type=int, help="Exhaust: parts of each program at the same time. Default: 64."
+)
 @click.option("--executions", type=int, help="Engine: executions of each program. Default: 2000.")
 @click.option("--threads", type=int, help="Threads of a trial. Default: the suite's own number.")
-@click.option("--operations", type=int, help="Operations of each thread. Default: the suite's own number.")
+@click.option(
+    "--operations", type=int, help="Operations of each thread. Default: the suite's own number."
+)
 @click.option("--noise/--no-noise", default=True, help="Disturb real threads. Default: yes.")
-@click.option("--module", metavar="PATH", help="Native module: a name or a .so file. Default: the product.")
-@click.option("--suites", "registry", default=REGISTRY, metavar="MODULE", help="Module with other SUITES.")
+@click.option(
+    "--module", metavar="PATH", help="Native module: a name or a .so file. Default: the product."
+)
+@click.option(
+    "--suites", "registry", default=REGISTRY, metavar="MODULE", help="Module with other SUITES."
+)
 @click.option("--mutant", metavar="ID", help="Mutant to select in that module.")
-@click.option("--runner", type=click.Choice(["spark", "pool", "inline"]), default="spark", show_default=True)
+@click.option(
+    "--runner", type=click.Choice(["spark", "pool", "inline"]), default="spark", show_default=True
+)
 @click.option("--master", metavar="URL", help="Any master that Spark takes. Default: local[*].")
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Setting for Spark, repeatable.")
-@click.option("--environment", metavar="ARCHIVE", help="What executors run in, made by python -m spark.pack.")
-@click.option("--task-cpus", type=click.IntRange(1), help="Cores of a task. Default: what a trial uses.")
-@click.option("--workers", type=click.IntRange(1), help="Processes of the pool. Default: cores / threads.")
+@click.option(
+    "--environment", metavar="ARCHIVE", help="What executors run in, made by python -m spark.pack."
+)
+@click.option(
+    "--task-cpus", type=click.IntRange(1), help="Cores of a task. Default: what a trial uses."
+)
+@click.option(
+    "--workers", type=click.IntRange(1), help="Processes of the pool. Default: cores / threads."
+)
 @click.option(
     "--rows",
     type=click.Choice(["driver", "executors"]),
@@ -174,13 +202,24 @@ def fits(option: click.Parameter, value: object, context: click.Context) -> bool
     show_default=True,
     help="Who writes rows. Executors need the results on a file system that all of them have.",
 )
-@click.option("--speculate/--no-speculate", help="Spark: run stragglers twice; the first copy counts.")
-@click.option("--out", type=click.Path(path_type=Path), help="New results directory. Default: runs/ID.")
-@click.option("--chunk-size", type=int, help="Seeds of a chunk. Default: an eighth of a task's time.")
 @click.option(
-    "--chunk-seconds", default=3.0, show_default=True, help="Time that a task, some chunks, should take."
+    "--speculate/--no-speculate", help="Spark: run stragglers twice; the first copy counts."
 )
-@click.option("--wave-seconds", default=30.0, show_default=True, help="Time between two writes of results.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="New results directory. Default: runs/ID."
+)
+@click.option(
+    "--chunk-size", type=int, help="Seeds of a chunk. Default: an eighth of a task's time."
+)
+@click.option(
+    "--chunk-seconds",
+    default=3.0,
+    show_default=True,
+    help="Time that a task, some chunks, should take.",
+)
+@click.option(
+    "--wave-seconds", default=30.0, show_default=True, help="Time between two writes of results."
+)
 @click.option(
     "--trial-seconds",
     type=click.FloatRange(0, min_open=True),
@@ -235,7 +274,9 @@ def fits(option: click.Parameter, value: object, context: click.Context) -> bool
     type=click.Path(path_type=Path, dir_okay=False),
     help="Add the JSON lines to this file, whatever --progress says.",
 )
-@click.option("--ui", is_flag=True, help="Serve Spark's pages and metrics on a free port, and tell it.")
+@click.option(
+    "--ui", is_flag=True, help="Serve Spark's pages and metrics on a free port, and tell it."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 @click.option(
     "--resume",
@@ -347,10 +388,18 @@ def main(
             probe.check(suites, replace(options, strategy=name))
         together = tuple(suite.name for suite in suites)
         chosen = Plan(together, first_seed, 1 if forever else seeds, 1, options)
-        run_id = past.facts["run_id"] if past else f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
-        job = Job(run_id, build_id, options, limits(trial_seconds, trial_memory, trial_address_space))
+        run_id = (
+            past.facts["run_id"]
+            if past
+            else f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+        )
+        job = Job(
+            run_id, build_id, options, limits(trial_seconds, trial_memory, trial_address_space)
+        )
         if past and chunk_size is None:
-            plan = replace(chosen, seeds=past.plan.seeds if forever else seeds, pieces=past.plan.pieces)
+            plan = replace(
+                chosen, seeds=past.plan.seeds if forever else seeds, pieces=past.plan.pieces
+            )
         elif forever:
             size = chunk_size
             if size is None:
@@ -359,7 +408,9 @@ def main(
         elif exhaust:
             plan = replace(chosen, pieces=seeds)
         else:
-            plan = replace(chosen, pieces=cut(suites, job, first_seed, seeds, chunk_size, chunk_seconds))
+            plan = replace(
+                chosen, pieces=cut(suites, job, first_seed, seeds, chunk_size, chunk_seconds)
+            )
         if forever:
             check_endless(named, rounds, exhaust=exhaust)
         parted = in_rounds(plan, named, rounds, floor)
@@ -372,7 +423,10 @@ def main(
         kept = {name: command[name] for name in command if name not in HERE}
         endless = Forever(report_every, witnesses, waves, chunk_seconds) if forever else None
         sweep = Sweep(plan, suites, job, place, kept, rounds=parted, search=search, forever=endless)
-        with closing(Display(console, kind=progress, file=progress_file)) as display, StopRequest() as stop:
+        with (
+            closing(Display(console, kind=progress, file=progress_file)) as display,
+            StopRequest() as stop,
+        ):
             target = past or out or Path("runs") / run_id
             code = sweep.run(target, display, stop, wave_seconds, as_json=as_json)
     except UsageError as error:

@@ -49,7 +49,10 @@ class Tally:
         """Brings the metrics up to date."""
         now = {"pulsar_ml.wave": wave, "pulsar_ml.round": stage}
         for suite, counts in self.counts().items():
-            now |= {f"pulsar_ml.{suite}.{name}": count for name, count in zip(NAMES, counts, strict=True)}
+            now |= {
+                f"pulsar_ml.{suite}.{name}": count
+                for name, count in zip(NAMES, counts, strict=True)
+            }
         self._register([name for name in now if name not in self._metrics])
         for name, value in now.items():
             if more := value - self._shown.get(name, 0):
@@ -67,9 +70,12 @@ class Tally:
         self._metrics |= made
 
 
-def since(before: Mapping[str, tuple[int, ...]], now: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+def since(
+    before: Mapping[str, tuple[int, ...]], now: Mapping[str, tuple[int, ...]]
+) -> tuple[int, ...]:
     """What was added over all suites, as ``NAMES``."""
     sums = [
-        tuple(map(sum, zip((0,) * len(NAMES), *counts.values(), strict=True))) for counts in (before, now)
+        tuple(map(sum, zip((0,) * len(NAMES), *counts.values(), strict=True)))
+        for counts in (before, now)
     ]
     return tuple(later - earlier for earlier, later in zip(*sums, strict=True))

@@ -68,9 +68,13 @@ def work_for(
     """The work of one wave; row ``i`` of the wave's range stands for ``tasks[i]``, or for ``chunks[i]``."""
     plain = tuple(astuple(chunk) for chunk in chunks)
     places = {chunk: index for index, chunk in enumerate(chunks)}
-    whole = tuple(tuple(places[chunk] for chunk in task) for task in tasks or [[one] for one in chunks])
+    whole = tuple(
+        tuple(places[chunk] for chunk in task) for task in tasks or [[one] for one in chunks]
+    )
     options, limits = asdict(job.options), asdict(job.limits)
-    return Work(job.run_id, job.build_id, options, limits, registry, plain, whole, staging, maker, log)
+    return Work(
+        job.run_id, job.build_id, options, limits, registry, plain, whole, staging, maker, log
+    )
 
 
 def task_for(
@@ -116,7 +120,10 @@ def ledger_rows(
         for index in batch.column(0).to_pylist():
             name = f"{index:06}-{uuid4().hex[:12]}"
             made = (pa.Table.from_batches([run(place)]) for place in work.tasks[index])
-            parts = [ledger_of(pa.concat_tables(some)) for some in bunches(write_part(directory, name, made))]
+            parts = [
+                ledger_of(pa.concat_tables(some))
+                for some in bunches(write_part(directory, name, made))
+            ]
             ledger = pa.concat_tables(parts)
             named = ledger.append_column("file", pa.repeat(pa.scalar(name), len(ledger)))
             yield from named.combine_chunks().to_batches()
@@ -237,7 +244,9 @@ def runner_for(work: Work) -> Callable[[tuple[Any, ...]], pa.RecordBatch]:
     try:
         suites = import_module(work.registry).SUITES
     except ImportError as error:
-        raise ExecutorError(f"{where} cannot import the shipped suites {work.registry} ({error})") from error
+        raise ExecutorError(
+            f"{where} cannot import the shipped suites {work.registry} ({error})"
+        ) from error
     options = TrialOptions(**work.options)
     try:
         module = load_module(options)

@@ -72,7 +72,9 @@ class Context:
 
     def __init__(self, foreign: str | None) -> None:
         self.foreign = foreign
-        self.suites: Mapping[str, Suite] = registry.SUITES if foreign is None else registry.foreign(foreign)
+        self.suites: Mapping[str, Suite] = (
+            registry.SUITES if foreign is None else registry.foreign(foreign)
+        )
         self.console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
         self.progress = Progress(Console(stderr=True))
 
@@ -167,18 +169,29 @@ crash of the process that folder holds running.json, the program that was in fli
 @click.argument("suite")
 @click.option("--threads", type=click.IntRange(1, 64), help="Real threads.  [default: the suite's]")
 @click.option(
-    "--seconds", type=click.FloatRange(0, min_open=True), help="Stop after this time.  [default: 10]"
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    help="Stop after this time.  [default: 10]",
 )
 @click.option("--programs", type=click.IntRange(1), help="Stop after this many programs instead.")
 @click.option(
-    "--seed", type=click.IntRange(0, 2**63), default=0, show_default=True, help="Of the first program."
+    "--seed",
+    type=click.IntRange(0, 2**63),
+    default=0,
+    show_default=True,
+    help="Of the first program.",
 )
 @click.option(
-    "--operations", type=click.IntRange(1, 10_000_000), help="Per thread and program.  [default: the suite's]"
+    "--operations",
+    type=click.IntRange(1, 10_000_000),
+    help="Per thread and program.  [default: the suite's]",
 )
 @click.option("--noise/--no-noise", default=True, show_default=True, help="Disturb the schedule.")
 @click.option(
-    "--module", default=PRODUCT, show_default=True, help="Native module: a name or the path of a .so file."
+    "--module",
+    default=PRODUCT,
+    show_default=True,
+    help="Native module: a name or the path of a .so file.",
 )
 @click.option("--mutant", metavar="ID", help="Select this mutant in a module that has mutants.")
 @click.option(
@@ -227,7 +240,9 @@ def run_command(
     suites = list(context.suites.values()) if suite == "all" else [context.suite(suite)]
     if not suites:
         raise UsageError("there is no suite to run")
-    options = TrialOptions(threads=threads, operations=operations, noise=noise, module=module, mutant=mutant)
+    options = TrialOptions(
+        threads=threads, operations=operations, noise=noise, module=module, mutant=mutant
+    )
     native = load_native(module)
     select_mutant(native, mutant)
     for each in suites:
@@ -286,9 +301,13 @@ Examples:
 {EXIT_HELP}""",
 )
 @click.argument("record", type=click.Path(path_type=Path))
-@click.option("--repeats", type=click.IntRange(1), default=100, show_default=True, help="Runs at most.")
+@click.option(
+    "--repeats", type=click.IntRange(1), default=100, show_default=True, help="Runs at most."
+)
 @click.option("--count", "count_all", is_flag=True, help="Make all runs, also after a failure.")
-@click.option("--module", help="Native module: a name or a path of a .so file.  [default: the record's]")
+@click.option(
+    "--module", help="Native module: a name or a path of a .so file.  [default: the record's]"
+)
 @click.option(
     "--patience",
     metavar="SECONDS",
@@ -361,7 +380,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         return int(
-            cli.main(args=arguments, prog_name="python -m stress", standalone_mode=False) or EXIT_CLEAN
+            cli.main(args=arguments, prog_name="python -m stress", standalone_mode=False)
+            or EXIT_CLEAN
         )
     except click.ClickException as error:
         error.show()

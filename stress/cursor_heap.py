@@ -20,6 +20,14 @@ SUITE = Suite(
     },
     controlled=ControlledSize(
         operations=(4, 8),
-        mix={"add": 10, "update": 6, "remove": 3, "slowest": 8, "size": 1, "iterate": 1, "inspect": 1},
+        mix={
+            "add": 10,
+            "update": 6,
+            "remove": 3,
+            "slowest": 8,
+            "size": 1,
+            "iterate": 1,
+            "inspect": 1,
+        },
     ),
 )

@@ -32,6 +32,9 @@ SUITE = Suite(
     settings={"keys": (4, 16), "caches": (1, 1), "policy": (0, 1), "max_size": (500, 4096)},
     threads=3,
     operations=4000,
-    invariants=READS | BALANCE | BOOKS | {"I71": "A cached entry shares the newest addition's read count."},
+    invariants=READS
+    | BALANCE
+    | BOOKS
+    | {"I71": "A cached entry shares the newest addition's read count."},
     controlled=ControlledSize(mix=MIX | {"put_alone": 60}),
 )

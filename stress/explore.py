@@ -66,7 +66,11 @@ class Total:
     seconds: float = 0.0
     rechecked: int = 0
     exhausted: Counter[str] = field(default_factory=Counter)  # programs by what was proved of them
-    missed: tuple[float, float, float] = (0.0, 0.0, 0.0)  # of depth 1 to 3, in the worst of the programs
+    missed: tuple[float, float, float] = (
+        0.0,
+        0.0,
+        0.0,
+    )  # of depth 1 to 3, in the worst of the programs
     counts: Counter[str] = field(default_factory=Counter)
     failure: Failure | None = None
     failed: TrialResult | None = None  # its program as a trial, still without the failure
@@ -79,7 +83,9 @@ class Total:
         self.rechecked += done.rechecked
         if done.exhausted:
             self.exhausted[done.exhausted] += 1
-        first, second, third = (max(self.missed[depth - 1], done.missed(depth)) for depth in (1, 2, 3))
+        first, second, third = (
+            max(self.missed[depth - 1], done.missed(depth)) for depth in (1, 2, 3)
+        )
         self.missed = (first, second, third)
         self.counts.update(done.statistics)
         self.failure = done.failure
@@ -102,7 +108,10 @@ class Total:
             f"  classes seen: {self.counts['classes']:,}; unseen mass about "
             f"{self.counts['once'] / made:.2%}; cut by the step limit: {self.counts['cut'] / made:.2%}; "
             f"made twice and equal: {self.rechecked}",
-            *(f"  exhausted {what}: {programs} programs" for what, programs in self.exhausted.items()),
+            *(
+                f"  exhausted {what}: {programs} programs"
+                for what, programs in self.exhausted.items()
+            ),
             *self.answers(),
             *([f"  failed in {self.found}"] if self.failure else self.risks()),
         ]
@@ -129,7 +138,9 @@ class Total:
                 f"depth {depth}: {missed:.2g} ({executions:,} executions)"
                 for depth, missed, executions in zip((1, 2, 3), self.missed, made, strict=True)
             )
-            lines.append(f"  PCT missed a bug of the schedule with probability at most, by program: {told}")
+            lines.append(
+                f"  PCT missed a bug of the schedule with probability at most, by program: {told}"
+            )
         return lines
 
     def as_data(self) -> dict[str, Any]:
@@ -194,7 +205,12 @@ def explore_suite(
             rest = min(per_program, executions - made)
             before = None if judge is None else dataclasses.replace(judge.counts)
             done = explore(
-                subject, program_of_number(number), executions=rest, seed=seed, judge=judge, **options
+                subject,
+                program_of_number(number),
+                executions=rest,
+                seed=seed,
+                judge=judge,
+                **options,
             )
             if judge is not None and before is not None:
                 counted = dict(done.statistics)
@@ -227,7 +243,11 @@ def explore_suite(
         else:
             watch(search, add, limits=limits)
     except LostError as lost:
-        add(lost_exploration(lost, subject, program_of_number(total.programs), {"seed": seed, **options}))
+        add(
+            lost_exploration(
+                lost, subject, program_of_number(total.programs), {"seed": seed, **options}
+            )
+        )
     finally:
         progress.end()
 
@@ -295,26 +315,42 @@ def in_module(command: Command) -> Command:
         show_default=True,
         help="Checked module: a name or the path of a .so file.",
     )
-    mutant = click.option("--mutant", metavar="ID", help="Select this mutant in a module that has mutants.")
+    mutant = click.option(
+        "--mutant", metavar="ID", help="Select this mutant in a module that has mutants."
+    )
     return name(mutant(command))
 
 
 @click.command("explore")
 @click.argument("suite")
 @click.option("--strategy", type=click.Choice(OFFERED), default="portfolio", show_default=True)
-@click.option("--mode", type=click.Choice(MODES), default="c11", show_default=True, help="Memory model.")
+@click.option(
+    "--mode", type=click.Choice(MODES), default="c11", show_default=True, help="Memory model."
+)
 @click.option("--executions", type=click.IntRange(1), default=100_000, show_default=True)
 @click.option("--seed", type=click.IntRange(0, 2**63), default=0, show_default=True)
-@click.option("--threads", type=click.IntRange(1, 63), help="Default: drawn from the suite's range.")
 @click.option(
-    "--operations", type=click.IntRange(1, 1000), help="Per thread. Default: drawn from the suite's range."
+    "--threads", type=click.IntRange(1, 63), help="Default: drawn from the suite's range."
+)
+@click.option(
+    "--operations",
+    type=click.IntRange(1, 1000),
+    help="Per thread. Default: drawn from the suite's range.",
 )
 @click.option("--per-program", type=click.IntRange(1), default=PER_PROGRAM, show_default=True)
 @click.option(
-    "--fault", "faults", multiple=True, type=click.Choice(tuple(FAULTS)), help="Faults that may happen."
+    "--fault",
+    "faults",
+    multiple=True,
+    type=click.Choice(tuple(FAULTS)),
+    help="Faults that may happen.",
 )
 @click.option(
-    "--reuse", type=click.Choice(tuple(REUSE)), default="mixed", show_default=True, help="Freed memory."
+    "--reuse",
+    type=click.Choice(tuple(REUSE)),
+    default="mixed",
+    show_default=True,
+    help="Freed memory.",
 )
 @click.option(
     "--races/--no-races",
@@ -329,13 +365,19 @@ def in_module(command: Command) -> Command:
     help="Compare answers with the suite's model, where it has one.",
 )
 @click.option(
-    "--bound", type=click.IntRange(0), default=2, show_default=True, help="Of exhaustive strategies."
+    "--bound",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    help="Of exhaustive strategies.",
 )
 @in_module
 @in_sandbox
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
-    "--records", type=click.Path(file_okay=False, path_type=Path), help="Default: a folder in runs/explore."
+    "--records",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Default: a folder in runs/explore.",
 )
 @saving.option
 @click.pass_obj
@@ -370,7 +412,9 @@ def explore_command(
             totals.append(total)
             told = {"told": saved.add} if saved else {}
             try:
-                explore_suite(each, total, progress=context.progress, limits=limits, **options, **told)
+                explore_suite(
+                    each, total, progress=context.progress, limits=limits, **options, **told
+                )
             except KeyboardInterrupt:  # what was made so far is kept and shown
                 interrupted = True
             path = keep(total, records, options["module"], limits, judge_of(each.model))
@@ -396,18 +440,30 @@ def explore_command(
         click.echo(saved.where())
     code = EXIT_INTERRUPTED if interrupted else exit_code(totals)
     if as_json:
-        click.echo(json.dumps({"exit_code": code, "suites": [total.as_data() for total in totals]}, indent=2))
+        click.echo(
+            json.dumps(
+                {"exit_code": code, "suites": [total.as_data() for total in totals]}, indent=2
+            )
+        )
     return code
 
 
 def trace_line(path: Path, module: str, mutant: str | None) -> str:
     """The command that makes the failure again."""
-    chosen = "" if module == CHECKED else f" --module {module}" + (f" --mutant {mutant}" if mutant else "")
+    chosen = (
+        ""
+        if module == CHECKED
+        else f" --module {module}" + (f" --mutant {mutant}" if mutant else "")
+    )
     return f"python -m stress trace {path}{chosen}"
 
 
 def keep(
-    total: Total, records: Path | None, module: str, limits: Limits | None, judge: Judge | None = None
+    total: Total,
+    records: Path | None,
+    module: str,
+    limits: Limits | None,
+    judge: Judge | None = None,
 ) -> Path | None:
     """Shrink the failure of a suite, if there is one, and write it; its path."""
     if total.failure is None:
@@ -422,7 +478,9 @@ def keep(
     return path
 
 
-def shrunk(failure: Failure, subject: Subject, limits: Limits | None, judge: Judge | None = None) -> Failure:
+def shrunk(
+    failure: Failure, subject: Subject, limits: Limits | None, judge: Judge | None = None
+) -> Failure:
     """The failure made smaller; as it is when that loses the process."""
     try:
         return guarded(lambda: shrink(failure, subject, judge=judge), limits)
@@ -439,7 +497,9 @@ def judge_for(suites: Mapping[str, Suite], subject: str) -> Judge | None:
 def exit_code(totals: Sequence[Total]) -> int:
     """One exit code for several suites: a violation before "nothing exercised"."""
     found = {total.exit_code() for total in totals}
-    return next((code for code in (EXIT_VIOLATION, EXIT_NOTHING_EXERCISED) if code in found), EXIT_CLEAN)
+    return next(
+        (code for code in (EXIT_VIOLATION, EXIT_NOTHING_EXERCISED) if code in found), EXIT_CLEAN
+    )
 
 
 @click.command("trace")

@@ -55,7 +55,9 @@ def replay_failure(
     native: ModuleType = load_native(name)
     subjects = getattr(native, "SUBJECTS", {})
     if failure.subject not in subjects:
-        raise UsageError(f"{name} has no subject {failure.subject!r}; it has: {', '.join(sorted(subjects))}")
+        raise UsageError(
+            f"{name} has no subject {failure.subject!r}; it has: {', '.join(sorted(subjects))}"
+        )
     select_mutant(native, failure.mutant)
     subject = subjects[failure.subject]
     if failure.lost:

@@ -52,7 +52,8 @@ def read_invariants(text: str) -> list[Invariant]:
     """All invariants of a data file, in their order. UsageError when numbers are missing or unknown."""
     found = [
         Invariant(
-            int(name[1:]), **{key: tuple(value) if key == "tests" else value for key, value in given.items()}
+            int(name[1:]),
+            **{key: tuple(value) if key == "tests" else value for key, value in given.items()},
         )
         for name, given in tomllib.loads(text).items()
     ]
@@ -69,10 +70,16 @@ def suites_of(invariant: Invariant, suites: Mapping[str, Suite]) -> list[str]:
 
 
 def mutants_of(invariant: Invariant) -> list[str]:
-    return [mutant.id for mutant in CATALOGUE if f"I{invariant.number}" in re.findall(r"\w+", mutant.breaks)]
+    return [
+        mutant.id
+        for mutant in CATALOGUE
+        if f"I{invariant.number}" in re.findall(r"\w+", mutant.breaks)
+    ]
 
 
-def complaints(invariants: list[Invariant], suites: Mapping[str, Suite], root: Path = ROOT) -> Iterator[str]:
+def complaints(
+    invariants: list[Invariant], suites: Mapping[str, Suite], root: Path = ROOT
+) -> Iterator[str]:
     """What is wrong with the mapping, a sentence each."""
     for invariant in invariants:
         name = f"I{invariant.number}"

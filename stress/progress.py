@@ -23,14 +23,18 @@ class Progress:
         self._started = 0.0
         self._shown = 0.0
 
-    def begin(self, suite: str, seconds: float | None, programs: int | None, seed: int, threads: int) -> None:
+    def begin(
+        self, suite: str, seconds: float | None, programs: int | None, seed: int, threads: int
+    ) -> None:
         self._seconds = seconds
         budget = f"{programs} programs" if seconds is None else f"{seconds:g} s"
         self._begin(suite, f"{budget} from seed {seed} on {threads} threads", seconds or programs)
 
     def begin_exploring(self, suite: str, executions: int, seed: int) -> None:
         self._seconds = None
-        self._begin(suite, f"{executions:,} executions from seed {seed} under the engine", executions)
+        self._begin(
+            suite, f"{executions:,} executions from seed {seed} under the engine", executions
+        )
 
     def _begin(self, suite: str, what: str, total: float | None) -> None:
         self._suite = suite

@@ -47,5 +47,7 @@ SUITE = Suite(
     threads=4,
     operations=6000,
     settings={"keys": (4, 64)},
-    invariants=READS | BALANCE | {"I8": READS["I8"] + " A removal takes out its range, both ends too."},
+    invariants=READS
+    | BALANCE
+    | {"I8": READS["I8"] + " A removal takes out its range, both ends too."},
 )

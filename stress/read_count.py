@@ -10,7 +10,15 @@ SUITE = Suite(
     model="pulsar_ml.specs.read_count",
     summary="Counts of expected reads, shared and passed on between threads.",
     # Few counts and many changes of each, so that two threads often change the same one.
-    mix={"new": 2, "retain": 6, "pass_on": 6, "increment": 30, "mark_read": 30, "value": 4, "release": 3},
+    mix={
+        "new": 2,
+        "retain": 6,
+        "pass_on": 6,
+        "increment": 30,
+        "mark_read": 30,
+        "value": 4,
+        "release": 3,
+    },
     settings={"chunk_bits": (0, 2), "limit": (2, 12)},
     threads=4,
     operations=8000,

@@ -20,7 +20,9 @@ class Records:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self.folder = fresh_folder(DEFAULT / time.strftime("%Y%m%d-%H%M%S")) if folder is None else folder
+        self.folder = (
+            fresh_folder(DEFAULT / time.strftime("%Y%m%d-%H%M%S")) if folder is None else folder
+        )
         self.folder.mkdir(parents=True, exist_ok=True)
         self._in_flight = create(self.folder, "running", "")
 
@@ -41,7 +43,10 @@ class Records:
 def fresh_folder(path: Path) -> Path:
     """``path``, or with a number behind when it exists."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for candidate in [path, *(path.with_name(f"{path.name}-{number}") for number in range(2, 10_000))]:
+    for candidate in [
+        path,
+        *(path.with_name(f"{path.name}-{number}") for number in range(2, 10_000)),
+    ]:
         with contextlib.suppress(FileExistsError):
             candidate.mkdir()
             return candidate

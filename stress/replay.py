@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from pulsar_ml.campaign.lost import INVARIANTS, lost_trial
 from pulsar_ml.campaign.record import ReplayRecord
 from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import NOTHING_EXERCISED, STUCK, TrialOptions, TrialResult, replay_trial
+from pulsar_ml.campaign.trial import (
+    NOTHING_EXERCISED,
+    STUCK,
+    TrialOptions,
+    TrialResult,
+    replay_trial,
+)
 from pulsar_ml.harness.child import Limits, LostError, Tail, watch
 from stress.progress import Progress
 from stress.session import (
@@ -82,7 +88,9 @@ def replay(
                 progress.advance(
                     outcome.runs, outcome.runs * record.threads * record.operations, outcome.failed
                 )
-                if outcome.seen[STUCK] or (outcome.failed and not count_all and record.invariant != LEAK):
+                if outcome.seen[STUCK] or (
+                    outcome.failed and not count_all and record.invariant != LEAK
+                ):
                     break
         except KeyboardInterrupt:
             outcome.interrupted = True
@@ -92,7 +100,9 @@ def replay(
     return outcome
 
 
-def replay_in_child(suite: Suite, record: ReplayRecord, module: str | None, limits: Limits) -> TrialResult:
+def replay_in_child(
+    suite: Suite, record: ReplayRecord, module: str | None, limits: Limits
+) -> TrialResult:
     """One run of a record's program in a process of its own; that this is lost is the run's violation."""
     results: list[TrialResult] = []
     tail = Tail()
@@ -138,7 +148,9 @@ def describe(outcome: Replay) -> list[str]:
             "what is seen now says nothing certain about that one"
         )
     if outcome.other_program:
-        lines.append("another program: the suite or the generator changed since the record was written")
+        lines.append(
+            "another program: the suite or the generator changed since the record was written"
+        )
     if record.invariant is not None:
         lines.append(f"recorded: {record.invariant}: {record.message}")
     if outcome.grown:
@@ -148,7 +160,9 @@ def describe(outcome: Replay) -> list[str]:
     if outcome.first is not None:
         for violation in outcome.first.violations:
             lines.append(f"now: {violation.invariant} ({violation.phase}): {violation.message}")
-        seen = ", ".join(f"{invariant} {count} times" for invariant, count in outcome.seen.most_common())
+        seen = ", ".join(
+            f"{invariant} {count} times" for invariant, count in outcome.seen.most_common()
+        )
         lines.append(f"failed in {outcome.failed} of {outcome.runs} runs ({seen})")
         if record.invariant is not None and record.invariant not in outcome.seen:
             lines.append(f"{record.invariant}, which the record is about, was not among them")

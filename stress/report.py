@@ -31,15 +31,26 @@ VERDICTS = {
 
 def replay_command(record: Path, foreign: str | None) -> str:
     """What to type to run a record again."""
-    words = ["python", "-m", "stress", *(["--suites", foreign] if foreign else []), "replay", str(record)]
+    words = [
+        "python",
+        "-m",
+        "stress",
+        *(["--suites", foreign] if foreign else []),
+        "replay",
+        str(record),
+    ]
     return shlex.join(words)
 
 
 def print_suites(console: Console, suites: Mapping[str, Suite]) -> None:
-    table = Table("suite", "threads", "operations", "invariants", "what it does", box=None, pad_edge=False)
+    table = Table(
+        "suite", "threads", "operations", "invariants", "what it does", box=None, pad_edge=False
+    )
     for suite in suites.values():
         ids = ", ".join(suite.invariants)
-        table.add_row(suite.name, str(suite.threads), str(suite.operations), ids, escape(suite.summary))
+        table.add_row(
+            suite.name, str(suite.threads), str(suite.operations), ids, escape(suite.summary)
+        )
     console.print(table)
 
 
@@ -77,7 +88,9 @@ def print_tally(console: Console, tally: Tally, foreign: str | None) -> None:
                 soft_wrap=True,
             )
         console.print(
-            f"    {escape(replay_command(failure.record, foreign))}", highlight=False, soft_wrap=True
+            f"    {escape(replay_command(failure.record, foreign))}",
+            highlight=False,
+            soft_wrap=True,
         )
 
 
@@ -85,7 +98,9 @@ def facts(tally: Tally) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column()
-    seeds = f"{tally.first_seed}..{tally.first_seed + tally.programs - 1}" if tally.programs else "none"
+    seeds = (
+        f"{tally.first_seed}..{tally.first_seed + tally.programs - 1}" if tally.programs else "none"
+    )
     native = tally.native_ns / 1e9
     rate = f"{tally.operations / native:,.0f}/s while threads ran" if native else "none"
     table.add_row("suite", f"{tally.suite} on build {tally.build_id}, {tally.threads} threads")
@@ -95,12 +110,15 @@ def facts(tally: Tally) -> Table:
         table.add_row("", f"{tally.nothing_exercised:,} programs saw no overlap")
     if tally.judged:
         unknown = f", {tally.unknown:,} of them too long to tell" if tally.unknown else ""
-        table.add_row("answers", f"{tally.judged:,} recorded histories compared with the model{unknown}")
+        table.add_row(
+            "answers", f"{tally.judged:,} recorded histories compared with the model{unknown}"
+        )
     if tally.usage is not None:
         use = tally.usage
         growth = "" if tally.memory_judged else ", growth not judged"
         table.add_row(
-            "CPU", f"{use.cpu_percent:.0f} % of one processor, up to {use.threads_peak} threads seen"
+            "CPU",
+            f"{use.cpu_percent:.0f} % of one processor, up to {use.threads_peak} threads seen",
         )
         table.add_row(
             "memory",
@@ -108,7 +126,8 @@ def facts(tally: Tally) -> Table:
             f"at most {use.resident_peak / MEGABYTE:.0f} MB{growth}",
         )
         table.add_row(
-            "switches", f"{use.switches_voluntary:,} voluntary, {use.switches_involuntary:,} involuntary"
+            "switches",
+            f"{use.switches_voluntary:,} voluntary, {use.switches_involuntary:,} involuntary",
         )
     return table
 
@@ -123,7 +142,10 @@ def coverage(tally: Tally) -> Table:
     for number in range(len(names)):
         table.add_column(str(number + 1), justify="right")
     for row, first in enumerate(names):
-        cells = ["" if column < row else cell(tally, first, names[column]) for column in range(len(names))]
+        cells = [
+            "" if column < row else cell(tally, first, names[column])
+            for column in range(len(names))
+        ]
         table.add_row(str(row + 1), first, *cells)
     return table
 
@@ -162,7 +184,9 @@ def tally_as_data(tally: Tally, foreign: str | None) -> dict[str, Any]:
         "first_seed": tally.first_seed,
         "programs": tally.programs,
         "operations": tally.operations,
-        "operations_per_second": tally.operations / (tally.native_ns / 1e9) if tally.native_ns else 0.0,
+        "operations_per_second": tally.operations / (tally.native_ns / 1e9)
+        if tally.native_ns
+        else 0.0,
         "elapsed_seconds": tally.elapsed,
         "overlaps": tally.overlaps,
         "nothing_exercised": tally.nothing_exercised,
@@ -175,7 +199,9 @@ def tally_as_data(tally: Tally, foreign: str | None) -> dict[str, Any]:
         ],
         "interrupted": tally.interrupted,
         "memory_judged": tally.memory_judged,
-        "usage": None if use is None else {name: getattr(use, name) for name in type(use).__slots__},
+        "usage": None
+        if use is None
+        else {name: getattr(use, name) for name in type(use).__slots__},
         "failures": [
             {
                 "seed": failure.seed,

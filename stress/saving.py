@@ -47,7 +47,9 @@ option = click.option(
 class Saved:
     """Writes trials as they end, a wave after some seconds; a context, which knows how the run ended."""
 
-    def __init__(self, directory: Path, options: TrialOptions, build_id: str, foreign: str | None) -> None:
+    def __init__(
+        self, directory: Path, options: TrialOptions, build_id: str, foreign: str | None
+    ) -> None:
         """UsageError when the directory cannot be made or already holds something."""
         self._store = RunStore(directory)
         self._foreign = foreign
@@ -66,13 +68,18 @@ class Saved:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if error is None:
             self.close(self.status)
             return
         with suppress(OSError):  # perhaps the very reason
-            self.close("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", str(error))
+            self.close(
+                "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", str(error)
+            )
 
     def add(self, result: TrialResult) -> None:
         if result.seed >= SEED_LIMIT:
@@ -132,7 +139,9 @@ class Saved:
         return f"results in {directory}; python -m pulsar_ml report {directory}"
 
 
-def of_exploration(directory: Path, build_id: str, options: Mapping[str, Any], foreign: str | None) -> Saved:
+def of_exploration(
+    directory: Path, build_id: str, options: Mapping[str, Any], foreign: str | None
+) -> Saved:
     """The results directory of ``explore`` with these options."""
     named = TrialOptions(
         threads=options["threads"],

@@ -21,9 +21,15 @@ from stress.records import read_record
 @click.command("schedule")
 @click.argument("record", type=click.Path(path_type=Path))
 @click.option("--mode", type=click.Choice(("sc", "tso", "c11")), default="c11", show_default=True)
-@click.option("--executions", type=click.IntRange(1), default=200_000, show_default=True, help="At most.")
-@click.option("--module", default=CHECKED, show_default=True, help="Checked module: a name or a .so file.")
-@click.option("--into", type=click.Path(path_type=Path), help="Default: beside the record, -schedule.json.")
+@click.option(
+    "--executions", type=click.IntRange(1), default=200_000, show_default=True, help="At most."
+)
+@click.option(
+    "--module", default=CHECKED, show_default=True, help="Checked module: a name or a .so file."
+)
+@click.option(
+    "--into", type=click.Path(path_type=Path), help="Default: beside the record, -schedule.json."
+)
 @in_sandbox
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
@@ -56,7 +62,9 @@ def schedule_command(
         )
     limits: Limits | None = limits_of(sandbox, patience)
     subject = checked_subject(suite.subject, module, content.mutant)
-    found = guarded(lambda: search(subject, suite, content, mode=mode, executions=executions), limits)
+    found = guarded(
+        lambda: search(subject, suite, content, mode=mode, executions=executions), limits
+    )
     path = into or record.with_name(f"{record.stem}-schedule.json")
     failure = found.failure
     if failure is not None:

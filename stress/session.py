@@ -148,7 +148,9 @@ def run_suite(
                 last = result
                 memory.add(watch.resident())
                 if result.violations:
-                    tally.failures.append(Failure(number, result.violations, records.keep(result.replay)))
+                    tally.failures.append(
+                        Failure(number, result.violations, records.keep(result.replay))
+                    )
                 progress.advance(tally.programs, tally.operations, len(tally.failures))
                 if any(violation.invariant == STUCK for violation in result.violations):
                     break

@@ -89,7 +89,9 @@ def read_project() -> dict[str, str]:
     }
 
 
-def under(sources: Sources, *folders: str, ends: tuple[str, ...] = CODE) -> Iterator[tuple[str, str]]:
+def under(
+    sources: Sources, *folders: str, ends: tuple[str, ...] = CODE
+) -> Iterator[tuple[str, str]]:
     for path, text in sources.items():
         if path.startswith(tuple(folder + "/" for folder in folders)) and path.endswith(ends):
             yield path, text
@@ -133,7 +135,11 @@ def cython_imports(text: str) -> set[str]:
 
 
 def imports(path: str, text: str) -> set[str]:
-    return cython_imports(text) if path.endswith((".pyx", ".pxd", ".pxi")) else python_imports(path, text)
+    return (
+        cython_imports(text)
+        if path.endswith((".pyx", ".pxd", ".pxi"))
+        else python_imports(path, text)
+    )
 
 
 def is_within(module: str, packages: Iterable[str]) -> bool:
@@ -160,7 +166,9 @@ def allow(sources: Sources, folders: tuple[str, ...], modules: tuple[str, ...]) 
         if path.endswith((".py", ".pyx", ".pxd", ".pxi", ".pyi"))
         and (path in folders or path.startswith(tuple(folder + "/" for folder in folders)))
         for module in sorted(imports(path, text))
-        if is_within(module, ("pulsar_ml", "stress", "spark", "benchmarks", "tests", "tools", "include"))
+        if is_within(
+            module, ("pulsar_ml", "stress", "spark", "benchmarks", "tests", "tools", "include")
+        )
         or module.startswith("include ")
         if not is_within(module, modules) and module not in {m.rpartition(".")[0] for m in modules}
     ]
@@ -177,7 +185,9 @@ def structures_look_down(sources: Sources) -> list[str]:
             if not is_within(module, ("libc", "pulsar_ml")):
                 found.append(f"{path} imports {module}")
             if is_within(module, TIMELESS) and path not in THREADS:
-                found.append(f"{path} imports {module}; time is an argument, and threads are made elsewhere")
+                found.append(
+                    f"{path} imports {module}; time is an argument, and threads are made elsewhere"
+                )
         if re.search(r"^\s*cdef extern", text, re.MULTILINE):
             found.append(f"{path} declares foreign code; that is for pulsar_ml/sync")
     return found
@@ -211,7 +221,9 @@ def product_knows_no_harness(sources: Sources) -> list[str]:
     parts = tuple("include " + path.removeprefix("pulsar_ml/") for path in face)
     found = allow(sources, product, (*(f"pulsar_ml.{name}" for name in known), *parts))
     for path in product:
-        if match := re.search(r"harness|mutant|PML_FAULTS|fail_allocation", sources[path], re.IGNORECASE):
+        if match := re.search(
+            r"harness|mutant|PML_FAULTS|fail_allocation", sources[path], re.IGNORECASE
+        ):
             if path != "pulsar_ml/__init__.py":
                 found.append(f"{path} says {match[0]!r}")
     return found
@@ -219,7 +231,9 @@ def product_knows_no_harness(sources: Sources) -> list[str]:
 
 def managed_ledger_knows_the_core_only(sources: Sources) -> list[str]:
     known = ("managed_ledger", "_core", "errors", "positions")
-    return allow(sources, ("pulsar_ml/managed_ledger",), tuple(f"pulsar_ml.{name}" for name in known))
+    return allow(
+        sources, ("pulsar_ml/managed_ledger",), tuple(f"pulsar_ml.{name}" for name in known)
+    )
 
 
 def harness_knows_no_layer_above_or_beside(sources: Sources) -> list[str]:
@@ -252,7 +266,9 @@ def nobody_imports_tests(sources: Sources) -> list[str]:
 
 def pyspark_is_for_spark(sources: Sources) -> list[str]:
     found = forbid(sources, ("pulsar_ml", "stress", "benchmarks", "tools"), ("pyspark", "py4j"))
-    elsewhere = tuple(path for path in sources if path.startswith("tests/") and "/spark/" not in path)
+    elsewhere = tuple(
+        path for path in sources if path.startswith("tests/") and "/spark/" not in path
+    )
     return found + forbid(sources, elsewhere, ("pyspark", "py4j"))
 
 
@@ -283,9 +299,9 @@ def search(sources: Sources, pattern: str, flags: int = 0) -> list[str]:
 
 
 # Spelled so that the rules do not find themselves.
-ATOMICS = "|".join(["__ato" "mic_", "__sy" "nc_", r"_Ato" r"mic\b", "stdato" "mic", "libcpp.ato" "mic"])
+ATOMICS = "|".join(["__atomic_", "__sync_", r"_Ato" r"mic\b", "stdatomic", "libcpp.atomic"])
 ASSEMBLY = "|".join([r"\b__as" r"m__\b", r"__builtin_ia" r"32_"])
-UNFINISHED = r"\b(" + "|".join(["TO" "DO", "FIX" "ME", "XX" "X", "HA" "CK", "WI" "P"]) + r")\b"
+UNFINISHED = r"\b(" + "|".join(["TODO", "FIXME", "XXX", "HACK", "WIP"]) + r")\b"
 LEFT_OUT = "|".join([r"mark\.sk" r"ip", r"mark\.xf" r"ail", r"pytest\.sk" r"ip", r"\bsle" r"ep\("])
 OUTSIDE = "|".join([r"(?<!\w)sha" r"red/", r"/wo" r"rk/", r"/tmp/ve" r"nv"])
 
@@ -300,8 +316,12 @@ def threads_are_made_in_the_harness(sources: Sources) -> list[str]:
     seam = "pulsar_ml/sync/thread.h"
     others = {path: text for path, text in under(sources, *places) if path != seam}
     found = search(others, r"\bpthread_|\bimport threading\b|\bsetcontext\b")
-    clocks = {p: t for p, t in others.items() if not p.startswith("pulsar_ml/sync/") and p not in THREADS}
-    return found + search(clocks, r"\bclock_gettime\b|\bmonotonic_ns\b|\bimport (time|random)\b|\brand\(")
+    clocks = {
+        p: t for p, t in others.items() if not p.startswith("pulsar_ml/sync/") and p not in THREADS
+    }
+    return found + search(
+        clocks, r"\bclock_gettime\b|\bmonotonic_ns\b|\bimport (time|random)\b|\brand\("
+    )
 
 
 def directives_are_in_setup(sources: Sources) -> list[str]:
@@ -347,7 +367,9 @@ def annotations_are_postponed(sources: Sources) -> list[str]:
     return [
         f"{path} lacks from __future__ import annotations"
         for path, text in sources.items()
-        if path.endswith(".py") and text.strip() and "from __future__ import annotations" not in text
+        if path.endswith(".py")
+        and text.strip()
+        and "from __future__ import annotations" not in text
         if any(not isinstance(node, ast.Expr) for node in ast.parse(text).body)
     ]
 
@@ -380,7 +402,10 @@ def siblings_are_complete(sources: Sources) -> list[str]:
 def lists_are_current(sources: Sources) -> list[str]:
     """The lists above name what is there."""
     names = set(structures(sources))
-    found = [f"{name} is no structure" for name in sorted((set(PARTS) | GENERIC | set(NO_HEADER)) - names)]
+    found = [
+        f"{name} is no structure"
+        for name in sorted((set(PARTS) | GENERIC | set(NO_HEADER)) - names)
+    ]
     return found + [f"{path} is no file" for path in LONG_FILES if path not in sources]
 
 

@@ -33,7 +33,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # The project needs a C compiler only. What checks strangers' C++ code needs one for C++ too.
 HAS_CXX = shutil.which(os.environ.get("CXX", "c++")) is not None
 collect_ignore = (
-    [] if HAS_CXX else ["quality/test_locks.py", "quality/test_stranger.py", "third_party/test_checked.py"]
+    []
+    if HAS_CXX
+    else ["quality/test_locks.py", "quality/test_stranger.py", "third_party/test_checked.py"]
 )
 
 
@@ -49,9 +51,15 @@ if not HAS_BROWSER:
 
 
 def pytest_report_header() -> list[str]:
-    cxx = "C++ compiler: found" if HAS_CXX else f"no C++ compiler: left out are {', '.join(collect_ignore)}"
+    cxx = (
+        "C++ compiler: found"
+        if HAS_CXX
+        else f"no C++ compiler: left out are {', '.join(collect_ignore)}"
+    )
     return [
         cxx,
         "Clang: found" if HAS_CLANG else f"no Clang: left out is {NEEDS_CLANG}",
-        "browser: found" if HAS_BROWSER else f"no chromium with its driver: left out is {NEEDS_BROWSER}",
+        "browser: found"
+        if HAS_BROWSER
+        else f"no chromium with its driver: left out is {NEEDS_BROWSER}",
     ]

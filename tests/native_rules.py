@@ -55,16 +55,25 @@ def native_functions_are_noexcept_nogil(sources: Sources) -> list[str]:
         for number, line in statements(text):
             if not line.startswith(" "):
                 extern = line.startswith("cdef extern")
-                if re.match(r"(cdef|cpdef) (?!extern|struct|enum|class|packed|union)", line) and "(" in line:
+                if (
+                    re.match(r"(cdef|cpdef) (?!extern|struct|enum|class|packed|union)", line)
+                    and "(" in line
+                ):
                     if not re.search(r"\) noexcept nogil:?$", line):
                         found.append(f"{path}:{number} is not noexcept nogil: {line}")
                 elif re.match(r"cdef (?!extern|struct|enum|class|packed|union|inline)", line):
                     found.append(f"{path}:{number} keeps state in a .pxd: {line}")
-            elif extern and re.search(r"\w\(.*\)", line) and not re.search(r"\) noexcept( nogil)?$", line):
+            elif (
+                extern
+                and re.search(r"\w\(.*\)", line)
+                and not re.search(r"\) noexcept( nogil)?$", line)
+            ):
                 found.append(f"{path}:{number} is not noexcept: {line.strip()}")
             is_pointer = re.search(r"\(\*\w*\)\(.*\)|^ctypedef .*\(\*", line)
             if is_pointer and not line.endswith("noexcept nogil"):
-                found.append(f"{path}:{number} is a pointer to a function that may raise: {line.strip()}")
+                found.append(
+                    f"{path}:{number} is a pointer to a function that may raise: {line.strip()}"
+                )
     # In .pyx files a function with a Python signature may raise; one for native code may not.
     for path, text in under(sources, "pulsar_ml", ends=(".pyx", ".pxi")):
         for number, line in statements(text):
@@ -101,7 +110,9 @@ def structs(sources: Sources) -> Structs:
                 fields = found.setdefault(match[1], {})
             elif not line.startswith(" "):
                 fields = None
-            elif fields is not None and (match := re.match(r"\s+(?:const )?(\w+)(\*|\[\w+\])* (\w+)$", line)):
+            elif fields is not None and (
+                match := re.match(r"\s+(?:const )?(\w+)(\*|\[\w+\])* (\w+)$", line)
+            ):
                 fields[match[3]] = match[1] + ("*" if match[2] == "*" else "")
     return found
 
@@ -109,7 +120,11 @@ def structs(sources: Sources) -> Structs:
 def holds_cells(kind: str, known: Structs) -> bool:
     if CELL.fullmatch(kind):
         return True
-    return any(holds_cells(field, known) for field in known.get(kind, {}).values() if not field.endswith("*"))
+    return any(
+        holds_cells(field, known)
+        for field in known.get(kind, {}).values()
+        if not field.endswith("*")
+    )
 
 
 def kind_of(path: str, variables: dict[str, str], known: Structs) -> str:
@@ -132,11 +147,15 @@ def cells_are_not_copied(sources: Sources) -> list[str]:
     for path, text in under(sources, *NATIVE, ends=(".pxd",)):
         variables: dict[str, str] = {}
         for number, line in statements(text):
-            if header := re.match(r"cdef (?:inline )?(?:const )?(\w+)(\**) \w+\((.*)\) noexcept", line):
+            if header := re.match(
+                r"cdef (?:inline )?(?:const )?(\w+)(\**) \w+\((.*)\) noexcept", line
+            ):
                 variables = {}
                 if not header[2] and holds_cells(header[1], known):
                     found.append(f"{path}:{number} returns a {header[1]} by value")
-                for kind, stars, name in re.findall(r"(?:const )?(\w+)(\**) (\w+)(?:,|$|\s*=)", header[3]):
+                for kind, stars, name in re.findall(
+                    r"(?:const )?(\w+)(\**) (\w+)(?:,|$|\s*=)", header[3]
+                ):
                     variables[name] = kind + stars
                     if not stars and holds_cells(kind, known):
                         found.append(f"{path}:{number} takes a {kind} by value")

@@ -200,7 +200,9 @@ def test_a_right_structure_breaks_no_rule_of_its_own() -> None:
         "pulsar_ml/structures/part.pxd": HEADER,
     }
     apart = {rules.siblings_are_complete, rules.lists_are_current, rules.packages_can_be_cimported}
-    assert {rule.__name__: rule(right) for rule, _ in BREACHES if rule not in apart and rule(right)} == {}
+    assert {
+        rule.__name__: rule(right) for rule, _ in BREACHES if rule not in apart and rule(right)
+    } == {}
 
 
 def test_the_project_is_read_whole(project: Sources) -> None:

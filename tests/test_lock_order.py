@@ -23,7 +23,8 @@ WAITS = re.compile(
 ALLOWED = {("stamped_lock_write", "&directory.lock")}
 
 FUNCTION = re.compile(
-    r"^cdef inline [^\n(]*?\b(\w+)\(.*?\) noexcept nogil:\n(.*?)(?=^\S|\Z)", re.DOTALL | re.MULTILINE
+    r"^cdef inline [^\n(]*?\b(\w+)\(.*?\) noexcept nogil:\n(.*?)(?=^\S|\Z)",
+    re.DOTALL | re.MULTILINE,
 )
 SECTION = re.compile(
     r"^( *)stamped_lock_write\(&wrapper\.lock\)\n(.*?)(?=^\1stamped_unlock_write\(&wrapper\.lock\)|\Z)",
@@ -33,7 +34,11 @@ SECTION = re.compile(
 
 def functions(sources: Iterable[str]) -> dict[str, str]:
     """Bodies by name, comments left out."""
-    return {match[1]: re.sub(r"#.*", "", match[2]) for text in sources for match in FUNCTION.finditer(text)}
+    return {
+        match[1]: re.sub(r"#.*", "", match[2])
+        for text in sources
+        for match in FUNCTION.finditer(text)
+    }
 
 
 def reachable(body: str, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:

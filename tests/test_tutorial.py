@@ -58,7 +58,9 @@ def write(block: Block, folder: Path) -> None:
     old = "".join(line[1:] for line in lines if line[0] in " -")
     new = "".join(line[1:] for line in lines if line[0] in " +")
     text = path.read_text()
-    assert text.count(old) == 1, f"line {block.line}: what is to be changed is there {text.count(old)} times"
+    assert text.count(old) == 1, (
+        f"line {block.line}: what is to be changed is there {text.count(old)} times"
+    )
     path.write_text(text.replace(old, new))
 
 
@@ -70,7 +72,9 @@ def prints(expected: list[str], printed: list[str]) -> bool:
         return any(prints(expected[1:], printed[skipped:]) for skipped in range(len(printed) + 1))
     pattern = ".*".join(map(re.escape, expected[0].split("...")))
     return (
-        bool(printed) and re.fullmatch(pattern, printed[0]) is not None and prints(expected[1:], printed[1:])
+        bool(printed)
+        and re.fullmatch(pattern, printed[0]) is not None
+        and prints(expected[1:], printed[1:])
     )
 
 
@@ -83,7 +87,9 @@ class Reader:
         kept = ("HOME", "LANG", "TMPDIR", "CC", "CXX", "LD_LIBRARY_PATH")
         self.environment = {name: os.environ[name] for name in kept if name in os.environ}
         self.environment |= {
-            "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),
+            "PATH": os.pathsep.join(
+                (str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))
+            ),
             "PYTHONPATH": str(ROOT),
             "PYTEST_PLUGINS": "pulsar_ml.harness.pytest_plugin",  # an installed package brings it by itself
             "COLUMNS": "100",
@@ -109,8 +115,8 @@ class Reader:
             elif block.language == "console":
                 for command, expected in commands(block):
                     printed = self.run(command)
-                    assert prints(expected, printed), f"{page}, line {block.line}: {command}\n" + "\n".join(
-                        printed
+                    assert prints(expected, printed), (
+                        f"{page}, line {block.line}: {command}\n" + "\n".join(printed)
                     )
 
 
@@ -138,7 +144,9 @@ def test_no_command_of_a_page_is_left_out(page: str) -> None:
     found = blocks(page)
     assert text.count("```") == 2 * len(found), "each fence is one of a block that is read"
     assert all(block.file or block.language == "console" for block in found)
-    assert sum(len(list(commands(block))) for block in found) == len(re.findall(r"^\$ ", text, re.MULTILINE))
+    assert sum(len(list(commands(block))) for block in found) == len(
+        re.findall(r"^\$ ", text, re.MULTILINE)
+    )
 
 
 def test_what_a_page_gets_wrong_is_noticed(folder: Path) -> None:
@@ -152,7 +160,7 @@ def test_what_a_page_gets_wrong_is_noticed(folder: Path) -> None:
     with pytest.raises(AssertionError, match="0 times"):
         write(Block("diff", "file", "-two\n", 1), folder)
     reader = Reader(folder)
-    assert reader.run("python -c 'import pulsar_ml, sys; print(pulsar_ml.__file__); sys.exit(3)'") == [
-        str(ROOT / "pulsar_ml" / "__init__.py")
-    ]
+    assert reader.run(
+        "python -c 'import pulsar_ml, sys; print(pulsar_ml.__file__); sys.exit(3)'"
+    ) == [str(ROOT / "pulsar_ml" / "__init__.py")]
     assert reader.run("echo $?") == ["3"]

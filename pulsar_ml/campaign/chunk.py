@@ -90,7 +90,9 @@ def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, obj
                 "message": found.message,
                 "phase": found.phase,
                 "replay": found.record
-                or replace(result.replay, invariant=found.invariant, message=found.message).to_json(),
+                or replace(
+                    result.replay, invariant=found.invariant, message=found.message
+                ).to_json(),
                 "executor": "",  # these two are added on it
                 "log": "",
                 "unlisted": 0,

@@ -33,14 +33,21 @@ def collect(run: SavedRun, into: Path, told: Callable[[int], object] = lambda ro
     """
     run_id = run.facts["run_id"]
     if not NAME.fullmatch(run_id):
-        raise BadRecordError(f"{run.directory}: the run id {run_id!r:.60} cannot be the name of a directory")
+        raise BadRecordError(
+            f"{run.directory}: the run id {run_id!r:.60} cannot be the name of a directory"
+        )
     try:
         into.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=into, prefix=f".{run_id}."))
         try:
             for name, schema in TABLES:
                 (scratch / name).mkdir()
-                write(run.trials() if name == "trials" else run.violations(), schema, scratch / name, told)
+                write(
+                    run.trials() if name == "trials" else run.violations(),
+                    schema,
+                    scratch / name,
+                    told,
+                )
             for name, _ in TABLES:
                 target = into / name / f"run_id={run_id}"
                 target.parent.mkdir(exist_ok=True)
@@ -61,7 +68,9 @@ def write(
     def batches() -> Iterator[pa.RecordBatch]:
         for table in tables:
             told(len(table))
-            yield from table.select(schema.names).replace_schema_metadata(schema.metadata).to_batches()
+            yield from (
+                table.select(schema.names).replace_schema_metadata(schema.metadata).to_batches()
+            )
 
     ds.write_dataset(
         batches(),

@@ -118,9 +118,13 @@ def exchange_by_renames(new: Path, place: Path) -> None:
 
 
 def _check(merged: Sequence[Path], paths: Sequence[Path]) -> None:
-    found, told = (sum(pq.read_metadata(path).num_rows for path in these) for these in (merged, paths))
+    found, told = (
+        sum(pq.read_metadata(path).num_rows for path in these) for these in (merged, paths)
+    )
     if found != told:
-        raise CompactionError(f"{merged[0]} has {found:,} rows, and what it should replace {told:,}")
+        raise CompactionError(
+            f"{merged[0]} has {found:,} rows, and what it should replace {told:,}"
+        )
 
 
 def _sync(path: Path) -> None:

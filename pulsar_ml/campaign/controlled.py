@@ -94,7 +94,9 @@ def to_result(
 ) -> TrialResult:
     calls = sum(len(thread) for thread in program.threads)
     counts = done.statistics
-    violations = () if done.failure is None else (violation_of(done.failure, subject, suite, options),)
+    violations = (
+        () if done.failure is None else (violation_of(done.failure, subject, suite, options),)
+    )
     first = violations[0] if violations else None
     return TrialResult(
         suite=suite.name,
@@ -143,10 +145,14 @@ def sketch_of(program: Program, classes: NDArray[np.uint64]) -> Sketch:
     return tuple(hashes[:SIZE].tolist())
 
 
-def violation_of(failure: Failure, subject: Subject, suite: Suite, options: TrialOptions) -> Violation:
+def violation_of(
+    failure: Failure, subject: Subject, suite: Suite, options: TrialOptions
+) -> Violation:
     """The failure made smaller, as a violation: the broken invariant, or what the engine calls it."""
     failure = dataclasses.replace(failure, module=options.module, mutant=options.mutant)
-    return as_violation(shrink(failure, subject, budget=SHRINK_EXECUTIONS, judge=judge_of(suite.model)))
+    return as_violation(
+        shrink(failure, subject, budget=SHRINK_EXECUTIONS, judge=judge_of(suite.model))
+    )
 
 
 def as_violation(small: Failure) -> Violation:
@@ -161,7 +167,9 @@ def as_violation(small: Failure) -> Violation:
     )
 
 
-def lost_record(suite: Suite, seed: int, options: TrialOptions, lost: LostError) -> tuple[Program, str, int]:
+def lost_record(
+    suite: Suite, seed: int, options: TrialOptions, lost: LostError
+) -> tuple[Program, str, int]:
     """Of a trial whose process was lost: its program, the failure of the execution under way as JSON, and
     the number of executions that were begun.
     """
@@ -179,7 +187,9 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
     size = suite.controlled
     word = [int(drawn) >> 32 for drawn in words(seed, SIZE_STREAM, 2)]
     threads = draw(word[0], size.threads) if options.threads is None else options.threads
-    operations = draw(word[1], size.operations) if options.operations is None else options.operations
+    operations = (
+        draw(word[1], size.operations) if options.operations is None else options.operations
+    )
     if options.threads is None and subject.max_threads:
         threads = min(threads, subject.max_threads)
     return generate(
@@ -207,7 +217,9 @@ def load_checked(module: str) -> ModuleType:
 def check_options(options: TrialOptions) -> None:
     """UsageError for a mode, strategy, number of executions or threads that the engine does not take."""
     if (options.threads or 0) > MOST_THREADS:
-        raise UsageError(f"a controlled program has 1 to {MOST_THREADS} threads, not {options.threads}")
+        raise UsageError(
+            f"a controlled program has 1 to {MOST_THREADS} threads, not {options.threads}"
+        )
     for value, known, what in (
         (options.mode, MODES, "mode"),
         (options.strategy, OFFERED, "strategy"),

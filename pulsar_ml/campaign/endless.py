@@ -11,7 +11,9 @@ from pulsar_ml.campaign.trial import TrialOptions
 from pulsar_ml.errors import UsageError
 
 
-def plan_without_end(suites: tuple[str, ...], first_seed: int, size: int, options: TrialOptions) -> Plan:
+def plan_without_end(
+    suites: tuple[str, ...], first_seed: int, size: int, options: TrialOptions
+) -> Plan:
     """Each suite on all seeds from ``first_seed`` on, in chunks of ``size``; more than anybody can run."""
     if size < 1:
         raise UsageError(f"a chunk has at least 1 seed, not {size}")

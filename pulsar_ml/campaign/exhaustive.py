@@ -28,7 +28,17 @@ if TYPE_CHECKING:
 PARTS = 64  # of a program at the same time
 MOST_PARTS = 10_000
 MOST_PROGRAMS = 1_000_000
-COLUMNS = ["chunk_id", "suite", "seed", "verdict", "executions", "classes", "bounds", "rest", "part"]
+COLUMNS = [
+    "chunk_id",
+    "suite",
+    "seed",
+    "verdict",
+    "executions",
+    "classes",
+    "bounds",
+    "rest",
+    "part",
+]
 
 Program = tuple[str, int]  # suite and seed
 Row = Mapping[str, Any]
@@ -92,7 +102,9 @@ class Exhaustive:
                 f"not {plan.options.strategy!r}"
             )
         if not 1 <= parts <= MOST_PARTS:
-            raise UsageError(f"a program is searched in 1 to {MOST_PARTS:,} parts at once, not {parts}")
+            raise UsageError(
+                f"a program is searched in 1 to {MOST_PARTS:,} parts at once, not {parts}"
+            )
         if plan.trials > MOST_PROGRAMS:
             raise UsageError(
                 f"a search to the end has {MOST_PROGRAMS:,} programs at most, not {plan.trials:,}; "
@@ -125,14 +137,20 @@ class Exhaustive:
     def chunk(self, chunk_id: int) -> Chunk:
         """The chunk with this id, of a stage that is known."""
         if not 0 <= chunk_id < self.chunk_count:
-            raise UsageError(f"chunk ids of this search are 0 to {self.chunk_count - 1}, not {chunk_id}")
+            raise UsageError(
+                f"chunk ids of this search are 0 to {self.chunk_count - 1}, not {chunk_id}"
+            )
         return self._chunks[chunk_id]
 
     def difference(self, other: Exhaustive | None) -> str:
         """The first setting in which another search is not this one, in words; "" when they are equal."""
         if other is None:
             return "it is not searched to its end"
-        return "" if self.parts == other.parts else f"its parts is {other.parts!r} and not {self.parts!r}"
+        return (
+            ""
+            if self.parts == other.parts
+            else f"its parts is {other.parts!r} and not {self.parts!r}"
+        )
 
     def to_data(self) -> dict[str, object]:
         """The settings as plain data for ``json``."""
@@ -167,7 +185,9 @@ class Exhaustive:
             try:
                 table = pq.read_table(path, columns=COLUMNS)
             except (OSError, pa.ArrowException) as error:
-                raise UsageError(f"{path} is damaged or incomplete: {str(error).splitlines()[0]}") from None
+                raise UsageError(
+                    f"{path} is damaged or incomplete: {str(error).splitlines()[0]}"
+                ) from None
             rows.update((row["chunk_id"], row) for row in table.to_pylist())
         while self._stage < len(self._chunks) and all(
             number in rows for number in range(self._stage, len(self._chunks))
@@ -179,7 +199,9 @@ class Exhaustive:
         for chunk, row in zip(self._chunks[self._stage :], rows, strict=True):
             program = (chunk.suite, chunk.seed_lo)
             if (row["suite"], row["seed"], row["part"]) != (*program, chunk.part):
-                raise UsageError(f"the row of {chunk} is damaged: it is not of that part of the search")
+                raise UsageError(
+                    f"the row of {chunk} is damaged: it is not of that part of the search"
+                )
             self.programs[program].add(row)
             if row["rest"]:
                 rests.setdefault(program, []).append(Part.of(row["rest"]))

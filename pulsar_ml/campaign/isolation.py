@@ -70,7 +70,9 @@ class Isolation:
             if isinstance(answer, Exception):
                 raise answer
             wall_us = (time.perf_counter_ns() - began) // 1000
-            return batch_of([row_of(line) for line in answer.splitlines()], wall_us=wall_us, attempt=attempt)
+            return batch_of(
+                [row_of(line) for line in answer.splitlines()], wall_us=wall_us, attempt=attempt
+            )
         raise SupervisorLostError(f"the process that supervises its trials ended {ATTEMPTS} times")
 
     def start(self) -> None:

@@ -65,7 +65,12 @@ def ledger_of(rows: pa.Table, violations: pa.Table | None = None) -> pa.Table:
         table = table.append_column("attempt", pa.repeat(pa.scalar(0, pa.int32()), len(rows)))
     table = table.append_column("found", pc.cast(found, pa.int64()))
     counts = {f"is_{verdict}": verdict for verdict in VERDICTS}
-    counts |= {"found": "violations", "told": "telling", "proved": "exhausted", "duration_us": "busy_us"}
+    counts |= {
+        "found": "violations",
+        "told": "telling",
+        "proved": "exhausted",
+        "duration_us": "busy_us",
+    }
     counts |= {name: name for name in (*SUMMED, "wall_us")}
     sums = table.group_by(_SAME, use_threads=False).aggregate(
         [("seed", "min"), ("seed", "max"), ("seed", "count"), ("attempt", "max"), ("host", "first")]
@@ -74,10 +79,16 @@ def ledger_of(rows: pa.Table, violations: pa.Table | None = None) -> pa.Table:
     )
     columns = {name: sums[name] for name in _SAME}
     columns |= {"seed_lo": sums["seed_min"], "seed_hi": pc.add(sums["seed_max"], 1)}
-    columns |= {"trials": sums["seed_count"], "attempt": sums["attempt_max"], "host": sums["host_first"]}
+    columns |= {
+        "trials": sums["seed_count"],
+        "attempt": sums["attempt_max"],
+        "host": sums["host_first"],
+    }
     columns |= {"finished_at": sums["finished_at_max"]}
     columns |= {target: sums[f"{source}_sum"] for source, target in counts.items()}
-    keys = list(zip(*(sums[name].to_pylist() for name in ("chunk_id", "suite", "strategy")), strict=True))
+    keys = list(
+        zip(*(sums[name].to_pylist() for name in ("chunk_id", "suite", "strategy")), strict=True)
+    )
     sketches = _sketches(rows)
     columns["sketch"] = pa.array([sketches.get(key, ()) for key in keys], pa.list_(pa.int64()))
     return pa.table({name: columns[name] for name in CHUNKS.names}).cast(CHUNKS)
@@ -91,7 +102,9 @@ def _sketches(rows: pa.Table) -> dict[tuple[int, str, str], tuple[int, ...]]:
     some = some.filter(pc.greater(pc.list_value_length(some["sketch"]), 0))
     parts: dict[tuple[int, str, str], list[list[int]]] = {}
     for line in some.to_pylist():
-        parts.setdefault((line["chunk_id"], line["suite"], line["strategy"]), []).append(line["sketch"])
+        parts.setdefault((line["chunk_id"], line["suite"], line["strategy"]), []).append(
+            line["sketch"]
+        )
     return {key: union(sketches) for key, sketches in parts.items()}
 
 

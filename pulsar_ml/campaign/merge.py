@@ -124,7 +124,9 @@ class Summary:
     def idle_suites(self) -> list[str]:
         """Suites of which no trial exercised anything: their silence proves nothing."""
         return sorted(
-            name for name, totals in self.suites.items() if totals.nothing_exercised == totals.trials
+            name
+            for name, totals in self.suites.items()
+            if totals.nothing_exercised == totals.trials
         )
 
     @property
@@ -135,7 +137,9 @@ class Summary:
 
     def in_order(self) -> list[Group]:
         """Groups by suite, then by smallest seed."""
-        return sorted(self.groups.values(), key=lambda group: (group.suite, group.seed, group.signature))
+        return sorted(
+            self.groups.values(), key=lambda group: (group.suite, group.seed, group.signature)
+        )
 
 
 def add(
@@ -185,7 +189,9 @@ def witnesses(violations: pa.Table) -> list[Group]:
     )
     firsts = firsts.rename_columns([name.removesuffix("_first") for name in firsts.column_names])
     firsts = firsts.append_column("count", pc.add(firsts["seed_count"], firsts["unlisted_sum"]))
-    return [Group(**line) for line in firsts.drop_columns(["seed_count", "unlisted_sum"]).to_pylist()]
+    return [
+        Group(**line) for line in firsts.drop_columns(["seed_count", "unlisted_sum"]).to_pylist()
+    ]
 
 
 def add_groups(summary: Summary, found: Iterable[Group]) -> list[Group]:

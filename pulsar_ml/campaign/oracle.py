@@ -38,7 +38,9 @@ def judge_of(model: str) -> ModelJudge | None:
     try:
         factory = importlib.import_module(model).Model
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"no model in {model!r}: {error}; the module should define a class Model") from None
+        raise UsageError(
+            f"no model in {model!r}: {error}; the module should define a class Model"
+        ) from None
     return ModelJudge(factory)
 
 
@@ -49,7 +51,13 @@ def asked(suite: Suite) -> tuple[int, int]:
 
 
 def recorded_programs(
-    subject: Subject, suite: Suite, seed: int, settings: Mapping[str, int], *, threads: int, noise: bool
+    subject: Subject,
+    suite: Suite,
+    seed: int,
+    settings: Mapping[str, int],
+    *,
+    threads: int,
+    noise: bool,
 ) -> Iterator[Program]:
     """The short programs of a seed, whose histories a trial on real threads records."""
     threads = min(threads, MOST_THREADS)

@@ -86,7 +86,9 @@ class Plan:
     def chunk(self, chunk_id: int) -> Chunk:
         """The chunk with this id; the pieces of a range differ by at most one seed."""
         if not 0 <= chunk_id < self.chunk_count:
-            raise UsageError(f"chunk ids of this plan are 0 to {self.chunk_count - 1}, not {chunk_id}")
+            raise UsageError(
+                f"chunk ids of this plan are 0 to {self.chunk_count - 1}, not {chunk_id}"
+            )
         piece, suite = divmod(chunk_id, len(self.suites))
         return Chunk(
             chunk_id,

@@ -40,7 +40,9 @@ class Progress:
     @property
     def execution_rate(self) -> float:
         """Executions per second, of this process."""
-        return (self.executions - self.earlier_executions) / self.elapsed if self.elapsed > 0 else 0.0
+        return (
+            (self.executions - self.earlier_executions) / self.elapsed if self.elapsed > 0 else 0.0
+        )
 
     @property
     def seconds_left(self) -> float | None:
@@ -52,7 +54,9 @@ class Progress:
 class Meter:
     """Adds what runners tell of the wave under way to the summary of the finished ones."""
 
-    def __init__(self, summary: Summary, total: int | None, show: Callable[[Progress], None]) -> None:
+    def __init__(
+        self, summary: Summary, total: int | None, show: Callable[[Progress], None]
+    ) -> None:
         self._summary = summary
         self.total = total  # may become more, where trials lead to others
         self._show = show

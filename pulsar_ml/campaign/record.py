@@ -55,7 +55,9 @@ class ReplayRecord:
 
     def to_json(self) -> str:
         """One line of JSON, the same for equal records."""
-        return json.dumps({"kind": KIND, **asdict(self), "settings": dict(self.settings)}, sort_keys=True)
+        return json.dumps(
+            {"kind": KIND, **asdict(self), "settings": dict(self.settings)}, sort_keys=True
+        )
 
     @staticmethod
     def from_json(text: str) -> ReplayRecord:
@@ -71,7 +73,10 @@ class ReplayRecord:
         for name in OPTIONAL_STRINGS:
             value = content.get(name, "")
             require(
-                value is None or (name in content and isinstance(value, str)), name, content, "a text or null"
+                value is None or (name in content and isinstance(value, str)),
+                name,
+                content,
+                "a text or null",
             )
         require(type(content.get("noise")) is bool, "noise", content, "true or false")
         settings = content.get("settings")

@@ -43,13 +43,23 @@ def print_summary(console: Console, summary: Summary, replay: ReplayCommand) -> 
         # Not in the table: a command that wraps cannot be copied.
         console.print(f"  {replay(group)}", soft_wrap=True, highlight=False, markup=False)
     if len(groups) > SHOWN_GROUPS:
-        console.print(f"and {len(groups) - SHOWN_GROUPS:,} more signatures in the results directory")
+        console.print(
+            f"and {len(groups) - SHOWN_GROUPS:,} more signatures in the results directory"
+        )
 
 
 def suites_table(summary: Summary) -> Table:
     table = Table(title="Suites", title_justify="left")
     table.add_column("Suite")
-    for name in ("Trials", "Violating", "Nothing exercised", "Operations", "Overlaps", "Pairs", "Ops/s"):
+    for name in (
+        "Trials",
+        "Violating",
+        "Nothing exercised",
+        "Operations",
+        "Overlaps",
+        "Pairs",
+        "Ops/s",
+    ):
         table.add_column(name, justify="right")
     add_answers(table)
     for name, totals in sorted(summary.suites.items()):
@@ -69,7 +79,10 @@ def suites_table(summary: Summary) -> Table:
 def controlled_table(summary: Summary) -> Table:
     """Totals of trials under the engine. A risk is told only of a suite in which nothing failed."""
     table = Table(
-        title="Suites under the engine", title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True
+        title="Suites under the engine",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        collapse_padding=True,
     )
     table.add_column("Suite", no_wrap=True)
     broken = ("Viola-\nting", "Nothing\nexer-\ncised", "Execu-\ntions")  # so that numbers have room
@@ -146,7 +159,9 @@ def rounds_table(gains: Sequence[Mapping[Arm, Gain]]) -> Table:
         table.add_column("Strategy")
     first = max(0, len(gains) - SHOWN_ROUNDS)
     for number in range(first, len(gains)):
-        table.add_column(f"Trials {number + 1}" if number == first else f"{number + 1}", justify="right")
+        table.add_column(
+            f"Trials {number + 1}" if number == first else f"{number + 1}", justify="right"
+        )
     for name in ("Violations", "Signatures", *(["Classes", "Per trial"] if controlled else [])):
         table.add_column(name, justify="right")
     for arm in gains[0]:

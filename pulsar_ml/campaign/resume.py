@@ -22,7 +22,14 @@ from pulsar_ml.campaign.ledger import Ids, ledger_of
 from pulsar_ml.campaign.merge import Summary, add_chunks, add_violations
 from pulsar_ml.campaign.plan import Chunk, Plan
 from pulsar_ml.campaign.rounds import Rounds
-from pulsar_ml.campaign.schema import CHUNKS, SCHEMA_VERSION, TRIALS, VERDICTS, VERSION_KEY, VIOLATIONS
+from pulsar_ml.campaign.schema import (
+    CHUNKS,
+    SCHEMA_VERSION,
+    TRIALS,
+    VERDICTS,
+    VERSION_KEY,
+    VIOLATIONS,
+)
 from pulsar_ml.campaign.staging import SCHEMAS
 from pulsar_ml.campaign.store import RUN_VERSION, RunStore, waves_of
 from pulsar_ml.campaign.suite import Suite
@@ -139,22 +146,34 @@ def add_wave(
         for path in paths.values():
             check_version(path, directory)
         chunks = pq.read_table(paths["chunks"], schema=CHUNKS)
-        if sum(column.null_count for column in (*chunks.columns, pc.list_flatten(chunks["sketch"]))):
+        if sum(
+            column.null_count for column in (*chunks.columns, pc.list_flatten(chunks["sketch"]))
+        ):
             raise UsageError(f"{paths['chunks']} is damaged: it has empty places")
         check_chunks(chunks, plan, facts, paths["chunks"], done)
         for table, column in (("trials", "trials"), ("violations", "violations")):
-            told, found = pc.sum(chunks[column]).as_py() or 0, pq.read_metadata(paths[table]).num_rows
+            told, found = (
+                pc.sum(chunks[column]).as_py() or 0,
+                pq.read_metadata(paths[table]).num_rows,
+            )
             if table == "violations":
-                found += pc.sum(pq.read_table(paths[table], columns=["unlisted"])["unlisted"]).as_py() or 0
+                found += (
+                    pc.sum(pq.read_table(paths[table], columns=["unlisted"])["unlisted"]).as_py()
+                    or 0
+                )
             if told != found:
                 which_chunk(paths, plan, facts)
-                raise UsageError(f"{paths[table]} is damaged: it has {found} rows, and its chunks {told}")
+                raise UsageError(
+                    f"{paths[table]} is damaged: it has {found} rows, and its chunks {told}"
+                )
         for batch in pq.ParquetFile(paths["violations"]).iter_batches(BATCH_ROWS):
             add_violations(summary, pa.Table.from_batches([batch]).cast(VIOLATIONS))
         add_chunks(summary, chunks)
     except (OSError, pa.ArrowException, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise UsageError(f"the wave {name} in {directory} is damaged or incomplete: {reason}") from None
+        raise UsageError(
+            f"the wave {name} in {directory} is damaged or incomplete: {reason}"
+        ) from None
 
 
 def check_version(path: Path, directory: Path) -> None:
@@ -173,10 +192,13 @@ def which_chunk(paths: dict[str, Path], plan: Numbered, facts: dict[str, Any]) -
     check_chunks(ledger_of(trials), plan, facts, paths["trials"], Ids())
 
 
-def check_chunks(chunks: pa.Table, plan: Numbered, facts: dict[str, Any], path: Path, done: Ids) -> None:
+def check_chunks(
+    chunks: pa.Table, plan: Numbered, facts: dict[str, Any], path: Path, done: Ids
+) -> None:
     """Adds the ids of chunks to ``done``. UsageError unless they are whole, of the run, and there once."""
     strangers = pc.or_(
-        pc.not_equal(chunks["run_id"], facts["run_id"]), pc.not_equal(chunks["build_id"], facts["build_id"])
+        pc.not_equal(chunks["run_id"], facts["run_id"]),
+        pc.not_equal(chunks["build_id"], facts["build_id"]),
     )
     if pc.any(strangers).as_py():
         raise UsageError(f"{path} is damaged: it has trials of another run or build")
@@ -185,7 +207,9 @@ def check_chunks(chunks: pa.Table, plan: Numbered, facts: dict[str, Any], path: 
         *(chunks[name].to_pylist() for name in names), strict=True
     ):
         if not 0 <= number < plan.chunk_count or number in done:
-            raise UsageError(f"{path} is damaged: chunk {number} is there twice or is none of the plan's")
+            raise UsageError(
+                f"{path} is damaged: chunk {number} is there twice or is none of the plan's"
+            )
         chunk = plan.chunk(number)
         seen = (suite, strategy if chunk.strategy else "", seed_lo, seed_hi)
         wanted = (chunk.suite, chunk.strategy, chunk.seed_lo, chunk.seed_hi)

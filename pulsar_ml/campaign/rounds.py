@@ -87,7 +87,10 @@ class Round:
 
     def to_data(self) -> dict[str, object]:
         """Plain data for ``json``."""
-        arms = [{**asdict(part.arm), "seed_lo": part.seed_lo, "seed_hi": part.seed_hi} for part in self.parts]
+        arms = [
+            {**asdict(part.arm), "seed_lo": part.seed_lo, "seed_hi": part.seed_hi}
+            for part in self.parts
+        ]
         return {
             "version": ROUND_VERSION,
             "first_chunk": self.first_chunk,
@@ -101,7 +104,9 @@ class Round:
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise BadRecordError(f"it is not JSON, so it is damaged or truncated: {error}") from None
+            raise BadRecordError(
+                f"it is not JSON, so it is damaged or truncated: {error}"
+            ) from None
         if not isinstance(data, dict) or type(data.get("version")) is not int:
             raise BadRecordError("it should be an object with a version")
         if data["version"] != ROUND_VERSION:
@@ -125,7 +130,12 @@ class Rounds:
     """The source of a campaign's chunks, round by round. ``told`` gets each round when it begins."""
 
     def __init__(
-        self, plan: Plan, strategies: Sequence[str], rounds: int, floor: float, decided: Sequence[Round] = ()
+        self,
+        plan: Plan,
+        strategies: Sequence[str],
+        rounds: int,
+        floor: float,
+        decided: Sequence[Round] = (),
     ) -> None:
         """UsageError for numbers that leave an arm without a trial in some round, and for strategies twice.
 
@@ -142,7 +152,9 @@ class Rounds:
         if len(set(strategies)) != len(strategies):
             raise UsageError(f"rounds name each strategy once, not {', '.join(strategies):.200}")
         if plan.first_seed + plan.trials > SEED_LIMIT:
-            raise UsageError("seeds must lie in 0 to 2**63 - 1; if one suite got all trials they would not")
+            raise UsageError(
+                "seeds must lie in 0 to 2**63 - 1; if one suite got all trials they would not"
+            )
         self.plan = plan
         self.strategies = tuple(strategies)
         self.rounds = rounds
@@ -152,7 +164,9 @@ class Rounds:
         self.decided: list[Round] = []
         self.told: Callable[[int, Round], object] = lambda number, decided: None
         self._chunks: list[Chunk] = []
-        divide(plan.trials // rounds, [[]] * len(self.arms), Fraction(0))  # the shortest round has enough
+        divide(
+            plan.trials // rounds, [[]] * len(self.arms), Fraction(0)
+        )  # the shortest round has enough
         for each in decided:
             self._add(each)
 
@@ -177,7 +191,9 @@ class Rounds:
     def chunk(self, chunk_id: int) -> Chunk:
         """The chunk with this id, of a round that is decided."""
         if not 0 <= chunk_id < self.chunk_count:
-            raise UsageError(f"chunk ids of these rounds are 0 to {self.chunk_count - 1}, not {chunk_id}")
+            raise UsageError(
+                f"chunk ids of these rounds are 0 to {self.chunk_count - 1}, not {chunk_id}"
+            )
         return self._chunks[chunk_id]
 
     def stages(self, store: RunStore) -> Iterator[Iterator[Chunk]]:

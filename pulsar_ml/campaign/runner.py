@@ -74,7 +74,9 @@ class Watch:
 
     stopped: Callable[[], bool]
     done: Callable[[int, int], None]  # trials, violations found in them (as far as known)
-    searched: Callable[[int, int], None] = lambda executions, classes: None  # of the engine; told before
+    searched: Callable[[int, int], None] = lambda executions, classes: (
+        None
+    )  # of the engine; told before
     wave: int = 0  # its number
     round: int = 1  # that of the stage to which it belongs
 
@@ -124,7 +126,9 @@ class PoolRunner:
 
     name = "pool"
 
-    def __init__(self, suites: Mapping[str, Suite], *, workers: int, trial: Trial = run_trial) -> None:
+    def __init__(
+        self, suites: Mapping[str, Suite], *, workers: int, trial: Trial = run_trial
+    ) -> None:
         self._suites = suites
         self._trial = trial
         self.slots = workers

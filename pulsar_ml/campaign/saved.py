@@ -69,9 +69,13 @@ def open_run(directory: Path) -> SavedRun:
     """The run in ``directory``. UsageError when there is none, BadRecordError for a damaged run.json."""
     path = directory / "run.json"
     if not directory.is_dir():
-        raise UsageError(f"{directory} is no directory; give the results directory of a run, as runs/ID")
+        raise UsageError(
+            f"{directory} is no directory; give the results directory of a run, as runs/ID"
+        )
     if not path.exists():
-        raise UsageError(f"{directory} has no run.json, so it is not the results directory of a run")
+        raise UsageError(
+            f"{directory} has no run.json, so it is not the results directory of a run"
+        )
     return SavedRun(directory, checked(json_object(path), path))
 
 
@@ -81,7 +85,9 @@ def json_object(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadRecordError(f"{path} is not JSON, so it is damaged or truncated: {error}") from None
+        raise BadRecordError(
+            f"{path} is not JSON, so it is damaged or truncated: {error}"
+        ) from None
     if not isinstance(content, dict):
         raise BadRecordError(f"{path} should hold a JSON object, not {type(content).__name__}")
     return content
@@ -101,7 +107,9 @@ def checked(content: dict[str, Any], path: Path) -> dict[str, Any]:
         for name in names:
             value = kind() if content.get(name) is None else content[name]
             if not isinstance(value, kind):
-                raise BadRecordError(f"{path}: {name} is {value!r:.60}; it should be of type {kind.__name__}")
+                raise BadRecordError(
+                    f"{path}: {name} is {value!r:.60}; it should be of type {kind.__name__}"
+                )
             facts[name] = value
     if facts["status"] and facts["status"] not in STATUSES:
         raise BadRecordError(
@@ -129,7 +137,11 @@ def opened(path: Path) -> pq.ParquetFile:
         if not path.is_file():
             raise BadRecordError(f"{path} is no plain file, so it is not part of a run")
         footer = pq.read_metadata(path)
-        texts = [field.name for field in footer.schema.to_arrow_schema() if pa.types.is_string(field.type)]
+        texts = [
+            field.name
+            for field in footer.schema.to_arrow_schema()
+            if pa.types.is_string(field.type)
+        ]
         file = pq.ParquetFile(path, metadata=footer, read_dictionary=texts)
         metadata = file.schema_arrow.metadata or {}
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
@@ -160,7 +172,9 @@ def check_columns(found: pa.Schema, schema: pa.Schema, path: Path) -> set[str]:
                 f"{path} is damaged: its column {field.name} should be of type {field.type}, not {kind}"
             )
     if {"suite", "seed"} & missing:
-        raise BadRecordError(f"{path} is damaged: it has no column {min({'suite', 'seed'} & missing)}")
+        raise BadRecordError(
+            f"{path} is damaged: it has no column {min({'suite', 'seed'} & missing)}"
+        )
     return missing
 
 
@@ -170,7 +184,9 @@ def whole(batch: pa.RecordBatch, schema: pa.Schema, path: Path) -> pa.Table:
     columns = []
     for field in schema:
         if field.name not in batch.schema.names:
-            columns.append(pa.repeat(pa.scalar("" if pa.types.is_string(field.type) else 0), len(batch)))
+            columns.append(
+                pa.repeat(pa.scalar("" if pa.types.is_string(field.type) else 0), len(batch))
+            )
             continue
         column = batch.column(field.name)
         if pa.types.is_dictionary(column.type):
@@ -178,7 +194,9 @@ def whole(batch: pa.RecordBatch, schema: pa.Schema, path: Path) -> pa.Table:
             lengths = pc.binary_length(column.dictionary).take(column.indices)
             size += pc.sum(lengths).as_py() or 0
             if size > MOST_BATCH_BYTES:
-                raise BadRecordError(f"{path} is damaged: its texts are larger than any that a run writes")
+                raise BadRecordError(
+                    f"{path} is damaged: its texts are larger than any that a run writes"
+                )
             column = column.dictionary_decode()
         if column.null_count:
             raise BadRecordError(f"{path} is damaged: its column {field.name} has empty places")

@@ -58,7 +58,12 @@ def programs_of(subject: Subject, suite: Suite, record: ReplayRecord) -> list[Pr
     if record.invariant == LINEARIZABILITY:
         return list(
             recorded_programs(
-                subject, suite, record.seed, record.settings, threads=record.threads, noise=record.noise
+                subject,
+                suite,
+                record.seed,
+                record.settings,
+                threads=record.threads,
+                noise=record.noise,
             )
         )
     pinned = {name: (value, value) for name, value in record.settings.items()}
@@ -79,11 +84,15 @@ def windows(programs: list[Program], record: ReplayRecord) -> Iterator[Program]:
     that is not known. Endless."""
     for program in programs:
         if all(len(calls) <= SHORT for calls in program.threads):
-            yield dataclasses.replace(program, threads=tuple(window(calls) for calls in program.threads))
+            yield dataclasses.replace(
+                program, threads=tuple(window(calls) for calls in program.threads)
+            )
     number = 0
     while True:
         program = programs[number % len(programs)]
-        where, who, *jitter = (int(word) >> 32 for word in words(record.seed, WINDOW_STREAM + number, 8))
+        where, who, *jitter = (
+            int(word) >> 32 for word in words(record.seed, WINDOW_STREAM + number, 8)
+        )
         width = WIDTHS[number // len(programs) % len(WIDTHS)]
         busy = [thread for thread, calls in enumerate(program.threads) if len(calls)]
         caught = record.thread if record.thread in busy else busy[who % len(busy)]
@@ -112,7 +121,9 @@ def window(calls: Any) -> Any:
     return kept
 
 
-def search(subject: Subject, suite: Suite, record: ReplayRecord, *, mode: str, executions: int) -> Scheduled:
+def search(
+    subject: Subject, suite: Suite, record: ReplayRecord, *, mode: str, executions: int
+) -> Scheduled:
     """Look for the record's invariant in windows of its program until it is broken again."""
     judge = judge_of(suite.model)
     tried = made = 0
@@ -136,7 +147,10 @@ def search(subject: Subject, suite: Suite, record: ReplayRecord, *, mode: str, e
             continue
         if invariant_of(done.failure) == record.invariant:
             return Scheduled(
-                tried, made, tuple(others), shrink(done.failure, subject, budget=SHRINKING, judge=judge)
+                tried,
+                made,
+                tuple(others),
+                shrink(done.failure, subject, budget=SHRINKING, judge=judge),
             )
         others.append(invariant_of(done.failure))
     return Scheduled(tried, made, tuple(others), None)

@@ -33,18 +33,24 @@ _MEASURED = [
     pa.field("operations", pa.int64(), nullable=False),  # executed by all threads of the trial
     pa.field("overlaps", pa.int64(), nullable=False),  # pairs of operations that truly overlapped
     pa.field("engine", pa.string(), nullable=False),  # threads or controlled
-    pa.field("mode", pa.string(), nullable=False),  # these and the next: empty or 0 for real threads
+    pa.field(
+        "mode", pa.string(), nullable=False
+    ),  # these and the next: empty or 0 for real threads
     pa.field("strategy", pa.string(), nullable=False),
     pa.field("executions", pa.int64(), nullable=False),
     pa.field("steps", pa.int64(), nullable=False),
-    pa.field("classes", pa.int64(), nullable=False),  # executions that differ in what read from what
+    pa.field(
+        "classes", pa.int64(), nullable=False
+    ),  # executions that differ in what read from what
     pa.field("once", pa.int64(), nullable=False),  # those of them that were seen once
     pa.field("cut", pa.int64(), nullable=False),  # executions that the bound on steps ended
     pa.field("exhausted", pa.string(), nullable=False),  # what an exhaustive search proved
     pa.field("bounds", pa.string(), nullable=False),  # what left something out of it
     pa.field("part", pa.string(), nullable=False),  # which part of it this was; "": all of it
     pa.field("rest", pa.string(), nullable=False),  # and what of that is left
-    pa.field("judged", pa.int64(), nullable=False),  # histories that were compared with the suite's model
+    pa.field(
+        "judged", pa.int64(), nullable=False
+    ),  # histories that were compared with the suite's model
     pa.field("unknown", pa.int64(), nullable=False),  # those of them that took too long to tell
     pa.field("duration_us", pa.int64(), nullable=False),
     pa.field("verdict", pa.string(), nullable=False),  # one of VERDICTS
@@ -55,7 +61,9 @@ _FOUND = [
     pa.field("invariant", pa.string(), nullable=False),
     pa.field("signature", pa.string(), nullable=False),  # equal for violations that look alike
     pa.field("message", pa.string(), nullable=False),
-    pa.field("phase", pa.string(), nullable=False),  # running or quiescence; a lost process: running
+    pa.field(
+        "phase", pa.string(), nullable=False
+    ),  # running or quiescence; a lost process: running
     pa.field("replay", pa.string(), nullable=False),  # a replay record or a failure, as JSON
     pa.field("executor", pa.string(), nullable=False),  # of Spark; these two are empty elsewhere
     pa.field("log", pa.string(), nullable=False),  # on host, or a URL: what the executor printed
@@ -83,7 +91,17 @@ ROW = pa.schema(
 )
 
 # Sums of these columns of trials, by the same name.
-SUMMED = ("operations", "overlaps", "executions", "steps", "classes", "once", "cut", "judged", "unknown")
+SUMMED = (
+    "operations",
+    "overlaps",
+    "executions",
+    "steps",
+    "classes",
+    "once",
+    "cut",
+    "judged",
+    "unknown",
+)
 # Counted: trials with each verdict, violations, executions of trials that exercised something,
 # trials with a proof; microseconds inside trials.
 COUNTED = ("trials", *VERDICTS, "violations", "telling", "exhausted", "busy_us")
@@ -96,17 +114,38 @@ def _chunk_field(name: str) -> pa.Field:
     return pa.field(name, pa.int64(), nullable=False)
 
 
-_OF_CHUNK = ("run_id", "chunk_id", "suite", "build_id", "engine", "mode", "strategy", "seed_lo", "seed_hi")
+_OF_CHUNK = (
+    "run_id",
+    "chunk_id",
+    "suite",
+    "build_id",
+    "engine",
+    "mode",
+    "strategy",
+    "seed_lo",
+    "seed_hi",
+)
 CHUNKS = pa.schema(
     [
         _chunk_field(name)
-        for name in (*_OF_CHUNK, *COUNTED, *SUMMED, "wall_us", "attempt", "host", "finished_at", "sketch")
+        for name in (
+            *_OF_CHUNK,
+            *COUNTED,
+            *SUMMED,
+            "wall_us",
+            "attempt",
+            "host",
+            "finished_at",
+            "sketch",
+        )
     ],
     metadata=METADATA,
 )
 
 
-def batch_of(rows: Sequence[Mapping[str, object]], *, wall_us: int, attempt: int = 0) -> pa.RecordBatch:
+def batch_of(
+    rows: Sequence[Mapping[str, object]], *, wall_us: int, attempt: int = 0
+) -> pa.RecordBatch:
     """The rows of a chunk as ``ROW``, of what :func:`pulsar_ml.campaign.chunk.row` makes.
 
     What the ledger alone has comes with the first row, for all of them.
@@ -139,6 +178,10 @@ def split(rows: pa.Table | pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
     parents = trials.take(pc.list_parent_indices(nested))
     columns = []
     for field in VIOLATIONS:
-        source = parents[field.name] if field.name in TRIALS.names else pc.struct_field(found, field.name)
+        source = (
+            parents[field.name]
+            if field.name in TRIALS.names
+            else pc.struct_field(found, field.name)
+        )
         columns.append(source)
     return trials, pa.table(columns, names=VIOLATIONS.names).cast(VIOLATIONS)

@@ -93,7 +93,9 @@ def witnesses(run: SavedRun) -> list[Witness]:
             if path.is_file():
                 record = bounded_text(path, "the record").rstrip("\n")
                 state = read_state(run.directory, signature)
-                found[signature] = Witness(signature, line["suite"], line["invariant"], record, state)
+                found[signature] = Witness(
+                    signature, line["suite"], line["invariant"], record, state
+                )
     return sorted(found.values(), key=lambda one: (one.suite, one.signature))
 
 
@@ -141,7 +143,9 @@ def shrink_all(
                 for future in finished:
                     witness, what = running.pop(future)
                     state = State(digest_of(what.record), what.executions, future.result())
-                    if not what.start or state.shrunk.record:  # what there is already is not given up
+                    if (
+                        not what.start or state.shrunk.record
+                    ):  # what there is already is not given up
                         store.write_shrunk(witness.signature, state)
                     on_done(replace(witness, state=state))
             return True

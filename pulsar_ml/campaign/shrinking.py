@@ -80,7 +80,9 @@ class Task:
         return Task(**{**content, "limits": Limits(**content["limits"])})
 
 
-def apart(task: Task, started: Callable[[subprocess.Popen[str]], object] = lambda process: None) -> Shrunk:
+def apart(
+    task: Task, started: Callable[[subprocess.Popen[str]], object] = lambda process: None
+) -> Shrunk:
     """What comes of a task in a new process, which ends with the thread that calls this.
 
     ``started`` gets the process, which may be killed from any thread; then its task is lost.
@@ -144,7 +146,9 @@ def of_engine(task: Task, suite: Suite, failure: Failure) -> Shrunk:
     from pulsar_ml.harness.shrink import shrink
 
     if failure.lost:
-        return Shrunk(NOTHING, f"{failure.kind}: it is made again from its seed, in a child process")
+        return Shrunk(
+            NOTHING, f"{failure.kind}: it is made again from its seed, in a child process"
+        )
     if task.module:
         failure = replace(failure, module=task.module)
     subject = subject_of(failure.subject, failure.module or CHECKED, failure.mutant)
@@ -162,7 +166,9 @@ def of_engine(task: Task, suite: Suite, failure: Failure) -> Shrunk:
         again = replay(small, subject, judge)
         after = size_of(small, len(again.trace))
         if not again.exact:
-            return Shrunk(REFUSED, f"its smaller form is not made again: {again.verdict()}", before=before)
+            return Shrunk(
+                REFUSED, f"its smaller form is not made again: {again.verdict()}", before=before
+            )
         if after.order >= before.order:
             return Shrunk(AS_SMALL, before=before, after=before)
         return Shrunk(SMALLER, record=small.to_json(), before=before, after=after)
@@ -178,15 +184,20 @@ def of_threads(task: Task, suite: Suite, record: ReplayRecord) -> Shrunk:
 
     if record.invariant in (*NO_OUTCOME, *INVARIANTS.values()):
         return Shrunk(
-            NOTHING, f"real threads: {record.invariant} is no outcome that the engine could look for"
+            NOTHING,
+            f"real threads: {record.invariant} is no outcome that the engine could look for",
         )
     module = task.module or (CHECKED if record.module == PRODUCT else "")
     if not module:
-        return Shrunk(REFUSED, f"real threads on {record.module}: --module names the checked module")
+        return Shrunk(
+            REFUSED, f"real threads on {record.module}: --module names the checked module"
+        )
     calls = record.threads * record.operations
     before = Size(record.threads, calls, 0, 0)
     if task.start:  # found before: there is a failure of the engine to go on from
-        small = of_engine(replace(task, record=task.start, start=""), suite, Failure.from_text(task.start))
+        small = of_engine(
+            replace(task, record=task.start, start=""), suite, Failure.from_text(task.start)
+        )
         if small.outcome in (SMALLER, AS_SMALL):
             return replace(small, outcome=FOUND, record=small.record or task.start, before=before)
         return small

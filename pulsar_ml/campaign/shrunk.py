@@ -26,7 +26,9 @@ FOUND = "found"  # under the engine, what real threads had met
 NOT_FOUND = "not found"
 NOTHING = "nothing to shrink"
 LOST = "lost"  # its process crashed or did not go on
-REFUSED = "refused"  # not tried, or not made again: another build, a missing module, a damaged record
+REFUSED = (
+    "refused"  # not tried, or not made again: another build, a missing module, a damaged record
+)
 OUTCOMES = (SMALLER, AS_SMALL, FOUND, NOT_FOUND, NOTHING, LOST, REFUSED)
 
 
@@ -116,20 +118,28 @@ def read_state(directory: Path, signature: str) -> State | None:
     except (ValueError, RecursionError) as error:
         if isinstance(error, BadRecordError):
             raise
-        raise BadRecordError(f"{path} is not JSON, so it is damaged or truncated: {error}") from None
+        raise BadRecordError(
+            f"{path} is not JSON, so it is damaged or truncated: {error}"
+        ) from None
     if not isinstance(content, dict) or content.get("version") != STATE_VERSION:
         raise BadRecordError(f"{path} should be an object of version {STATE_VERSION}")
     of, executions = content.get("of"), content.get("executions")
     if not isinstance(of, str) or type(executions) is not int:
         raise BadRecordError(f"{path} is damaged: it does not say of which record it is")
-    told = {name: value for name, value in content.items() if name not in ("version", "of", "executions")}
+    told = {
+        name: value
+        for name, value in content.items()
+        if name not in ("version", "of", "executions")
+    }
     try:
         shrunk = of_data({**told, "record": ""})
     except BadRecordError as error:
         raise BadRecordError(f"{path}: {error}") from None
     if shrunk.outcome in (SMALLER, FOUND):
         text = bounded_text(record_path(directory, signature), "the smaller failure")
-        shrunk = Shrunk(shrunk.outcome, shrunk.message, text.rstrip("\n"), shrunk.before, shrunk.after)
+        shrunk = Shrunk(
+            shrunk.outcome, shrunk.message, text.rstrip("\n"), shrunk.before, shrunk.after
+        )
     return State(of, executions, shrunk)
 
 
@@ -137,7 +147,10 @@ def of_data(content: Any) -> Shrunk:
     try:
         before, after = (size_of(content[name]) for name in ("before", "after"))
         texts = {name: content[name] for name in ("outcome", "message", "record")}
-        if not all(isinstance(text, str) for text in texts.values()) or texts["outcome"] not in OUTCOMES:
+        if (
+            not all(isinstance(text, str) for text in texts.values())
+            or texts["outcome"] not in OUTCOMES
+        ):
             raise TypeError(f"the outcome is {texts['outcome']!r}")
         return Shrunk(**texts, before=before, after=after)
     except (KeyError, TypeError) as error:

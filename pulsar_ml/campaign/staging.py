@@ -19,7 +19,11 @@ from pulsar_ml.campaign.schema import CHUNKS, TRIALS, VIOLATIONS, split
 
 STAGING = ".staging"
 BATCH_ROWS = {"trials": 1 << 16, "violations": 1 << 10, "chunks": 1 << 12}  # records may be long
-GROUP_ROWS = {"trials": 1 << 18, "violations": 1 << 12, "chunks": 1 << 14}  # of a file that is there to stay
+GROUP_ROWS = {
+    "trials": 1 << 18,
+    "violations": 1 << 12,
+    "chunks": 1 << 14,
+}  # of a file that is there to stay
 SCHEMAS = {
     "violations": VIOLATIONS,
     "chunks": CHUNKS,

@@ -83,7 +83,9 @@ class RunStore:
                 shutil.rmtree(self.directory)
                 raise
         except OSError as error:
-            raise UsageError(f"cannot make the results directory {directory}: {error.strerror}") from error
+            raise UsageError(
+                f"cannot make the results directory {directory}: {error.strerror}"
+            ) from error
         self.directory = directory
         self._lock()
 
@@ -110,7 +112,9 @@ class RunStore:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._unlock()
-            raise UsageError(f"another process is writing {self.directory}; wait for its end") from None
+            raise UsageError(
+                f"another process is writing {self.directory}; wait for its end"
+            ) from None
         except OSError:
             pass  # a file system without locks
 
@@ -140,7 +144,9 @@ class RunStore:
         """Writes which trials a round has, before the first of them runs."""
         directory = self.directory / "rounds"
         directory.mkdir(exist_ok=True)
-        _write(directory / f"round-{number:05}.json", (json.dumps(content, indent=2) + "\n").encode())
+        _write(
+            directory / f"round-{number:05}.json", (json.dumps(content, indent=2) + "\n").encode()
+        )
 
     def write_shrunk(self, signature: str, state: State) -> None:
         """Replaces what was tried on a signature, and the smaller failure of it."""
@@ -213,7 +219,9 @@ def read_chunks(directory: Path) -> pa.Table:
 def waves_of(directory: Path) -> list[str]:
     """The names of the files of all waves that are visible, in order."""
     names = (path.name for path in (directory / "trials").glob(WAVES))
-    return sorted(names, key=lambda name: (len(name), name))  # a run without an end has more than 99,999
+    return sorted(
+        names, key=lambda name: (len(name), name)
+    )  # a run without an end has more than 99,999
 
 
 def _read(directory: Path, part: str, schema: pa.Schema) -> pa.Table:

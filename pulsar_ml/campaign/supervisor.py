@@ -129,7 +129,9 @@ def try_again(order: Order, seed: int) -> tuple[str, dict[str, Any] | None]:
     if lost is not None:
         return f"tried again: {lost.message}", None
     before = (
-        f", after {seed - order.chunk.seed_lo:,} trials of its chunk" if seed > order.chunk.seed_lo else ""
+        f", after {seed - order.chunk.seed_lo:,} trials of its chunk"
+        if seed > order.chunk.seed_lo
+        else ""
     )
     return f"tried again alone, it came to its end{before}", json.loads(rows[0])
 

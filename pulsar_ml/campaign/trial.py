@@ -221,7 +221,9 @@ def find_subject(module: ModuleType, suite: Suite) -> Subject:
     subjects: Mapping[str, Subject] = getattr(module, "SUBJECTS", {})
     if suite.subject not in subjects:
         known = ", ".join(sorted(subjects)) or "none"
-        raise UsageError(f"module {module.__name__} has no subject {suite.subject!r}; it has: {known}")
+        raise UsageError(
+            f"module {module.__name__} has no subject {suite.subject!r}; it has: {known}"
+        )
     return subjects[suite.subject]
 
 
@@ -301,7 +303,9 @@ def to_result(
     )
 
 
-def verdict(*, threads: int, operations: int, overlaps: int, violations: tuple[Violation, ...]) -> str:
+def verdict(
+    *, threads: int, operations: int, overlaps: int, violations: tuple[Violation, ...]
+) -> str:
     """One thread can only be clean or not; several that never overlapped have exercised nothing."""
     if violations:
         return VIOLATION

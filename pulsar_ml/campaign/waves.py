@@ -103,7 +103,9 @@ def run_campaign(
     stage_number = 0
     hurried = False
     while not stopped():
-        length = wave_length(runner.slots, chunk_seconds, plan.chunk_trials, wave_seconds, staged=staged)
+        length = wave_length(
+            runner.slots, chunk_seconds, plan.chunk_trials, wave_seconds, staged=staged
+        )
         chunks = list(islice(waiting, length))
         if not chunks:
             stage = next(stages, None)

@@ -57,7 +57,10 @@ class Witnesses:
             else:
                 blank.add(row)
                 holder = row
-        replays = ["" if row in blank else text for row, text in enumerate(violations["replay"].to_pylist())]
+        replays = [
+            "" if row in blank else text
+            for row, text in enumerate(violations["replay"].to_pylist())
+        ]
         columns = {"replay": replays, "unlisted": unlisted}
         for name, values in columns.items():
             place = violations.schema.get_field_index(name)
@@ -75,4 +78,6 @@ def witnesses_of(directory: Path, most: int) -> Witnesses:
     """Of the waves that are visible in a run's directory."""
     columns = ["signature", "seed", "replay"]
     paths = [directory / "violations" / name for name in waves_of(directory)]
-    return Witnesses(most, (pq.read_table(path, columns=columns) for path in paths if path.exists()))
+    return Witnesses(
+        most, (pq.read_table(path, columns=columns) for path in paths if path.exists())
+    )

@@ -25,9 +25,12 @@ class Named:
 
 COMMANDS: dict[str, Named] = {
     "simulate": Named(
-        "pulsar_ml.cli.simulate:command", "Play workloads under the eviction policies, on a virtual clock."
+        "pulsar_ml.cli.simulate:command",
+        "Play workloads under the eviction policies, on a virtual clock.",
     ),
-    "build": Named("pulsar_ml.cli.build:build", "Build a .pyx file, for real threads or for the engine."),
+    "build": Named(
+        "pulsar_ml.cli.build:build", "Build a .pyx file, for real threads or for the engine."
+    ),
     "config": Named(
         "pulsar_ml.cli.config:config", "Explain the settings of the cache, or check a broker.conf."
     ),
@@ -67,7 +70,9 @@ class Commands(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         # The list needs no command's module.
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name].summary) for name in self.list_commands(context)])
+            formatter.write_dl(
+                [(name, COMMANDS[name].summary) for name in self.list_commands(context)]
+            )
 
     def invoke(self, context: click.Context) -> object:
         try:

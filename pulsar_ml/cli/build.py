@@ -21,9 +21,16 @@ from pulsar_ml.harness.build import build_extension
     "--include", multiple=True, type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="A folder of headers and .pxd files, beside that of FILE. Repeatable.",
 )  # fmt: skip
-@click.option("--flag", multiple=True, help="A flag for the compiler, as --flag=-std=c++20. Repeatable.")
+@click.option(
+    "--flag", multiple=True, help="A flag for the compiler, as --flag=-std=c++20. Repeatable."
+)
 def build(
-    file: Path, checked: bool, cplus: bool, into: Path, include: tuple[Path, ...], flag: tuple[str, ...]
+    file: Path,
+    checked: bool,
+    cplus: bool,
+    into: Path,
+    include: tuple[Path, ...],
+    flag: tuple[str, ...],
 ) -> None:
     """Build an extension module from one .pyx FILE, and print its path.
 
@@ -39,7 +46,12 @@ def build(
     Exit codes: 0 built, 2 something given is wrong, 4 it does not compile; the compiler's words follow.
     """
     built = build_extension(
-        file, into=into, include=include, flags=flag, language="c++" if cplus else "c", checked=checked
+        file,
+        into=into,
+        include=include,
+        flags=flag,
+        language="c++" if cplus else "c",
+        checked=checked,
     )
     here = Path.cwd()
     click.echo(built.relative_to(here) if built.is_relative_to(here) else built)

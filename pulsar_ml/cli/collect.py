@@ -14,7 +14,9 @@ from pulsar_ml.cli.progress import progress
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@click.option("--into", required=True, type=click.Path(path_type=Path, file_okay=False), help="The data set.")
+@click.option(
+    "--into", required=True, type=click.Path(path_type=Path, file_okay=False), help="The data set."
+)
 def collect(runs: tuple[Path, ...], into: Path) -> None:
     """Put RUNs, results directories of sweeps, into one data set that is partitioned by run and suite.
 

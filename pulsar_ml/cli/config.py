@@ -32,7 +32,11 @@ def chosen(keys: Sequence[str]) -> list[Setting]:
     found: list[Setting] = []
     for key in keys:
         exact = [BY_ANY_KEY[key]] if key in BY_ANY_KEY else []
-        part = [setting for setting in SETTINGS if key.lower() in setting.key.lower() or key == setting.name]
+        part = [
+            setting
+            for setting in SETTINGS
+            if key.lower() in setting.key.lower() or key == setting.name
+        ]
         if not exact and not part:
             raise UsageError(f"no setting has {key!r} in its key; list them all with --explain")
         found += [setting for setting in exact or part if setting not in found]
@@ -60,7 +64,9 @@ def description(setting: Setting, idle: str | None) -> Text:
     what.append(f"\nTakes {setting.allowed}.", style="not bold")
     if setting.derived:
         what.append(f" Unset: {setting.derived}.", style="not bold")
-    what.append(" May change while running." if setting.dynamic else " Set at start.", style="not bold")
+    what.append(
+        " May change while running." if setting.dynamic else " Set at start.", style="not bold"
+    )
     if setting.interplay:
         what.append(f"\n{setting.interplay}", style="not bold dim")
     if setting.origin != PULSAR:
@@ -138,7 +144,10 @@ def as_json(settings: Sequence[Setting], reading: Reading) -> str:
 
 @click.command()
 @click.option(
-    "--explain", "explained", is_flag=True, help="Print a table of what each setting means and does."
+    "--explain",
+    "explained",
+    is_flag=True,
+    help="Print a table of what each setting means and does.",
 )
 @click.option(
     "--key", "keys", multiple=True, help="Only this key, or the keys with this in them. Repeatable."

@@ -29,11 +29,19 @@ UNKNOWN_EXIT = 5
     "--model", "name", required=True, metavar="NAME|MODULE:OBJECT|FILE.py:OBJECT",
     help=f"What the object should be: {', '.join(MODELS)}, or a model of yours.",
 )  # fmt: skip
-@click.option("--keyed", is_flag=True, help="One such object for each key, the first argument of every call.")
-@click.option("--no-partition", is_flag=True, help="Check independent parts together, not one by one.")
+@click.option(
+    "--keyed", is_flag=True, help="One such object for each key, the first argument of every call."
+)
+@click.option(
+    "--no-partition", is_flag=True, help="Check independent parts together, not one by one."
+)
 @click.option("--no-monitors", is_flag=True, help="Search even where values are distinct.")
 @click.option(
-    "--steps", default=50_000_000, show_default=True, type=click.IntRange(1), help="Of all searches."
+    "--steps",
+    default=50_000_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Of all searches.",
 )
 @click.option(
     "--memory", default=1024, show_default=True, type=click.IntRange(1),
@@ -75,7 +83,9 @@ def linearize(
     except Exception as error:
         if not at_fault(model, error):
             raise
-        raise click.UsageError(f"the model {name} cannot be used: it raised {raised(error)}") from error
+        raise click.UsageError(
+            f"the model {name} cannot be used: it raised {raised(error)}"
+        ) from error
     click.echo(shown)
     sys.exit(EXITS.get(verdict.answer, UNKNOWN_EXIT))
 

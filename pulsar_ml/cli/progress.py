@@ -27,7 +27,12 @@ def progress(console: Console) -> Iterator[Begin]:
     if not console.is_terminal:
         yield lambda what, total: lines(console, what, total)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console, transient=True) as bar:
 
         def begin(what: str, total: int) -> Advance:
@@ -47,6 +52,8 @@ def lines(console: Console, what: str, total: int) -> Advance:
         now = time.monotonic()
         if now - shown >= LINE_SECONDS:
             shown = now
-            console.print(f"{what}: {done:,} of {total:,}", highlight=False, soft_wrap=True, markup=False)
+            console.print(
+                f"{what}: {done:,} of {total:,}", highlight=False, soft_wrap=True, markup=False
+            )
 
     return advance

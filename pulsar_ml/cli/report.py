@@ -23,7 +23,9 @@ from pulsar_ml.report.traces import Shown, shown
 
 HTML = "html"
 FORMATS: dict[str, Callable[[Findings, Sequence[Shown]], str]] = {
-    HTML: lambda found, what: render(found, what, made_at=datetime.now(UTC), version=installed_version()),
+    HTML: lambda found, what: render(
+        found, what, made_at=datetime.now(UTC), version=installed_version()
+    ),
     "sarif": formats.as_sarif,
     "junit": formats.as_junit,
     "markdown": formats.as_markdown,
@@ -38,20 +40,28 @@ WITH_DRAWINGS = (HTML,)
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     help="Where it goes; - is the terminal. Default: RUN/report.html, and the terminal for other formats.",
 )  # fmt: skip
-@click.option("--format", "kind", type=click.Choice(tuple(FORMATS)), default=HTML, show_default=True)
+@click.option(
+    "--format", "kind", type=click.Choice(tuple(FORMATS)), default=HTML, show_default=True
+)
 @click.option(
     "--traces", default=50, show_default=True, type=click.IntRange(0),
     help="Signatures whose interleaving is drawn; each is made again once.",
 )  # fmt: skip
 @click.option(
-    "--module", help="Make failures again on this checked module: a name or a .so file, which is loaded."
+    "--module",
+    help="Make failures again on this checked module: a name or a .so file, which is loaded.",
 )
 @click.option(
     "--kill-table", type=click.Path(path_type=Path), metavar="FILE",
     help="The product's kill table, CSV of make kill-table. Default: RUN/kill_table.csv, if it is there.",
 )  # fmt: skip
 def report(
-    run: Path, output: Path | None, kind: str, traces: int, module: str | None, kill_table: Path | None
+    run: Path,
+    output: Path | None,
+    kind: str,
+    traces: int,
+    module: str | None,
+    kill_table: Path | None,
 ) -> None:
     """A report about RUN, the results directory of a sweep or of python -m stress with --out.
 

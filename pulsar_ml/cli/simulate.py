@@ -24,11 +24,19 @@ MIB = 1 << 20
 @click.command("simulate")
 @click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")
 @click.option("--variant", "names", multiple=True, metavar="NAME", help="Only these; default: all.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="A broker.conf setting on top.")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="A broker.conf setting on top."
+)
 @click.option("--seed", type=click.IntRange(0), help="Instead of the workload's own.")
-@click.option("--plot", "target", type=click.Path(path_type=Path), help="Also draw: .svg, .png or .pdf.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array, with values over time.")
-@click.option("--list", "only_list", is_flag=True, help="Print the workloads and variants, and stop.")
+@click.option(
+    "--plot", "target", type=click.Path(path_type=Path), help="Also draw: .svg, .png or .pdf."
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON array, with values over time."
+)
+@click.option(
+    "--list", "only_list", is_flag=True, help="Print the workloads and variants, and stop."
+)
 def command(
     workloads: tuple[str, ...],
     names: tuple[str, ...],
@@ -71,7 +79,9 @@ def command(
                             workload,
                             variant,
                             seed=seed,
-                            progress=lambda share, task=task: progress.update(task, completed=share),
+                            progress=lambda share, task=task: progress.update(
+                                task, completed=share
+                            ),
                         )
                     )
                     progress.remove_task(task)
@@ -112,7 +122,16 @@ def table(workload: str, rows: Sequence[Result]) -> Table:
     made.add_column("variant", no_wrap=True)
     replayed = any(row.replayed for row in rows)
     audited = any(row.audited for row in rows)
-    columns = ["hit rate", "storage reads", "entries", "MiB read", "MiB mean", "MiB most", "evicted", "steps"]
+    columns = [
+        "hit rate",
+        "storage reads",
+        "entries",
+        "MiB read",
+        "MiB mean",
+        "MiB most",
+        "evicted",
+        "steps",
+    ]
     columns = columns[:1] + (["replay hits"] if replayed else []) + columns[1:]
     for column in columns + (["out of order"] if audited else []):
         made.add_column(column, justify="right")

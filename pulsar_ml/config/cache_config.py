@@ -36,7 +36,9 @@ class CacheConfig:
     cache_eviction_watermark: float = given("managedLedgerCacheEvictionWatermark")
     cache_eviction_interval_ms: int = given("managedLedgerCacheEvictionIntervalMs")
     cache_eviction_frequency: float = given("managedLedgerCacheEvictionFrequency")
-    cache_eviction_time_threshold_millis: int = given("managedLedgerCacheEvictionTimeThresholdMillis")
+    cache_eviction_time_threshold_millis: int = given(
+        "managedLedgerCacheEvictionTimeThresholdMillis"
+    )
     cache_eviction_by_expected_read_count: bool = given("cacheEvictionByExpectedReadCount")
     cache_eviction_by_mark_deleted_position: bool = given("cacheEvictionByMarkDeletedPosition")
     cache_eviction_extend_ttl_of_entries_with_remaining_expected_reads_max_times: int = given(
@@ -45,7 +47,9 @@ class CacheConfig:
     cache_eviction_extend_ttl_of_recently_accessed: bool = given(
         "managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed"
     )
-    cache_eviction_time_threshold_millis_max: int = given("managedLedgerCacheEvictionTimeThresholdMillisMax")
+    cache_eviction_time_threshold_millis_max: int = given(
+        "managedLedgerCacheEvictionTimeThresholdMillisMax"
+    )
     cache_eviction_policy_name: str = given("managedLedgerCacheEvictionPolicyName")
     continue_caching_added_entries_after_last_active_cursor_leaves_millis: int | None = given(
         "managedLedgerContinueCachingAddedEntriesAfterLastActiveCursorLeavesMillis"
@@ -53,7 +57,9 @@ class CacheConfig:
     cursor_backlogged_threshold: int = given("managedLedgerCursorBackloggedThreshold")
     minimum_backlog_cursors_for_caching: int = given("managedLedgerMinimumBacklogCursorsForCaching")
     minimum_backlog_entries_for_caching: int = given("managedLedgerMinimumBacklogEntriesForCaching")
-    max_backlog_between_cursors_for_caching: int = given("managedLedgerMaxBacklogBetweenCursorsForCaching")
+    max_backlog_between_cursors_for_caching: int = given(
+        "managedLedgerMaxBacklogBetweenCursorsForCaching"
+    )
     max_reads_in_flight_size_in_mb: int = given("managedLedgerMaxReadsInFlightSizeInMB")
     max_reads_in_flight_permits_acquire_timeout_millis: int = given(
         "managedLedgerMaxReadsInFlightPermitsAcquireTimeoutMillis"
@@ -75,7 +81,9 @@ class CacheConfig:
     max_unacked_ranges_to_persist_in_metadata_store: int = given(
         "managedLedgerMaxUnackedRangesToPersistInMetadataStore"
     )
-    max_ack_state_in_bytes_to_persist: int | None = given("managedLedgerMaxAckStateInBytesToPersist")
+    max_ack_state_in_bytes_to_persist: int | None = given(
+        "managedLedgerMaxAckStateInBytesToPersist"
+    )
     dispatcher_pause_on_ack_state_persistent_enabled: bool = given(
         "dispatcherPauseOnAckStatePersistentEnabled"
     )
@@ -111,7 +119,11 @@ class CacheConfig:
         if self.cache_size_mb is not None:
             return self.cache_size_mb * MB
         return (
-            max(LEAST_DERIVED_SIZE, usable_memory() // 5 // MB if memory is None else memory // 5 // MB) * MB
+            max(
+                LEAST_DERIVED_SIZE,
+                usable_memory() // 5 // MB if memory is None else memory // 5 // MB,
+            )
+            * MB
         )
 
     @property
@@ -136,11 +148,16 @@ class CacheConfig:
     @property
     def expected_reads_threshold_millis(self) -> int:
         """Milliseconds that the stash policy keeps an entry whose reads are expected."""
-        return max(self.cache_eviction_time_threshold_millis, self.cache_eviction_time_threshold_millis_max)
+        return max(
+            self.cache_eviction_time_threshold_millis, self.cache_eviction_time_threshold_millis_max
+        )
 
     @property
     def evicts_by_mark_deleted_position(self) -> bool:
-        return self.cache_eviction_by_mark_deleted_position and not self.cache_eviction_by_expected_read_count
+        return (
+            self.cache_eviction_by_mark_deleted_position
+            and not self.cache_eviction_by_expected_read_count
+        )
 
     @property
     def ack_state_bytes_to_persist(self) -> int | None:
@@ -170,7 +187,9 @@ class CacheConfig:
 
         Without cacheEvictionByExpectedReadCount expected reads extend nothing.
         """
-        extensions = self.cache_eviction_extend_ttl_of_entries_with_remaining_expected_reads_max_times
+        extensions = (
+            self.cache_eviction_extend_ttl_of_entries_with_remaining_expected_reads_max_times
+        )
         return {
             "max_size": self.cache_size_bytes(),
             "watermark": self.cache_eviction_watermark,
@@ -220,7 +239,12 @@ class CacheConfig:
     def diff(self, other: CacheConfig) -> tuple[Change, ...]:
         """What is different in ``other``, in the order of the settings."""
         return tuple(
-            Change(setting.key, getattr(self, setting.name), getattr(other, setting.name), setting.dynamic)
+            Change(
+                setting.key,
+                getattr(self, setting.name),
+                getattr(other, setting.name),
+                setting.dynamic,
+            )
             for setting in SETTINGS
             if getattr(self, setting.name) != getattr(other, setting.name)
         )
@@ -247,12 +271,20 @@ def disagreements(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What is wrong between values (by attribute) that are each allowed: the key at fault and a message."""
     found = []
     for key, least in (
-        ("brokerAdaptiveRecvByteBufAllocatorInitialSize", "brokerAdaptiveRecvByteBufAllocatorMinimumSize"),
-        ("brokerAdaptiveRecvByteBufAllocatorMaximumSize", "brokerAdaptiveRecvByteBufAllocatorInitialSize"),
+        (
+            "brokerAdaptiveRecvByteBufAllocatorInitialSize",
+            "brokerAdaptiveRecvByteBufAllocatorMinimumSize",
+        ),
+        (
+            "brokerAdaptiveRecvByteBufAllocatorMaximumSize",
+            "brokerAdaptiveRecvByteBufAllocatorInitialSize",
+        ),
     ):
         value, bound = values[BY_KEY[key].name], values[BY_KEY[least].name]
         if value < bound:
-            found.append((key, f"{key} cannot be {value}; it is at least {least}, which is {bound}"))
+            found.append(
+                (key, f"{key} cannot be {value}; it is at least {least}, which is {bound}")
+            )
     return found
 
 
@@ -288,7 +320,9 @@ def without_effect(config: CacheConfig) -> dict[str, str]:
             "managedLedgerContinueCachingAddedEntriesAfterLastActiveCursorLeavesMillis",
         )
     if config.cache_eviction_frequency > 0:
-        ignored("managedLedgerCacheEvictionFrequency is set", "managedLedgerCacheEvictionIntervalMs")
+        ignored(
+            "managedLedgerCacheEvictionFrequency is set", "managedLedgerCacheEvictionIntervalMs"
+        )
     if config.max_reads_in_flight_size_in_mb == 0:
         ignored(
             "managedLedgerMaxReadsInFlightSizeInMB is 0",
@@ -296,7 +330,10 @@ def without_effect(config: CacheConfig) -> dict[str, str]:
             "managedLedgerMaxReadsInFlightPermitsAcquireQueueSize",
         )
     if config.max_ack_state_in_bytes_to_persist is not None:
-        ignored("managedLedgerMaxAckStateInBytesToPersist is set", "managedLedgerMaxUnackedRangesToPersist")
+        ignored(
+            "managedLedgerMaxAckStateInBytesToPersist is set",
+            "managedLedgerMaxUnackedRangesToPersist",
+        )
     if config.cache_eviction_watermark >= EVICTION_TRIGGER:
         found["managedLedgerCacheEvictionWatermark"] = (
             f"a size pass starts above {EVICTION_TRIGGER} of the size and frees next to nothing"

@@ -59,7 +59,9 @@ def plain_text(path: str | os.PathLike[str]) -> str:
     pipe, when it is none.
     """
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        with open(
+            path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
+        ) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ConfigError(f"{path}: cannot be read: it is no plain file")
             content = file.read(MOST_BYTES + 1)
@@ -68,7 +70,9 @@ def plain_text(path: str | os.PathLike[str]) -> str:
     except ValueError as error:  # a name with a zero byte
         raise ConfigError(f"{str(path)!r}: cannot be read: {error}") from None
     if len(content) > MOST_BYTES:
-        raise ConfigError(f"{path}: is larger than {MOST_BYTES >> 20} MiB, so it is no file of settings")
+        raise ConfigError(
+            f"{path}: is larger than {MOST_BYTES >> 20} MiB, so it is no file of settings"
+        )
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -81,7 +85,8 @@ def parse_broker_conf(text: str, *, file: str = "broker.conf") -> Reading:
     """The same from a text; ``file`` is its name in messages."""
     properties = parse_properties(text, file)
     return gather(
-        [(item.key, item.value, f"{file}:{item.line}") for item in properties], repeated(properties, file)
+        [(item.key, item.value, f"{file}:{item.line}") for item in properties],
+        repeated(properties, file),
     )
 
 
@@ -117,7 +122,9 @@ def gather(items: list[tuple[str, Value, str]], remarks: tuple[str, ...] = ()) -
         if key != setting.key:
             more.append(f"{where}: {key} is read as {setting.key}")
         try:
-            found[setting.name] = setting.parse(value) if isinstance(value, str) else setting.checked(value)
+            found[setting.name] = (
+                setting.parse(value) if isinstance(value, str) else setting.checked(value)
+            )
         except ValueError as error:
             wrong.append(f"{where}: {error}")
         if not isinstance(value, str) or value.strip():

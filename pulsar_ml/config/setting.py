@@ -109,7 +109,11 @@ class Setting:
                 raise self.wrong(value)
             return value
         if self.kind is str:
-            if not isinstance(value, str) or not value or (self.choices and value not in self.choices):
+            if (
+                not isinstance(value, str)
+                or not value
+                or (self.choices and value not in self.choices)
+            ):
                 raise self.wrong(value)
             return value
         return self.number(value)
@@ -121,7 +125,9 @@ class Setting:
             raise self.wrong(value) from None
         if isinstance(value, str) or not math.isfinite(made):
             raise self.wrong(value)
-        if (self.low is not None and made < self.low) or (self.high is not None and made > self.high):
+        if (self.low is not None and made < self.low) or (
+            self.high is not None and made > self.high
+        ):
             raise self.wrong(value)
         return made
 

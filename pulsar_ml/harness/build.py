@@ -64,7 +64,9 @@ def build_extension(
         if file.suffix in HEADERS and file.is_file():
             key.update(file.read_bytes())
     macros = {"PML_BUILD_ID": f'"{key.hexdigest()[:12]}"', **(macros or {})}
-    key.update(repr((name, sorted(macros.items()), list(flags), language, checked, sys.version)).encode())
+    key.update(
+        repr((name, sorted(macros.items()), list(flags), language, checked, sys.version)).encode()
+    )
     if checked:
         key.update(Path(__file__).with_name("build_checked.py").read_bytes())
     home = Path(into).resolve() / f"{name}-{key.hexdigest()[:12]}"

@@ -39,11 +39,30 @@ WRAPPED = (
     *("pthread_mutex_init", "pthread_mutex_destroy", "pthread_mutex_lock", "pthread_mutex_trylock"),
     *("pthread_mutex_timedlock", "pthread_mutex_clocklock", "pthread_mutex_unlock"),
     *("pthread_rwlock_init", "pthread_rwlock_destroy", "pthread_rwlock_unlock"),
-    *(f"pthread_rwlock_{how}{what}lock" for how in ("", "try", "timed", "clock") for what in ("rd", "wr")),
+    *(
+        f"pthread_rwlock_{how}{what}lock"
+        for how in ("", "try", "timed", "clock")
+        for what in ("rd", "wr")
+    ),
     *("pthread_cond_init", "pthread_cond_destroy", "pthread_cond_wait", "pthread_cond_timedwait"),
     *("pthread_cond_clockwait", "pthread_cond_signal", "pthread_cond_broadcast"),
-    *("sem_init", "sem_destroy", "sem_wait", "sem_trywait", "sem_timedwait", "sem_clockwait", "sem_post"),
-    *("sem_getvalue", "syscall", "pthread_join", "pthread_detach", "pthread_self", "pthread_sigmask"),
+    *(
+        "sem_init",
+        "sem_destroy",
+        "sem_wait",
+        "sem_trywait",
+        "sem_timedwait",
+        "sem_clockwait",
+        "sem_post",
+    ),
+    *(
+        "sem_getvalue",
+        "syscall",
+        "pthread_join",
+        "pthread_detach",
+        "pthread_self",
+        "pthread_sigmask",
+    ),
     # What the headers of libstdc++ leave to its library, and CPython's lock, of which cython.pymutex is made.
     "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE",
     *("_ZNSt18condition_variable10notify_oneEv", "_ZNSt18condition_variable10notify_allEv"),
@@ -83,7 +102,9 @@ def with_whole_paths(generated: Path, source: Path, folders: Sequence[str]) -> N
     def whole(match: re.Match[str]) -> str:
         name = match["file"]
         named = source if source.as_posix().endswith("/" + name) else None
-        found = named or next((path for folder in folders if (path := Path(folder, name)).is_file()), None)
+        found = named or next(
+            (path for folder in folders if (path := Path(folder, name)).is_file()), None
+        )
         return f'{match["line"]}"{found or name}"'
 
     generated.write_text(LINE.sub(whole, generated.read_text()))

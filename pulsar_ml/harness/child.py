@@ -156,12 +156,16 @@ def watch(
             os.waitpid(child, 0)
 
 
-def live(work: Callable[[Tell], object], pipe: Connection, limits: Limits, parent: int, prints: int) -> None:
+def live(
+    work: Callable[[Tell], object], pipe: Connection, limits: Limits, parent: int, prints: int
+) -> None:
     """The child's life; does not return."""
     status = 1
     try:
         die_with_parent()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's business, which then ends this process
+        signal.signal(
+            signal.SIGINT, signal.SIG_IGN
+        )  # the parent's business, which then ends this process
         faulthandler.disable()
         if prints >= 0:
             os.dup2(prints, 1)
@@ -192,7 +196,11 @@ def die_with_parent() -> None:
 def portable(error: Exception) -> Exception:
     """``error`` if it survives pickling, or a RuntimeError that says what it was."""
     try:
-        return error if type(pickle.loads(pickle.dumps(error))) is type(error) else RuntimeError(repr(error))
+        return (
+            error
+            if type(pickle.loads(pickle.dumps(error))) is type(error)
+            else RuntimeError(repr(error))
+        )
     except Exception:
         return RuntimeError(repr(error))
 
@@ -275,10 +283,14 @@ class Patience:
 def of_raised(error: Exception, watched: Watched) -> Exception:
     """What the child raised, or LostError when that was for the limit of its address space."""
     most = watched.limits.address_space
-    refused = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+    refused = isinstance(error, MemoryError) or (
+        isinstance(error, OSError) and error.errno == errno.ENOMEM
+    )
     if most is None or not refused:
         return error
-    return LostError(MEMORY, f"no memory within {most >> 20} MiB of address space: {error}", watched.heart)
+    return LostError(
+        MEMORY, f"no memory within {most >> 20} MiB of address space: {error}", watched.heart
+    )
 
 
 def read_tail(watched: Watched) -> bool:
@@ -314,7 +326,9 @@ def address_space() -> int:
 
 def ended(watched: Watched) -> LostError:
     """How the child ended on its own."""
-    os.kill(watched.child, signal.SIGKILL)  # it may have closed the pipe and go on; no harm once it has ended
+    os.kill(
+        watched.child, signal.SIGKILL
+    )  # it may have closed the pipe and go on; no harm once it has ended
     how = os.waitid(os.P_PID, watched.child, os.WEXITED | os.WNOWAIT)  # who started it reaps it
     while watched.tail and wait([watched.printed], 0) and read_tail(watched):
         pass

@@ -79,7 +79,9 @@ def some_calls(model: Any, history: History) -> list[Call]:
     by_thread = bool(getattr(model, "by_thread", False))
     found: dict[object, Call] = {}
     for index in (
-        np.unique(np.linspace(0, len(history) - 1, 4 * MOST_CALLS).astype(int)) if len(history) else ()
+        np.unique(np.linspace(0, len(history) - 1, 4 * MOST_CALLS).astype(int))
+        if len(history)
+        else ()
     ):
         call = history.call(int(index))
         if not by_thread:
@@ -92,10 +94,14 @@ def check_step(model: Any, state: Any, call: Call) -> list[Any]:
     before = copy.deepcopy(state)
     found = steps(model, state, call)
     if not same(model, before, state):
-        raise ModelError(f"step() changed the state it was given, {before!r}, to {state!r}, for {call}")
+        raise ModelError(
+            f"step() changed the state it was given, {before!r}, to {state!r}, for {call}"
+        )
     for after in found:
         check_hash(model, after)
-    if not covers(model, found, steps(model, before, call)) or len(found) != len(steps(model, before, call)):
+    if not covers(model, found, steps(model, before, call)) or len(found) != len(
+        steps(model, before, call)
+    ):
         raise ModelError(f"step() answers {call} from {state!r} otherwise when it is asked again")
     if hasattr(model, "pure") and model.pure(call) and not covers(model, [state], found):
         raise ModelError(f"{call} is called pure and leads from {state!r} to {found!r}")

@@ -78,7 +78,11 @@ class Exploration:
         """ "violation", "nothing_exercised" (no location was touched by two threads) or "clean"."""
         if self.failure is not None:
             return "violation"
-        return "clean" if self.statistics["shared"] and self.statistics["hooks"] else "nothing_exercised"
+        return (
+            "clean"
+            if self.statistics["shared"] and self.statistics["hooks"]
+            else "nothing_exercised"
+        )
 
     @property
     def cut_share(self) -> float:
@@ -157,7 +161,9 @@ def explore(
     statistics = dict(campaign.statistics())
     exhausted, rest, bounds = "", None, ()
     if strategy in SEARCHES:
-        bounds = bounds_hit(statistics, strategy, campaign.bound, options.get("step_limit", STEP_LIMIT))
+        bounds = bounds_hit(
+            statistics, strategy, campaign.bound, options.get("step_limit", STEP_LIMIT)
+        )
         if statistics["exhausted"]:
             exhausted = proved(bounds)
         elif failure is None:
@@ -204,7 +210,9 @@ def divergence(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> str
     for index, (a, b) in enumerate(zip(first, second, strict=False)):
         for key in ("thread", "op", "value", "order"):
             if a[key] != b[key]:
-                return f"event {index} of thread {a['thread']}: {key} is {a[key]!r}, then {b[key]!r}"
+                return (
+                    f"event {index} of thread {a['thread']}: {key} is {a[key]!r}, then {b[key]!r}"
+                )
     if len(first) != len(second):
         return f"{len(first)} events, then {len(second)}"
     return "two recorded executions agree, so recording itself changes what the code does"

@@ -88,10 +88,16 @@ class Failure:
     @property
     def signature(self) -> tuple[str, ...]:
         """What makes two failures the same: kind, rule, and the places of the two accesses."""
-        return (self.kind, self.rule, *sorted(self.where[:2] if self.kind == "data race" else self.where[:1]))
+        return (
+            self.kind,
+            self.rule,
+            *sorted(self.where[:2] if self.kind == "data race" else self.where[:1]),
+        )
 
     def to_json(self) -> str:
-        return json.dumps({"kind_of_record": KIND, "version": VERSION, **asdict(self)}, sort_keys=True)
+        return json.dumps(
+            {"kind_of_record": KIND, "version": VERSION, **asdict(self)}, sort_keys=True
+        )
 
     def short(self) -> str:
         """One printable word that holds everything; :meth:`from_text` reads it."""
@@ -107,18 +113,26 @@ class Failure:
             try:
                 text = unpacked(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))).decode()
             except (binascii.Error, zlib.error, ValueError) as error:
-                raise BadRecordError(f"the failure is damaged or truncated: {one_line(error)}") from None
+                raise BadRecordError(
+                    f"the failure is damaged or truncated: {one_line(error)}"
+                ) from None
         if len(text) > MOST_BYTES:
             raise BadRecordError(f"this is no failure: it is longer than {MOST_BYTES >> 20} MiB")
         try:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise BadRecordError(f"the failure is not JSON, so it is damaged or truncated: {error}") from None
+            raise BadRecordError(
+                f"the failure is not JSON, so it is damaged or truncated: {error}"
+            ) from None
         if not isinstance(content, dict) or content.pop("kind_of_record", None) != KIND:
-            raise BadRecordError(f"this JSON is not a failure: its kind_of_record should be {KIND!r}")
+            raise BadRecordError(
+                f"this JSON is not a failure: its kind_of_record should be {KIND!r}"
+            )
         version = content.pop("version", None)
         if version != VERSION:
-            raise BadRecordError(f"the failure has version {version!r:.80}, this harness reads {VERSION}")
+            raise BadRecordError(
+                f"the failure has version {version!r:.80}, this harness reads {VERSION}"
+            )
         try:
             content["decisions"] = tuple(
                 (int(a), int(b), int(c), int(d)) for a, b, c, d in content["decisions"]
@@ -143,7 +157,9 @@ NUMBERS = {"step_limit", "seed", "execution", "trace_hash", "bound"}
 def check_types(content: Mapping[str, Any]) -> None:
     """TypeError for the first of a failure's fields that holds something of another kind."""
     for name, value in content.items():
-        expected = str if name in TEXTS else int if name in NUMBERS else bool if name == "races" else None
+        expected = (
+            str if name in TEXTS else int if name in NUMBERS else bool if name == "races" else None
+        )
         if expected is not None and type(value) is not expected:
             raise TypeError(f"{name} is {str(value)[:60]!r}, not of type {expected.__name__}")
     if not isinstance(content.get("mutant"), str | None):
@@ -179,7 +195,9 @@ class Replayed:
         return f"{build}another execution failed: {self.failure.kind}: {self.failure.message}"
 
 
-def capture(campaign: Campaign, number: int, options: Mapping[str, Any], refused: str = "") -> Failure:
+def capture(
+    campaign: Campaign, number: int, options: Mapping[str, Any], refused: str = ""
+) -> Failure:
     """Make execution ``number`` of a campaign again and return it as a failure.
 
     The campaign's last execution must have failed, or been refused by a judge with the words ``refused``.
@@ -196,7 +214,9 @@ def capture(campaign: Campaign, number: int, options: Mapping[str, Any], refused
     return of_recorded(campaign, number, options, refused)
 
 
-def of_recorded(campaign: Campaign, number: int, options: Mapping[str, Any], refused: str = "") -> Failure:
+def of_recorded(
+    campaign: Campaign, number: int, options: Mapping[str, Any], refused: str = ""
+) -> Failure:
     """The failure of the execution last made by ``campaign.again``; ``refused``: why a judge refused it."""
     raw = campaign.failure()
     race = race_of(campaign, number, raw) if raw["kind"] == "data race" else None
@@ -277,7 +297,11 @@ def replay(failure: Failure, subject: Subject, judge: Judge | None = None) -> Re
         elif campaign.hashes()[0] == failure.trace_hash:
             refused = failure.message
     if campaign.failed() or refused:
-        options = {"faults": failure.faults, "step_limit": failure.step_limit, "races": failure.races}
+        options = {
+            "faults": failure.faults,
+            "step_limit": failure.step_limit,
+            "races": failure.races,
+        }
         again = replace(
             of_recorded(campaign, 0, options, refused),
             strategy=failure.strategy,
@@ -286,5 +310,7 @@ def replay(failure: Failure, subject: Subject, judge: Judge | None = None) -> Re
             module=failure.module,
             mutant=failure.mutant,
         )
-    exact = again is not None and again.kind == failure.kind and again.trace_hash == failure.trace_hash
+    exact = (
+        again is not None and again.kind == failure.kind and again.trace_hash == failure.trace_hash
+    )
     return Replayed(exact, failure.build_id == str(subject.build_id), again, campaign.trace())

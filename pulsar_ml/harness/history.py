@@ -127,7 +127,11 @@ class History:
         )
 
     def decode(
-        self, operation: int, arguments: Sequence[int], result: Sequence[int] | None, thread: int = -1
+        self,
+        operation: int,
+        arguments: Sequence[int],
+        result: Sequence[int] | None,
+        thread: int = -1,
     ) -> Call:
         """The call of these words; ``result`` None: it did not return."""
         return decoder(self.signatures, self.values)(operation, arguments, result, thread)
@@ -148,14 +152,18 @@ Decoder = Callable[[int, Sequence[int], "Sequence[int] | None", int], Call]
 def decoder(signatures: Sequence[Signature], values: Sequence[object]) -> Decoder:
     """From words to calls."""
 
-    def decode(operation: int, arguments: Sequence[int], result: Sequence[int] | None, thread: int) -> Call:
+    def decode(
+        operation: int, arguments: Sequence[int], result: Sequence[int] | None, thread: int
+    ) -> Call:
         name, count, kind = signatures[operation]
         given: tuple[object, ...]
         if kind == VALUE:
             given = tuple([values[word] for word in arguments[:count] if word >= 0])
         else:
             given = tuple(arguments[:count])
-        return Call(name, given, UNKNOWN if result is None else read_result(kind, result, values), thread)
+        return Call(
+            name, given, UNKNOWN if result is None else read_result(kind, result, values), thread
+        )
 
     return decode
 
@@ -295,7 +303,9 @@ def check_records(records: Sequence[NDArray[np.void]], threads: Sequence[NDArray
         raise ValueError(f"there should be records for {wanted} calls, not for {found}")
     for each in records:
         if each.dtype != RECORD or not each.flags.c_contiguous or not each.flags.writeable:
-            raise TypeError("records should be contiguous arrays of history.RECORD that can be written")
+            raise TypeError(
+                "records should be contiguous arrays of history.RECORD that can be written"
+            )
 
 
 def history_of_run(

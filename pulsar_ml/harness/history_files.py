@@ -98,7 +98,8 @@ def made(content: Mapping[str, Any], records: Any, name: str) -> History:
     """The history of a header and its records; BadRecordError when they do not fit."""
     try:
         signatures = tuple(
-            Signature(str(one), int(count), str(result)) for one, count, result in content["signatures"]
+            Signature(str(one), int(count), str(result))
+            for one, count, result in content["signatures"]
         )
         history = History(
             signatures,
@@ -128,7 +129,9 @@ def check_records(history: History, name: str) -> None:
         elif np.any(records["returned"] < records["invoked"]):
             wrong = "an operation returned before it was invoked"
         elif VALUE in {signature.result for signature in history.signatures}:
-            words = np.append(records["arguments"].ravel(), records["result"][endings == RETURNED, 0])
+            words = np.append(
+                records["arguments"].ravel(), records["result"][endings == RETURNED, 0]
+            )
             if words.max(initial=-1) >= len(history.values):
                 wrong = "it refers to a value that it does not have"
     if wrong:
@@ -169,7 +172,9 @@ def load_table(path: Path) -> History:
             raise  # it cannot be read at all
         kind = path.suffix.removeprefix(".")
         first = one_line(error)
-        raise BadRecordError(f"{path.name} is damaged, truncated or no {kind} file: {first}") from None
+        raise BadRecordError(
+            f"{path.name} is damaged, truncated or no {kind} file: {first}"
+        ) from None
     text = (table.schema.metadata or {}).get(KIND.encode())
     if text is None:
         raise BadRecordError(f"{path.name} is not a history: its metadata has no {KIND!r}")
@@ -217,11 +222,17 @@ def decoded(line: str, name: str, number: int = 0) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
         where = f"{name}, line {number}," if number else name
-        raise BadRecordError(f"{where} is not JSON, so it is damaged or truncated: {error}") from None
+        raise BadRecordError(
+            f"{where} is not JSON, so it is damaged or truncated: {error}"
+        ) from None
 
 
 def load_lines(text: str, name: str, *, keyed: bool) -> History:
-    lines = [decoded(line, name, number) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [
+        decoded(line, name, number)
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip()
+    ]
     if not lines:
         raise BadRecordError(f"{name} is empty; a history has at least a first line")
     if isinstance(lines[0], dict) and "kind" in lines[0]:
@@ -243,7 +254,8 @@ def restored(content: Mapping[str, Any], plain: History, name: str) -> History:
 
     try:
         signatures = [
-            Signature(str(one), int(count), str(result)) for one, count, result in content["signatures"]
+            Signature(str(one), int(count), str(result))
+            for one, count, result in content["signatures"]
         ]
         records, values = with_signatures(plain, signatures)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
@@ -298,7 +310,9 @@ def edn_events(text: str, name: str) -> Iterator[Mapping[str, Any]]:
     try:
         elements = [plain(element) for element in edn_format.loads_all(text)]
     except Exception as error:  # noqa: BLE001 - the library raises its own, its lexer's and its parser's
-        raise BadRecordError(f"{name} is not EDN, so it is damaged or truncated: {one_line(error)}") from None
+        raise BadRecordError(
+            f"{name} is not EDN, so it is damaged or truncated: {one_line(error)}"
+        ) from None
     if len(elements) == 1 and isinstance(elements[0], list):
         elements = elements[0]
     yield from elements
@@ -314,7 +328,9 @@ def from_events(events: Iterable[Any], name: str, *, keyed: bool) -> History:
     threads: dict[Any, int] = {}
     for time, event in enumerate(events):
         if not isinstance(event, Mapping) or not {"process", "type", "f"} <= set(event):
-            raise BadRecordError(f"{name}: event {time} should be a map with process, type and f: {event!r}")
+            raise BadRecordError(
+                f"{name}: event {time} should be a map with process, type and f: {event!r}"
+            )
         process, kind = event["process"], event["type"]
         if not isinstance(process, int):
             continue
@@ -327,7 +343,9 @@ def from_events(events: Iterable[Any], name: str, *, keyed: bool) -> History:
             operations.append(None)
         elif kind in ("ok", "fail", "info"):
             if process not in under_way:
-                raise BadRecordError(f"{name}: event {time} completes what process {process} did not invoke")
+                raise BadRecordError(
+                    f"{name}: event {time} completes what process {process} did not invoke"
+                )
             place, begun = under_way.pop(process)
             thread = threads.setdefault(process, len(threads))
             if kind == "ok":
@@ -339,9 +357,13 @@ def from_events(events: Iterable[Any], name: str, *, keyed: bool) -> History:
                 f"{name}: event {time} has type {kind!r}; it should be invoke, ok, fail or info"
             )
     for process, (place, begun) in under_way.items():
-        operations[place] = left_open(begun, threads.setdefault(process, len(threads)), keyed, crashed=False)
+        operations[place] = left_open(
+            begun, threads.setdefault(process, len(threads)), keyed, crashed=False
+        )
     try:
-        return history_of([operation for operation in operations if operation is not None], source="jepsen")
+        return history_of(
+            [operation for operation in operations if operation is not None], source="jepsen"
+        )
     except (UsageError, OverflowError) as error:
         raise BadRecordError(f"{name} is damaged: {error}") from None
 
@@ -377,4 +399,6 @@ def finished(
 
 
 def left_open(begun: Mapping[str, Any], thread: int, keyed: bool, *, crashed: bool) -> Operation:
-    return Operation(thread, str(begun["f"]), given(begun, keyed), None, int(begun["at"]), None, crashed)
+    return Operation(
+        thread, str(begun["f"]), given(begun, keyed), None, int(begun["at"]), None, crashed
+    )

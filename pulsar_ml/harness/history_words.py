@@ -20,7 +20,9 @@ from pulsar_ml.harness.history import (
 )
 
 
-def with_signatures(history: History, signatures: Sequence[Signature]) -> tuple[NDArray[np.void], list[Any]]:
+def with_signatures(
+    history: History, signatures: Sequence[Signature]
+) -> tuple[NDArray[np.void], list[Any]]:
     """Records and values of ``history``, whose signatures are all "value", for these ones.
 
     Raises ValueError, TypeError or OverflowError for a value that its signature cannot have.

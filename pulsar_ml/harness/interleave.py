@@ -133,12 +133,21 @@ def interleave(
 
     planned = 1 if program is not None else min(programs, executions)
     if seconds is None:
-        shares = [executions // planned + (number < executions % planned) for number in range(planned)]
-        results = _played(subject, made, shares.__getitem__, lambda number: number < planned, seed, chosen)
+        shares = [
+            executions // planned + (number < executions % planned) for number in range(planned)
+        ]
+        results = _played(
+            subject, made, shares.__getitem__, lambda number: number < planned, seed, chosen
+        )
     else:
         deadline = time.monotonic() + seconds
         results = _played(
-            subject, made, lambda _: TIMED_EXECUTIONS, lambda _: time.monotonic() < deadline, seed, chosen
+            subject,
+            made,
+            lambda _: TIMED_EXECUTIONS,
+            lambda _: time.monotonic() < deadline,
+            seed,
+            chosen,
         )
     return _summed(subject, results, seed, mode, strategy, judge)
 
@@ -155,7 +164,9 @@ def _played(
     first = 0
     while more(len(results)):
         number = len(results)
-        done = explore(subject, made(number), executions=share(number), seed=seed, first=first, **options)
+        done = explore(
+            subject, made(number), executions=share(number), seed=seed, first=first, **options
+        )
         results.append(done)
         first += done.executions
         if done.failure is not None:
@@ -164,7 +175,12 @@ def _played(
 
 
 def _summed(
-    subject: Subject, results: list[Exploration], seed: int, mode: str, strategy: str, judge: Judge | None
+    subject: Subject,
+    results: list[Exploration],
+    seed: int,
+    mode: str,
+    strategy: str,
+    judge: Judge | None,
 ) -> Interleavings:
     failure = results[-1].failure if results else None
     if failure is not None:
@@ -180,7 +196,9 @@ def _summed(
         classes=sum(result.statistics["classes"] for result in results),
         once=sum(result.statistics["once"] for result in results),
         cut=sum(result.statistics["cut"] for result in results),
-        exercised=any(result.statistics["shared"] and result.statistics["hooks"] for result in results),
+        exercised=any(
+            result.statistics["shared"] and result.statistics["hooks"] for result in results
+        ),
         failure=failure,
         exhausted=exhausted(results),
     )

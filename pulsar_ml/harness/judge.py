@@ -81,7 +81,9 @@ class ModelJudge:
         if prepared is None or not tried:
             prepared = self.prepared = self.prepare(campaign)
         records = prepared.asked if tried else prepared.filled(campaign.answers())
-        return self.judged(prepared.checker, prepared.history, records, tried=tried, explained=explained)
+        return self.judged(
+            prepared.checker, prepared.history, records, tried=tried, explained=explained
+        )
 
     def prepare(self, campaign: Campaign) -> Prepared:
         history = history_before(campaign)
@@ -157,7 +159,13 @@ class ModelJudge:
 
     def key_of(self, history: History, threads: int, fresh: bool) -> Hashable:
         """What histories have in common that one checker serves."""
-        return history.signatures, history.subject, tuple(sorted(history.settings.items())), threads, fresh
+        return (
+            history.signatures,
+            history.subject,
+            tuple(sorted(history.settings.items())),
+            threads,
+            fresh,
+        )
 
     def model_of(self, history: History, threads: int, fresh: bool) -> Any:
         return Sequential(self.factory, history.settings, threads, fresh=fresh)
@@ -170,7 +178,9 @@ class Prepared:
     campaign: Campaign
     checker: ModelChecker
     history: History
-    of: NDArray[np.intp]  # the call, by its number in the program, that each record of the history is about
+    of: NDArray[
+        np.intp
+    ]  # the call, by its number in the program, that each record of the history is about
     asked: NDArray[np.void]  # records of the execution that the checker was asked about last
 
     def filled(self, answers: NDArray[np.int64]) -> NDArray[np.void]:
@@ -178,14 +188,18 @@ class Prepared:
         records = self.history.records.copy()
         put_answers(records, answers if len(answers) == len(self.of) else answers[self.of])
         if len(answers) < len(self.of) and not self.checker.model.foresees:
-            records["result"][self.of[len(answers) :]] = 0  # not for the beginning of a call that spans
+            records["result"][self.of[len(answers) :]] = (
+                0  # not for the beginning of a call that spans
+            )
         return records
 
 
 def as_checked(checker: ModelChecker, history: History) -> tuple[History, NDArray[np.intp]]:
     """The history with the calls that the checker's model knows, and which record each is of."""
     records, of = with_ends(checker.model, history)
-    return History(checker.signatures, records, (), history.source, history.subject, history.settings), of
+    return History(
+        checker.signatures, records, (), history.source, history.subject, history.settings
+    ), of
 
 
 def told(history: History, verdict: Verdict, model: Sequential) -> str:

@@ -86,7 +86,9 @@ class ConcurrentMachine(RuleBasedStateMachine):
         if self._answer is not None:
             return self._answer
         frame = sys._getframe(1)
-        names = frame.f_code.co_varnames[1 : frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
+        names = frame.f_code.co_varnames[
+            1 : frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount
+        ]
         given = {name: frame.f_locals[name] for name in names}
         self.steps.append(Step(frame.f_code.co_name, given, operation, arguments))
         if self._instance is None:
@@ -115,7 +117,9 @@ def run_concurrently(
             f"{threads} threads with {operations} operations are {threads * operations} calls; at most "
             f"{MOST_CALLS} can be put into every order"
         )
-    chosen = hypothesis_settings(settings or hypothesis_settings(), stateful_step_count=threads * operations)
+    chosen = hypothesis_settings(
+        settings or hypothesis_settings(), stateful_step_count=threads * operations
+    )
     explored = {"mode": mode, "reuse": "mixed", **options}
 
     class Concurrent(machine):  # type: ignore[valid-type, misc]
@@ -132,7 +136,9 @@ def run_concurrently(
 class Dealt:
     """Some steps, dealt to threads, against the machine."""
 
-    def __init__(self, machine: type[ConcurrentMachine], steps: Sequence[Step], threads: int) -> None:
+    def __init__(
+        self, machine: type[ConcurrentMachine], steps: Sequence[Step], threads: int
+    ) -> None:
         self.machine = machine
         self.lanes = dealt(machine.subject, steps, threads)
         self.program = program_of(machine.subject, self.lanes, machine.subject_settings)
@@ -160,7 +166,9 @@ class Dealt:
         found = []
         for thread, lane in enumerate(self.lanes):
             went = campaign.calls(thread)
-            for number, (step, (invoked, returned, status, words)) in enumerate(zip(lane, went, strict=True)):
+            for number, (step, (invoked, returned, status, words)) in enumerate(
+                zip(lane, went, strict=True)
+            ):
                 result = Result(status, (words[0], words[1], words[2], words[3]))
                 found.append(Call(step, thread, number, invoked, returned, result))
         return found
@@ -186,7 +194,9 @@ def dealt(subject: Subject, steps: Sequence[Step], threads: int) -> list[list[St
     return lanes
 
 
-def program_of(subject: Subject, lanes: Sequence[Sequence[Step]], settings: Mapping[str, int]) -> Program:
+def program_of(
+    subject: Subject, lanes: Sequence[Sequence[Step]], settings: Mapping[str, int]
+) -> Program:
     threads = []
     for lane in lanes:
         calls = np.zeros(len(lane), CALL)
@@ -216,7 +226,9 @@ def has_order(history: Sequence[Call], fits: Callable[[Sequence[Call]], bool]) -
                 other.thread == call.thread and other.number < call.number for other in left
             ):
                 continue
-            if fits([*order, call]) and extend([*order, call], [each for each in left if each is not call]):
+            if fits([*order, call]) and extend(
+                [*order, call], [each for each in left if each is not call]
+            ):
                 return True
         return False
 

@@ -51,7 +51,9 @@ class Part:
         return Part(self.path, self.options, at + 1), Part(later, self.options[: at + 1], at)
 
     def __str__(self) -> str:
-        choices = ",".join(f"{taken}/{of}" for taken, of in zip(self.path, self.options, strict=True))
+        choices = ",".join(
+            f"{taken}/{of}" for taken, of in zip(self.path, self.options, strict=True)
+        )
         return f"{self.floor}:{choices}"
 
     @staticmethod
@@ -66,7 +68,8 @@ class Part:
         path, options = tuple(int(taken) for taken, _ in pairs), tuple(int(of) for _, of in pairs)
         floor = int(found[1])
         if floor > len(path) or any(
-            of and taken >= of or max(taken, of) >= 1 << 16 for taken, of in zip(path, options, strict=True)
+            of and taken >= of or max(taken, of) >= 1 << 16
+            for taken, of in zip(path, options, strict=True)
         ):
             raise UsageError(f"this part of a search is damaged: {text!r:.60}")
         return Part(path, options, floor)

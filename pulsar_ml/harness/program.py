@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import Philox  # NumPy would load it at its first use: in each child of a supervisor anew
+from numpy.random import (
+    Philox,
+)  # NumPy would load it at its first use: in each child of a supervisor anew
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import BadRecordError, UsageError
@@ -104,9 +106,13 @@ class Program:
         try:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise BadRecordError(f"the program is not JSON, so it is damaged or truncated: {error}") from None
+            raise BadRecordError(
+                f"the program is not JSON, so it is damaged or truncated: {error}"
+            ) from None
         if not isinstance(content, dict) or content.get("kind") != KIND:
-            raise BadRecordError(f"this JSON is not a program: it should be an object whose kind is {KIND!r}")
+            raise BadRecordError(
+                f"this JSON is not a program: it should be an object whose kind is {KIND!r}"
+            )
         if content.get("version") != VERSION:
             raise BadRecordError(
                 f"the program has version {content.get('version')!r:.80}, this harness reads {VERSION}"
@@ -195,7 +201,9 @@ def call_text(program: Program, thread: int, number: int, subject: Subject | Non
     return f"{program.operations[int(call['code'])]}({', '.join(map(str, arguments))})"
 
 
-def possible_pairs(subject: Subject, mix: Mapping[str, int] | None, threads: int) -> list[tuple[str, str]]:
+def possible_pairs(
+    subject: Subject, mix: Mapping[str, int] | None, threads: int
+) -> list[tuple[str, str]]:
     """The pairs of operations that can overlap at all: two threads, both in the mix, not one role."""
     if threads < 2:
         return []
@@ -233,7 +241,9 @@ def check_fits(program: Program, instance: Instance) -> None:
                 f"the calls of thread {number} should be a contiguous array of program.CALL, "
                 f"not of {calls.dtype} with shape {calls.shape}"
             )
-        if len(calls) and not 0 <= int(calls["code"].min()) <= int(calls["code"].max()) < len(names):
+        if len(calls) and not 0 <= int(calls["code"].min()) <= int(calls["code"].max()) < len(
+            names
+        ):
             raise ValueError(f"thread {number} has an operation code outside 0..{len(names) - 1}")
 
 
@@ -273,7 +283,9 @@ def draw_owners(subject: Subject, seed: int, threads: int) -> dict[int, int]:
     return {role: (word >> 32) * threads >> 32 for role, word in zip(roles, drawn, strict=True)}
 
 
-def draw_settings(subject: Subject, seed: int, ranges: Mapping[str, tuple[int, int]]) -> dict[str, int]:
+def draw_settings(
+    subject: Subject, seed: int, ranges: Mapping[str, tuple[int, int]]
+) -> dict[str, int]:
     known = {setting.name: setting for setting in subject.settings}
     for name, (low, high) in ranges.items():
         if name not in known:
@@ -316,7 +328,9 @@ def thread_calls(
         # One row per call: a word for operation and noise, then one for each argument that some
         # operation has. The first row is the thread's own.
         width = 1 + max(len(operation.arguments) for operation in subject.operations)
-        rows = words(seed, THREAD_STREAM + thread, (operations + 1) * width).reshape(operations + 1, width)
+        rows = words(seed, THREAD_STREAM + thread, (operations + 1) * width).reshape(
+            operations + 1, width
+        )
         first = rows[1:, 0]
         codes = np.searchsorted(np.cumsum(weights), scaled(first, np.uint64(total)), side="right")
         calls["code"] = codes
@@ -375,5 +389,7 @@ def draw_noise(style: int, drawn: NDArray[np.uint64]) -> NDArray[np.int64]:
     kind = (chosen >> 12) & 15
     spins = np.left_shift(np.int64(1), ((chosen >> 8) & 15) % (MAX_SPIN_BITS + 1))
     # A move names how many processors further to go.
-    noise[where] = np.select([kind == 15, kind >= 10], [NOISE_MOVE - (chosen & 0xFF), NOISE_YIELD], spins)
+    noise[where] = np.select(
+        [kind == 15, kind >= 10], [NOISE_MOVE - (chosen & 0xFF), NOISE_YIELD], spins
+    )
     return noise

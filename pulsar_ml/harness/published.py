@@ -106,7 +106,12 @@ def register_answers(
             if moment >= cut[0]:
                 kept.setdefault(cut, held)
         stale = next(
-            (c for c in cuts if broken and c[0] <= moment < c[1] and thread % clients in cut_off[c]), None
+            (
+                c
+                for c in cuts
+                if broken and c[0] <= moment < c[1] and thread % clients in cut_off[c]
+            ),
+            None,
         )
         if name == "read":
             results[number] = kept[stale] if stale else held
@@ -118,7 +123,9 @@ def register_answers(
     return results
 
 
-def key_value(seed: int, *, clients: int, operations: int, keys: int = 10, broken: bool = False) -> History:
+def key_value(
+    seed: int, *, clients: int, operations: int, keys: int = 10, broken: bool = False
+) -> History:
     """A history of a map of strings in which ``get`` of a key that is not there answers None.
 
     ``broken``: once, from the middle on, a get answers without the last append.

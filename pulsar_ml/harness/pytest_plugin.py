@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 MARKER = "interleave"
 FAILURE = "pulsar_ml.failure"  # the property of a report that holds a failure in its short form
 RECORD = "pulsar_ml.record"
-EXPLORED = "pulsar_ml.explored"  # what was explored, in one line; under -v the passed tests' are shown
+EXPLORED = (
+    "pulsar_ml.explored"  # what was explored, in one line; under -v the passed tests' are shown
+)
 
 
 @pytest.hookimpl(trylast=True)  # so that a name which another plugin has is taken already
@@ -54,7 +56,10 @@ OPTIONS: Mapping[str, dict[str, Any]] = {
         "metavar": "S",
         "help": "a time for each test, in place of its own budget",
     },
-    "replay": {"metavar": "RECORD", "help": "make a failure again: a record's path, or its short form"},
+    "replay": {
+        "metavar": "RECORD",
+        "help": "make a failure again: a record's path, or its short form",
+    },
     "sarif": {"metavar": "FILE", "help": "write the failures of the run as SARIF 2.1.0"},
 }
 
@@ -70,7 +75,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if (given := config.getoption("interleave_replay")) is not None:
         replayed = read_record(given)
     config.stash[REPLAYED] = replayed
-    if None not in (config.getoption("interleave_executions"), config.getoption("interleave_seconds")):
+    if None not in (
+        config.getoption("interleave_executions"),
+        config.getoption("interleave_seconds"),
+    ):
         raise pytest.UsageError("--executions and --seconds are two budgets; give one of them")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Merge(config), "pulsar_ml-merge")
@@ -181,7 +189,9 @@ class Interleave:
         from pulsar_ml.harness.interleave import InterleavingFailure, failure_text
 
         if failure.subject != subject.name:
-            pytest.skip(f"the record is of subject {failure.subject!r}, this test is about {subject.name!r}")
+            pytest.skip(
+                f"the record is of subject {failure.subject!r}, this test is about {subject.name!r}"
+            )
         again = replay(failure, subject, judge)
         if again.failure is not None:
             raise InterleavingFailure(again.failure, failure_text(failure, subject, judge=judge))
@@ -254,7 +264,9 @@ class Merge:
         self.target = None if given is None else writable(Path(given))
         self.first: dict[tuple[str, ...], str] = {}
         self.failures: list[Failure] = []
-        self.tests: list[tuple[str, int | None, str]] = []  # the places of the tests that found them
+        self.tests: list[
+            tuple[str, int | None, str]
+        ] = []  # the places of the tests that found them
         self.explored: list[str] = []
         self.verbose = config.get_verbosity() > 0
 
@@ -266,7 +278,9 @@ class Merge:
             return
         if report.passed and self.verbose:
             self.explored += [
-                f"{found} ({report.nodeid})" for name, found in report.user_properties if name == EXPLORED
+                f"{found} ({report.nodeid})"
+                for name, found in report.user_properties
+                if name == EXPLORED
             ]
         if not report.failed:
             return
@@ -276,7 +290,9 @@ class Merge:
         failure = Failure.from_text(str(properties[FAILURE]))
         key = (failure.subject, *failure.signature)
         if key in self.first:
-            report.longrepr = f"the same failure as in {self.first[key]}; record: {properties[RECORD]}"
+            report.longrepr = (
+                f"the same failure as in {self.first[key]}; record: {properties[RECORD]}"
+            )
         else:
             self.first[key] = report.nodeid
             self.failures.append(failure)
@@ -291,7 +307,9 @@ class Merge:
         for failure, (file, line, test) in zip(self.failures, self.tests, strict=True):
             # Wrong answers have no place in the code; theirs is the test.
             at_test = location(f"{test} {file}:{(line or 0) + 1}")
-            results.append({"locations": [at_test], **result_of(failure)} if at_test else result_of(failure))
+            results.append(
+                {"locations": [at_test], **result_of(failure)} if at_test else result_of(failure)
+            )
         self.target.write_text(json.dumps(log(results, self.root), indent=2) + "\n")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -302,4 +320,6 @@ class Merge:
         if self.failures:
             terminalreporter.section("interleavings that failed")
             for failure, test in zip(self.failures, self.first.values(), strict=True):
-                terminalreporter.line(f"{failure.subject}: {failure.kind}: {failure.message} ({test})")
+                terminalreporter.line(
+                    f"{failure.subject}: {failure.kind}: {failure.message} ({test})"
+                )

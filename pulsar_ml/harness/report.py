@@ -47,7 +47,10 @@ def lane_table(
     rows = without_repetition(rows)
     threads = len(program.threads)
     widths = [
-        min(width, max(len(text) for text in ("thread 0", *(row for at, row in rows if at == thread))) + 2)
+        min(
+            width,
+            max(len(text) for text in ("thread 0", *(row for at, row in rows if at == thread))) + 2,
+        )
         for thread in range(threads)
     ]
     header = "".join(f"thread {thread}".ljust(widths[thread]) for thread in range(threads))
@@ -87,7 +90,9 @@ class Places:
 
     def __init__(self, trace: Sequence[dict[str, Any]]) -> None:
         made = (
-            event for event in trace if int(event["thread"]) >= 0 and event["op"] not in ("call", "return")
+            event
+            for event in trace
+            if int(event["thread"]) >= 0 and event["op"] not in ("call", "return")
         )
         pcs = list(dict.fromkeys(int(event["pc"]) for event in made))
         look_up_pcs(pcs)
@@ -109,7 +114,9 @@ class Places:
         found = {place: source_line(pc) for place, pc in self.used.items()}
         known = {place: text for place, text in found.items() if text}
         longest = max(map(len, known), default=0)
-        told = [f"{place.ljust(longest)}  {text}" for place, text in sorted(known.items(), key=by_line)]
+        told = [
+            f"{place.ljust(longest)}  {text}" for place, text in sorted(known.items(), key=by_line)
+        ]
         return ["", *told] if told else []
 
 
@@ -147,7 +154,9 @@ def describe(
     return text if made and event["op"] in ("call", "return") else f"{text}  {places.of(event)}"
 
 
-def what_it_did(event: Mapping[str, Any], names: Names, program: Program, subject: Subject | None) -> str:
+def what_it_did(
+    event: Mapping[str, Any], names: Names, program: Program, subject: Subject | None
+) -> str:
     op = event["op"]
     if event["order"] == NOT_MADE:
         return f"{op} of {names.of(int(event['address']))} races"

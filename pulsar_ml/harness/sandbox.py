@@ -54,7 +54,9 @@ def explore_in_child(
 ) -> Exploration:
     """:func:`explore` in a child process. What ends or blocks the child is the failure of its execution."""
     try:
-        return call(lambda: explore(subject, program, executions=executions, **options), limits=limits)
+        return call(
+            lambda: explore(subject, program, executions=executions, **options), limits=limits
+        )
     except LostError as lost:
         return lost_exploration(lost, subject, program, options)
 
@@ -67,7 +69,11 @@ def lost_exploration(
     first = int(options.get("first", 0))
     made = 0 if lost.execution >= LEARNING else lost.execution - first + 1
     # The counts were lost with the process; the engine was at work in it.
-    counts = dict(Campaign(subject, program).statistics()) | {"executions": made, "hooks": 1, "shared": 1}
+    counts = dict(Campaign(subject, program).statistics()) | {
+        "executions": made,
+        "hooks": 1,
+        "shared": 1,
+    }
     return Exploration(
         subject=failure.subject,
         mode=failure.mode,
@@ -83,7 +89,9 @@ def lost_exploration(
     )
 
 
-def lost_failure(lost: LostError, subject: Subject, program: Program, options: Mapping[str, Any]) -> Failure:
+def lost_failure(
+    lost: LostError, subject: Subject, program: Program, options: Mapping[str, Any]
+) -> Failure:
     """The execution that was under way when its process was lost; ``options`` are those of the search."""
     return Failure(
         subject=subject.name,
@@ -130,14 +138,18 @@ def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = N
         )
         # A search comes to an execution by way of those before it; the first one makes those that teach.
         before = failure.strategy in SEARCHES or failure.execution >= LEARNING
-        campaign.run(0 if before else failure.execution, 1 + failure.execution % LEARNING if before else 1)
+        campaign.run(
+            0 if before else failure.execution, 1 + failure.execution % LEARNING if before else 1
+        )
 
     found = None
     try:
         call(again, limits=limits)
     except LostError as lost:
         found = replace(failure, kind=lost.kind, message=lost.message, execution=lost.execution)
-    exact = found is not None and found.kind == failure.kind and found.execution == failure.execution
+    exact = (
+        found is not None and found.kind == failure.kind and found.execution == failure.execution
+    )
     if failure.kind == ENDED:  # by the same signal; other messages name the limit
         exact = found == failure
     return Replayed(exact, failure.build_id == str(subject.build_id), found, [])

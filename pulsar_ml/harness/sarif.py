@@ -58,7 +58,9 @@ def files_below(root: Path, places: Collection[str]) -> dict[str, str]:
     wanted = {place.rpartition("/")[2] for place in places}
     named: dict[str, list[Path]] = {}
     for folder, folders, names in itertools.islice(os.walk(root), MOST_FOLDERS):
-        folders[:] = [name for name in folders if not name.startswith((".", "__")) and name != "build"]
+        folders[:] = [
+            name for name in folders if not name.startswith((".", "__")) and name != "build"
+        ]
         for name in wanted.intersection(names):
             named.setdefault(name, []).append(Path(folder, name))
 
@@ -68,7 +70,9 @@ def files_below(root: Path, places: Collection[str]) -> dict[str, str]:
 
     found = {}
     for place in places:
-        best = sorted(((alike(path, place), path) for path in named.get(place.rpartition("/")[2], ())))[-2:]
+        best = sorted(
+            ((alike(path, place), path) for path in named.get(place.rpartition("/")[2], ()))
+        )[-2:]
         if len(best) == 1 or (best and best[0][0] < best[1][0]):
             found[place] = best[-1][1].relative_to(root).as_posix()
     return found
@@ -88,7 +92,9 @@ def rule_of(failure: Failure) -> str:
 
 def fingerprint(failure: Failure) -> str:
     """Equal for failures with one signature."""
-    return hashlib.sha256("\n".join((failure.subject, *failure.signature)).encode()).hexdigest()[:32]
+    return hashlib.sha256("\n".join((failure.subject, *failure.signature)).encode()).hexdigest()[
+        :32
+    ]
 
 
 def result_of(failure: Failure) -> dict[str, Any]:
@@ -102,7 +108,9 @@ def result_of(failure: Failure) -> dict[str, Any]:
     }
     if places:
         result["locations"] = places[:1]
-        result["relatedLocations"] = [{**place, "id": number} for number, place in enumerate(places[1:], 1)]
+        result["relatedLocations"] = [
+            {**place, "id": number} for number, place in enumerate(places[1:], 1)
+        ]
     return result
 
 

@@ -43,7 +43,9 @@ class Shrinker:
     def left(self) -> int:
         return SEARCHED if self.budget is None else max(0, self.budget - self.executions)
 
-    def attempt(self, program: Program, decisions: Sequence[Decision], *, fresh: int = 0) -> Failure | None:
+    def attempt(
+        self, program: Program, decisions: Sequence[Decision], *, fresh: int = 0
+    ) -> Failure | None:
         """The same failure from a smaller input, or None."""
         if not self.left:
             return None
@@ -54,7 +56,9 @@ class Shrinker:
             "step_limit": self.best.step_limit,
             "races": self.best.races,
         }
-        campaign = Campaign(self.subject, program, strategy="replay", decisions=tuple(decisions), **options)
+        campaign = Campaign(
+            self.subject, program, strategy="replay", decisions=tuple(decisions), **options
+        )
         campaign.again(0)
         self.executions += 1
         if (found := self.same(campaign, 0, options, self.asked(campaign))) is not None:
@@ -268,7 +272,9 @@ def drop_idle_threads(state: Shrinker) -> None:
     for at, thread, kind, value in state.best.decisions:
         if thread not in renumbered or (kind == 0 and value - 1 not in renumbered):
             continue
-        decisions.append((at, renumbered[thread], kind, renumbered[value - 1] + 1 if kind == 0 else value))
+        decisions.append(
+            (at, renumbered[thread], kind, renumbered[value - 1] + 1 if kind == 0 else value)
+        )
     smaller = with_threads(program, [program.threads[thread] for thread in busy])
     state.accept(state.attempt(smaller, decisions, fresh=FRESH))
 

@@ -38,7 +38,9 @@ class System(Protocol):
 
     signatures: Signatures
 
-    def draw(self, random: np.random.Generator, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def draw(
+        self, random: np.random.Generator, count: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """For each of ``count`` operations its code, and its arguments in a row of three."""
         ...
 
@@ -73,7 +75,9 @@ def simulate(
     client = np.repeat(np.arange(clients), each)
     lasts = random.integers(100, 2_000, operations)
     idle = (random.random(operations) * 2 * lasts.mean() * (1 - busy) / busy).astype(np.int64) + 1
-    ends = np.concatenate([np.cumsum(part) for part in np.split(lasts + idle, np.cumsum(each)[:-1])])
+    ends = np.concatenate(
+        [np.cumsum(part) for part in np.split(lasts + idle, np.cumsum(each)[:-1])]
+    )
     invoked = ends - lasts
     moment = invoked + (random.random(operations) * lasts).astype(np.int64)
     codes, arguments = system.draw(random, operations)
@@ -106,7 +110,9 @@ def simulate(
     records["invoked"] = invoked
     records["returned"] = np.where(crashed, NEVER, ends)
     records["ending"] = np.where(crashed, CRASHED, 0)
-    return History(system.signatures, frozen(records[np.argsort(invoked, kind="stable")]), source="simulated")
+    return History(
+        system.signatures, frozen(records[np.argsort(invoked, kind="stable")]), source="simulated"
+    )
 
 
 class Cell:
@@ -119,7 +125,9 @@ class Cell:
         self.distinct = distinct
         self.held: list[int | None] = [None]
 
-    def draw(self, random: np.random.Generator, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def draw(
+        self, random: np.random.Generator, count: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         arguments = np.zeros((count, MOST_ARGUMENTS), np.int64)
         codes = random.integers(0, 2, count)
         values = np.arange(count) if self.distinct else random.integers(0, self.values, count)
@@ -160,7 +168,9 @@ class Keys:
         self.keys = keys
         self.held: dict[int, list[int]] = {}
 
-    def draw(self, random: np.random.Generator, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def draw(
+        self, random: np.random.Generator, count: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         codes = random.choice(3, count, p=[0.4, 0.1, 0.5])
         arguments = np.zeros((count, MOST_ARGUMENTS), np.int64)
         arguments[:, 0] = random.integers(0, self.keys, count)
@@ -172,7 +182,9 @@ class Keys:
         versions = self.held.setdefault(key, [])
         if code == 0:
             return versions[-1] if versions else None
-        versions.append(value if code == 1 or not versions else DigitMap.appended(versions[-1], value))
+        versions.append(
+            value if code == 1 or not versions else DigitMap.appended(versions[-1], value)
+        )
         return None
 
     def stale(self, code: int, arguments: Sequence[int]) -> int | None:
@@ -190,7 +202,9 @@ class Line:
         self.held: list[int] = []
         self.head = 0
 
-    def draw(self, random: np.random.Generator, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def draw(
+        self, random: np.random.Generator, count: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         codes = random.integers(0, 2, count)
         arguments = np.zeros((count, MOST_ARGUMENTS), np.int64)
         arguments[:, 0] = np.where(codes == 0, np.arange(count), 0)
@@ -227,7 +241,9 @@ class Members:
         self.values = values
         self.held: set[int] = set()
 
-    def draw(self, random: np.random.Generator, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def draw(
+        self, random: np.random.Generator, count: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         codes = random.integers(0, 3, count)
         arguments = np.zeros((count, MOST_ARGUMENTS), np.int64)
         arguments[:, 0] = random.integers(0, self.values, count)

@@ -52,7 +52,9 @@ class Interleaving:
     seed: int
     options: Mapping[str, Any]
 
-    def run(self, *, executions: int = 100, strategy: str = "portfolio", judge: Judge | None = None) -> None:
+    def run(
+        self, *, executions: int = 100, strategy: str = "portfolio", judge: Judge | None = None
+    ) -> None:
         """Make the drawn execution and then ``executions`` random ones; InterleavingFailure when one fails.
 
         ``judge`` is asked about the answers, once for each history. The exception shows the failure after the
@@ -79,7 +81,9 @@ class Interleaving:
         numbers = range(len(self.program.threads))
         lanes = " || ".join(calls_text(self.program, number, self.subject) for number in numbers)
         settings = f", settings={dict(self.program.settings)}" if self.program.settings else ""
-        return f"Interleaving({lanes!r}{settings}, decisions={list(self.decisions)}, seed={self.seed})"
+        return (
+            f"Interleaving({lanes!r}{settings}, decisions={list(self.decisions)}, seed={self.seed})"
+        )
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         # Hypothesis shows the fields of a dataclass otherwise, arrays and all.
@@ -92,7 +96,9 @@ def calls_text(program: Program, thread: int, subject: Subject) -> str:
     return " ".join(call_text(program, thread, number, subject) for number in numbers) or "-"
 
 
-def calls(subject: Subject, operations: Sequence[Operation]) -> SearchStrategy[tuple[int, tuple[int, ...]]]:
+def calls(
+    subject: Subject, operations: Sequence[Operation]
+) -> SearchStrategy[tuple[int, tuple[int, ...]]]:
     """One call: a code and its arguments within their ranges."""
 
     def call(operation: Operation) -> SearchStrategy[tuple[int, tuple[int, ...]]]:
@@ -147,7 +153,12 @@ def programs(
 
 
 def schedules(
-    *, threads: int, mode: str = "c11", faults: Sequence[str] = (), points: int = 64, decisions: int = 5
+    *,
+    threads: int,
+    mode: str = "c11",
+    faults: Sequence[str] = (),
+    points: int = 64,
+    decisions: int = 5,
 ) -> SearchStrategy[tuple[Decision, ...]]:
     """Up to ``decisions`` departures from the default policy within each thread's first ``points`` points."""
     kinds = OFFERED[mode] + tuple(CHOICES.index(fault) for fault in FAULTS if fault in faults)
@@ -156,10 +167,14 @@ def schedules(
         return st.integers(1, threads) if kind == THREAD else st.integers(1, 3)
 
     def decision(kind: int) -> SearchStrategy[Decision]:
-        return st.tuples(st.integers(0, points), st.integers(0, threads - 1), st.just(kind), value(kind))
+        return st.tuples(
+            st.integers(0, points), st.integers(0, threads - 1), st.just(kind), value(kind)
+        )
 
     drawn = st.lists(
-        st.one_of([decision(kind) for kind in kinds]), max_size=decisions, unique_by=lambda each: each[:3]
+        st.one_of([decision(kind) for kind in kinds]),
+        max_size=decisions,
+        unique_by=lambda each: each[:3],
     )
     return drawn.map(lambda found: tuple(sorted(found)))
 
@@ -185,8 +200,12 @@ def interleavings(
     def test_no_interleaving_breaks_it(interleaving):
         interleaving.run(executions=200)
     """
-    program = draw(programs(subject, threads=threads, operations=operations, mix=mix, settings=settings))
-    drawn = draw(schedules(threads=threads, mode=mode, faults=faults, points=points, decisions=decisions))
+    program = draw(
+        programs(subject, threads=threads, operations=operations, mix=mix, settings=settings)
+    )
+    drawn = draw(
+        schedules(threads=threads, mode=mode, faults=faults, points=points, decisions=decisions)
+    )
     seed = draw(st.integers(0, 2**32 - 1))
     return Interleaving(
         subject, program, drawn, seed, {"mode": mode, "faults": tuple(faults), "reuse": reuse}

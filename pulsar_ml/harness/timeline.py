@@ -55,7 +55,11 @@ class Timeline:
 
 
 def timeline(
-    failure: Failure, trace: Sequence[dict[str, Any]], *, subject: Subject | None = None, sources: bool = True
+    failure: Failure,
+    trace: Sequence[dict[str, Any]],
+    *,
+    subject: Subject | None = None,
+    sources: bool = True,
 ) -> Timeline:
     """The drawing of ``trace``, the execution of ``failure`` made again.
 
@@ -96,7 +100,9 @@ def guilty(failure: Failure, trace: Sequence[Event]) -> dict[int, str]:
     race = failure.race
     if race is None:
         where = failure.where[0] if failure.where else ""
-        found = last(trace, lambda event: bool(where) and int(event["thread"]) >= 0 and at(event) == where)
+        found = last(
+            trace, lambda event: bool(where) and int(event["thread"]) >= 0 and at(event) == where
+        )
         return {} if found is None else {found: "failed"}
     second = last(trace, lambda event: made_at(event, race.second.thread, race.second.place))
     if second is None:
@@ -104,7 +110,9 @@ def guilty(failure: Failure, trace: Sequence[Event]) -> dict[int, str]:
     address = trace[second]["address"]
     first = last(
         trace[:second],
-        lambda event: made_at(event, race.first.thread, race.first.place) and event["address"] == address,
+        lambda event: (
+            made_at(event, race.first.thread, race.first.place) and event["address"] == address
+        ),
     )
     return {second: "second"} if first is None else {first: "first", second: "second"}
 

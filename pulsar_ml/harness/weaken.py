@@ -58,7 +58,12 @@ class Site:
 
 
 def sites(
-    subject: Subject, programs: Iterable[Program], *, executions: int = 30, mode: str = "c11", seed: int = 0
+    subject: Subject,
+    programs: Iterable[Program],
+    *,
+    executions: int = 30,
+    mode: str = "c11",
+    seed: int = 0,
 ) -> list[Site]:
     """The atomics that ``executions`` random executions of each program made, by place."""
     seen: set[tuple[int, str, str]] = set()

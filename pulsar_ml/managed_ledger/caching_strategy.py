@@ -49,7 +49,8 @@ class ExpectedReads:
     def __init__(self, grace_millis: int, clock: Callable[[], int]) -> None:
         self.clock = clock
         self.cursors = ActiveManagedCursorContainer(
-            continue_caching_added_entries_after_last_active_cursor_leaves_millis=grace_millis, now_ns=clock()
+            continue_caching_added_entries_after_last_active_cursor_leaves_millis=grace_millis,
+            now_ns=clock(),
         )
 
     def add(self, cursor: str, read: Position, mark_delete: Position) -> None:

@@ -33,7 +33,9 @@ class ManagedCursor:
     ``ManagedCursorImpl`` of Pulsar 4.1.
     """
 
-    def __init__(self, ledger: ManagedLedger, name: str, mark_delete: Position, *, durable: bool) -> None:
+    def __init__(
+        self, ledger: ManagedLedger, name: str, mark_delete: Position, *, durable: bool
+    ) -> None:
         self.ledger = ledger
         self.name = name
         self.durable = durable
@@ -52,7 +54,9 @@ class ManagedCursor:
         self.mark_delete_position = self.acks.mark_delete_position
         self.kept = self.mark_delete_position  # that the storage knows; with ``keeping``
         self.read_position = after(self.mark_delete_position)
-        self.end_at = self.mark_delete_position  # in the first ledger whose end the acks were not told
+        self.end_at = (
+            self.mark_delete_position
+        )  # in the first ledger whose end the acks were not told
         self.resumed = False
         self.resume_listeners: list[Callable[[], object]] = []
         self.mark_listeners: list[Callable[[Position], object]] = []
@@ -116,7 +120,9 @@ class ManagedCursor:
                     break
                 last = min(first.entry_id + most, ledger.log.entries(first.ledger_id)) - 1
                 average = ledger.average_entry_size(first.ledger_id)
-            read = ledger.read(first.ledger_id, first.entry_id, last, average=average, cursor=self.name)
+            read = ledger.read(
+                first.ledger_id, first.entry_id, last, average=average, cursor=self.name
+            )
             up_to = Position(first.ledger_id, last)
             if not read.done():
                 read.add_done_callback(partial(self.read_later, seeks, up_to, most, result))
@@ -125,7 +131,9 @@ class ManagedCursor:
                 return
         result.set_result([])
 
-    def read_later(self, seeks: int, last: Position, most: int, result: Entries, read: Entries) -> None:
+    def read_later(
+        self, seeks: int, last: Position, most: int, result: Entries, read: Entries
+    ) -> None:
         if not self.read_done(read, seeks, last, result):
             self.read_on(most, result)
 
@@ -137,7 +145,9 @@ class ManagedCursor:
             if error is None and current:
                 self.read_position = max(self.read_position, after(last))
                 self.track()
-            acknowledged = [] if error else [self.is_deleted(entry.position) for entry in read.result()]
+            acknowledged = (
+                [] if error else [self.is_deleted(entry.position) for entry in read.result()]
+            )
             goes_on = error is None and current and all(acknowledged)
             self.reading = goes_on
         if error is not None:
@@ -195,7 +205,9 @@ class ManagedCursor:
         self.ledger.check_open()
         with self.ledger.lock:
             chosen = sorted(at for at in self.to_replay if not self.is_deleted(at))[:most]
-            self.to_replay = {at for at in self.to_replay if not self.is_deleted(at)}.difference(chosen)
+            self.to_replay = {at for at in self.to_replay if not self.is_deleted(at)}.difference(
+                chosen
+            )
         result: Entries = Future()
         result.set_running_or_notify_cancel()
         if not chosen:
@@ -266,7 +278,12 @@ class ManagedCursor:
         self.acknowledge(at, up_to, cumulative=True, whole=sequence_ids is not None)
 
     def acknowledge(
-        self, at: Position, change: Callable[[], object], *, cumulative: bool = False, whole: bool = False
+        self,
+        at: Position,
+        change: Callable[[], object],
+        *,
+        cumulative: bool = False,
+        whole: bool = False,
     ) -> None:
         """Make a change of acknowledgements at an entry; ``whole``: and store all there is of them.
 
@@ -309,7 +326,9 @@ class ManagedCursor:
         ):
             # Deleted though this cursor did not pass it: a cursor that is not durable holds nothing.
             self.acks.mark_delete(Position(self.end_at.ledger_id, GONE))
-        for last, following in self.ledger.log.ends_after(max(self.end_at, self.acks.mark_delete_position)):
+        for last, following in self.ledger.log.ends_after(
+            max(self.end_at, self.acks.mark_delete_position)
+        ):
             self.acks.end_ledger(*last, following)
             self.end_at = Position(following, -1)
 
@@ -378,7 +397,9 @@ class ManagedCursor:
 
     def remove_property(self, key: str) -> None:
         """One of them no longer; no effect when there is none."""
-        self.change_properties(lambda before: {name: text for name, text in before.items() if name != key})
+        self.change_properties(
+            lambda before: {name: text for name, text in before.items() if name != key}
+        )
 
     def change_properties(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
         self.ledger.check_open()
@@ -449,7 +470,9 @@ class ManagedCursor:
             self.resume_listeners.append(listener)
 
     def note_resumed(self) -> None:
-        self.resumed = True  # by a change, with the ledger's lock; the listeners are told afterwards
+        self.resumed = (
+            True  # by a change, with the ledger's lock; the listeners are told afterwards
+        )
 
     def take_resumed(self) -> list[Callable[[], object]]:
         """Whom to tell. With the ledger's lock."""

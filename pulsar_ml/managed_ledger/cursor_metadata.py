@@ -64,7 +64,9 @@ def property_items(properties: Mapping[str, str]) -> list[bytes]:
 
 
 def sequence_items(sequence_ids: Mapping[str, int]) -> list[bytes]:
-    return [text_bytes(name) + SEQUENCE_ID.pack(last) for name, last in sorted(sequence_ids.items())]
+    return [
+        text_bytes(name) + SEQUENCE_ID.pack(last) for name, last in sorted(sequence_ids.items())
+    ]
 
 
 def metadata_bytes(properties: Mapping[str, str], sequence_ids: Mapping[str, int]) -> int:
@@ -128,12 +130,16 @@ def decode(data: bytes) -> CursorMetadata:
     if magic != MAGIC:
         raise StorageError(f"the metadata of a cursor begins with {magic!r}, not {MAGIC!r}")
     if version != VERSION:
-        raise StorageError(f"the metadata of a cursor has version {version}; this one reads {VERSION}")
+        raise StorageError(
+            f"the metadata of a cursor has version {version}; this one reads {VERSION}"
+        )
     if zlib.crc32(body) != checksum:
         raise StorageError(
             f"the metadata of a cursor is damaged: checksum {zlib.crc32(body):#x}, not {checksum:#x}"
         )
-    revision, ledger_id, entry_id, properties, sequence_ids, ranges, batches = HEADER.unpack_from(body)
+    revision, ledger_id, entry_id, properties, sequence_ids, ranges, batches = HEADER.unpack_from(
+        body
+    )
     reader = Reader(body, HEADER.size)
     return CursorMetadata(
         revision=revision,
@@ -156,7 +162,9 @@ class Reader:
         try:
             return self.take(length).decode()
         except UnicodeDecodeError as error:
-            raise StorageError(f"the metadata of a cursor has a text that is none: {error.reason}") from None
+            raise StorageError(
+                f"the metadata of a cursor has a text that is none: {error.reason}"
+            ) from None
 
     def number(self) -> int:
         (number,) = SEQUENCE_ID.unpack(self.take(SEQUENCE_ID.size))

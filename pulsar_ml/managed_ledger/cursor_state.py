@@ -66,7 +66,10 @@ class CursorState:
         self.dirty = False
 
     def describe(
-        self, *, properties: Mapping[str, str] | None = None, sequence_ids: Mapping[str, int] | None = None
+        self,
+        *,
+        properties: Mapping[str, str] | None = None,
+        sequence_ids: Mapping[str, int] | None = None,
     ) -> None:
         """Other properties or sequence ids from now on. With the lock. UsageError for what is none."""
         properties = dict(self.properties if properties is None else properties)
@@ -112,4 +115,6 @@ def check_properties(properties: Mapping[str, str]) -> None:
 def check_sequence_ids(sequence_ids: Mapping[str, int]) -> None:
     for name, last in sequence_ids.items():
         if not isinstance(name, str) or not isinstance(last, int) or not -(2**63) <= last < 2**63:
-            raise UsageError(f"sequence id {last!r} of producer {name!r} should be a 64-bit integer")
+            raise UsageError(
+                f"sequence id {last!r} of producer {name!r} should be a 64-bit integer"
+            )

@@ -97,7 +97,9 @@ class CursorStore:
             try:
                 found.append(base64.b85decode(kept))
             except ValueError as error:
-                raise StorageError(f"the metadata of cursor {self.key!r} is damaged: {error}") from None
+                raise StorageError(
+                    f"the metadata of cursor {self.key!r} is damaged: {error}"
+                ) from None
         if not found:
             return None
         newest = max(map(decode, found), key=lambda metadata: metadata.revision)

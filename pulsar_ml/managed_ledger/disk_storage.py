@@ -54,7 +54,9 @@ class DiskStorage:
     def open(self, durable: bool) -> sqlite3.Connection:
         if self.path.exists() and not self.path.is_file():
             raise StorageError(f"{self.path}: it is no plain file")
-        if self.path.exists() and self.path.stat().st_size:  # SQLite takes a file of a byte for a new one
+        if (
+            self.path.exists() and self.path.stat().st_size
+        ):  # SQLite takes a file of a byte for a new one
             with self.path.open("rb") as file:
                 if file.read(len(MAGIC)) != MAGIC:
                     raise StorageError(f"{self.path}: file is not a database")
@@ -69,9 +71,12 @@ class DiskStorage:
         """Nothing is written to a file of another program or of a newer version."""
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
-            raise StorageError(f"{self.path}: it has version {version}, this release reads up to {VERSION}")
+            raise StorageError(
+                f"{self.path}: it has version {version}, this release reads up to {VERSION}"
+            )
         found = {
-            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
         if found - OWN and not found >= TABLES:
             raise StorageError(f"{self.path}: it is a database of another program")
@@ -98,7 +103,9 @@ class DiskStorage:
     def create_ledger(self, name: str) -> int:
         def work() -> int:
             with self.connection:
-                made = self.connection.execute("INSERT INTO ledgers (name) VALUES (?)", (name,)).lastrowid
+                made = self.connection.execute(
+                    "INSERT INTO ledgers (name) VALUES (?)", (name,)
+                ).lastrowid
             assert made is not None
             return made
 
@@ -146,7 +153,9 @@ class DiskStorage:
 
     def properties(self, name: str) -> dict[str, str]:
         def work() -> dict[str, str]:
-            return dict(self.connection.execute("SELECT key, value FROM texts WHERE name = ?", (name,)))
+            return dict(
+                self.connection.execute("SELECT key, value FROM texts WHERE name = ?", (name,))
+            )
 
         return self.ask(work)
 
@@ -154,7 +163,9 @@ class DiskStorage:
         def work() -> None:
             with self.connection:
                 if value is None:
-                    self.connection.execute("DELETE FROM texts WHERE name = ? AND key = ?", (name, key))
+                    self.connection.execute(
+                        "DELETE FROM texts WHERE name = ? AND key = ?", (name, key)
+                    )
                 else:
                     self.connection.execute(
                         "INSERT OR REPLACE INTO texts VALUES (?, ?, ?)", (name, key, value)

@@ -57,14 +57,18 @@ class EntryCache:
         self.executor = executor
         self.clock = clock
         self.cached = manager.range_cache(name)
-        self.pending = PendingReadsManager(manager, self.start_read, read_timeout_millis=read_timeout_millis)
+        self.pending = PendingReadsManager(
+            manager, self.start_read, read_timeout_millis=read_timeout_millis
+        )
         # Of what was inserted, for estimates; a lost update makes an estimate a little worse.
         self.inserted_entries = self.inserted_bytes = 0
         self.closed = False
 
     def insert(self, at: Position, data: bytes | Entry, *, expected_reads: int = 0) -> bool:
         """Cache an entry; False when the position is taken. An Entry stays the caller's either way."""
-        inserted = self.cached.put(at, data, expected_reads=expected_reads, timestamp_ns=self.clock())
+        inserted = self.cached.put(
+            at, data, expected_reads=expected_reads, timestamp_ns=self.clock()
+        )
         if inserted:
             self.inserted_entries += 1
             self.inserted_bytes += len(data)
@@ -76,7 +80,13 @@ class EntryCache:
         return max(average, DEFAULT_ENTRY_SIZE)
 
     def read(
-        self, ledger_id: int, first: int, last: int, *, average: int, expected_reads: ExpectedReads = no_reads
+        self,
+        ledger_id: int,
+        first: int,
+        last: int,
+        *,
+        average: int,
+        expected_reads: ExpectedReads = no_reads,
     ) -> Future[list[Entry]]:
         """The entries ``first`` .. ``last``, copies that the caller releases; permits go with the last one.
 
@@ -157,7 +167,9 @@ class EntryCache:
     ) -> None:
         """What the pending reads ask of the storage."""
         answer = self.storage.read(ledger_id, first, last)
-        answer.add_done_callback(partial(self.stored, token, ledger_id, first, last, expected_reads))
+        answer.add_done_callback(
+            partial(self.stored, token, ledger_id, first, last, expected_reads)
+        )
 
     def stored(
         self,

@@ -113,7 +113,9 @@ class ManagedLedgerFactory:
             namespace = ledger.name.partition("://")[2].rpartition("/")[0]
             with ledger.lock:
                 cursors = list(ledger.cursors.values())
-            sizes += [((namespace, ledger.name, cursor.name), cursor.acks.size) for cursor in cursors]
+            sizes += [
+                ((namespace, ledger.name, cursor.name), cursor.acks.size) for cursor in cursors
+            ]
         return sizes
 
     def close(self) -> None:

@@ -255,7 +255,9 @@ class ManagedLedger:
             else:
                 result.set_result(read.result()[0])
 
-        self.cache.read(at.ledger_id, at.entry_id, at.entry_id, average=average).add_done_callback(done)
+        self.cache.read(at.ledger_id, at.entry_id, at.entry_id, average=average).add_done_callback(
+            done
+        )
         return result
 
     # What cursors passed -----------------------------------------------------------------------------
@@ -288,7 +290,9 @@ class ManagedLedger:
             passed = self.log.last() if slowest is None else slowest
             if not self.log.passed(passed, keep=self.current):
                 return []
-            late = [cursor for cursor in self.cursors.values() if cursor.durable and not cursor.is_kept]
+            late = [
+                cursor for cursor in self.cursors.values() if cursor.durable and not cursor.is_kept
+            ]
         for cursor in late:
             self.keep(cursor)  # Nobody shall begin in a ledger that is gone.
         with self.lock:

@@ -61,7 +61,9 @@ class MemoryStorage:
         with self.lock:
             ledger = self.by_id.get(ledger_id)
             if ledger is None or len(ledger.entries) != entry_id:
-                return failed(StorageError(f"entry {ledger_id}:{entry_id} is not the next one of its ledger"))
+                return failed(
+                    StorageError(f"entry {ledger_id}:{entry_id} is not the next one of its ledger")
+                )
             ledger.entries.append(bytes(data))
         return done(None)
 

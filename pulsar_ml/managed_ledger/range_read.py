@@ -47,7 +47,13 @@ class RangeRead:
     """
 
     def __init__(
-        self, source: Source, ledger_id: int, first: int, last: int, expected_reads: object, done: Done
+        self,
+        source: Source,
+        ledger_id: int,
+        first: int,
+        last: int,
+        expected_reads: object,
+        done: Done,
     ) -> None:
         self.source = source
         self.ledger_id = ledger_id
@@ -89,7 +95,9 @@ class RangeRead:
             except Exception as error:  # noqa: BLE001  (like any failure of a hole)
                 self.filled(begin, end, None, error)
 
-    def filled(self, begin: int, end: int, entries: list[Entry] | None, error: BaseException | None) -> None:
+    def filled(
+        self, begin: int, end: int, entries: list[Entry] | None, error: BaseException | None
+    ) -> None:
         with self.lock:
             if entries is None:
                 self.error = self.error or error

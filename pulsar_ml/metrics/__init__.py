@@ -18,4 +18,12 @@ from pulsar_ml.metrics.names import FAMILIES, INSTRUMENTS, LEFT_OUT
 from pulsar_ml.metrics.prometheus import PrometheusCollector
 from pulsar_ml.metrics.quantities import Labelled, Registry
 
-__all__ = ["FAMILIES", "INSTRUMENTS", "LEFT_OUT", "Labelled", "PrometheusCollector", "Registry", "otel"]
+__all__ = [
+    "FAMILIES",
+    "INSTRUMENTS",
+    "LEFT_OUT",
+    "Labelled",
+    "PrometheusCollector",
+    "Registry",
+    "otel",
+]

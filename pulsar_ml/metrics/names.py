@@ -157,11 +157,16 @@ FAMILIES = (
         "The number of entries evicted from the cache.",
         Term("evicted_entries"),
     ),
-    Family("pulsar_ml_cache_evictions", "period", "Size passes in the last period.", Term("evictions")),
+    Family(
+        "pulsar_ml_cache_evictions", "period", "Size passes in the last period.", Term("evictions")
+    ),
     Family("pulsar_ml_cache_hits_rate", "rate", "Cache hits per second.", Term("hits")),
     Family("pulsar_ml_cache_misses_rate", "rate", "Cache misses per second.", Term("misses")),
     Family(
-        "pulsar_ml_cache_hits_throughput", "rate", "Bytes per second found in the cache.", Term("hit_bytes")
+        "pulsar_ml_cache_hits_throughput",
+        "rate",
+        "Bytes per second found in the cache.",
+        Term("hit_bytes"),
     ),
     Family(
         "pulsar_ml_cache_misses_throughput",

@@ -36,7 +36,9 @@ class Periods:
         with self.lock:
             now = self.clock()
             if now - self.began >= self.seconds:
-                self.growth = {name: number - self.first.get(name, 0) for name, number in quantities.items()}
+                self.growth = {
+                    name: number - self.first.get(name, 0) for name, number in quantities.items()
+                }
                 self.lasted = now - self.began
                 self.began, self.first = now, quantities
             return self.growth, self.lasted
@@ -62,7 +64,9 @@ class PrometheusCollector:
         try:
             import prometheus_client.core
         except ImportError:
-            raise UsageError("prometheus_client is not installed; install pulsar_ml[metrics]") from None
+            raise UsageError(
+                "prometheus_client is not installed; install pulsar_ml[metrics]"
+            ) from None
         if period_seconds <= 0:
             raise UsageError(f"period_seconds={period_seconds!r} must be above 0")
         self.families = prometheus_client.core
@@ -95,7 +99,9 @@ class PrometheusCollector:
 
     def metric(self, family: Family, number: float) -> Metric:
         made = (
-            self.families.CounterMetricFamily if family.kind == "counter" else self.families.GaugeMetricFamily
+            self.families.CounterMetricFamily
+            if family.kind == "counter"
+            else self.families.GaugeMetricFamily
         )
         metric = made(family.name, family.description, labels=["cluster"])
         metric.add_metric([self.cluster], number)

@@ -82,7 +82,9 @@ class Registry:
         """A gauge with labels of its own."""
         self.labelled.append(gauge)
 
-    def add_cursor_metadata(self, read: Callable[[], Iterable[tuple[Sequence[str], float]]]) -> None:
+    def add_cursor_metadata(
+        self, read: Callable[[], Iterable[tuple[Sequence[str], float]]]
+    ) -> None:
         """Bytes of metadata of each cursor, by (namespace, topic, subscription); PIP-299."""
         self.add_labelled(
             Labelled(

@@ -102,7 +102,9 @@ class Rate:
             return []
         first = min(self.buckets)
         places = range(first, max(self.buckets) + 1)
-        return [((place - first) * self.seconds, self.buckets[place] / self.seconds) for place in places]
+        return [
+            ((place - first) * self.seconds, self.buckets[place] / self.seconds) for place in places
+        ]
 
 
 @dataclass(slots=True)
@@ -130,9 +132,13 @@ class Findings:
     yields: dict[tuple[str, str, str], Yield] = field(default_factory=dict)
     kill_table: list[dict[str, Any]] = field(default_factory=list)
     rounds: list[dict[Arm, Gain]] = field(default_factory=list)  # empty for a run without them
-    shrunk: dict[str, Shrunk] = field(default_factory=dict)  # by signature, where there is a smaller failure
+    shrunk: dict[str, Shrunk] = field(
+        default_factory=dict
+    )  # by signature, where there is a smaller failure
     kill_cells: KillCells | None = None  # of the product, where there is one
-    searched: dict[Program, Searched] = field(default_factory=dict)  # of a run that searches to the end
+    searched: dict[Program, Searched] = field(
+        default_factory=dict
+    )  # of a run that searches to the end
 
     @property
     def controlled(self) -> bool:
@@ -166,7 +172,10 @@ class Findings:
 
 
 def gather(
-    run: SavedRun, told: Callable[[int], object] = lambda rows: None, *, kill_cells: Path | None = None
+    run: SavedRun,
+    told: Callable[[int], object] = lambda rows: None,
+    *,
+    kill_cells: Path | None = None,
 ) -> Findings:
     """Reads all rows of a run; ``told`` gets the number of each batch. BadRecordError when one is damaged.
 
@@ -269,11 +278,15 @@ def add_violations(found: Findings, batch: pa.Table) -> None:
     listed = sum(map(len, found.members.values()))
     if listed >= MOST_MEMBERS:
         return
-    for line in batch.select(["signature", "seed", "message", "host", "log", "finished_at"]).to_pylist():
+    for line in batch.select(
+        ["signature", "seed", "message", "host", "log", "finished_at"]
+    ).to_pylist():
         if line["signature"] in groups and listed < MOST_MEMBERS:
             listed += 1
             at = line["finished_at"].isoformat(timespec="seconds")
-            member = Member(line["seed"], line["message"][:MOST_TEXT], line["host"], line["log"], at)
+            member = Member(
+                line["seed"], line["message"][:MOST_TEXT], line["host"], line["log"], at
+            )
             found.members.setdefault(line["signature"], []).append(member)
 
 
@@ -281,8 +294,12 @@ def read_kill_table(run: SavedRun) -> list[dict[str, Any]]:
     """The rows of a run over mutants: which was found, where, and whether that is as expected."""
     path = run.directory / KILL_TABLE
     content = json_object(path)
-    if (version := content.get("version", KILL_VERSION)) != KILL_VERSION or type(version) is not int:
-        raise BadRecordError(f"{path} has version {version!r:.60}; this release reads version {KILL_VERSION}")
+    if (version := content.get("version", KILL_VERSION)) != KILL_VERSION or type(
+        version
+    ) is not int:
+        raise BadRecordError(
+            f"{path} has version {version!r:.60}; this release reads version {KILL_VERSION}"
+        )
     rows = content.get("rows")
     kinds = {"title": str, "seeds": int, "found": int, "crashed": int, "as_expected": bool}
     if not isinstance(rows, list) or not all(

@@ -39,7 +39,9 @@ def as_json(found: Findings, shown: Sequence[Shown]) -> str:
         "dropped": found.dropped,
         "coverage": {suite: curve.points for suite, curve in sorted(found.curves.items())},
         "rate": found.rate.points(),
-        "exhausted": [[suite, words, count] for (suite, words), count in sorted(found.exhausted.items())],
+        "exhausted": [
+            [suite, words, count] for (suite, words), count in sorted(found.exhausted.items())
+        ],
         "strategies": [
             {"engine": engine, "mode": mode, "strategy": strategy, **asdict(total)}
             for (engine, mode, strategy), total in sorted(found.yields.items())
@@ -61,7 +63,9 @@ def cells_data(cells: KillCells) -> dict[str, Any]:
     return {
         "missed": cells.missed,
         "blamed": cells.blamed,
-        "cases": {case: [asdict(cell) for cell in row.values()] for case, row in cells.cases.items()},
+        "cases": {
+            case: [asdict(cell) for cell in row.values()] for case, row in cells.cases.items()
+        },
     }
 
 
@@ -103,12 +107,17 @@ def as_junit(found: Findings, shown: Sequence[Shown]) -> str:
         )  # fmt: skip
         for group in failed:
             case = ElementTree.SubElement(
-                suite, "testcase", classname=fit(name), name=fit(f"{group.invariant} {group.signature}")
+                suite,
+                "testcase",
+                classname=fit(name),
+                name=fit(f"{group.invariant} {group.signature}"),
             )
             told = ElementTree.SubElement(
                 case, "failure", type=fit(group.invariant), message=fit(group.message[:MOST_TEXT])
             )
-            told.text = fit(f"{group.count} violations, smallest seed {group.seed}\n{found.command(group)}\n")
+            told.text = fit(
+                f"{group.count} violations, smallest seed {group.seed}\n{found.command(group)}\n"
+            )
         if not failed:
             case = ElementTree.SubElement(
                 suite, "testcase", classname=fit(name), name=f"{totals.trials if totals else 0} trials",
@@ -120,7 +129,11 @@ def as_junit(found: Findings, shown: Sequence[Shown]) -> str:
     root.set("tests", str(tests))
     root.set("failures", str(failures))
     ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        + ElementTree.tostring(root, encoding="unicode")
+        + "\n"
+    )
 
 
 def fit(text: str) -> str:
@@ -158,7 +171,12 @@ def as_markdown(found: Findings, shown: Sequence[Shown]) -> str:
         lines += ["", *cells_lines(found.kill_cells)]
     commands = [command for group in groups[:MOST_LISTED] if (command := found.command(group))]
     if commands:
-        lines += ["", "Replay the smallest seed of each:", "", *(f"    {command}" for command in commands)]
+        lines += [
+            "",
+            "Replay the smallest seed of each:",
+            "",
+            *(f"    {command}" for command in commands),
+        ]
     if len(groups) > MOST_LISTED:
         lines += ["", f"and {len(groups) - MOST_LISTED:,} more signatures"]
     return "\n".join(lines) + "\n"
@@ -170,7 +188,10 @@ def cells_lines(cells: KillCells) -> list[str]:
     lines = [plain(cells.sentence()), "", f"| case | {' | '.join(columns)} |"]
     lines.append(f"| --- |{' ---: |' * len(columns)}")
     for case, row in list(cells.cases.items())[:MOST_LISTED]:
-        told = (f"{row[name].found}/{row[name].seeds}" if name in row else "-" for name in cells.techniques)
+        told = (
+            f"{row[name].found}/{row[name].seeds}" if name in row else "-"
+            for name in cells.techniques
+        )
         lines.append(f"| {plain(case)} | {' | '.join(told)} |")
     if len(cells.cases) > MOST_LISTED:
         lines += ["", f"and {len(cells.cases) - MOST_LISTED:,} more cases"]

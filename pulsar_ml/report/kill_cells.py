@@ -59,7 +59,11 @@ class KillCells:
     @property
     def missed(self) -> list[str]:
         """Mutants that no technique found; which of them are equivalent the table does not say."""
-        return [case for case, cells in self.mutants.items() if not any(one.found for one in cells.values())]
+        return [
+            case
+            for case, cells in self.mutants.items()
+            if not any(one.found for one in cells.values())
+        ]
 
     @property
     def blamed(self) -> list[str]:
@@ -72,7 +76,9 @@ class KillCells:
 
     def sentence(self) -> str:
         core = len(self.cases) - len(self.mutants)
-        told = f"{len(self.mutants) - len(self.missed):,} of {len(self.mutants):,} mutants were found"
+        told = (
+            f"{len(self.mutants) - len(self.missed):,} of {len(self.mutants):,} mutants were found"
+        )
         if self.missed:
             told += f", not {', '.join(self.missed[:20])}{' and others' if len(self.missed) > 20 else ''}"
         if core:
@@ -93,7 +99,9 @@ def read_kill_cells(path: Path) -> KillCells:
                 raise ValueError(f"it has more than {MOST_ROWS:,} rows")
             add(made, line)
     except (csv.Error, ValueError) as error:
-        raise BadRecordError(f"{path} is damaged at line {reader.line_num}: {one_line(error)}") from None
+        raise BadRecordError(
+            f"{path} is damaged at line {reader.line_num}: {one_line(error)}"
+        ) from None
     return made
 
 

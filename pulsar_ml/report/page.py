@@ -58,7 +58,9 @@ def render(found: Findings, shown: Sequence[Shown], *, made_at: datetime, versio
         verdict=found.verdict,
         sentences=sentences(found),
         notes=notes(found),
-        suites=[suite_row(found, name, totals) for name, totals in sorted(found.summary.suites.items())],
+        suites=[
+            suite_row(found, name, totals) for name, totals in sorted(found.summary.suites.items())
+        ],
         controlled=found.controlled,
         rate=chart(found.rate.points(), CHART),
         rates=found.rate.points(),
@@ -86,7 +88,10 @@ def render(found: Findings, shown: Sequence[Shown], *, made_at: datetime, versio
 
 def policy(style: str, script: str) -> str:
     """What the page may do: its own style and script, nothing from anywhere else."""
-    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
+    hashes = [
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
+    ]
     return (
         f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
         "base-uri 'none'; form-action 'none'"
@@ -98,9 +103,7 @@ def headline(found: Findings) -> str:
     if not summary.trials and found.kill_table:
         rows = found.kill_table
         wrong = sum(not row["as_expected"] for row in rows)
-        return (
-            f"{counted(len(rows), 'sweep')} over mutants and the true core, {wrong or 'none'} not as expected"
-        )
+        return f"{counted(len(rows), 'sweep')} over mutants and the true core, {wrong or 'none'} not as expected"
     ran = counted(summary.trials, "trial")
     if found.controlled:
         ran += f" with {counted(summary.executions, 'execution')}"
@@ -117,7 +120,9 @@ def headline(found: Findings) -> str:
 def sentences(found: Findings) -> list[str]:
     """What the verdict means: the risk that is left."""
     suites = found.summary.suites
-    risks = {name: risk for name, totals in suites.items() if (risk := totals.residual_risk) is not None}
+    risks = {
+        name: risk for name, totals in suites.items() if (risk := totals.residual_risk) is not None
+    }
     told = []
     if risks:
         worst = max(risks, key=lambda name: (risks[name], name))
@@ -224,7 +229,10 @@ def group_data(found: Findings, group: Group, what: Shown) -> dict[str, Any]:
         "phase": group.phase,
         "message": shared,
         "command": found.command(group),
-        "lines": [line.removeprefix("  ")[:MOST_TEXT] for line in (*made_smaller(found, group), *what.lines)],
+        "lines": [
+            line.removeprefix("  ")[:MOST_TEXT]
+            for line in (*made_smaller(found, group), *what.lines)
+        ],
         "note": what.note[:MOST_TEXT],
         "lanes": what.lanes,
         "members": [
@@ -308,5 +316,8 @@ def spark(curve: Curve) -> str:
 def chart(points: Sequence[tuple[float, float]], size: tuple[int, int]) -> str:
     """The points of a polyline that fills ``size``; from 0 upwards."""
     width, height = size
-    right, top = max((x for x, _ in points), default=0) or 1, max((y for _, y in points), default=0) or 1
+    right, top = (
+        max((x for x, _ in points), default=0) or 1,
+        max((y for _, y in points), default=0) or 1,
+    )
     return " ".join(f"{x / right * width:.1f},{height - y / top * height:.1f}" for x, y in points)

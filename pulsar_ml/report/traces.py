@@ -57,7 +57,9 @@ def shown(
         if isinstance(record, str):
             yield Shown((), f"its record cannot be read: {record}")
         elif isinstance(record, ReplayRecord):
-            yield Shown(facts(record), "real threads: their schedule was not recorded, so it is not drawn")
+            yield Shown(
+                facts(record), "real threads: their schedule was not recorded, so it is not drawn"
+            )
         elif (note := reason(record, module)) or drawn >= most:
             yield Shown(facts(record), note or "not drawn: --traces says how many are", record)
         else:
@@ -134,9 +136,7 @@ def made_again(failure: Failure, native: ModuleType) -> Shown:
     sources = failure.mutant is None
     note = again.verdict()
     if not sources:
-        note += (
-            f"; line numbers are those of the sources with mutant {failure.mutant}, whose text is not here"
-        )
+        note += f"; line numbers are those of the sources with mutant {failure.mutant}, whose text is not here"
     return Shown(
         lines,
         note,

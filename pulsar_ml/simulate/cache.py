@@ -32,7 +32,13 @@ class Broker:
     )  # fmt: skip
 
     def __init__(
-        self, settings: Reading, clock: VirtualClock, *, latency: int, dispatch_nanos: int, audit: bool
+        self,
+        settings: Reading,
+        clock: VirtualClock,
+        *,
+        latency: int,
+        dispatch_nanos: int,
+        audit: bool,
     ) -> None:
         self.clock = clock
         self.audit = Audit() if audit else None
@@ -191,7 +197,9 @@ class CachedLedger:
         self.broker.clock.after(self.broker.latency, lambda: deliver([self._stored(entry, 0)]))
 
     def _stored(self, entry: int, expected: int) -> Entry:
-        return self.broker.manager.entry((self.number, entry), self._bytes(entry), expected_reads=expected)
+        return self.broker.manager.entry(
+            (self.number, entry), self._bytes(entry), expected_reads=expected
+        )
 
     def _fill(self, reader: Reader, request: Request) -> None:
         entry = request.first

@@ -58,7 +58,11 @@ def parse_axis(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def points(
-    workload: str, text: str, axes: Mapping[str, Sequence[str]], base: Mapping[str, Any], seeds: Sequence[int]
+    workload: str,
+    text: str,
+    axes: Mapping[str, Sequence[str]],
+    base: Mapping[str, Any],
+    seeds: Sequence[int],
 ) -> list[Point]:
     """Every combination of the axes over ``base``, with each seed."""
     names = list(axes)

@@ -32,7 +32,9 @@ class KeySharedSubscription:
         "_busy", "_clock", "_replaying", "_settings", "_topic", "_waiting", "consumers", "name", "position",
     )  # fmt: skip
 
-    def __init__(self, name: str, topic: Topic, settings: Subscriptions, clock: VirtualClock) -> None:
+    def __init__(
+        self, name: str, topic: Topic, settings: Subscriptions, clock: VirtualClock
+    ) -> None:
         self.name = name
         self._topic = topic
         self._settings = settings

@@ -26,7 +26,9 @@ def plot(results: Sequence[Result], target: Path) -> None:
         raise UsageError("plots need matplotlib: pip install 'pulsar_ml[plot]'") from None
     figure = Figure(figsize=(9, 9), layout="constrained")
     figure.suptitle(results[0].workload)
-    for axes, (name, label, scale) in zip(figure.subplots(len(PANELS), sharex=True), PANELS, strict=True):
+    for axes, (name, label, scale) in zip(
+        figure.subplots(len(PANELS), sharex=True), PANELS, strict=True
+    ):
         for result in results:
             values = [value * scale for value in result.timeline[name]]
             axes.plot(result.timeline["seconds"], values, label=result.variant, linewidth=1.2)

@@ -15,7 +15,16 @@ from pulsar_ml.simulate.workload import Range, Subscriptions
 class Subscription:
     """Reads batches from its position on, as fast as its consumer takes them."""
 
-    __slots__ = ("_busy", "_clock", "_random", "_settings", "_topic", "connected", "name", "position")
+    __slots__ = (
+        "_busy",
+        "_clock",
+        "_random",
+        "_settings",
+        "_topic",
+        "connected",
+        "name",
+        "position",
+    )
 
     def __init__(
         self, name: str, topic: Topic, settings: Subscriptions, clock: VirtualClock, random: Random

@@ -15,7 +15,9 @@ class Topic:
 
     __slots__ = ("_clock", "_random", "_settings", "_waiting", "cached", "lengths")
 
-    def __init__(self, cached: CachedLedger, settings: Topics, clock: VirtualClock, random: Random) -> None:
+    def __init__(
+        self, cached: CachedLedger, settings: Topics, clock: VirtualClock, random: Random
+    ) -> None:
         self.cached = cached
         self.lengths = cached.lengths
         self._settings = settings

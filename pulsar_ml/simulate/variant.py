@@ -23,7 +23,11 @@ class Variant:
 POLICY = "managedLedgerCacheEvictionPolicyName"
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant("central_queue", "the default: PIP-430 with its weaknesses mended", {POLICY: "central_queue"}),
+    Variant(
+        "central_queue",
+        "the default: PIP-430 with its weaknesses mended",
+        {POLICY: "central_queue"},
+    ),
     Variant("pulsar_4_1", "PIP-430 as released", {POLICY: "released_queue"}),
     Variant("stash", "the first revision of PIP-430", {POLICY: "stash_queue"}),
     Variant(
@@ -57,5 +61,7 @@ def cache_settings(workload: Workload, variant: Variant) -> Reading:
     """
     found = read_mapping({**workload.settings, **variant.settings})
     if found.unknown:
-        raise UsageError(f"{workload.name}: {next(iter(found.unknown))!r} is no setting of the cache")
+        raise UsageError(
+            f"{workload.name}: {next(iter(found.unknown))!r} is no setting of the cache"
+        )
     return found

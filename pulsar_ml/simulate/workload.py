@@ -122,7 +122,11 @@ def parse_workload(text: str, source: str) -> Workload:
     """A workload from TOML. ``source`` names it in errors; UsageError when something does not fit."""
     try:
         table = tomllib.loads(text)
-    except (ValueError, RecursionError, SystemError) as error:  # nested too deeply, or digits beyond Python's
+    except (
+        ValueError,
+        RecursionError,
+        SystemError,
+    ) as error:  # nested too deeply, or digits beyond Python's
         raise UsageError(f"{source}: not TOML: {error}") from None
     table.setdefault("name", Path(source).stem)
     table.setdefault("summary", "")
@@ -143,7 +147,9 @@ def _made(kind: type, table: object, where: str) -> Any:
     known = {item.name: item for item in fields(kind)}
     if unknown := sorted(set(table) - set(known)):
         raise UsageError(f"{where}: {unknown[0]!r} is not known; known are {', '.join(known)}")
-    required = (n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING)
+    required = (
+        n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING
+    )
     if missing := [name for name in required if name not in table]:
         raise UsageError(f"{where}: {missing[0]!r} is missing")
     values = {name: _value(kind, known[name], table[name], f"{where}: {name}") for name in table}
@@ -174,13 +180,17 @@ def _value(kind: type, item: Any, value: object, where: str) -> object:
     known = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
     if not known or not 0 <= value <= MOST:
         kind = "whole number" if whole else "number"
-        raise UsageError(f"{where}: {value!r:.60} should be a {kind} of 0 or more, at most {MOST:,}")
+        raise UsageError(
+            f"{where}: {value!r:.60} should be a {kind} of 0 or more, at most {MOST:,}"
+        )
     return value
 
 
 def _range(value: object, where: str) -> Range:
     pair = value if isinstance(value, list) else [value, value]
-    numbers = len(pair) == 2 and all(isinstance(n, int | float) and not isinstance(n, bool) for n in pair)
+    numbers = len(pair) == 2 and all(
+        isinstance(n, int | float) and not isinstance(n, bool) for n in pair
+    )
     if not numbers or not 0 <= pair[0] <= pair[1] <= MOST:
         raise UsageError(
             f"{where}: {value!r:.60} should be a number or [least, most], 0 <= least <= most <= {MOST:,}"
@@ -203,7 +213,9 @@ def _check_workload(workload: Workload, source: str) -> None:
         )
     for topics in workload.topics:
         if topics.entry_bytes[1] > 64 << 20:
-            raise UsageError(f"{source}: entry_bytes: {topics.entry_bytes[1]} should be 64 MiB at most")
+            raise UsageError(
+                f"{source}: entry_bytes: {topics.entry_bytes[1]} should be 64 MiB at most"
+            )
         for each in topics.subscriptions:
             if each.kind not in ("ordered", "key_shared"):
                 raise UsageError(f"{source}: kind: {each.kind!r} should be ordered or key_shared")
@@ -217,4 +229,6 @@ def _check_workload(workload: Workload, source: str) -> None:
             if not each.read_batch or not each.receiver_queue or not each.keys:
                 raise UsageError(f"{source}: read_batch, receiver_queue and keys should be above 0")
             if each.slow_consumers and not each.slow_entries_per_second:
-                raise UsageError(f"{source}: slow_entries_per_second: a slow consumer should take something")
+                raise UsageError(
+                    f"{source}: slow_entries_per_second: a slow consumer should take something"
+                )

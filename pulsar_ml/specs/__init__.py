@@ -30,7 +30,9 @@ class Model(Protocol):
         ...
 
 
-def answer(status: int = 0, first: int = 0, second: int = 0, third: int = 0, fourth: int = 0) -> Answer:
+def answer(
+    status: int = 0, first: int = 0, second: int = 0, third: int = 0, fourth: int = 0
+) -> Answer:
     """A result; words left out are 0. Words are 64-bit integers, taken as signed ones."""
     words = first, second, third, fourth
     if not (

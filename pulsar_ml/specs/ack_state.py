@@ -91,9 +91,15 @@ class Model:
         self.ended: frozenset[int] = frozenset()
         self.metadata = 0
         self.pauses = True
-        self.waiting = [0] * KINDS  # dispatchers that may have to be told, at least those that have to
-        self.under_way: dict[int, tuple[str, int]] = {}  # by thread: the operation, and its kind or status
-        self.opener = -1  # the thread whose section, the last that opened or closed, is not over for sure
+        self.waiting = [
+            0
+        ] * KINDS  # dispatchers that may have to be told, at least those that have to
+        self.under_way: dict[
+            int, tuple[str, int]
+        ] = {}  # by thread: the operation, and its kind or status
+        self.opener = (
+            -1
+        )  # the thread whose section, the last that opened or closed, is not over for sure
         self.opens = Past(self.open, threads)
         self.marks = Past(self.mark_word, threads)
         self.sizes = Past(0, threads)
@@ -167,7 +173,9 @@ class Model:
         if kind != REPLAY and self.may_see(False, thread):
             self.waiting[kind] += 1
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+    ) -> bool:
         status, (word, *rest) = given
         if any(rest):
             return False
@@ -226,7 +234,9 @@ class Model:
     # The log -----------------------------------------------------------------------------------------
 
     def after(self, at: At) -> At:
-        return (at[0] + 1, 0) if at[0] in self.ended and at[1] == ENTRIES - 1 else (at[0], at[1] + 1)
+        return (
+            (at[0] + 1, 0) if at[0] in self.ended and at[1] == ENTRIES - 1 else (at[0], at[1] + 1)
+        )
 
     def is_whole(self, at: At) -> bool:
         return len(self.indexes.get(at, ())) == BATCH
@@ -257,7 +267,9 @@ class Model:
 
     @property
     def batches(self) -> list[At]:
-        return sorted(at for at, have in self.indexes.items() if at > self.mark and 0 < len(have) < BATCH)
+        return sorted(
+            at for at, have in self.indexes.items() if at > self.mark and 0 < len(have) < BATCH
+        )
 
     # Limits ------------------------------------------------------------------------------------------
 
@@ -270,7 +282,9 @@ class Model:
         if not self.pauses:
             return True
         within = (
-            len(self.ranges) <= self.max_ranges if self.max_bytes is None else self.size <= self.max_bytes
+            len(self.ranges) <= self.max_ranges
+            if self.max_bytes is None
+            else self.size <= self.max_bytes
         )
         return within and len(self.batches) <= self.max_batches
 
@@ -293,7 +307,13 @@ class Model:
         whole = {at for run in kept for at in run} | {at for at in all_entries() if at <= self.mark}
         restored = 0
         for number, at in enumerate(all_entries()):
-            have = set(range(BATCH)) if at in whole else self.indexes[at] if at in kept_batches else set()
+            have = (
+                set(range(BATCH))
+                if at in whole
+                else self.indexes[at]
+                if at in kept_batches
+                else set()
+            )
             restored |= sum(1 << index for index in have) << (number * BATCH)
         return counts, restored
 

@@ -112,7 +112,9 @@ class Model(CursorModel):
             self.left_at = self.left_at | {now} if churn.emptied else others | {now}
         return given == answer(DONE) and self.happened(thread)
 
-    def begins(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None) -> bool:
+    def begins(
+        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None
+    ) -> bool:
         right = super().begins(operation, arguments, thread=thread, given=given)
         return self.begin_churn(thread, *arguments) if operation == "churn" else right
 
@@ -140,7 +142,9 @@ class Model(CursorModel):
         at = self.find(tag)
         if at is None or at.value == UNTRACKED:
             return answer(DONE, 0, tag)
-        return answer(DONE, sum(UNTRACKED < cursor.value <= at.value for cursor in self.cursors), tag)
+        return answer(
+            DONE, sum(UNTRACKED < cursor.value <= at.value for cursor in self.cursors), tag
+        )
 
     def may_rank(self, thread: int, given: Answer, number: int) -> bool:
         rank, tag = given[1][:2]

@@ -33,7 +33,9 @@ class Model(range_cache.Model):
 
     # What the caches do, counted --------------------------------------------------------------------
 
-    def insert(self, words: Words, thread: int, cache: int, key: int, expected_reads: int, late: int) -> int:
+    def insert(
+        self, words: Words, thread: int, cache: int, key: int, expected_reads: int, late: int
+    ) -> int:
         if not self.max_size:
             self.new_entry(thread, expected_reads)
             return DISABLED
@@ -116,7 +118,9 @@ class Model(range_cache.Model):
 
     # Settings and counters --------------------------------------------------------------------------
 
-    def configure(self, words: Words, thread: int, max_size: int, watermark: int, ticks: int) -> int:
+    def configure(
+        self, words: Words, thread: int, max_size: int, watermark: int, ticks: int
+    ) -> int:
         self.clock += 1
         self.set(max_size, watermark, ticks)
         self.look(self.clock)

@@ -15,7 +15,9 @@ class Entry:
     incarnation: int
     expected: list[int]
     counts_read: bool = False
-    shared: bool = False  # has a read count that others may share; made late where no read was expected
+    shared: bool = (
+        False  # has a read count that others may share; made late where no read was expected
+    )
     references: int = 1
 
     def expected_reads(self) -> int:

@@ -26,7 +26,9 @@ class Model(CursorModel):
 
     def may_update(self, thread: int, given: Answer, number: int, value: int) -> bool:
         version, tag = given[1][2:]
-        if not self.right_tag(self.name(thread, number), tag) or given != self.updated(tag, value, version):
+        if not self.right_tag(self.name(thread, number), tag) or given != self.updated(
+            tag, value, version
+        ):
             return False
         if given[0] == UNKNOWN:
             return self.was_inside(thread)

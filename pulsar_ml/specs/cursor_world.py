@@ -95,7 +95,17 @@ class CursorModel:
 
     structure = ""
     operations: frozenset[str] = frozenset(
-        {"add", "remove", "slowest", "size", "version", "iterate", "update", "update_stale", "inspect"}
+        {
+            "add",
+            "remove",
+            "slowest",
+            "size",
+            "version",
+            "iterate",
+            "update",
+            "update_stale",
+            "inspect",
+        }
     )
     fresh = False
     foresees = True
@@ -125,7 +135,9 @@ class CursorModel:
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.named = settings["cursors"]
         self.values = settings["values"]
-        self.names: tuple[tuple[Name, ...], ...] = ((),) * threads  # of all tags that each thread gave
+        self.names: tuple[tuple[Name, ...], ...] = (
+            (),
+        ) * threads  # of all tags that each thread gave
         self.made = (0,) * threads  # cursors registered by each thread
         self.cursors: tuple[Cursor, ...] = ()  # by name, then as they were registered
         self.lowest = UNTRACKED  # of their values
@@ -165,7 +177,9 @@ class CursorModel:
         call: Callable[..., Answer] = getattr(self, operation)
         return call(thread, *arguments)
 
-    def begins(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None) -> bool:
+    def begins(
+        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None
+    ) -> bool:
         if given is None:
             given = self.alone(operation, arguments, thread)
         if operation != "add" or given[1][2]:
@@ -177,7 +191,9 @@ class CursorModel:
             self.walks = put(self.walks, thread, walk)
         return True
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer
+    ) -> bool:
         call: Callable[..., bool] = getattr(self, self.may[operation])
         if operation in self.spans and (operation != "add" or given[1][2]):
             if self.views[thread][3] < 0 or not call(thread, given, *arguments):
@@ -257,7 +273,11 @@ class CursorModel:
 
     def changed(self, before: Cursor | None, now: Cursor | None) -> None:
         lowest = self.lowest
-        if now is not None and now.value != UNTRACKED and (now.value <= lowest or lowest == UNTRACKED):
+        if (
+            now is not None
+            and now.value != UNTRACKED
+            and (now.value <= lowest or lowest == UNTRACKED)
+        ):
             self.lowest = now.value
         elif before is not None and before.value == lowest:
             self.lowest = least([cursor.value for cursor in self.cursors])
@@ -331,7 +351,9 @@ class CursorModel:
         tag = self.tag_of(self.name(thread, number)) or self.next_tag(thread)
         return answer(DONE, self.changes + 1, tag)
 
-    def may_begin_add(self, thread: int, given: Answer, number: int, value: int, durable: int) -> bool:
+    def may_begin_add(
+        self, thread: int, given: Answer, number: int, value: int, durable: int
+    ) -> bool:
         status, (version, tag, removal, removed) = given
         name = self.name(thread, number)
         if status != DONE or not self.comes_next(version):
@@ -383,7 +405,10 @@ class CursorModel:
         self.changed(gone, None)
         if any(self.walks):
             self.walks = tuple(
-                [walk and Walk(walk.sure - {tag}, walk.more + (tag in walk.sure)) for walk in self.walks]
+                [
+                    walk and Walk(walk.sure - {tag}, walk.more + (tag in walk.sure))
+                    for walk in self.walks
+                ]
             )
         if not self.cursors:
             self.left(now)

@@ -12,7 +12,16 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer, unknown
-from pulsar_ml.specs.delay import BATCH, CHUNK, CLOSED, DELIVER_NOW, TRACKED, Rule, digest, message_time
+from pulsar_ml.specs.delay import (
+    BATCH,
+    CHUNK,
+    CLOSED,
+    DELIVER_NOW,
+    TRACKED,
+    Rule,
+    digest,
+    message_time,
+)
 from pulsar_ml.specs.delayed_manager import FULL, NONE, SLOTS, TOPICS, VIEWS
 
 Pair = tuple[int, int]  # bucket and message
@@ -51,7 +60,9 @@ class View:
         self.returned: frozenset[Pair] = frozenset()
         self.again: frozenset[Pair] = frozenset()
         self.pruned = frozenset(pair for pair in topic.ever if pair[1] <= topic.top_mark)
-        self.late: frozenset[tuple[Pair, int]] = frozenset()  # added perhaps behind it, by which thread
+        self.late: frozenset[tuple[Pair, int]] = (
+            frozenset()
+        )  # added perhaps behind it, by which thread
         self.reach = -1  # the highest bucket that a call may have looked at
         self.mark = NONE
         self.closers = 0  # closes that began
@@ -120,7 +131,9 @@ class Model:
         "timer": "As of one moment. Messages that are being added may have no timer yet.",
         "topic": "Messages: not more than were added. Buckets: as of one moment.",
     }
-    spans = frozenset(("open", "close", "add", "scheduled", "has_message", "count", "should_pause", "topic"))
+    spans = frozenset(
+        ("open", "close", "add", "scheduled", "has_message", "count", "should_pause", "topic")
+    )
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.tick = settings["tick"]
@@ -207,7 +220,9 @@ class Model:
             if other.topic is view.topic:
                 other.again |= {come for come in other.returned if come[0] >= pair[0]}
                 # Whoever seeks back waits for a prune that relies on what it marked.
-                other.pruned = other.pruned | {pair} if pair[1] <= other.mark else other.pruned - {pair}
+                other.pruned = (
+                    other.pruned | {pair} if pair[1] <= other.mark else other.pruned - {pair}
+                )
         for number, call in enumerate(self.under_way):
             if call is not None and self.views[call.place].topic is view.topic:
                 self.under_way[number] = replace(call, meanwhile=call.meanwhile | {pair[0]})
@@ -217,7 +232,9 @@ class Model:
 
     # Ends --------------------------------------------------------------------------------------------
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+    ) -> bool:
         status, words = given
         if operation not in self.spans:
             return self.at_once(operation, arguments, thread, status, words)
@@ -241,7 +258,12 @@ class Model:
         return ends(view, call, arguments, thread, words)
 
     def at_once(
-        self, operation: str, arguments: Sequence[int], thread: int, status: int, words: Sequence[int]
+        self,
+        operation: str,
+        arguments: Sequence[int],
+        thread: int,
+        status: int,
+        words: Sequence[int],
     ) -> bool:
         place = self.slots[arguments[0]]
         view = self.views[place]
@@ -298,7 +320,9 @@ class Model:
             self.current[self.current.index(topic)] = None
         return True
 
-    def add(self, view: View, call: Call, arguments: Sequence[int], thread: int, status: int) -> bool:
+    def add(
+        self, view: View, call: Call, arguments: Sequence[int], thread: int, status: int
+    ) -> bool:
         adding, self.adding[thread] = self.adding[thread], None
         returned = adding is not None and adding.returned
         if status == CLOSED:
@@ -326,7 +350,9 @@ class Model:
     def wanted(self, view: View, before: Iterable[Pair], limit: int) -> set[Pair]:
         """Messages that are there and that the view must find."""
         gone = view.returned | view.pruned
-        return {pair for pair in before if pair[0] <= limit and pair[1] > view.mark and pair not in gone}
+        return {
+            pair for pair in before if pair[0] <= limit and pair[1] > view.mark and pair not in gone
+        }
 
     def known_to(self, view: View, thread: int, before: Iterable[Pair]) -> Iterable[Pair]:
         """Those that a call which does not move the view cannot miss."""
@@ -341,7 +367,9 @@ class Model:
         return {
             pair
             for pair in view.topic.sure | adding
-            if pair[0] <= limit and pair[1] > view.mark and (pair not in view.returned or pair in view.again)
+            if pair[0] <= limit
+            and pair[1] > view.mark
+            and (pair not in view.returned or pair in view.again)
         }
 
     def scheduled(
@@ -359,7 +387,11 @@ class Model:
         adding = [one.pair for one in self.added_to(view.topic)]
         for number, one in enumerate(self.adding):
             # Nobody else can have brought it.
-            if one is not None and one.pair in taken - view.topic.sure and adding.count(one.pair) == 1:
+            if (
+                one is not None
+                and one.pair in taken - view.topic.sure
+                and adding.count(one.pair) == 1
+            ):
                 self.adding[number] = replace(one, returned=True)
         return True
 
@@ -394,7 +426,9 @@ def topic_fits(view: View, before: frozenset[Pair], words: Sequence[int]) -> boo
     """Whether a topic may have so many messages and buckets."""
     topic = view.topic
     most = {key for key, _ in topic.ever}
-    least = {key for key, message in before if message > topic.top_mark} if topic.open_views else set()
+    least = (
+        {key for key, message in before if message > topic.top_mark} if topic.open_views else set()
+    )
     return 0 <= words[0] <= len(topic.ever) and len(least) <= words[1] <= len(most)
 
 

@@ -239,7 +239,9 @@ class Model:
         topic = view.topic
         topic.views.remove(view)
         if not topic.views:
-            self.topics = {number: other for number, other in self.topics.items() if other is not topic}
+            self.topics = {
+                number: other for number, other in self.topics.items() if other is not topic
+            }
             topic.buckets.clear()
             topic.target = None
         return answer(TRACKED)

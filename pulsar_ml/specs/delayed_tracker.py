@@ -50,7 +50,9 @@ class Model:
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         now = self.clocks[thread]
         if operation == "add":
-            return answer(self.add([arguments[0] % self.messages], message_time(arguments[1], now), now))
+            return answer(
+                self.add([arguments[0] % self.messages], message_time(arguments[1], now), now)
+            )
         if operation == "add_many":
             first, entries, delay = arguments
             return answer(self.add(positions(first, entries), message_time(delay, now), now))

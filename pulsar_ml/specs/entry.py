@@ -104,7 +104,9 @@ class Model:
             entry.reads.expected -= 1
         return LAST
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+    ) -> bool:
         if given == answer(NO_MEMORY, len(self.hands.threads[thread])):
             # Nothing changed, and whatever was refused would have been tried. It cannot be exact: an entry
             # takes an object each of up to three pools, one after the other, and gives back what it has when

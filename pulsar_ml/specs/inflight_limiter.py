@@ -106,7 +106,9 @@ class Model:
         if now and any([call is not None and TICK in call.to_do for call in calls]):
             calls = tuple(
                 [
-                    call._replace(now=call.now - now) if call is not None and TICK in call.to_do else call
+                    call._replace(now=call.now - now)
+                    if call is not None and TICK in call.to_do
+                    else call
                     for call in calls
                 ]
             )
@@ -136,11 +138,15 @@ class Model:
     def put(self, number: int, request: Request | None) -> None:
         self.requests = (*self.requests[:number], request, *self.requests[number + 1 :])
 
-    def begins(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None) -> bool:
+    def begins(
+        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None
+    ) -> bool:
         status = self.start(operation, arguments, thread, None if given is None else given[0])
         return given is None or status == given[0]
 
-    def start(self, operation: str, arguments: Sequence[int], thread: int, given: int | None) -> int:
+    def start(
+        self, operation: str, arguments: Sequence[int], thread: int, given: int | None
+    ) -> int:
         """The status, decided now; of several that may be, the one that is given."""
         self.put_call(thread, Call())
         if operation == "acquire":
@@ -197,7 +203,9 @@ class Model:
             and self.told + call.telling <= told <= self.taken
         )
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer
+    ) -> bool:
         """The look at the end of a call."""
         if not self.fits(operation, thread=thread, given=given):
             return False
@@ -268,7 +276,9 @@ class Model:
         if len(self.held[thread]) + copies > HANDS:
             return FULL
         self.shares += ((request.permits, copies),)
-        self.put_hands(thread, (*self.held[thread], *[len(self.shares) - 1] * copies), self.mailboxes)
+        self.put_hands(
+            thread, (*self.held[thread], *[len(self.shares) - 1] * copies), self.mailboxes
+        )
         self.put(number, None)
         return GRANTED
 
@@ -300,7 +310,11 @@ class Model:
         permits, copies = self.shares[number]
         self.shares = (*self.shares[:number], (permits, copies - 1), *self.shares[number + 1 :])
         # The last one moves to its place.
-        rest = held[:-1] if index == len(held) - 1 else (*held[:index], held[-1], *held[index + 1 : -1])
+        rest = (
+            held[:-1]
+            if index == len(held) - 1
+            else (*held[:index], held[-1], *held[index + 1 : -1])
+        )
         self.put_hands(thread, rest, self.mailboxes)
         if copies == 1:
             self.owe(thread, permits)
@@ -309,7 +323,9 @@ class Model:
     def owe(self, thread: int, permits: int) -> None:
         if permits:
             call = self.underway(thread)
-            self.put_call(thread, call._replace(to_do=(GIVE_BACK, *call.to_do), owed=call.owed + permits))
+            self.put_call(
+                thread, call._replace(to_do=(GIVE_BACK, *call.to_do), owed=call.owed + permits)
+            )
 
     def waiting(self, number: int) -> Request:
         request = self.requests[number]

@@ -15,7 +15,9 @@ from pulsar_ml.specs.cache_manager import DISABLED
 from pulsar_ml.specs.range_answers import HIT, MISS, OK, PUTS, UNTOLD, Key, Span
 
 PASSES = frozenset({"evict", "free"})
-HIDDEN = frozenset({"tick", "trigger", "configure", "configure_policy", "serve"})  # evict and do not say what
+HIDDEN = frozenset(
+    {"tick", "trigger", "configure", "configure_policy", "serve"}
+)  # evict and do not say what
 LARGEST = 56
 
 
@@ -96,7 +98,12 @@ class Model(range_answers.Model):
     # Calls that take their time ------------------------------------------------------------------------
 
     def begins(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer | None = None
+        self,
+        operation: str,
+        arguments: Sequence[int],
+        *,
+        thread: int = 0,
+        given: Answer | None = None,
     ) -> bool:
         self.goes_on(thread)
         if operation == "stats":
@@ -107,7 +114,9 @@ class Model(range_answers.Model):
         if operation == "configure":
             size = arguments[0]
             beside = frozenset(new for new, _ in self.changes.values())
-            self.changes = {who: (new, others | {size}) for who, (new, others) in self.changes.items()}
+            self.changes = {
+                who: (new, others | {size}) for who, (new, others) in self.changes.items()
+            }
             self.changes[thread] = size, beside
             self.sizes = [sizes | {size} for sizes in self.sizes]
         elif operation == "serve":

@@ -48,14 +48,18 @@ class Model:
             return answer(DONE, len(self.queue))
         raise unknown("mpsc_queue", operation)
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+    ) -> bool:
         if not self.fresh:
             # The handles up to its own last one the consumer has seen queued.
             if given == NOTHING_THERE:
                 return not self.waiting(thread)
             if operation == "size":
                 size = given[1][0]
-                return given[1] == (size, 0, 0, 0) and self.last_own(thread) <= size <= len(self.queue)
+                return given[1] == (size, 0, 0, 0) and self.last_own(thread) <= size <= len(
+                    self.queue
+                )
         return self.step(operation, arguments, thread=thread) == given
 
     def waiting(self, thread: int) -> int:

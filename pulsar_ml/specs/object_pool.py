@@ -51,7 +51,9 @@ class Model:
             self.none_free = [True] * len(self.held)
         return answer(status, self.held[thread])
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+    ) -> bool:
         if given == answer(EXHAUSTED, self.held[thread]):
             # The free list was empty when it was looked at, and later, in the same call, no object was new
             # any more: the two need not have been true at once.

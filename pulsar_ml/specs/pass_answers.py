@@ -9,7 +9,9 @@ from pulsar_ml.specs import Answer, range_answers
 from pulsar_ml.specs.removal_queue import INTERRUPTED, OVER
 
 PASSES = frozenset({"expire", "free"})
-EMPTIES = frozenset({0, 1, 4, 5})  # kinds of policies whose size pass ends early only when nothing is left
+EMPTIES = frozenset(
+    {0, 1, 4, 5}
+)  # kinds of policies whose size pass ends early only when nothing is left
 
 
 class Model(range_answers.Model):
@@ -30,7 +32,12 @@ class Model(range_answers.Model):
         self.empties = settings["policy"] in EMPTIES
 
     def begins(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer | None = None
+        self,
+        operation: str,
+        arguments: Sequence[int],
+        *,
+        thread: int = 0,
+        given: Answer | None = None,
     ) -> bool:
         if operation not in PASSES:
             return super().begins(operation, arguments, thread=thread, given=given)
@@ -53,7 +60,12 @@ class Model(range_answers.Model):
         span = self.open.pop(thread, None)
         if span is None:
             return False
-        if operation == "free" and status == OVER and size < arguments[0] << self.shift and self.empties:
+        if (
+            operation == "free"
+            and status == OVER
+            and size < arguments[0] << self.shift
+            and self.empties
+        ):
             self.removed(span, thread)
         self.loose += entries
         self.loose_bytes += size

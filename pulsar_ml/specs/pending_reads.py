@@ -143,7 +143,12 @@ class Model:
             return steps
         return tuple(
             [
-                Step(what, tag if tag in tags else 0, request, number - self.now if what == TICK else number)
+                Step(
+                    what,
+                    tag if tag in tags else 0,
+                    request,
+                    number - self.now if what == TICK else number,
+                )
                 for what, tag, request, number in steps
             ]
         )
@@ -161,11 +166,15 @@ class Model:
         assert request is not None
         return request
 
-    def begins(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None) -> bool:
+    def begins(
+        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None
+    ) -> bool:
         status, words = self.start(operation, arguments, thread, given)
         return given is None or (status == given[0] and words[0] in (0, given[1][0]))
 
-    def start(self, operation: str, arguments: Sequence[int], thread: int, given: Answer | None) -> Answer:
+    def start(
+        self, operation: str, arguments: Sequence[int], thread: int, given: Answer | None
+    ) -> Answer:
         """The status and the read that was picked, decided now; of several that may be, what is given."""
         self.put_steps(thread, ())
         if operation == "read":
@@ -201,7 +210,9 @@ class Model:
         if step.what == TICK:
             if (later := step.number - self.now) > 0:
                 self.now = step.number
-                self.running = tuple([read._replace(since=read.since - later) for read in self.running])
+                self.running = tuple(
+                    [read._replace(since=read.since - later) for read in self.running]
+                )
         elif step.what == OVERDUE:
             if self.running and -self.running[0].since >= self.timeout:
                 self.complete(self.running[0].tag, NOTHING_AT_ALL, thread)
@@ -231,17 +242,23 @@ class Model:
                 else:
                     delivered += 1
         seen, most = given[1], self.answered
-        if not (most[0] - delivered <= seen[2] <= most[0] and most[1] - failed <= seen[3] <= most[1]):
+        if not (
+            most[0] - delivered <= seen[2] <= most[0] and most[1] - failed <= seen[3] <= most[1]
+        ):
             return False
         if operation == "answer" and given[0] == DONE:
             return True
         count = len(self.outstanding)
         if seen[0] >= count:
             return seen[0] == count
-        coming = [tag for tag in self.outstanding if tag >> 32 != thread and self.about_to_start(tag)]
+        coming = [
+            tag for tag in self.outstanding if tag >> 32 != thread and self.about_to_start(tag)
+        ]
         return count - len(coming) <= seen[0]
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer
+    ) -> bool:
         """The look at the end of a call."""
         if not self.fits(operation, thread=thread, given=given):
             return False
@@ -256,7 +273,9 @@ class Model:
             if known or tellers != request.tellers:
                 self.put(number, Request(request.parts, request.failed, tellers, known))
         if self.collected:
-            rest = [request._replace(tellers=request.tellers & others) for request in self.collected]
+            rest = [
+                request._replace(tellers=request.tellers & others) for request in self.collected
+            ]
             self.collected = tuple([request for request in rest if request.tellers])
         return True
 
@@ -282,7 +301,9 @@ class Model:
             self.part_done(number, False, thread)
         return DONE
 
-    def split(self, thread: int, request: int, ledger: int, first: int, last: int) -> list[tuple[int, int]]:
+    def split(
+        self, thread: int, request: int, ledger: int, first: int, last: int
+    ) -> list[tuple[int, int]]:
         """Joins the request to what is under way. Tag and beginning of the new reads between, the last one
         first: so they are started."""
         made: list[tuple[int, int]] = []
@@ -291,7 +312,10 @@ class Model:
             overlapping = [
                 read
                 for read in self.running
-                if read.joinable and read.ledger == ledger and read.first <= last and read.last >= first
+                if read.joinable
+                and read.ledger == ledger
+                and read.first <= last
+                and read.last >= first
             ]
             joined = min(overlapping, key=lambda read: read.first, default=None)
             if joined is not None:
@@ -319,15 +343,24 @@ class Model:
                 for tag, (start, end) in zip(tags, made, strict=True)
             ]
         )
-        return [(tag, start) for tag, (start, _) in zip(reversed(tags), reversed(made), strict=True)]
+        return [
+            (tag, start) for tag, (start, _) in zip(reversed(tags), reversed(made), strict=True)
+        ]
 
     def join(self, joined: Read, part: Part) -> None:
         self.running = tuple(
-            [read._replace(parts=(*read.parts, part)) if read is joined else read for read in self.running]
+            [
+                read._replace(parts=(*read.parts, part)) if read is joined else read
+                for read in self.running
+            ]
         )
 
     def count(self, which: int, entries: int) -> None:
-        self.counts = (*self.counts[:which], self.counts[which] + entries, *self.counts[which + 1 :])
+        self.counts = (
+            *self.counts[:which],
+            self.counts[which] + entries,
+            *self.counts[which + 1 :],
+        )
 
     def count_joined(self, read: Read, first: int, last: int) -> None:
         matched = min(read.last, last) - max(read.first, first) + 1
@@ -375,7 +408,9 @@ class Model:
         last = read.last - (kind == WITHOUT_LAST)
         whole = kind in (*COMPLETE, WITHOUT_FIRST, WITHOUT_LAST)
         for part in read.parts:
-            self.part_done(part.request, not (whole and first <= part.first and part.last <= last), thread)
+            self.part_done(
+                part.request, not (whole and first <= part.first and part.last <= last), thread
+            )
 
     def part_done(self, number: int, failed: bool, thread: int) -> None:
         request = self.request(number)

@@ -310,4 +310,11 @@ class S3Fifo(Policy):
         self.main.clear()
 
 
-POLICIES: tuple[type[Policy], ...] = (CentralQueue, ReleasedQueue, StashQueue, LedgerScan, Lru, S3Fifo)
+POLICIES: tuple[type[Policy], ...] = (
+    CentralQueue,
+    ReleasedQueue,
+    StashQueue,
+    LedgerScan,
+    Lru,
+    S3Fifo,
+)

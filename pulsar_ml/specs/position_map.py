@@ -62,7 +62,9 @@ class Model:
         self.places = min(PLACES, 1 << settings["spread"])
         self.maps: list[dict[Position, int]] = [{}, {}]
         self.ever: list[dict[Position, frozenset[int]]] = [{}, {}]  # who put each position so far
-        self.scans: dict[int, tuple[set[Position], set[Position]]] = {}  # by thread: surely seen, and perhaps
+        self.scans: dict[
+            int, tuple[set[Position], set[Position]]
+        ] = {}  # by thread: surely seen, and perhaps
         self.scanned: dict[int, int] = {}  # by thread: the map
         self.removing: dict[int, tuple[int, Position]] = {}  # by thread: the map, and the position
 
@@ -141,7 +143,9 @@ class Model:
         perhaps = self.maps[which] if self.fresh else self.ever[which]
         self.scans[thread] = ({at for at in self.maps[which] if at in known}, set(perhaps))
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+    ) -> bool:
         if operation == "remove":
             which, at = self.removing.pop(thread, (-1, (0, 0)))
             if which >= 0 and given == answer(ABSENT) and self.maps[which].get(at) == thread:
@@ -164,7 +168,9 @@ class Model:
                 return bool(ever)
         return self.step(operation, arguments, thread=thread) == given
 
-    def scan_ends(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
+    def scan_ends(
+        self, operation: str, arguments: Sequence[int], thread: int, given: Answer
+    ) -> bool:
         if thread not in self.scans:
             return False
         bounds = (0, 0), (GREATEST, GREATEST)

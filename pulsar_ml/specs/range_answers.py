@@ -97,12 +97,20 @@ class Model:
         # What a thread knows of each key: incarnation number i is there (2 i + 1) or gone (2 i + 2).
         self.known: list[dict[Key, int]] = [{} for _ in range(threads)]
         self.numbers = [0] * threads
-        self.refused = [0] * threads  # for want of memory; some of these puts took a number all the same
+        self.refused = [
+            0
+        ] * threads  # for want of memory; some of these puts took a number all the same
         self.held: list[dict[int, tuple[int, Key]]] = [{} for _ in range(threads)]
         self.open: dict[int, Span] = {}
-        self.looking: frozenset[int] = frozenset()  # threads that found an entry and have not said so yet
-        self.cut: list[dict[int, int]] = [{} for _ in range(threads)]  # bytes that a thread took, by cache
-        self.offered: dict[Key, int] = {}  # expected reads: the most of one put, or their sum; and added ones
+        self.looking: frozenset[int] = (
+            frozenset()
+        )  # threads that found an entry and have not said so yet
+        self.cut: list[dict[int, int]] = [
+            {} for _ in range(threads)
+        ]  # bytes that a thread took, by cache
+        self.offered: dict[
+            Key, int
+        ] = {}  # expected reads: the most of one put, or their sum; and added ones
         self.copied: dict[Key, int] = {}
         # Entries and bytes that were told and are not known gone; below 0 while a removal is under way.
         self.loose = self.loose_bytes = 0
@@ -197,7 +205,12 @@ class Model:
     # Calls that take their time ------------------------------------------------------------------------
 
     def begins(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer | None = None
+        self,
+        operation: str,
+        arguments: Sequence[int],
+        *,
+        thread: int = 0,
+        given: Answer | None = None,
     ) -> bool:
         if operation in LOOKS:
             return self.finds(operation, self.key(arguments), thread, given) and self.balanced()
@@ -211,7 +224,9 @@ class Model:
         self.opens(thread, cache, first, last, takes=takes, tells=True)
         return True
 
-    def opens(self, thread: int, cache: int, first: int, last: int, *, takes: bool, tells: bool) -> None:
+    def opens(
+        self, thread: int, cache: int, first: int, last: int, *, takes: bool, tells: bool
+    ) -> None:
         span = Span(cache, first, last, (), takes, tells)
         began = tuple(
             (key, len(so_far), self.certainty(key, thread))
@@ -279,11 +294,16 @@ class Model:
     def shows_now(self, key: Key, thread: int) -> bool:
         return self.shows(key, thread, was=self.state.get(key, GONE) != GONE, since=self.puts(key))
 
-    def visited(self, span: Span, arguments: Sequence[int], thread: int, words: Sequence[int]) -> bool:
+    def visited(
+        self, span: Span, arguments: Sequence[int], thread: int, words: Sequence[int]
+    ) -> bool:
         first = arguments[1] % self.n_keys
         cleared = 0 < arguments[2] <= words[0]
         sure = sum(
-            sure == SURE and key[1] >= first and self.state.get(key) == THERE and self.puts(key) == puts
+            sure == SURE
+            and key[1] >= first
+            and self.state.get(key) == THERE
+            and self.puts(key) == puts
             for key, puts, sure in span.began
         )
         if cleared:
@@ -300,7 +320,9 @@ class Model:
 
     # Everything else -----------------------------------------------------------------------------------
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+    ) -> bool:
         return self.answers(operation, arguments, thread, given) and self.balanced()
 
     def answers(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
@@ -320,7 +342,9 @@ class Model:
         if operation in KEPT:
             return self.kept(operation, arguments[0] % PLACES, thread, given)
         if operation == "size":
-            return given == answer(0, words[0]) and self.sized(arguments[0] % self.n_caches, thread, words[0])
+            return given == answer(0, words[0]) and self.sized(
+                arguments[0] % self.n_caches, thread, words[0]
+            )
         if operation == "sweep":
             self.dropped += words[0]
             return given == answer(0, words[0]) and words[0] >= 0 and self.empty(self.dropped)
@@ -464,7 +488,12 @@ class Model:
         else:
             del self.held[thread][place]
         right = (HIT,) if operation == "expect" else (HIT, LAST)
-        return status in right and incarnation == kept and not any(rest) and self.expects(key, expected)
+        return (
+            status in right
+            and incarnation == kept
+            and not any(rest)
+            and self.expects(key, expected)
+        )
 
     def sized(self, cache: int, thread: int, size: int) -> bool:
         mine = [key for key in self.put_so_far if key[0] == cache]

@@ -59,7 +59,9 @@ class Model:
     def put(self, words: Words, thread: int, cache: int, key: int, expected_reads: int) -> int:
         return self.insert(words, thread, cache, key, expected_reads, 0)
 
-    def put_alone(self, words: Words, thread: int, cache: int, key: int, expected_reads: int) -> int:
+    def put_alone(
+        self, words: Words, thread: int, cache: int, key: int, expected_reads: int
+    ) -> int:
         status = self.put(words, thread, cache, key, expected_reads)
         if status == EXISTS and not self.policy.merges_counts:
             self.find(cache, key)
@@ -68,7 +70,9 @@ class Model:
     def put_late(self, words: Words, thread: int, cache: int, key: int, ticks: int) -> int:
         return self.insert(words, thread, cache, key, 0, ticks)
 
-    def insert(self, words: Words, thread: int, cache: int, key: int, expected_reads: int, late: int) -> int:
+    def insert(
+        self, words: Words, thread: int, cache: int, key: int, expected_reads: int, late: int
+    ) -> int:
         owner = cache % len(self.caches)
         key %= self.n_keys
         entry = self.new_entry(thread, expected_reads)
@@ -175,13 +179,17 @@ class Model:
 
     def read_range(self, words: Words, thread: int, cache: int, key: int, width: int) -> int:
         key %= self.n_keys
-        asked = self.caches[cache % len(self.caches)].ascending(key, min(key + width, self.n_keys - 1))
+        asked = self.caches[cache % len(self.caches)].ascending(
+            key, min(key + width, self.n_keys - 1)
+        )
         found = [wrapper.key for wrapper in asked if self.find(cache, wrapper.key) is not None]
         words[:2] = [len(found), sum(1 << (other - key) for other in found)]
         return 0
 
     def visit(self, words: Words, thread: int, cache: int, key: int, clear_after: int) -> int:
-        for wrapper in self.caches[cache % len(self.caches)].ascending(key % self.n_keys, self.n_keys - 1):
+        for wrapper in self.caches[cache % len(self.caches)].ascending(
+            key % self.n_keys, self.n_keys - 1
+        ):
             if self.find(cache, wrapper.key) is not None:
                 words[0] += 1
                 if words[0] == clear_after:

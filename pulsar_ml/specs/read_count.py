@@ -66,7 +66,9 @@ class Model:
             raise unknown("read_count", operation)
         return DONE, 0
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+    ) -> bool:
         if given == answer(EXHAUSTED, len(self.hands.threads[thread])):
             # Nothing changed, and whatever was refused would have been tried.
             return self.takes == self.counts

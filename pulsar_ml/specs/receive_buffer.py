@@ -141,7 +141,9 @@ class Model:
         self.takes = min(self.takes + 1, self.entries)
         return DONE
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+    ) -> bool:
         held = self.hands.threads[thread]
         if operation == "cache" and given == answer(TAKEN, len(held)) and held:
             slot = arguments[1]

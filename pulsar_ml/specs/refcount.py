@@ -71,9 +71,13 @@ class Model:
             return answer(DONE if sum(held) else LAST, 0, held[thread])
         raise unknown("refcount", operation)
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+    ) -> bool:
         self.returned(thread)
-        if given == answer(REFUSED) and self.may_refuse(operation, arguments[0] % len(self.held), thread):
+        if given == answer(REFUSED) and self.may_refuse(
+            operation, arguments[0] % len(self.held), thread
+        ):
             return True
         return self.step(operation, arguments, thread=thread) == given
 

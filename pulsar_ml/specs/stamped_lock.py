@@ -48,7 +48,9 @@ class Model:
         self.known[thread] = self.sections
         return answer(DONE, self.values[-1], self.sections if operation == "write" else 0)
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+    ) -> bool:
         value = given[1][0]
         stamp = self.stamps[thread]
         if given == answer(CHANGED):

@@ -51,8 +51,12 @@ class Model:
         self.n_threads = threads
         self.values: list[tuple[int, ...]] = [()] * self.n_keys
         self.versions = [0] * self.n_keys
-        self.known = [[0] * self.n_keys for _ in range(threads)]  # versions that a thread cannot see less of
-        self.met: list[dict[int, int]] = [{} for _ in range(threads)]  # of what is there: FILLED or HIT
+        self.known = [
+            [0] * self.n_keys for _ in range(threads)
+        ]  # versions that a thread cannot see less of
+        self.met: list[dict[int, int]] = [
+            {} for _ in range(threads)
+        ]  # of what is there: FILLED or HIT
         self.fills = [0] * threads
         self.turns = [0] * threads
         self.remembered = [0] * threads
@@ -84,7 +88,9 @@ class Model:
         else:
             self.draining = True
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+    ) -> bool:
         status, words = given
         if operation == "drain":
             return self.drained(arguments[0], thread, status, words)
@@ -138,9 +144,15 @@ class Model:
         status, (_size, requeues, accessed, _) = given
         if status != DONE:
             return given == answer(NOTHING) and self.sees(key, thread, 0)
-        if not self.there(key) or given != answer(DONE, self.values[key][-1] % 1009 + 1, requeues, accessed):
+        if not self.there(key) or given != answer(
+            DONE, self.values[key][-1] % 1009 + 1, requeues, accessed
+        ):
             return False
-        if accessed if not self.looked else not (accessed or requeues) and self.met[thread].get(key) == HIT:
+        if (
+            accessed
+            if not self.looked
+            else not (accessed or requeues) and self.met[thread].get(key) == HIT
+        ):
             return False
         self.versions[key] += 1
         self.known[thread][key] = self.versions[key]

@@ -33,7 +33,10 @@ def table(mutants: Sequence[Mutant]) -> None:
             measures = size(found.smallest)
             cells = [
                 found.smallest.rule or found.smallest.kind,
-                *(str(measures[key]) for key in ("threads", "operations", "preemptions", "stale reads")),
+                *(
+                    str(measures[key])
+                    for key in ("threads", "operations", "preemptions", "stale reads")
+                ),
             ]
         line = (mutant.id, mutant.title, mutant.suite, found.mode, middle, *cells)
         print(f"| {' | '.join(line)} |")
@@ -46,7 +49,10 @@ def faults(names: Sequence[str]) -> int:
     from stress.registry import SUITES
 
     if unknown := [name for name in names if name not in SUITES]:
-        print(f"there is no suite {', '.join(unknown)}; there are: {', '.join(SUITES)}", file=sys.stderr)
+        print(
+            f"there is no suite {', '.join(unknown)}; there are: {', '.join(SUITES)}",
+            file=sys.stderr,
+        )
         return 2
     suites = [SUITES[name] for name in names or SUITES]
     before = {one.key: one for one in read(NOTICED)}
@@ -79,7 +85,8 @@ def main() -> int:
             if unknown := [name for name in ids if name not in hunted]:
                 offered = ", ".join(hunted)
                 print(
-                    f"the engine has no budget for {', '.join(unknown)}; it has: {offered}", file=sys.stderr
+                    f"the engine has no budget for {', '.join(unknown)}; it has: {offered}",
+                    file=sys.stderr,
                 )
                 return 2
             table([known[name] for name in ids])

@@ -59,7 +59,9 @@ def indented(text: str, spaces: int) -> str:
 def find_anchor(source: str, mutant: Mutant) -> re.Match[str]:
     """Where the mutant's old text stands; AnchorError unless that is one place."""
     lines = textwrap.dedent(mutant.old).strip("\n").split("\n")
-    pattern = "\n".join(rf"(?P<i{n}> *){re.escape(line)}" if line else "" for n, line in enumerate(lines))
+    pattern = "\n".join(
+        rf"(?P<i{n}> *){re.escape(line)}" if line else "" for n, line in enumerate(lines)
+    )
     # Lines may be indented further in the file, all by the same amount.
     found = [
         match
@@ -93,7 +95,8 @@ def mutated(source: str, numbered: Iterable[tuple[int, Mutant]]) -> str:
     ordered = sorted(numbered, key=lambda pair: (pair[1].old, pair[0]))
     groups = [list(group) for _, group in groupby(ordered, key=lambda pair: pair[1].old)]
     anchors = sorted(
-        ((find_anchor(source, group[0][1]), group) for group in groups), key=lambda pair: -pair[0].start()
+        ((find_anchor(source, group[0][1]), group) for group in groups),
+        key=lambda pair: -pair[0].start(),
     )
     for (later, group), (earlier, _) in pairwise(anchors):
         if earlier.end() > later.start():
@@ -103,12 +106,16 @@ def mutated(source: str, numbered: Iterable[tuple[int, Mutant]]) -> str:
     changes = [(anchor.start(), anchor.end(), switch(anchor, group)) for anchor, group in anchors]
     for anchor, group in anchors:
         function = source.rindex("\ncdef ", 0, anchor.start()) + 1
-        helpers = (textwrap.dedent(mutant.helper).strip("\n") for _, mutant in group if mutant.helper)
+        helpers = (
+            textwrap.dedent(mutant.helper).strip("\n") for _, mutant in group if mutant.helper
+        )
         changes += [(function, function, f"{helper}\n\n\n") for helper in helpers]
     # From the end, so that the places before stay where they are.
     for start, end, text in sorted(changes, reverse=True):
         source = source[:start] + text + source[end:]
-    declarations = CIMPORT + "".join(mutant.cimports + "\n" for _, mutant in numbered if mutant.cimports)
+    declarations = CIMPORT + "".join(
+        mutant.cimports + "\n" for _, mutant in numbered if mutant.cimports
+    )
     return declared(source, declarations)
 
 
@@ -161,12 +168,16 @@ def build(
     )
 
 
-def write_mutated(package: Path, sources: Sequence[Path], tree: Path, catalogue: Sequence[Mutant]) -> None:
+def write_mutated(
+    package: Path, sources: Sequence[Path], tree: Path, catalogue: Sequence[Mutant]
+) -> None:
     """The sources below ``tree``, with the mutants of each file in it."""
     by_file: dict[str, list[tuple[int, Mutant]]] = {}
     for number, mutant in enumerate(catalogue):
         by_file.setdefault(mutant.file, []).append((number, mutant))
-    locks = sorted({lock for path in sources if path.parent == STRUCTURES for lock in locks_of(path)})
+    locks = sorted(
+        {lock for path in sources if path.parent == STRUCTURES for lock in locks_of(path)}
+    )
     numbers = {lock: len(catalogue) + number for number, lock in enumerate(locks)}
     for path in sources:
         relative = path.relative_to(package).as_posix()

@@ -74,7 +74,11 @@ def small_settings(suite: Suite, subject: Subject) -> Mapping[str, tuple[int, in
     settings = dict(suite.settings)
     for setting in subject.settings:
         if setting.name in SMALL:
-            low = setting.low if setting.name == "keys" else settings.get(setting.name, (setting.low, 0))[0]
+            low = (
+                setting.low
+                if setting.name == "keys"
+                else settings.get(setting.name, (setting.low, 0))[0]
+            )
             settings[setting.name] = (low, max(low, SMALL[setting.name]))
     return settings
 
@@ -146,7 +150,9 @@ def hunt(
         if mutant.calls:
             program, rest = program_of_calls(suite, subject, mutant), budget - made
         else:
-            program = program_of(suite, subject, 1000 * seed + number, mutant.programs, mutant.settings)
+            program = program_of(
+                suite, subject, 1000 * seed + number, mutant.programs, mutant.settings
+            )
             rest = min(PER_PROGRAM, budget - made)
         done = explore(
             subject,
@@ -179,7 +185,15 @@ def find(mutant: Mutant, *, mode: str = "c11", races: bool = True, judged: bool 
     module.select_mutant(mutant.id)
     try:
         hunts = [
-            hunt(module, mutant, seed=seed, mode=mode, budget=mutant.within, races=races, judged=judged)
+            hunt(
+                module,
+                mutant,
+                seed=seed,
+                mode=mode,
+                budget=mutant.within,
+                races=races,
+                judged=judged,
+            )
             for seed in SEEDS
         ]
         judge = judge_of(suite.model) if judged else None

@@ -111,22 +111,30 @@ def summary(results: Results, every: Sequence[Case]) -> str:
     text += f"{len(mutants)} mutants: {found} found by some technique, {len(same)} equivalent, "
     text += f"{len(survivors(results, mutants))} not found.\n"
     text += f"The true core: {len(cores)} cells, {told} in which something was reported.\n\n"
-    text += head("technique", "mutants found by some seed", "by every seed", "by no other", "mutants tried")
+    text += head(
+        "technique", "mutants found by some seed", "by every seed", "by no other", "mutants tried"
+    )
     for one in TECHNIQUES_IN_ORDER:
         tried = [cell for case in mutants if (cell := results.of(case, one)) is not None]
         some = sum(cell.found > 0 for cell in tried)
         alone = sum(techniques == {one.name} for techniques in by.values())
-        text += row(one.title, some, sum(cell.found == cell.seeds for cell in tried), alone, len(tried))
+        text += row(
+            one.title, some, sum(cell.found == cell.seeds for cell in tried), alone, len(tried)
+        )
     return text
 
 
 def overview(results: Results, mutants: Sequence[Case]) -> str:
     text = "\n## Mutants\n\n"
-    text += head("mutant", "mistake", "suite", "breaks", *(one.title for one in TECHNIQUES_IN_ORDER))
+    text += head(
+        "mutant", "mistake", "suite", "breaks", *(one.title for one in TECHNIQUES_IN_ORDER)
+    )
     for case in mutants:
         cells = [counted(results.of(case, one)) for one in TECHNIQUES_IN_ORDER]
         text += row(case.label, case.mutant.title, case.mutant.suite, case.mutant.breaks, *cells)
-    return text + "\n`-`: not tried; the suite has no sequential model, or the mutant came in later.\n"
+    return (
+        text + "\n`-`: not tried; the suite has no sequential model, or the mutant came in later.\n"
+    )
 
 
 def exceptions(results: Results, mutants: Sequence[Case]) -> str:
@@ -156,9 +164,7 @@ def same_as(results: Results, case: Case) -> str:
 def true_core(results: Results, wanted: Sequence[Case]) -> str:
     text = f"\n## The true core\n\n{CORE_SEEDS} seeds, each with {CORE_TIMES} times "
     text += "the budget: those that reported "
-    text += (
-        "something; programs or executions in all.\nBelow the suites stand the mutants that have programs "
-    )
+    text += "something; programs or executions in all.\nBelow the suites stand the mutants that have programs "
     text += "of their own.\n\n"
     text += head("programs of", *(one.title for one in TECHNIQUES_IN_ORDER))
     for case in wanted:

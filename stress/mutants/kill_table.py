@@ -44,15 +44,25 @@ def chosen_cases(names: Sequence[str]) -> list[Case]:
     """The cases of these mutants, "true core" for all of that; all cases when there is no name."""
     known = {case.selected or "true core": case for case in cases()}
     if unknown := [name for name in names if name not in known]:
-        raise click.UsageError(f"there is no mutant {', '.join(unknown)}; there are: {', '.join(known)}")
+        raise click.UsageError(
+            f"there is no mutant {', '.join(unknown)}; there are: {', '.join(known)}"
+        )
     return [case for case in cases() if not names or (case.selected or "true core") in names]
 
 
-def missing(technique: Technique, wanted: Sequence[Case], seeds: int, results: Results) -> list[Case]:
-    return [case for case in wanted if applies(technique, case) and results.lacks(technique, case, seeds)]
+def missing(
+    technique: Technique, wanted: Sequence[Case], seeds: int, results: Results
+) -> list[Case]:
+    return [
+        case
+        for case in wanted
+        if applies(technique, case) and results.lacks(technique, case, seeds)
+    ]
 
 
-def made(technique: Technique, wanted: Sequence[Case], seeds: int) -> Iterator[tuple[Case, list[Trial]]]:
+def made(
+    technique: Technique, wanted: Sequence[Case], seeds: int
+) -> Iterator[tuple[Case, list[Trial]]]:
     """The trials of a technique, case by case; builds the module that they need."""
     if not wanted:
         return
@@ -65,10 +75,16 @@ def made(technique: Technique, wanted: Sequence[Case], seeds: int) -> Iterator[t
         yield case, attempts(technique, module, path, case, seeds_of(case, seeds))
 
 
-def run(techniques: Sequence[Technique], wanted: Sequence[Case], seeds: int, results: Results) -> None:
+def run(
+    techniques: Sequence[Technique], wanted: Sequence[Case], seeds: int, results: Results
+) -> None:
     """Make what is missing. What was made is in the file at once."""
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+    )
     times = (TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, *times, console=console, transient=True) as bar:
         for technique in techniques:
@@ -83,15 +99,32 @@ def run(techniques: Sequence[Technique], wanted: Sequence[Case], seeds: int, res
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--mutant", "mutants", multiple=True, metavar="ID", help='Only these; "true core" is one of them.'
+    "--mutant",
+    "mutants",
+    multiple=True,
+    metavar="ID",
+    help='Only these; "true core" is one of them.',
 )
-@click.option("--technique", "names", multiple=True, type=click.Choice(list(TECHNIQUES)), help="Only these.")
-@click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="Of each cell.")
+@click.option(
+    "--technique", "names", multiple=True, type=click.Choice(list(TECHNIQUES)), help="Only these."
+)
+@click.option(
+    "--seeds", default=20, show_default=True, type=click.IntRange(1), help="Of each cell."
+)
 @click.option("--page-only", is_flag=True, help="Make nothing; write the page from what there is.")
-@click.option("--results", "path", type=click.Path(path_type=Path), default=DATA, help="The cells, as CSV.")
-@click.option("--page", "target", type=click.Path(path_type=Path), default=PAGE, help="Where to write it.")
+@click.option(
+    "--results", "path", type=click.Path(path_type=Path), default=DATA, help="The cells, as CSV."
+)
+@click.option(
+    "--page", "target", type=click.Path(path_type=Path), default=PAGE, help="Where to write it."
+)
 def main(
-    mutants: tuple[str, ...], names: tuple[str, ...], seeds: int, page_only: bool, path: Path, target: Path
+    mutants: tuple[str, ...],
+    names: tuple[str, ...],
+    seeds: int,
+    page_only: bool,
+    path: Path,
+    target: Path,
 ) -> None:
     """Run every mutant, and the true core, through every technique, and write the page.
 

@@ -16,7 +16,8 @@ from pathlib import Path
 ENTER = ("stamped_lock_write", "stamped_lock_read", "monitor_enter", "condition_enter")
 LEAVE = ("stamped_unlock_write", "stamped_unlock_read", "monitor_leave", "condition_leave")
 CALL = re.compile(
-    rf"^(?P<indent> +)(?P<call>(?P<verb>{'|'.join(ENTER + LEAVE)})\((?P<lock>&[\w.]+)\))$", re.MULTILINE
+    rf"^(?P<indent> +)(?P<call>(?P<verb>{'|'.join(ENTER + LEAVE)})\((?P<lock>&[\w.]+)\))$",
+    re.MULTILINE,
 )
 FUNCTION = re.compile(r"^cdef inline .*?(?P<name>\w+)\(", re.MULTILINE)
 

@@ -19,9 +19,12 @@ CHANGE_BEHIND = (
 )
 
 KNOWN: Mapping[tuple[str, str, str, str], str] = {
-    ("mpsc_queue", "mpsc_new_chunk", "cdef void* spare = ptr_load_acquire(&queue.spare)", "relaxed"): (
-        "Over-strong: the chunk is used only after the exchange, which acquires."
-    ),
+    (
+        "mpsc_queue",
+        "mpsc_new_chunk",
+        "cdef void* spare = ptr_load_acquire(&queue.spare)",
+        "relaxed",
+    ): ("Over-strong: the chunk is used only after the exchange, which acquires."),
     (
         "mpsc_queue",
         "mpsc_new_chunk",
@@ -47,9 +50,12 @@ KNOWN: Mapping[tuple[str, str, str, str], str] = {
     ("mpsc_queue", "mpsc_offer", "ptr_store_release(&chunk.next, next_chunk)", "relaxed"): (
         "Over-strong: the release of the slot comes after it, and the consumer acquires the slot first."
     ),
-    ("mpsc_queue", "mpsc_poll", "queue.head_chunk = <MpscChunk*>ptr_load_acquire(&chunk.next)", "relaxed"): (
-        "Over-strong: the consumer acquired the last slot, which was filled after the link."
-    ),
+    (
+        "mpsc_queue",
+        "mpsc_poll",
+        "queue.head_chunk = <MpscChunk*>ptr_load_acquire(&chunk.next)",
+        "relaxed",
+    ): ("Over-strong: the consumer acquired the last slot, which was filled after the link."),
     ("mpsc_queue", "mpsc_peek", "if u64_load_acquire(&queue.tail) == queue.head:", "relaxed"): (
         "Over-strong: it is compared only; the slot is acquired afterwards."
     ),
@@ -83,10 +89,18 @@ KNOWN: Mapping[tuple[str, str, str, str], str] = {
     ("active_groups", "groups_leave", "ptr_store_release(&cursor.group, NULL)", "relaxed"): (
         "Over-strong: NULL is stored, which nobody follows."
     ),
-    ("active_groups", "cursor_hand_over", "ptr_store_release(&a.group, cursor_group(b))", "relaxed"): (
-        "Over-strong: NULL is stored, which nobody follows."
-    ),
-    ("active_cursors", "active_rank", "group = <CursorGroup*>ptr_load_acquire(&cursor.group)", "relaxed"): (
+    (
+        "active_groups",
+        "cursor_hand_over",
+        "ptr_store_release(&a.group, cursor_group(b))",
+        "relaxed",
+    ): ("Over-strong: NULL is stored, which nobody follows."),
+    (
+        "active_cursors",
+        "active_rank",
+        "group = <CursorGroup*>ptr_load_acquire(&cursor.group)",
+        "relaxed",
+    ): (
         "Needed, untested: a query that goes on with an older stamp may come to a group whose memory "
         "another thread has just made. What it reads there is thrown away, so only the reading itself is "
         "wrong."
@@ -112,12 +126,24 @@ KNOWN: Mapping[tuple[str, str, str, str], str] = {
         "cache_manager_look",
         "if i64_fetch_add_acq_rel(&manager.size, 0) <= i64_load_relaxed(&manager.threshold):",
         "release",
-    ): ("Over-strong: the settings are this thread's own, and what inserts did the exchange itself reads."),
-    ("cache_manager", "cache_manager_mark", "if u32_exchange_acq_rel(&manager.marker, 1) != 0:", "release"): (
+    ): (
+        "Over-strong: the settings are this thread's own, and what inserts did the exchange itself reads."
+    ),
+    (
+        "cache_manager",
+        "cache_manager_mark",
+        "if u32_exchange_acq_rel(&manager.marker, 1) != 0:",
+        "release",
+    ): (
         "Needed, untested: else a task may be counted as begun before the last one is counted as ended. The"
         " engine performs exchanges in the order of the program, so it cannot show that."
     ),
-    ("cache_manager", "cache_manager_task", "u32_exchange_acq_rel(&manager.marker, 0)", "acquire"): (
+    (
+        "cache_manager",
+        "cache_manager_task",
+        "u32_exchange_acq_rel(&manager.marker, 0)",
+        "acquire",
+    ): (
         "Needed, untested: else a task may be counted as begun before the last one is counted as ended. The"
         " engine performs exchanges in the order of the program, so it cannot show that."
     ),
@@ -133,7 +159,12 @@ KNOWN: Mapping[tuple[str, str, str, str], str] = {
         "Over-strong in a cache: the caller is inside the wrapper's write section, which began with a "
         "release fence."
     ),
-    ("entry", "entry_hold_reads", "if u32_cas_strong_acq_rel(cell, &seen, seen | made):", "release"): (
+    (
+        "entry",
+        "entry_hold_reads",
+        "if u32_cas_strong_acq_rel(cell, &seen, seen | made):",
+        "release",
+    ): (
         "Needed, untested: the count that is given back may lie in memory that another thread has just "
         "made; in the suites this thread knows the chunk by then."
     ),
@@ -165,9 +196,12 @@ KNOWN: Mapping[tuple[str, str, str, str], str] = {
         "if ptr_load_acquire(&memory.caches.chunks[number >> memory.caches.chunk_bits]) is NULL:",
         "relaxed",
     ): ("Needed, untested: the suites make all caches before their threads start."),
-    ("ledger_scan", "scan_cache", "return cache if u32_load_acquire(&cache.open) else NULL", "relaxed"): (
-        "Needed, untested: the suites make all caches before their threads start."
-    ),
+    (
+        "ledger_scan",
+        "scan_cache",
+        "return cache if u32_load_acquire(&cache.open) else NULL",
+        "relaxed",
+    ): ("Needed, untested: the suites make all caches before their threads start."),
     ("map_directory", "directory_spare", "fence_release()", "none"): (
         "Over-strong: the change holds the directory's lock, whose release fence stands before the same "
         "stores."
@@ -312,13 +346,24 @@ KNOWN: Mapping[tuple[str, str, str, str], str] = {
         "seen = u64_load_acquire(&branch.pages[slot])",
         "relaxed",
     ): "Over-strong: it is compared only; what is unlinked is read again, and the exchange acquires.",
-    ("cache_manager", "cache_manager_set", "i64_fetch_add_release(&manager.changes, 1)", "relaxed"): (
-        CHANGE_BEHIND
-    ),
-    ("cache_manager", "cache_manager_task", "changes = i64_load_acquire(&manager.changes)", "relaxed"): (
-        CHANGE_BEHIND
-    ),
-    ("delayed_manager", "manager_late", "if i64_cas_weak_release(&view.late, &seen, key):", "relaxed"): LATE,
+    (
+        "cache_manager",
+        "cache_manager_set",
+        "i64_fetch_add_release(&manager.changes, 1)",
+        "relaxed",
+    ): (CHANGE_BEHIND),
+    (
+        "cache_manager",
+        "cache_manager_task",
+        "changes = i64_load_acquire(&manager.changes)",
+        "relaxed",
+    ): (CHANGE_BEHIND),
+    (
+        "delayed_manager",
+        "manager_late",
+        "if i64_cas_weak_release(&view.late, &seen, key):",
+        "relaxed",
+    ): LATE,
     (
         "delayed_manager",
         "view_due",

@@ -36,12 +36,16 @@ NOT_MADE: Mapping[tuple[str, str, str], str] = {
         "directory_is_empty",
         "return i64_load_relaxed(&(<BranchArray*>ptr_load_acquire(&directory.installed)).count) == 0",
     ): AT_REST + "the check at the end asks.",
-    ("object_pool", "pool_in_use", "cdef uint32_t handle = <uint32_t>u64_load_acquire(&pool.head)"): (
-        AT_REST + "the check at the end counts."
-    ),
-    ("object_pool", "pool_in_use", "if ptr_load_acquire(&pool.chunks[handle >> pool.chunk_bits]) is NULL:"): (
-        AT_REST + "the check at the end counts."
-    ),
+    (
+        "object_pool",
+        "pool_in_use",
+        "cdef uint32_t handle = <uint32_t>u64_load_acquire(&pool.head)",
+    ): (AT_REST + "the check at the end counts."),
+    (
+        "object_pool",
+        "pool_in_use",
+        "if ptr_load_acquire(&pool.chunks[handle >> pool.chunk_bits]) is NULL:",
+    ): (AT_REST + "the check at the end counts."),
     ("monitor", "monitor_enter", "while u32_exchange_acquire(monitor, 2) != 0:"): (
         "Made after 64 tries with a pause behind each, which in the engine do not all fail. Threads that "
         "sleep at a monitor are for real threads."
@@ -101,5 +105,7 @@ def not_made(places: Iterable[Place], made: Iterable[tuple[str, str, str]]) -> l
     """The places that are none of ``made``: file, function and line of what the suites make."""
     known = set(made)
     return [
-        place for place in places if not known & {(place.file, place.function, line) for line in place.lines}
+        place
+        for place in places
+        if not known & {(place.file, place.function, line) for line in place.lines}
     ]

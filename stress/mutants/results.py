@@ -80,7 +80,11 @@ def source_of(technique: Technique, case: Case) -> str:
         digest(suite.subject),
         [getattr(case.mutant, name) for name in MATTERS],
         case.selected,
-        (technique.name, budget_of(technique, case), SANITIZED_OPERATIONS if technique.name == "tsan" else 0),
+        (
+            technique.name,
+            budget_of(technique, case),
+            SANITIZED_OPERATIONS if technique.name == "tsan" else 0,
+        ),
         (
             suite.name,
             dict(suite.mix),

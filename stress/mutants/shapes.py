@@ -30,7 +30,9 @@ def shape(
 
 MORE: tuple[Mutant, ...] = (
     # A removal meets a put between the map and the books.
-    shape("range_cache", (("put", 0, 1, 0),), (("remove_range", 0, 1, 0), ("size", 0)), **ONE_CACHE),
+    shape(
+        "range_cache", (("put", 0, 1, 0),), (("remove_range", 0, 1, 0), ("size", 0)), **ONE_CACHE
+    ),
     # A wrapper comes to another position under a reader.
     shape(
         "range_cache",
@@ -113,7 +115,13 @@ MORE: tuple[Mutant, ...] = (
         "delayed_manager",
         (("add", 0, 60, 22),),
         (("close", 0),),
-        (("add", 0, 40, 51), ("pass_time", 29), ("scheduled", 2, 13), ("scheduled", 1, 11), ("open", 2)),
+        (
+            ("add", 0, 40, 51),
+            ("pass_time", 29),
+            ("scheduled", 2, 13),
+            ("scheduled", 1, 11),
+            ("open", 2),
+        ),
         tick=(7, 7),
         strict=(1, 1),
         start=(26, 26),
@@ -132,7 +140,13 @@ MORE: tuple[Mutant, ...] = (
     shape(
         "delayed_manager",
         (("pass_time", 6), ("pass_time", 14), ("close", 0), ("mark_delete", 2, 10)),
-        (("add", 0, 14, 59), ("add", 2, 52, 59), ("scheduled", 2, 14), ("add", 1, 37, 30), ("count", 0, 38)),
+        (
+            ("add", 0, 14, 59),
+            ("add", 2, 52, 59),
+            ("scheduled", 2, 14),
+            ("add", 1, 37, 30),
+            ("count", 0, 38),
+        ),
         tick=(20, 20),
         strict=(0, 0),
         start=(-16, -16),

@@ -27,7 +27,10 @@ def named_in(path: Path) -> Iterator[Path]:
             yield PACKAGE / f"{match['module'].replace('.', '/')}.pxd"
         else:
             below = match["header"] or match["include"]
-            yield next((at for at in (PACKAGE / below, path.parent / below) if at.exists()), PACKAGE / below)
+            yield next(
+                (at for at in (PACKAGE / below, path.parent / below) if at.exists()),
+                PACKAGE / below,
+            )
 
 
 @cache
@@ -49,5 +52,7 @@ def digest(subject: str) -> str:
     for path in reached(subject):
         text = path.read_text()
         # Comments and the breaks of lines change nothing.
-        made.update("".join(COMMENT.sub("", text).split() if path.suffix == ".pxd" else text).encode())
+        made.update(
+            "".join(COMMENT.sub("", text).split() if path.suffix == ".pxd" else text).encode()
+        )
     return made.hexdigest()

@@ -22,9 +22,14 @@ def rows(path: Path, kind: type[T]) -> list[T]:
     try:
         if reader.fieldnames is None or set(reader.fieldnames) != set(columns):
             raise ValueError(f"its columns should be {', '.join(columns)}")
-        return [made(**{name: convert(columns[name], line[name]) for name in columns}) for line in reader]
+        return [
+            made(**{name: convert(columns[name], line[name]) for name in columns})
+            for line in reader
+        ]
     except (csv.Error, ValueError) as error:
-        raise BadRecordError(f"{path} is damaged at line {reader.line_num}: {one_line(error)}") from None
+        raise BadRecordError(
+            f"{path} is damaged at line {reader.line_num}: {one_line(error)}"
+        ) from None
 
 
 def convert(kind: object, text: str | None) -> str | int:

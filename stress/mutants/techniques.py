@@ -87,7 +87,9 @@ class Task:
     small: bool
     alive: Callable[[], object]
 
-    def found(self, made: int, seconds: float, verdict: str, size: Mapping[str, int] | None = None) -> Trial:
+    def found(
+        self, made: int, seconds: float, verdict: str, size: Mapping[str, int] | None = None
+    ) -> Trial:
         return Trial(self.seed, True, made, seconds, verdict, size)
 
     def silent(self, made: int, seconds: float) -> Trial:
@@ -313,7 +315,9 @@ def seeds_of(case: Case, seeds: int) -> int:
     return seeds if case.selected else min(seeds, CORE_SEEDS)
 
 
-def attempts(technique: Technique, module: ModuleType, path: Path, case: Case, seeds: int) -> list[Trial]:
+def attempts(
+    technique: Technique, module: ModuleType, path: Path, case: Case, seeds: int
+) -> list[Trial]:
     """One trial of each seed, in a child process. A child that was lost has found something; the next one
     goes on with the seed after. Where the first few come to no end, the others would not either."""
     limits = LIMITS["engine" if technique.built == ENGINE else "threads"]
@@ -324,7 +328,9 @@ def attempts(technique: Technique, module: ModuleType, path: Path, case: Case, s
         # The first failure of each child is made smaller.
         small = True
         for seed in range(len(done), seeds):
-            trial = technique.attempt(Task(module, path, case, seed, budget, small, lambda: tell(None)))
+            trial = technique.attempt(
+                Task(module, path, case, seed, budget, small, lambda: tell(None))
+            )
             small = small and trial.size is None
             tell(trial)
 
@@ -336,7 +342,9 @@ def attempts(technique: Technique, module: ModuleType, path: Path, case: Case, s
         except LostError as lost:
             # Of the child's life; where it was lost early, that is the seed's own time.
             stuck += lost.kind == STUCK
-            made = lost.execution + 1 if technique.built == ENGINE and lost.execution < budget else 1
+            made = (
+                lost.execution + 1 if technique.built == ENGINE and lost.execution < budget else 1
+            )
             lost_task = Task(module, path, case, len(done), budget, False, lambda: None)
             done.append(lost_task.found(made, time.perf_counter() - start, verdict_of(lost)))
     return done
@@ -361,7 +369,9 @@ def cases() -> tuple[Case, ...]:
     known = set()
     for mutant in CATALOGUE:
         key = repr((mutant.suite, mutant.programs, mutant.calls, mutant.settings, mutant.strategy))
-        if (mutant.programs != ControlledSize() or mutant.calls or mutant.settings) and key not in known:
+        if (
+            mutant.programs != ControlledSize() or mutant.calls or mutant.settings
+        ) and key not in known:
             known.add(key)
             found.append(Case(f"{CORE}, programs of {mutant.id}", mutant, None))
     return tuple(found)

@@ -95,7 +95,9 @@ def faults(module: ModuleType, suites: Iterable[Suite]) -> list[Fault]:
                 file, _, line = place.rpartition(":")
                 by_order = found.setdefault((file, int(line), site.op), {})
                 by_order.setdefault(site.order, []).append((site, suite.name))
-    return numbered(sorted(fault for key, by_order in found.items() for fault in faults_at(*key, by_order)))
+    return numbered(
+        sorted(fault for key, by_order in found.items() for fault in faults_at(*key, by_order))
+    )
 
 
 def numbered(found: Iterable[Fault]) -> list[Fault]:
@@ -109,7 +111,9 @@ def numbered(found: Iterable[Fault]) -> list[Fault]:
     return made
 
 
-def faults_at(file: str, line: int, op: str, by_order: dict[str, list[tuple[Site, str]]]) -> Iterator[Fault]:
+def faults_at(
+    file: str, line: int, op: str, by_order: dict[str, list[tuple[Site, str]]]
+) -> Iterator[Fault]:
     # A compare-exchange that failed is seen with the weaker order of its failure; it is the same place.
     order = max(by_order, key=("relaxed", "release", "acquire", "acq_rel", "seq_cst").index)
     seen = [pair for pairs in by_order.values() for pair in pairs]
@@ -137,7 +141,9 @@ def hunt(module: ModuleType, fault: Fault, suites: Sequence[Suite]) -> Noticed:
     known = {suite.name: suite for suite in suites}
     weaken = (fault.pcs, NO_FENCE if fault.weaker == NO_FENCE else fault.weaker)
     return Noticed(
-        *fault.key, fault.source, *notice(module, [known[name] for name in fault.suites], weaken=weaken)
+        *fault.key,
+        fault.source,
+        *notice(module, [known[name] for name in fault.suites], weaken=weaken),
     )
 
 
@@ -169,7 +175,9 @@ def notice(
 def judge_for(suite: Suite, subject: Subject, program: Program) -> Judge | None:
     """The judge of the suite's model; None for a program with calls that the suite does not make by itself,
     such as a user's mistakes, which the model need not know."""
-    drawn = [operation.weight > 0 or operation.name in suite.mix for operation in subject.operations]
+    drawn = [
+        operation.weight > 0 or operation.name in suite.mix for operation in subject.operations
+    ]
     known = all(drawn[code] for calls in program.threads for code in calls["code"])
     return judge_of(suite.model) if known else None
 
@@ -184,7 +192,9 @@ def explored(
         module.select_mutant(None)
 
 
-def campaigns(module: ModuleType, suite: Suite, *, own: bool) -> Iterator[tuple[Program, dict[str, Any]]]:
+def campaigns(
+    module: ModuleType, suite: Suite, *, own: bool
+) -> Iterator[tuple[Program, dict[str, Any]]]:
     """The suite's programs, those in which only the model sees mistakes, and those that the catalogue has for
     rare shapes."""
     for seed, program in enumerate(programs_of(module, suite)):

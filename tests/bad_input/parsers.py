@@ -95,7 +95,9 @@ def run_file(name: str) -> Callable[[Path], Path]:
 
     def make(folder: Path) -> Path:
         found = [of_failure(failure_of("race_met")), violation("I1", "the count is 3")]
-        rows = [row(seed, chunk_id=seed // 5, found=found if seed % 2 else []) for seed in range(10)]
+        rows = [
+            row(seed, chunk_id=seed // 5, found=found if seed % 2 else []) for seed in range(10)
+        ]
         options = TrialOptions(engine="controlled")
         facts = {
             "run_id": "made-up",
@@ -122,7 +124,9 @@ def run_in_rounds(folder: Path) -> Path:
     facts = json.loads((run / "run.json").read_text())
     plan = {**facts["plan"], "seeds": 10, "pieces": 2}
     settings = {"rounds": 1, "floor": 0.2, "strategies": ["pct"]}
-    (run / "run.json").write_text(json.dumps({**facts, "version": 2, "plan": plan, "rounds": settings}))
+    (run / "run.json").write_text(
+        json.dumps({**facts, "version": 2, "plan": plan, "rounds": settings})
+    )
     path = run / "rounds" / "round-00000.json"
     path.parent.mkdir()
     path.write_text(json.dumps(Round(0, 5, (Part(Arm("made_up", "pct"), 0, 10),)).to_data()))
@@ -133,7 +137,8 @@ def searched_run(folder: Path) -> Path:
     """The trials of one that searches to the end, of which the first stage is there."""
     options = TrialOptions(engine="controlled", strategy="preemptions")
     rows = [
-        row(seed, chunk_id=seed, strategy="preemptions", rest="0:0/2" if seed else "") for seed in range(4)
+        row(seed, chunk_id=seed, strategy="preemptions", rest="0:0/2" if seed else "")
+        for seed in range(4)
     ]
     facts = {
         "run_id": "made-up",
@@ -203,7 +208,9 @@ def jepsen() -> str:
 
 
 def kill_table(folder: Path) -> Path:
-    cell = results.Cell("M01", "random", "0123456789ab", 20, 3, 4000, "12", "0.500", "I1 (3)", "2 threads")
+    cell = results.Cell(
+        "M01", "random", "0123456789ab", 20, 3, 4000, "12", "0.500", "I1 (3)", "2 threads"
+    )
     path = folder / "kill_table.csv"
     names = ",".join(asdict(cell))
     path.write_text(names + "\n" + ",".join(f"{value}" for value in asdict(cell).values()) + "\n")
@@ -217,13 +224,19 @@ def beside_a_run(folder: Path) -> Path:
 
 def fault_table(folder: Path) -> Path:
     path = folder / "faults.csv"
-    faults.write(path, [faults.Noticed("entry", "f", "store()", "relaxed", "012345", 10, "entry", "I1")])
+    faults.write(
+        path, [faults.Noticed("entry", "f", "store()", "relaxed", "012345", 10, "entry", "I1")]
+    )
     return path
 
 
 def cluster_state(folder: Path) -> Path:
     path = folder / "cluster.json"
-    process = {"name": "master", "pid": 2**22 + 1, "created": 1.0}  # no such process: above the kernel's most
+    process = {
+        "name": "master",
+        "pid": 2**22 + 1,
+        "created": 1.0,
+    }  # no such process: above the kernel's most
     state = {"url": "spark://127.0.0.1:7077", "pages": "http://127.0.0.1:1", "workers": 1}
     path.write_text(json.dumps({**state, "processes": [process]}))
     return path
@@ -259,7 +272,9 @@ def read_ledgers(path: Path) -> None:
 def cursor(folder: Path) -> Path:
     acks = AckState(Position(1, 0))
     acks.acknowledge(Position(1, 3))
-    data, _ = encode(acks, revision=3, properties={"a": "b"}, sequence_ids={"producer": 7}, max_bytes=None)
+    data, _ = encode(
+        acks, revision=3, properties={"a": "b"}, sequence_ids={"producer": 7}, max_bytes=None
+    )
     path = folder / "cursor"
     path.write_bytes(data)
     return path
@@ -285,7 +300,9 @@ def read_body(path: Path) -> None:
 
 PARSERS: dict[str, Parser] = {
     "replay record": Parser(
-        text_file("record.json", lambda: violation("I1", "the count is 3")["replay"]), read_record, "version"
+        text_file("record.json", lambda: violation("I1", "the count is 3")["replay"]),
+        read_record,
+        "version",
     ),
     "failure": Parser(
         text_file("failure.json", lambda: failure_of("race_met").to_json()), read_failure, "version"
@@ -304,7 +321,9 @@ PARSERS: dict[str, Parser] = {
     "trials of a search, reported": Parser(searched_run, reported, binary=True),
     "round, reported": Parser(run_in_rounds, reported, "version"),
     "smaller failure, reported": Parser(smaller_failure, reported, "version"),
-    "violations, reported": Parser(run_file("violations/wave-00000.parquet"), reported, binary=True),
+    "violations, reported": Parser(
+        run_file("violations/wave-00000.parquet"), reported, binary=True
+    ),
     "violations, resumed": Parser(run_file("violations/wave-00000.parquet"), resumed, binary=True),
     "history.jsonl": Parser(history_file(".jsonl"), load),
     "history.parquet": Parser(history_file(".parquet"), load, binary=True),
@@ -316,7 +335,8 @@ PARSERS: dict[str, Parser] = {
         lines=True,
     ),
     "workload": Parser(
-        text_file("workload.toml", lambda: workload_text("fan_out")), lambda path: load_workload(str(path))
+        text_file("workload.toml", lambda: workload_text("fan_out")),
+        lambda path: load_workload(str(path)),
     ),
     "kill_table.csv": Parser(kill_table, results.Results),
     "kill_table.csv, reported": Parser(kill_table, read_kill_cells),

@@ -114,7 +114,11 @@ def test_numbers_and_choices_that_are_none(
             ended = run(app, [*words, "--no-such-option", option.opts[-1], value])
             assert ended.code == USAGE
             if value == "garbage":
-                needed = ["x"] if any(isinstance(other, click.Argument) for other in command.params) else []
+                needed = (
+                    ["x"]
+                    if any(isinstance(other, click.Argument) for other in command.params)
+                    else []
+                )
                 ended = run(app, [*words, *needed, option.opts[-1], value])
                 assert ended.code == USAGE, ended.said
             assert "Traceback" not in ended.said
@@ -144,10 +148,23 @@ READ: dict[tuple[str, str], tuple[list[str], list[str]]] = {
     ("spark.simulate", "broker_conf"): (["fan_out", "--grid", "x", "--conf"], []),
     ("spark.sweep", "resume"): (["--resume"], []),
     ("spark.sweep", "environment"): (
-        ["--suite", "refcount", "--seeds", "1", "--master", "local", "--out", "made", "--environment"],
+        [
+            "--suite",
+            "refcount",
+            "--seeds",
+            "1",
+            "--master",
+            "local",
+            "--out",
+            "made",
+            "--environment",
+        ],
         [],
     ),
-    ("spark.sweep", "module"): (["--runner", "inline", "--seeds", "1", "--out", "made", "--module"], []),
+    ("spark.sweep", "module"): (
+        ["--runner", "inline", "--seeds", "1", "--out", "made", "--module"],
+        [],
+    ),
     ("spark.sweep", "registry"): (["--runner", "inline", "--out", "made", "--suites"], []),
     ("stress run", "module"): (["refcount", "--module"], []),
     ("stress explore", "module"): (["refcount", "--module"], []),
@@ -169,7 +186,10 @@ ELSEWHERE = {
     ("pulsar_ml build", "include"): "for the compiler",
     ("stress explore", "records"): "made when something is found",
     ("stress run", "folder"): "likewise",
-    ("spark.cluster start", "directory"): "it starts processes; a damaged state is refused by stop and url",
+    (
+        "spark.cluster start",
+        "directory",
+    ): "it starts processes; a damaged state is refused by stop and url",
     ("spark.doctor", "environment"): "by the same function as in sweep",
     ("spark.sweep", "progress_file"): "appended to, and a pipe may be what is wanted",
     ("spark.mutants", "out"): "it compiles all mutants first",
@@ -273,7 +293,9 @@ def test_a_state_that_is_about_no_cluster_stays(content: str, tmp_path: Path) ->
     assert (tmp_path / "cluster.json").read_text() == content
 
 
-@pytest.mark.parametrize("arguments", [["--no-such"], ["\0"], ["--engine", "none"], ["--faults", "../.."]])
+@pytest.mark.parametrize(
+    "arguments", [["--no-such"], ["\0"], ["--engine", "none"], ["--faults", "../.."]]
+)
 def test_mutants_that_do_not_exist(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

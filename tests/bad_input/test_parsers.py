@@ -84,7 +84,9 @@ def test_damaged(
     shutil.rmtree(path.parent)
 
 
-@pytest.mark.parametrize("name", [name for name in TEXTS if "json" in name or PARSERS[name].version])
+@pytest.mark.parametrize(
+    "name", [name for name in TEXTS if "json" in name or PARSERS[name].version]
+)
 @FEW
 @given(data=st.data())
 def test_other_values(
@@ -274,7 +276,10 @@ def test_a_newer_version(
         ("seed = 1" + "0" * 30, "seed: 10*\\.{0,3} ?should be a whole number"),
         ("storage_read_millis = -1", "should be a number of 0 or more"),
         ("[[topics]]\ncount = 900000000", "900,000,000 topics, subscriptions and consumers"),
-        ("[[topics]]\n[[topics.subscriptions]]\ncount = 1000000", "topics, subscriptions and consumers"),
+        (
+            "[[topics]]\n[[topics.subscriptions]]\ncount = 1000000",
+            "topics, subscriptions and consumers",
+        ),
         ("[[topics]]\nentry_bytes = [0, inf]", "should be a number or"),
         ("[[topics]]\n[[topics.subscriptions]]\nconnected_seconds = nan", "should be a number or"),
     ],

@@ -24,7 +24,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_benchmark_file_is_listed() -> None:
-    files = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - {"__init__", "__main__", "measure"}
+    files = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - {
+        "__init__",
+        "__main__",
+        "measure",
+    }
     assert files == set(STRUCTURES)
 
 
@@ -69,7 +73,9 @@ def test_a_row_that_takes_long_ends_when_three_repeats_agree(
     ("target", "at_least", "met"),
     [(None, False, None), (2.0, False, False), (4.0, False, True), (4.0, True, False)],
 )
-def test_a_target_is_met_on_its_own_side(target: float | None, at_least: bool, met: bool | None) -> None:
+def test_a_target_is_met_on_its_own_side(
+    target: float | None, at_least: bool, met: bool | None
+) -> None:
     assert figure(Benchmark("x", lambda: 3.0, target=target, at_least=at_least), [3.0]).met is met
 
 
@@ -133,9 +139,15 @@ def failing() -> None:
 )
 @pytest.mark.parametrize("as_json", [False, True])
 def test_what_was_measured_is_printed_whatever_stops_the_rest(
-    what: Callable[[], object] | None, code: int, said: str, as_json: bool, monkeypatch: pytest.MonkeyPatch
+    what: Callable[[], object] | None,
+    code: int,
+    said: str,
+    as_json: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(importlib.import_module("benchmarks.refcount"), "BENCHMARKS", stopped_by(what))
+    monkeypatch.setattr(
+        importlib.import_module("benchmarks.refcount"), "BENCHMARKS", stopped_by(what)
+    )
     done = CliRunner().invoke(main, ["refcount", "--repeats", "2", *["--json"] * as_json])
     assert done.exit_code == code
     whole = what is None

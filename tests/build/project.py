@@ -39,7 +39,9 @@ def run(
     *command: str | Path, cwd: Path, path: Path | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a command with ``path`` alone on PYTHONPATH; its output is one text."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PULSAR_ML_")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PULSAR_ML_")
+    }
     environment |= {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **variables}
     environment.pop("PYTHONPATH", None)
     if path is not None:
@@ -56,6 +58,8 @@ def succeed(*command: str | Path, cwd: Path, path: Path | None = None, **variabl
     return done.stdout
 
 
-def python(code: str, *, cwd: Path, path: Path | None = None, interpreter: str = sys.executable) -> str:
+def python(
+    code: str, *, cwd: Path, path: Path | None = None, interpreter: str = sys.executable
+) -> str:
     """What a Python program prints that sees neither its working directory nor the checkout."""
     return succeed(interpreter, "-P", "-c", code, cwd=cwd, path=path).strip()

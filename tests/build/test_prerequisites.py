@@ -58,7 +58,10 @@ def test_a_missing_compiler_is_said() -> None:
 def test_a_missing_java_is_said(tmp_path: Path) -> None:
     done = check(sys.executable, "java", JAVA_HOME=str(tmp_path))
     assert done.returncode == 4
-    assert "Spark needs Java 17 or newer: install it (Debian/Ubuntu: apt install openjdk-17" in done.stderr
+    assert (
+        "Spark needs Java 17 or newer: install it (Debian/Ubuntu: apt install openjdk-17"
+        in done.stderr
+    )
 
 
 @pytest.mark.parametrize("version", ["11.0.2", "1.8.0_392"])

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.xdist_group("build")
 
 CLEAN = "cdef int clean() noexcept nogil:\n    return 1\n\ndef call():\n    return clean()\n"
 HINT = "cdef void slow() nogil:\n    pass\n\ndef call():\n    slow()\n"
-WARNING = 'cdef extern from *:\n    """\n    static int nobody_calls_this(void) { return 1; }\n    """\n'
+WARNING = (
+    'cdef extern from *:\n    """\n    static int nobody_calls_this(void) { return 1; }\n    """\n'
+)
 
 
 def build(home: Path, source: str, *, strict: bool) -> tuple[int, str]:

@@ -24,12 +24,17 @@ FOREIGN = {
 def foreign_parts(module: Path) -> dict[str, list[bytes]]:
     """Symbols and strings of the file, debug information included, that a product must not have."""
     content = module.read_bytes()
-    found = {name: re.findall(rb"\w*(?:" + pattern + rb")\w*", content) for name, pattern in FOREIGN.items()}
+    found = {
+        name: re.findall(rb"\w*(?:" + pattern + rb")\w*", content)
+        for name, pattern in FOREIGN.items()
+    }
     return {name: sorted(set(names)) for name, names in found.items() if names}
 
 
 def symbols(module: Path) -> set[str]:
-    listed = subprocess.run(["nm", "-a", str(module)], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["nm", "-a", str(module)], capture_output=True, text=True, check=True
+    ).stdout
     return {line.split()[-1] for line in listed.splitlines() if line.split()}
 
 
@@ -78,4 +83,6 @@ def test_importing_the_product_loads_neither_harness_nor_apps() -> None:
 def test_the_product_has_no_test_switches_in_its_face() -> None:
     names = set(vars(pulsar_ml._core))
     assert {"fail_allocation_after", "MUTANTS", "SUBJECTS"} & names == set()
-    assert {"fail_allocation_after", "MUTANTS", "SUBJECTS"} <= set(vars(pulsar_ml.operations._native))
+    assert {"fail_allocation_after", "MUTANTS", "SUBJECTS"} <= set(
+        vars(pulsar_ml.operations._native)
+    )

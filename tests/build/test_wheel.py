@@ -56,7 +56,9 @@ print(pulsar_ml.__file__)
 def test_an_installed_package_is_a_plugin_of_pytest(built: Built) -> None:
     with zipfile.ZipFile(built.wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith("entry_points.txt")]
-        assert "[pytest11]\npulsar_ml = pulsar_ml.harness.pytest_plugin" in archive.read(name).decode()
+        assert (
+            "[pytest11]\npulsar_ml = pulsar_ml.harness.pytest_plugin" in archive.read(name).decode()
+        )
 
 
 def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(built: Built) -> None:
@@ -70,7 +72,20 @@ def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(built: Buil
     sources = package.rglob("*.pyx")
     assert modules == {source.relative_to(ROOT).with_suffix("").as_posix() for source in sources}
     assert {name.split("/")[0] for name in names} == {"pulsar_ml"}
-    suffixes = {".py", ".pyx", ".pxd", ".pxi", ".pyi", ".h", ".so", ".typed", ".toml", ".html", ".css", ".js"}
+    suffixes = {
+        ".py",
+        ".pyx",
+        ".pxd",
+        ".pxi",
+        ".pyi",
+        ".h",
+        ".so",
+        ".typed",
+        ".toml",
+        ".html",
+        ".css",
+        ".js",
+    }
     sources_in_c = {name for name in names if name.endswith(".c")}
     assert {str(Path(name).parent) for name in sources_in_c} <= {"pulsar_ml/harness/engine"}
     assert {Path(name).suffix for name in names - sources_in_c} == suffixes
@@ -90,7 +105,9 @@ def test_a_wheel_asks_for_its_dependencies(built: Built) -> None:
     assert "Requires-Dist: numpy" in metadata
 
 
-def test_a_stranger_builds_and_runs_against_the_installed_wheel(built: Built, tmp_path: Path) -> None:
+def test_a_stranger_builds_and_runs_against_the_installed_wheel(
+    built: Built, tmp_path: Path
+) -> None:
     home = tmp_path / "stranger"
     home.mkdir()
     for name in ("setup.py", "stranger.pyx"):
@@ -130,7 +147,9 @@ def test_an_editable_install_works_from_another_directory(built: Built, tmp_path
     home = tmp_path / "environment"
     succeed(sys.executable, "-m", "venv", "--without-pip", home, cwd=tmp_path)
     interpreter = home / "bin" / "python"
-    library = home / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    library = (
+        home / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    )
     # What the build needs comes from the environment that runs the tests.
     (library / "tests.pth").write_text("\n".join(site.getsitepackages()) + "\n")
     succeed(

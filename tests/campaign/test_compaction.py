@@ -81,7 +81,9 @@ def test_files_are_merged_until_they_are_large(copy: Path, run: Path) -> None:
 
 
 @given(st.lists(st.integers(0, 30)), st.integers(1, 50))
-def test_neighbours_are_grouped_and_grouping_again_changes_nothing(rows: list[int], most: int) -> None:
+def test_neighbours_are_grouped_and_grouping_again_changes_nothing(
+    rows: list[int], most: int
+) -> None:
     names = [f"{number:05}" for number in range(len(rows))]
     groups = groups_of(names, rows, most)
     assert [name for group in groups for name in group] == names
@@ -149,7 +151,9 @@ def test_a_run_that_is_written_or_damaged_is_refused_and_left_alone(copy: Path) 
 
 def test_rows_that_got_lost_are_noticed(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = compaction.merge_files
-    monkeypatch.setattr(compaction, "merge_files", lambda paths, table, into: real(paths[1:], table, into))
+    monkeypatch.setattr(
+        compaction, "merge_files", lambda paths, table, into: real(paths[1:], table, into)
+    )
     before = content(copy)
     with pytest.raises(CompactionError, match="has .* rows, and what it should replace"):
         compact(copy, waves_of(copy))
@@ -157,7 +161,9 @@ def test_rows_that_got_lost_are_noticed(copy: Path, monkeypatch: pytest.MonkeyPa
     assert content(copy) == before
 
 
-@pytest.mark.parametrize("text", ["", "null", "{}", "[1]", '"x"', "[" * 100_000, "1" * 20_000, "\ud800"])
+@pytest.mark.parametrize(
+    "text", ["", "null", "{}", "[1]", '"x"', "[" * 100_000, "1" * 20_000, "\ud800"]
+)
 def test_a_damaged_note_is_refused_and_nothing_changes(copy: Path, text: str) -> None:
     note = copy / BESIDE / WHOLE
     note.parent.mkdir()

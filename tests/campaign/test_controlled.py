@@ -83,7 +83,9 @@ def test_the_sketch_of_a_trial_is_of_its_classes(options: TrialOptions) -> None:
     assert abs(estimate(many.sketch) / many.classes - 1) < 0.27, "three standard errors"
 
 
-def test_a_sweep_gives_the_same_rows_again_inline_and_in_other_processes(options: TrialOptions) -> None:
+def test_a_sweep_gives_the_same_rows_again_inline_and_in_other_processes(
+    options: TrialOptions,
+) -> None:
     suites = {name: toy(name) for name in ("counter", "racy", "tattler")}
     plan = Plan(tuple(suites), 7, 6, 2, options)
     job = Job("a-run", probe.check(list(suites.values()), options), options)
@@ -100,10 +102,14 @@ def test_a_sweep_gives_the_same_rows_again_inline_and_in_other_processes(options
         assert (row["engine"], row["mode"], row["strategy"]) == (CONTROLLED, "c11", "portfolio")
 
 
-def test_a_failure_is_small_and_is_made_again_step_by_step(options: TrialOptions, tmp_path: Path) -> None:
+def test_a_failure_is_small_and_is_made_again_step_by_step(
+    options: TrialOptions, tmp_path: Path
+) -> None:
     found = []
     for seed in (1, 2):
-        batch = run_chunk(toy("racy"), Chunk(0, "racy", seed, seed + 1), Job("r", "toys-build-1", options))
+        batch = run_chunk(
+            toy("racy"), Chunk(0, "racy", seed, seed + 1), Job("r", "toys-build-1", options)
+        )
         assert batch is not None and batch.schema.equals(ROW)
         found += split(batch)[1].to_pylist()
     assert [row["invariant"] for row in found] == ["T1", "T1"]
@@ -122,7 +128,9 @@ def test_a_failure_is_small_and_is_made_again_step_by_step(options: TrialOptions
     assert json.loads(done.output)["exact"] is True
 
 
-def test_the_mutant_of_a_failure_is_selected_for_its_replay(options: TrialOptions, tmp_path: Path) -> None:
+def test_the_mutant_of_a_failure_is_selected_for_its_replay(
+    options: TrialOptions, tmp_path: Path
+) -> None:
     mutated = dataclasses.replace(options, mutant="T01")
     [violation] = run_trial(toy("counter"), 1, mutated).violations
     assert not run_trial(toy("counter"), 1, options).violations
@@ -136,17 +144,23 @@ def test_the_mutant_of_a_failure_is_selected_for_its_replay(options: TrialOption
     load_module(options).select_mutant(None)
 
 
-def test_a_record_of_real_threads_is_none_of_the_engine(options: TrialOptions, tmp_path: Path) -> None:
+def test_a_record_of_real_threads_is_none_of_the_engine(
+    options: TrialOptions, tmp_path: Path
+) -> None:
     record = run_trial(toy("racy"), 1, options).replay
     assert ReplayRecord.from_json(record.to_json()) == record
     with pytest.raises(UsageError, match="has no suite|no suite is called 'racy'"):
         path = tmp_path / "record.json"
         path.write_text(record.to_json())
-        CliRunner().invoke(cli, ["replay", str(path)], standalone_mode=False, catch_exceptions=False)
+        CliRunner().invoke(
+            cli, ["replay", str(path)], standalone_mode=False, catch_exceptions=False
+        )
 
 
 @pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
-def test_a_thread_that_never_comes_leaves_the_others_in_a_livelock(options: TrialOptions, mode: str) -> None:
+def test_a_thread_that_never_comes_leaves_the_others_in_a_livelock(
+    options: TrialOptions, mode: str
+) -> None:
     # The program of seed 108 has a thread that only reads, so it does not come to the meeting of the others.
     # Nothing is left in a buffer: it is the same in every mode.
     suite = toy("racy")
@@ -159,7 +173,9 @@ def test_a_thread_that_never_comes_leaves_the_others_in_a_livelock(options: Tria
 
 def test_an_execution_that_takes_its_process_along_is_named_and_made_again(tmp_path: Path) -> None:
     rogue = toy("ends_the_process", controlled=ControlledSize(threads=(2, 2), operations=(1, 1)))
-    options = TrialOptions(engine=CONTROLLED, module=str(rogues_path()), executions=300, strategy="random")
+    options = TrialOptions(
+        engine=CONTROLLED, module=str(rogues_path()), executions=300, strategy="random"
+    )
     place = Isolation()
     try:
         batch = place.run(rogue, Chunk(0, rogue.name, 5, 8), Job("r", "quality", options))
@@ -171,7 +187,10 @@ def test_an_execution_that_takes_its_process_along_is_named_and_made_again(tmp_p
     ]
     (violation,) = found[1]["violations"]
     told = "the code under test ended its process with exit status 3"
-    assert (violation["invariant"], violation["message"]) == ("crash", f"{told}; tried again: {told}")
+    assert (violation["invariant"], violation["message"]) == (
+        "crash",
+        f"{told}; tried again: {told}",
+    )
     failure = Failure.from_text(violation["replay"])
     assert failure.lost and failure.seed == 6 and failure.execution + 1 == found[1]["executions"]
     path = tmp_path / "failure.json"

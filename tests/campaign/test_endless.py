@@ -33,7 +33,9 @@ def test_a_plan_that_cannot_be_is_refused(first: int, size: int) -> None:
         plan_without_end((SUITE.name,), first, size, TrialOptions())
 
 
-def run(store: RunStore, source: Endless, done: set[int], outcome: Outcome, waves: int) -> list[Progress]:
+def run(
+    store: RunStore, source: Endless, done: set[int], outcome: Outcome, waves: int
+) -> list[Progress]:
     shown: list[Progress] = []
     last = outcome.waves + waves
     run_campaign(
@@ -77,7 +79,9 @@ def test_a_batch_is_asked_for_when_the_one_before_is_in_the_store(tmp_path: Path
     assert outcome.status == "failed", "batches of a stream do not end by themselves"
 
 
-def test_what_failed_at_the_end_of_a_batch_that_was_committed_runs_with_the_next_one(tmp_path: Path) -> None:
+def test_what_failed_at_the_end_of_a_batch_that_was_committed_runs_with_the_next_one(
+    tmp_path: Path,
+) -> None:
     store = RunStore(tmp_path / "run")
     # Chunks 0 and 1 are there; 2 and 3 failed, and the stream goes on with 4.
     run(store, Endless(PLAN, 2, lambda: iter([[4, 5], [6]])), {0, 1}, Outcome(), 99)

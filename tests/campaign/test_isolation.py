@@ -71,7 +71,9 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("deed", EXPECTED)
-def test_what_a_trial_does_to_its_process_is_a_violation_of_its_seed(isolation: Isolation, deed: str) -> None:
+def test_what_a_trial_does_to_its_process_is_a_violation_of_its_seed(
+    isolation: Isolation, deed: str
+) -> None:
     invariant, message = EXPECTED[deed]
     done = job(deed, wall=3.0)
     found = rows(isolation, done, range(12, 22), at_the_seed)
@@ -106,7 +108,9 @@ def test_a_loss_that_does_not_come_back_keeps_what_the_second_try_found(
 ) -> None:
     found = rows(isolation, job(str(tmp_path / "once")), range(12, 22), at_the_first_try)
     (violation,) = found[5]["violations"]  # type: ignore[misc]
-    assert "tried again alone, it came to its end, after 5 trials of its chunk" in violation["message"]
+    assert (
+        "tried again alone, it came to its end, after 5 trials of its chunk" in violation["message"]
+    )
     assert (found[5]["verdict"], found[5]["operations"]) == ("violation", 400), "of the second try"
     assert [row["seed"] for row in found if row["verdict"] == "violation"] == [15, 17, 20]
 
@@ -116,7 +120,9 @@ def test_where_everything_is_lost_only_some_are_tried_again(isolation: Isolation
     messages = [row["violations"][0]["message"] for row in found]  # type: ignore[index]
     assert sum("; tried again: " in message for message in messages) == SECOND_TRIES
     assert sum("; not tried again" in message for message in messages) == 40 - SECOND_TRIES
-    assert [f"exit status {seed};" in message for seed, message in enumerate(messages)] == [True] * 40
+    assert [f"exit status {seed};" in message for seed, message in enumerate(messages)] == [
+        True
+    ] * 40
 
 
 @settings(max_examples=15, deadline=None)
@@ -183,12 +189,18 @@ Isolation().run(SUITE, Chunk(0, SUITE.name, 0, 1), job(), trial=tells_who_it_is)
 
 
 def tells_who_it_is(suite, seed, options):  # type: ignore[no-untyped-def]
-    print(os.getppid(), os.getpid(), file=open("/proc/%d/fd/1" % psutil.Process().parent().ppid(), "w"))
+    print(
+        os.getppid(),
+        os.getpid(),
+        file=open("/proc/%d/fd/1" % psutil.Process().parent().ppid(), "w"),
+    )
     signal.pause()
 
 
 def test_the_end_of_a_process_is_that_of_its_supervisor_and_its_trial() -> None:
-    client = subprocess.Popen([sys.executable, "-c", CLIENT], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    client = subprocess.Popen(
+        [sys.executable, "-c", CLIENT], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
     assert client.stdout is not None
     processes = [psutil.Process(int(word)) for word in client.stdout.readline().split()]
     assert len(processes) == 2 and all(process.is_running() for process in processes)

@@ -34,7 +34,12 @@ def test_a_chunk_has_a_row_with_its_sums() -> None:
     table = ledger_of(rows(Chunk(3, SUITE.name, 0, 30), Chunk(5, SUITE.name, 30, 31)))
     assert table.schema.equals(CHUNKS, check_metadata=True)
     first, second = table.to_pylist()
-    assert (first["chunk_id"], first["seed_lo"], first["seed_hi"], first["trials"]) == (3, 0, 30, 30)
+    assert (first["chunk_id"], first["seed_lo"], first["seed_hi"], first["trials"]) == (
+        3,
+        0,
+        30,
+        30,
+    )
     assert (first["violation"], first["nothing_exercised"], first["clean"]) == (6, 8, 16)
     assert first["violations"] == 12 and first["operations"] == 30 * 400
     assert (first["once"], first["judged"], first["unknown"]) == (435, 4350, 15)
@@ -95,7 +100,9 @@ def test_a_run_goes_on_from_its_ledger_and_reads_no_trial(
     of_rows = Summary()
     add(of_rows, *(read(tmp_path / "run") for read in (read_trials, read_violations, read_chunks)))
     monkeypatch.setattr(resume, "which_chunk", None)
-    for path in (tmp_path / "run" / "trials").iterdir():  # the footer is left: it says how many there are
+    for path in (
+        tmp_path / "run" / "trials"
+    ).iterdir():  # the footer is left: it says how many there are
         content = bytearray(path.read_bytes())
         size = int.from_bytes(content[-8:-4], "little")
         content[4 : -size - 8] = bytes(len(content) - size - 12)

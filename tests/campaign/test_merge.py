@@ -34,7 +34,12 @@ def merged(*tables: pa.Table) -> Summary:
 def test_totals_count_each_verdict_once() -> None:
     summary = merged(rows(0, 30))
     totals = summary.suites[SUITE.name]
-    assert (totals.trials, totals.violation, totals.nothing_exercised, totals.clean) == (30, 6, 8, 16)
+    assert (totals.trials, totals.violation, totals.nothing_exercised, totals.clean) == (
+        30,
+        6,
+        8,
+        16,
+    )
     assert totals.operations == 30 * 400
     assert totals.overlaps == sum(range(30))
     assert totals.busy_us == sum(range(1, 31))
@@ -52,12 +57,18 @@ def test_violations_that_differ_in_numbers_share_a_signature_and_keep_the_smalle
     }
     for group in summary.groups.values():
         record = ReplayRecord.from_json(group.replay)
-        assert (record.seed, record.invariant, record.message) == (5, group.invariant, group.message)
+        assert (record.seed, record.invariant, record.message) == (
+            5,
+            group.invariant,
+            group.message,
+        )
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=6), st.randoms())
-def test_any_cut_into_waves_in_any_order_gives_the_same_summary(cuts: list[int], random: Random) -> None:
+def test_any_cut_into_waves_in_any_order_gives_the_same_summary(
+    cuts: list[int], random: Random
+) -> None:
     edges = sorted({0, 40, *cuts})
     waves = [rows(lo, hi) for lo, hi in zip(edges, edges[1:], strict=False)]
     random.shuffle(waves)
@@ -107,5 +118,9 @@ def test_a_signature_ignores_numbers_only(message: str, expected: str) -> None:
 def test_a_signature_tells_suites_invariants_and_messages_apart() -> None:
     base = signature("a", "I1", "x is 1")
     assert base == signature("a", "I1", "x is 22")
-    others = {signature("b", "I1", "x is 1"), signature("a", "I2", "x is 1"), signature("a", "I1", "y is 1")}
+    others = {
+        signature("b", "I1", "x is 1"),
+        signature("a", "I2", "x is 1"),
+        signature("a", "I1", "y is 1"),
+    }
     assert len(others | {base}) == 4

@@ -13,7 +13,9 @@ from pulsar_ml.campaign.trial import TrialOptions
 
 def told(**seconds: float) -> pa.Table:
     """A ledger in which trials of these suites took so long."""
-    lines = [{"suite": name, "wall_us": int(10e6 * each), "trials": 10} for name, each in seconds.items()]
+    lines = [
+        {"suite": name, "wall_us": int(10e6 * each), "trials": 10} for name, each in seconds.items()
+    ]
     return pa.Table.from_pylist(lines)
 
 
@@ -46,7 +48,9 @@ def test_what_trials_take_now_is_learned_in_both_directions() -> None:
     assert sizes(pace.tasks(chunks("a"), 1), "a") == [2] * 8
     for _ in range(10):
         pace.learn(told(a=0.0625))
-    assert sizes(pace.tasks(chunks("a", pieces=32), 1), "a") == [31, 1], "nearly an eighth of a second each"
+    assert sizes(pace.tasks(chunks("a", pieces=32), 1), "a") == [31, 1], (
+        "nearly an eighth of a second each"
+    )
 
 
 def test_few_chunks_are_spread_over_all_slots() -> None:

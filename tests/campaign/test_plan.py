@@ -18,7 +18,9 @@ from pulsar_ml.errors import UsageError
 def plans(draw: st.DrawFn, most_seeds: int = 200) -> Plan:
     seeds = draw(st.integers(1, most_seeds))
     return Plan(
-        suites=tuple(draw(st.lists(st.text("abcdef_", min_size=1), min_size=1, max_size=4, unique=True))),
+        suites=tuple(
+            draw(st.lists(st.text("abcdef_", min_size=1), min_size=1, max_size=4, unique=True))
+        ),
         first_seed=draw(st.integers(0, SEED_LIMIT - seeds)),
         seeds=seeds,
         pieces=draw(st.integers(1, seeds)),
@@ -33,7 +35,9 @@ def plans(draw: st.DrawFn, most_seeds: int = 200) -> Plan:
 @given(plans())
 def test_chunks_cover_every_seed_of_every_suite_exactly_once(plan: Plan) -> None:
     seen = Counter(
-        (chunk.suite, seed) for chunk in plan.chunks() for seed in range(chunk.seed_lo, chunk.seed_hi)
+        (chunk.suite, seed)
+        for chunk in plan.chunks()
+        for seed in range(chunk.seed_lo, chunk.seed_hi)
     )
     seeds = range(plan.first_seed, plan.first_seed + plan.seeds)
     assert seen == Counter((suite, seed) for suite in plan.suites for seed in seeds)

@@ -86,7 +86,11 @@ def session(directory: Path) -> Outcome:
     if (directory / "run.json").exists():
         past = past_of(directory)
         store, done = past.store, past.done
-        outcome.summary, outcome.waves, outcome.earlier = past.summary, past.waves, past.summary.trials
+        outcome.summary, outcome.waves, outcome.earlier = (
+            past.summary,
+            past.waves,
+            past.summary.trials,
+        )
         store.tidy()
     else:
         store = RunStore(directory, FACTS)
@@ -124,7 +128,9 @@ def check_what_readers_see(directory: Path) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 70), st.booleans()), min_size=1, max_size=6))
-def test_kills_at_any_change_of_a_file_cost_nothing(undisturbed: Path, kills: list[tuple[int, bool]]) -> None:
+def test_kills_at_any_change_of_a_file_cost_nothing(
+    undisturbed: Path, kills: list[tuple[int, bool]]
+) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(scratch) / "run"
         for at, before in kills:
@@ -138,7 +144,9 @@ def test_kills_at_any_change_of_a_file_cost_nothing(undisturbed: Path, kills: li
             assert stable_rows(read(directory)) == stable_rows(read(undisturbed))
         names = {path.name for path in directory.rglob("*")}
         assert not [name for name in names if name.startswith(".")], "nothing half written is left"
-        assert waves_of(directory) == sorted(path.name for path in (directory / "violations").iterdir())
+        assert waves_of(directory) == sorted(
+            path.name for path in (directory / "violations").iterdir()
+        )
 
 
 def test_each_single_kill_point_of_a_run_is_survived(undisturbed: Path, tmp_path: Path) -> None:
@@ -194,7 +202,9 @@ def facts(directory: Path) -> Any:
 
 
 def rewrite(directory: Path, **changes: Any) -> None:
-    kept = {name: value for name, value in {**facts(directory), **changes}.items() if value is not ...}
+    kept = {
+        name: value for name, value in {**facts(directory), **changes}.items() if value is not ...
+    }
     (directory / "run.json").write_text(json.dumps(kept))
 
 

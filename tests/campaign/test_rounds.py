@@ -45,7 +45,9 @@ HISTORIES = st.integers(1, 8).flatmap(
 FLOORS = st.fractions(0, 1)
 QUIET, RICH = "quiet", "rich"
 SHORT = (5, 2)  # seeds and rounds of a run that is killed again and again
-SUITES = {name: Suite(name=name, subject=name, summary="Made up.") for name in (QUIET, RICH, "third")}
+SUITES = {
+    name: Suite(name=name, subject=name, summary="Made up.") for name in (QUIET, RICH, "third")
+}
 
 
 @pytest.fixture(autouse=True)
@@ -78,12 +80,16 @@ def test_who_finds_more_does_not_get_less(
     name = data.draw(st.sampled_from(["classes", "signatures"]))
     gain = histories[arm][at]
     richer = [list(history) for history in histories]
-    richer[arm][at] = dataclasses.replace(gain, **{name: getattr(gain, name) + data.draw(st.integers(1, 99))})
+    richer[arm][at] = dataclasses.replace(
+        gain, **{name: getattr(gain, name) + data.draw(st.integers(1, 99))}
+    )
     assert divide(budget, richer, floor)[arm] >= divide(budget, histories, floor)[arm]
 
 
 @given(st.integers(2, 6), st.integers(0, 500), FLOORS)
-def test_an_arm_that_finds_nothing_any_more_gets_the_floor(arms: int, more: int, floor: Fraction) -> None:
+def test_an_arm_that_finds_nothing_any_more_gets_the_floor(
+    arms: int, more: int, floor: Fraction
+) -> None:
     rich_once = [Gain(trials=10, classes=500, signatures=4)] + [Gain(trials=10)] * WINDOW
     histories = [rich_once] + [[Gain(trials=10, classes=7)] * (1 + WINDOW)] * (arms - 1)
     shares = divide(arms + more, histories, floor)
@@ -128,14 +134,22 @@ def session(directory: Path, seeds: int = 20, rounds: int = 4) -> Outcome:
         past = past_of(directory)
         assert past.rounds is not None
         store, done, source = past.store, past.done, past.rounds
-        outcome.summary, outcome.waves, outcome.earlier = past.summary, past.waves, past.summary.trials
+        outcome.summary, outcome.waves, outcome.earlier = (
+            past.summary,
+            past.waves,
+            past.summary.trials,
+        )
         store.tidy()
     else:
         facts = {"run_id": JOB.run_id, "build_id": BUILD_ID, "runner": {}}
-        store = RunStore(directory, {**facts, "plan": source.plan.to_json(), "rounds": source.to_data()})
+        store = RunStore(
+            directory, {**facts, "plan": source.plan.to_json(), "rounds": source.to_data()}
+        )
     try:
         runner = InlineRunner(SUITES, trial=rich_trial)
-        return run_campaign(source, JOB, runner, store, outcome=outcome, done=done, wave_seconds=0.0)
+        return run_campaign(
+            source, JOB, runner, store, outcome=outcome, done=done, wave_seconds=0.0
+        )
     finally:
         store.close()
 
@@ -198,9 +212,13 @@ def test_a_signature_is_new_in_the_first_round_that_found_it() -> None:
 
 def test_seeds_of_a_suite_are_used_once_and_in_order(undisturbed: Path) -> None:
     for suite in SUITES:
-        parts = [arm for each in contents(undisturbed) for arm in each["arms"] if arm["suite"] == suite]
+        parts = [
+            arm for each in contents(undisturbed) for arm in each["arms"] if arm["suite"] == suite
+        ]
         assert parts[0]["seed_lo"] == 100
-        assert all(one["seed_hi"] == other["seed_lo"] for one, other in zip(parts, parts[1:], strict=False))
+        assert all(
+            one["seed_hi"] == other["seed_lo"] for one, other in zip(parts, parts[1:], strict=False)
+        )
     rows = read_trials(undisturbed)
     assert rows.group_by(["suite", "seed"]).aggregate([]).num_rows == rows.num_rows
     assert len(set(rows["chunk_id"].to_pylist())) == past_chunks(undisturbed)
@@ -223,7 +241,9 @@ def kill(directory: Path, at: int, *, before: bool) -> bool:
     return False
 
 
-def test_each_kill_point_ends_with_the_rounds_and_trials_of_an_undisturbed_run(tmp_path: Path) -> None:
+def test_each_kill_point_ends_with_the_rounds_and_trials_of_an_undisturbed_run(
+    tmp_path: Path,
+) -> None:
     undisturbed = tmp_path / "undisturbed"
     session(undisturbed, *SHORT)
     points = 0
@@ -260,7 +280,10 @@ def test_a_chunk_that_failed_in_a_round_is_made_up_for_later(tmp_path: Path) -> 
 
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a round is missing": (lambda run: (run / "rounds" / round_name(1)).unlink(), "lacks a round"),
-    "half a round": (lambda run: (run / "rounds" / round_name(1)).write_text('{"version": 1'), "round-00001"),
+    "half a round": (
+        lambda run: (run / "rounds" / round_name(1)).write_text('{"version": 1'),
+        "round-00001",
+    ),
     "a newer round": (lambda run: rewrite(run, version=2), "it has version 2"),
     "a round of other arms": (lambda run: rewrite(run, arms=[]), "each arm has seeds"),
     "a round without arms": (lambda run: rewrite(run, arms=7), "damaged: TypeError"),
@@ -268,11 +291,17 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda run: rewrite(run, first_chunk=0),
         "does not follow from the run's plan",
     ),
-    "smaller chunks": (lambda run: rewrite(run, chunk_seeds=1), "does not follow from the run's plan"),
+    "smaller chunks": (
+        lambda run: rewrite(run, chunk_seeds=1),
+        "does not follow from the run's plan",
+    ),
     "seeds twice": (lambda run: shift(run, -1), "left out or there twice"),
     "seeds left out": (lambda run: shift(run, 1), "left out or there twice"),
     "no settings": (lambda run: settle(run, {}), "its rounds are"),
-    "other settings": (lambda run: settle(run, {"rounds": 3, "floor": 0.2, "strategies": []}), "damaged"),
+    "other settings": (
+        lambda run: settle(run, {"rounds": 3, "floor": 0.2, "strategies": []}),
+        "damaged",
+    ),
     "a strategy on real threads": (
         lambda run: settle(run, {"rounds": 4, "floor": 0.2, "strategies": ["pct"]}),
         "its rounds are",
@@ -296,7 +325,9 @@ def settle(run: Path, settings: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_damaged_rounds_are_refused_in_one_sentence(undisturbed: Path, tmp_path: Path, name: str) -> None:
+def test_damaged_rounds_are_refused_in_one_sentence(
+    undisturbed: Path, tmp_path: Path, name: str
+) -> None:
     damage, told = DAMAGE[name]
     shutil.copytree(undisturbed, tmp_path / "run")
     damage(tmp_path / "run")
@@ -336,7 +367,9 @@ def engine_run(
     )
     build_id = load_checked(options.module).BUILD_ID
     suites = {
-        name: Suite(name=name, subject=subject, summary="A toy.", controlled=ControlledSize((2, 2), calls))
+        name: Suite(
+            name=name, subject=subject, summary="A toy.", controlled=ControlledSize((2, 2), calls)
+        )
         for name, subject, calls in (
             (HIDING, "counter", (1, 1)),
             (VARIED, "tattler", (2, 3)),
@@ -379,7 +412,9 @@ def test_rounds_see_more_classes_than_equal_parts_do(
     directory, source = under_the_engine
     engine_run(tmp_path / "equal", rounds=1)
     assert classes_of(directory) > classes_of(tmp_path / "equal"), "for the same number of trials"
-    spent = Counter(Arm(row["suite"], row["strategy"]) for row in read_trials(directory).to_pylist())
+    spent = Counter(
+        Arm(row["suite"], row["strategy"]) for row in read_trials(directory).to_pylist()
+    )
     assert set(spent) == set(source.arms) and min(spent.values()) >= 4
 
 
@@ -388,12 +423,17 @@ def test_a_suite_in_which_a_mutant_hides_gets_trials_while_that_is_news(
 ) -> None:
     def of_suite(source: Rounds, directory: Path) -> list[int]:
         gains = source.gains(directory)
-        return [sum(gain.trials for arm, gain in gained.items() if arm.suite == HIDING) for gained in gains]
+        return [
+            sum(gain.trials for arm, gain in gained.items() if arm.suite == HIDING)
+            for gained in gains
+        ]
 
     directory, source = under_the_engine
     with_mutant = engine_run(tmp_path / "mutant", rounds=6, mutant="T01")
     found = of_suite(with_mutant, tmp_path / "mutant")
     without = of_suite(source, directory)
     assert without[0] == 6 and max(without[1:]) < 6, "without the mutant: an equal part, then less"
-    assert found[0] == 4 and min(found[1 : 1 + WINDOW]) > 4, "with it: more than that, as long as it counts"
+    assert found[0] == 4 and min(found[1 : 1 + WINDOW]) > 4, (
+        "with it: more than that, as long as it counts"
+    )
     assert max(found[1 + WINDOW :]) < 4, "and no longer"

@@ -90,12 +90,28 @@ def test_a_chunk_has_one_row_for_each_of_its_seeds() -> None:
     assert batch["seed"].to_pylist() == list(range(10, 20))
     assert set(batch["chunk_id"].to_pylist()) == {3}
     assert set(batch["run_id"].to_pylist()) == {JOB.run_id}
-    assert [len(found) for found in batch["violations"].to_pylist()] == [2, 0, 0, 0, 0, 2, 0, 0, 0, 0]
+    assert [len(found) for found in batch["violations"].to_pylist()] == [
+        2,
+        0,
+        0,
+        0,
+        0,
+        2,
+        0,
+        0,
+        0,
+        0,
+    ]
 
 
 def test_a_chunk_of_another_build_is_refused() -> None:
     with pytest.raises(BuildMismatchError, match=f"build {BUILD_ID} .* build another"):
-        run_chunk(SUITE, Chunk(0, SUITE.name, 0, 2), Job("r", "another", TrialOptions()), trial=made_up_trial)
+        run_chunk(
+            SUITE,
+            Chunk(0, SUITE.name, 0, 2),
+            Job("r", "another", TrialOptions()),
+            trial=made_up_trial,
+        )
 
 
 def test_the_pool_gives_the_rows_of_inline() -> None:
@@ -257,20 +273,26 @@ def test_a_campaign_gives_up_after_enough_failures(tmp_path: Path) -> None:
     assert seeds_of(tmp_path) == []
 
 
-def test_a_runner_that_cannot_go_on_ends_the_campaign_and_keeps_earlier_waves(tmp_path: Path) -> None:
+def test_a_runner_that_cannot_go_on_ends_the_campaign_and_keeps_earlier_waves(
+    tmp_path: Path,
+) -> None:
     def fails(chunk: Chunk) -> bool:
         if chunk.chunk_id == 4:
             raise RunnerError("the cluster is gone")
         return False
 
-    outcome = run_campaign(plan_of(50, 10), JOB, Scripted(fails), RunStore(tmp_path), wave_seconds=0.0)
+    outcome = run_campaign(
+        plan_of(50, 10), JOB, Scripted(fails), RunStore(tmp_path), wave_seconds=0.0
+    )
     assert outcome.status == "failed"
     assert outcome.failures == [ChunkFailure(None, "the cluster is gone")]
     assert seeds_of(tmp_path) == list(range(20))
 
 
 def test_an_interrupted_campaign_keeps_what_finished(tmp_path: Path) -> None:
-    outcome = run_campaign(plan_of(50, 10), JOB, Scripted(), RunStore(tmp_path), stopped=stop_after(20))
+    outcome = run_campaign(
+        plan_of(50, 10), JOB, Scripted(), RunStore(tmp_path), stopped=stop_after(20)
+    )
     assert outcome.status == "interrupted"
     seeds = seeds_of(tmp_path)
     assert 0 < len(seeds) < 50

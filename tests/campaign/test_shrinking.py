@@ -69,7 +69,9 @@ def rogue(name: str) -> Failure:
 
 
 def task(failure: Failure, **changes: Any) -> Task:
-    made = Task(suite=failure.subject, registry=REGISTRY, record=failure.to_json(), executions=BUDGET)
+    made = Task(
+        suite=failure.subject, registry=REGISTRY, record=failure.to_json(), executions=BUDGET
+    )
     return replace(made, **changes)
 
 
@@ -80,7 +82,9 @@ def run_of(directory: Path, *failures: Failure) -> Path:
     return write_run(directory, rows, runner={"registry": REGISTRY})
 
 
-def attempt(run: Path, place: Any, *, executions: int = BUDGET, **options: Any) -> dict[str, Witness]:
+def attempt(
+    run: Path, place: Any, *, executions: int = BUDGET, **options: Any
+) -> dict[str, Witness]:
     """What of a run was tried this time, by suite."""
     store = RunStore.reopen(run)
     tried: dict[str, Witness] = {}
@@ -130,10 +134,15 @@ def test_more_executions_go_on_from_what_was_reached(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", large("racy"))
     (first,) = attempt(run, Processes(1), executions=FEW).values()
     (second,) = attempt(run, Processes(1)).values()
-    assert task_of(second, registry=REGISTRY, module="", executions=1).start == outcome_of(second).record
+    assert (
+        task_of(second, registry=REGISTRY, module="", executions=1).start
+        == outcome_of(second).record
+    )
     sizes = [outcome_of(one).after for one in (first, second)]
     assert sizes[0] and sizes[1] and sizes[1].operations < sizes[0].operations < 15
-    assert outcome_of(second).before == outcome_of(first).before, "compared with what the run recorded"
+    assert outcome_of(second).before == outcome_of(first).before, (
+        "compared with what the run recorded"
+    )
 
 
 def test_what_is_small_already_says_so() -> None:
@@ -149,7 +158,10 @@ def test_a_crash_and_a_hang_do_not_touch_the_others(tmp_path: Path) -> None:
             return super().shrink(replace(task, limits=Limits(wall=120.0, cpu=0.3)))
 
     run = run_of(
-        tmp_path / "run", rogue("ends_the_process"), rogue("computes_for_ever"), large("counter", "T01")
+        tmp_path / "run",
+        rogue("ends_the_process"),
+        rogue("computes_for_ever"),
+        large("counter", "T01"),
     )
     tried = attempt(run, Impatient(3))
     assert outcome_of(tried["counter"]).outcome == SMALLER
@@ -174,7 +186,9 @@ def test_another_build_is_refused_and_what_there_is_kept(tmp_path: Path) -> None
             return super().shrink(replace(task, record=record.to_json()))
 
     (second,) = attempt(run, OtherBuild(1), executions=2 * BUDGET).values()
-    assert outcome_of(second) == Shrunk(REFUSED, "it is of build another, and this is build toys-build-1")
+    assert outcome_of(second) == Shrunk(
+        REFUSED, "it is of build another, and this is build toys-build-1"
+    )
     state = read_state(run, first.signature)
     assert state is not None and state == first.state
 
@@ -271,7 +285,8 @@ class Instant:
 def four(directory: Path) -> Path:
     """A run with four signatures."""
     return write_run(
-        directory, [row(seed, found=[violation(f"I{seed}", "broken", seed=seed)]) for seed in range(4)]
+        directory,
+        [row(seed, found=[violation(f"I{seed}", "broken", seed=seed)]) for seed in range(4)],
     )
 
 
@@ -341,10 +356,19 @@ def test_a_run_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
         (lambda path: path.write_text("{"), "not JSON"),
         (lambda path: path.write_text("[" * 100_000), "not JSON"),
         (lambda path: path.write_text("[]"), "an object of version 1"),
-        (lambda path: path.write_text(path.read_text().replace('"version": 1', '"version": 2')), "version 1"),
-        (lambda path: path.write_text(path.read_text().replace("smaller", "tiny")), "the outcome is 'tiny'"),
+        (
+            lambda path: path.write_text(path.read_text().replace('"version": 1', '"version": 2')),
+            "version 1",
+        ),
+        (
+            lambda path: path.write_text(path.read_text().replace("smaller", "tiny")),
+            "the outcome is 'tiny'",
+        ),
         (lambda path: path.write_text(path.read_text().replace('"steps"', '"paces"')), "damaged"),
-        (lambda path: path.write_text(path.read_text().replace('"of": "', '"off": "')), "of which record"),
+        (
+            lambda path: path.write_text(path.read_text().replace('"of": "', '"off": "')),
+            "of which record",
+        ),
         (lambda path: path.with_name(path.name.replace(".state", "")).unlink(), "cannot be read"),
     ],
 )

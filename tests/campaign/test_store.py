@@ -28,7 +28,9 @@ def tables(lo: int, hi: int) -> tuple[pa.Table, pa.Table]:
 
 
 def files(directory: Path) -> set[str]:
-    return {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()
+    }
 
 
 def test_what_was_written_is_read_back(tmp_path: Path) -> None:

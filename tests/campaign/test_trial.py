@@ -16,7 +16,10 @@ from pulsar_ml.errors import UsageError
 
 def suite(name: str, **changes) -> Suite:
     return Suite(
-        **({"name": name, "subject": name, "summary": "A toy.", "threads": 2, "operations": 2000} | changes)
+        **(
+            {"name": name, "subject": name, "summary": "A toy.", "threads": 2, "operations": 2000}
+            | changes
+        )
     )
 
 
@@ -69,7 +72,9 @@ def test_operations_of_one_thread_alone_are_clean(options, toys_so):
 
 def test_options_override_the_suite(options, toys_so):
     result = run_trial(
-        suite("counter"), 1, TrialOptions(threads=3, operations=10, noise=False, module=str(toys_so))
+        suite("counter"),
+        1,
+        TrialOptions(threads=3, operations=10, noise=False, module=str(toys_so)),
     )
     assert (result.threads, result.operations) == (3, 30)
     assert (result.replay.threads, result.replay.operations, result.replay.noise) == (3, 10, False)
@@ -85,7 +90,11 @@ def test_a_trial_says_what_it_ran(options, toys):
 
 def test_values_travel_between_processes(options):
     result = run_trial(suite("racy"), 1, options)
-    assert pickle.loads(pickle.dumps((suite("racy"), options, result))) == (suite("racy"), options, result)
+    assert pickle.loads(pickle.dumps((suite("racy"), options, result))) == (
+        suite("racy"),
+        options,
+        result,
+    )
 
 
 def test_a_record_runs_the_same_program_again(options):

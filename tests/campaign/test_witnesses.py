@@ -18,13 +18,21 @@ from pulsar_ml.campaign.store import RunStore, read_violations
 from pulsar_ml.campaign.witnesses import Witnesses, witnesses_of
 from tests.campaign.rows import JOB, SUITE, made_up_trial
 
-(ONE,) = split(run_chunk(SUITE, Chunk(0, SUITE.name, 0, 1), JOB, trial=made_up_trial))[1].to_pylist()[:1]
+(ONE,) = split(run_chunk(SUITE, Chunk(0, SUITE.name, 0, 1), JOB, trial=made_up_trial))[
+    1
+].to_pylist()[:1]
 
 
 def wave_of(found: list[tuple[str, int]]) -> pa.Table:
     """Violations of these signatures and seeds."""
     rows = [
-        {**ONE, "signature": signature, "seed": seed, "message": f"seen at {seed}", "replay": f"{seed}"}
+        {
+            **ONE,
+            "signature": signature,
+            "seed": seed,
+            "message": f"seen at {seed}",
+            "replay": f"{seed}",
+        }
         for signature, seed in found
     ]
     return pa.Table.from_pylist(rows, schema=VIOLATIONS)
@@ -52,7 +60,9 @@ def test_nothing_found_is_nothing_to_bound() -> None:
 
 
 WAVES = st.lists(
-    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 30)), max_size=12), min_size=1, max_size=6
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 30)), max_size=12),
+    min_size=1,
+    max_size=6,
 )
 
 

@@ -27,7 +27,10 @@ def test_a_setting_takes_its_bounds_and_nothing_beyond(setting: Setting) -> None
     assert setting.meaning.endswith(".")
     assert (setting.kind in (int, float)) == bool(setting.unit) == (setting.low is not None)
     if setting.kind in (int, float):
-        assert (setting.checked(setting.low), setting.checked(setting.high)) == (setting.low, setting.high)
+        assert (setting.checked(setting.low), setting.checked(setting.high)) == (
+            setting.low,
+            setting.high,
+        )
         for beyond in (
             setting.low - 1,
             setting.high + (1 if setting.kind is int else 0.5),
@@ -60,13 +63,20 @@ def test_the_grace_period_is_twice_the_ttl_unless_given() -> None:
     assert CacheConfig(cache_eviction_time_threshold_millis=700).continue_caching_millis == 1400
     grace = "continue_caching_added_entries_after_last_active_cursor_leaves_millis"
     assert CacheConfig(**{grace: 5}).continue_caching_millis == 5
-    assert CacheConfig(**{grace: 5}, cache_eviction_by_expected_read_count=False).continue_caching_millis == 0
+    assert (
+        CacheConfig(
+            **{grace: 5}, cache_eviction_by_expected_read_count=False
+        ).continue_caching_millis
+        == 0
+    )
 
 
 def test_the_older_frequency_takes_the_place_of_the_interval() -> None:
     assert CacheConfig(cache_eviction_interval_ms=30).eviction_interval_millis == 30
     assert (
-        CacheConfig(cache_eviction_interval_ms=30, cache_eviction_frequency=100.0).eviction_interval_millis
+        CacheConfig(
+            cache_eviction_interval_ms=30, cache_eviction_frequency=100.0
+        ).eviction_interval_millis
         == 10
     )
     assert CacheConfig(cache_eviction_frequency=1000.0).eviction_interval_millis == 1
@@ -74,7 +84,9 @@ def test_the_older_frequency_takes_the_place_of_the_interval() -> None:
 
 
 def test_mark_delete_is_subordinate_to_expected_reads() -> None:
-    assert not CacheConfig(cache_eviction_by_mark_deleted_position=True).evicts_by_mark_deleted_position
+    assert not CacheConfig(
+        cache_eviction_by_mark_deleted_position=True
+    ).evicts_by_mark_deleted_position
     assert CacheConfig(
         cache_eviction_by_mark_deleted_position=True, cache_eviction_by_expected_read_count=False
     ).evicts_by_mark_deleted_position
@@ -83,18 +95,25 @@ def test_mark_delete_is_subordinate_to_expected_reads() -> None:
 def test_the_pruning_interval_follows_the_tick_within_bounds() -> None:
     for tick, interval in ((1, 5), (20, 20), (1000, 50)):
         assert (
-            CacheConfig(delayed_delivery_tick_time_millis=tick).delayed_delivery_prune_interval_millis
+            CacheConfig(
+                delayed_delivery_tick_time_millis=tick
+            ).delayed_delivery_prune_interval_millis
             == interval
         )
     assert (
-        CacheConfig(delayed_delivery_prune_min_interval_millis=7).delayed_delivery_prune_interval_millis == 7
+        CacheConfig(
+            delayed_delivery_prune_min_interval_millis=7
+        ).delayed_delivery_prune_interval_millis
+        == 7
     )
 
 
 def test_replace_and_diff_tell_what_a_running_cache_takes_over() -> None:
     before = CacheConfig()
     after = before.replace(cache_size_mb=5, cache_copy_entries=True)
-    assert [(change.key, change.old, change.new, change.dynamic) for change in before.diff(after)] == [
+    assert [
+        (change.key, change.old, change.new, change.dynamic) for change in before.diff(after)
+    ] == [
         ("managedLedgerCacheSizeMB", None, 5, True),
         ("managedLedgerCacheCopyEntries", False, True, False),
     ]

@@ -58,7 +58,10 @@ def test_a_bad_value_ends_with_2_and_its_place(tmp_path: Path) -> None:
     file.write_text("clusterName=x\nmanagedLedgerCacheSizeMB=much\n")
     result = call("--explain", "--file", str(file))
     assert result.exit_code == 2
-    assert f"{file}:2: managedLedgerCacheSizeMB cannot be 'much'; it takes a whole number" in result.output
+    assert (
+        f"{file}:2: managedLedgerCacheSizeMB cannot be 'much'; it takes a whole number"
+        in result.output
+    )
     assert call("--file", str(tmp_path / "none")).exit_code == 2
 
 
@@ -67,5 +70,9 @@ def test_every_command_exists_and_only_the_one_asked_for_is_loaded() -> None:
         assert CliRunner().invoke(main, [name, "--help"]).exit_code == 0
     assert CliRunner().invoke(main, ["nothing"]).exit_code == 2
     code = "import sys, pulsar_ml.cli as c; c.main(['--help'], standalone_mode=False); print([*sys.modules])"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert not any(f"'{module}'" in loaded for module in ("pulsar_ml.cli.config", "rich", "psutil", "numpy"))
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert not any(
+        f"'{module}'" in loaded for module in ("pulsar_ml.cli.config", "rich", "psutil", "numpy")
+    )

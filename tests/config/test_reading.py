@@ -33,7 +33,9 @@ def values_of(setting: Setting) -> st.SearchStrategy[object]:
     elif setting.kind is float:
         made = st.floats(setting.low, setting.high)
     else:
-        made = st.text(st.characters(codec="ascii", min_codepoint=33, max_codepoint=126), min_size=1)
+        made = st.text(
+            st.characters(codec="ascii", min_codepoint=33, max_codepoint=126), min_size=1
+        )
     return made | st.none() if setting.derived else made
 
 
@@ -95,11 +97,19 @@ def test_repeated_keys_and_other_names_are_remarked() -> None:
 
 def test_a_settings_own_key_counts_more_than_its_other_names() -> None:
     for keys in (
-        ("dispatcherPauseOnAckStatePersistentEnabled", "dispatcherPauseOnAckPersistentStateEnabled"),
-        ("dispatcherPauseOnAckPersistentStateEnabled", "dispatcherPauseOnAckStatePersistentEnabled"),
+        (
+            "dispatcherPauseOnAckStatePersistentEnabled",
+            "dispatcherPauseOnAckPersistentStateEnabled",
+        ),
+        (
+            "dispatcherPauseOnAckPersistentStateEnabled",
+            "dispatcherPauseOnAckStatePersistentEnabled",
+        ),
     ):
         text = "".join(f"{key}={str('AckState' in key).lower()}\n" for key in keys)
-        assert parse_broker_conf(text).config.dispatcher_pause_on_ack_state_persistent_enabled is True
+        assert (
+            parse_broker_conf(text).config.dispatcher_pause_on_ack_state_persistent_enabled is True
+        )
 
 
 @pytest.mark.parametrize(
@@ -120,7 +130,9 @@ def test_a_settings_own_key_counts_more_than_its_other_names() -> None:
         ("brokerAdaptiveRecvByteBufAllocatorMaximumSize=2048", "InitialSize, which is 16384"),
     ],
 )  # fmt: skip
-def test_a_bad_value_is_an_error_with_its_place_and_what_would_be_right(line: str, right: str) -> None:
+def test_a_bad_value_is_an_error_with_its_place_and_what_would_be_right(
+    line: str, right: str
+) -> None:
     key, _, value = line.partition("=")
     with pytest.raises(ConfigError) as raised:
         parse_broker_conf(f"# first\n\n{line}\n", file="conf/broker.conf")
@@ -132,7 +144,9 @@ def test_a_bad_value_is_an_error_with_its_place_and_what_would_be_right(line: st
 
 def test_all_bad_values_are_named_at_once() -> None:
     with pytest.raises(ConfigError) as raised:
-        parse_broker_conf("managedLedgerCacheSizeMB=x\nclusterName=y\nmanagedLedgerCacheCopyEntries=z\n")
+        parse_broker_conf(
+            "managedLedgerCacheSizeMB=x\nclusterName=y\nmanagedLedgerCacheCopyEntries=z\n"
+        )
     assert [line.split(" ")[0] for line in str(raised.value).splitlines()] == [
         "broker.conf:1:",
         "broker.conf:3:",
@@ -153,7 +167,9 @@ def test_a_mapping_takes_texts_and_values() -> None:
     reading = read_mapping(
         {"managedLedgerCacheSizeMB": "64", "cacheEvictionByExpectedReadCount": False, "x": 3}
     )
-    assert reading.config == CacheConfig(cache_size_mb=64, cache_eviction_by_expected_read_count=False)
+    assert reading.config == CacheConfig(
+        cache_size_mb=64, cache_eviction_by_expected_read_count=False
+    )
     assert reading.origins["managedLedgerCacheSizeMB"] == "mapping"
     assert reading.unknown == {"x": "3"}
     with pytest.raises(ConfigError, match="mapping: managedLedgerCacheSizeMB cannot be True"):
@@ -193,7 +209,9 @@ PIECES = st.one_of(
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(pieces=st.lists(PIECES, max_size=12))
-def test_the_line_of_a_key_is_where_it_begins(pieces: list[tuple[str, tuple[str, str] | None]]) -> None:
+def test_the_line_of_a_key_is_where_it_begins(
+    pieces: list[tuple[str, tuple[str, str] | None]],
+) -> None:
     text, expected = "", {}
     for piece, stands_for in pieces:
         if text.endswith("\r") and piece.startswith("\n"):

@@ -82,7 +82,9 @@ class Manager:
     def range(self, name: str, first: At, last: At, *, inclusive: bool = True) -> list[Wrapper]:
         cache = self.caches.get(name, {})
         return [
-            cache[at] for at in sorted(cache) if first <= at and (at < last or (inclusive and at == last))
+            cache[at]
+            for at in sorted(cache)
+            if first <= at and (at < last or (inclusive and at == last))
         ]
 
     def remove(self, wrappers: list[Wrapper]) -> tuple[int, int]:
@@ -94,7 +96,9 @@ class Manager:
             return True
         return wrapper.requeue_count < self.most_requeues and wrapper.entry.reads.expected >= 1
 
-    def evict(self, *, now: int, before: int | None = None, target: int | None = None) -> tuple[int, ...]:
+    def evict(
+        self, *, now: int, before: int | None = None, target: int | None = None
+    ) -> tuple[int, ...]:
         """A pass; returns (entries, bytes, requeued, missing)."""
         entries = size = requeued = missing = 0
         first_round = len(self.queue)

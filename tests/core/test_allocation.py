@@ -92,7 +92,11 @@ manager.close()
 def run(script: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(pulsar_ml.__file__).parents[1])}
     done = subprocess.run(
-        [sys.executable, "-c", PRELUDE + script], env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", PRELUDE + script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -115,7 +115,9 @@ def test_every_policy_takes_off_what_it_removes(policy: str) -> None:
         assert (manager.size, manager.pinned_size) == (600, 768)
         manager.evict_bytes(250)
         left = [
-            entry for topic in range(3) for entry in manager.range_cache(str(topic)).get_range((1, 0), (1, 1))
+            entry
+            for topic in range(3)
+            for entry in manager.range_cache(str(topic)).get_range((1, 0), (1, 1))
         ]
         topics = [topic for topic in range(3) if manager.range_cache(str(topic)).size]
         assert (manager.size, manager.pinned_size) == (100 * len(left), 256 * len(topics))
@@ -137,7 +139,9 @@ def test_every_policy_takes_off_what_it_removes(policy: str) -> None:
     ),
     copy=st.booleans(),
 )
-def test_both_sizes_are_those_of_a_plain_model(steps: list[tuple[str, int, int]], copy: bool) -> None:
+def test_both_sizes_are_those_of_a_plain_model(
+    steps: list[tuple[str, int, int]], copy: bool
+) -> None:
     """The model keeps (length, buffer) for each cached position; a buffer is its number and capacity."""
     with EntryCacheManager(
         copy_entries=copy, max_requeue_count=0, extend_ttl_of_recently_accessed=False
@@ -164,7 +168,9 @@ def test_both_sizes_are_those_of_a_plain_model(steps: list[tuple[str, int, int]]
                     freed += cached.pop(position)[0]
                 manager.evict_bytes(a)
             counted = sum(length for length, _ in cached.values())
-            pinned = counted if copy else sum(dict(buffer for _, buffer in cached.values()).values())
+            pinned = (
+                counted if copy else sum(dict(buffer for _, buffer in cached.values()).values())
+            )
             assert (manager.size, manager.pinned_size) == (counted, pinned)
 
 
@@ -210,7 +216,10 @@ def test_misuse_is_named() -> None:
             buffer.slice(-1, 2)
         part = buffer.slice(1, 3)
         assert len(part) == 3
-        for give in (lambda: other.entry((1, 1), part), lambda: other.range_cache("a").put((1, 1), part)):
+        for give in (
+            lambda: other.entry((1, 1), part),
+            lambda: other.range_cache("a").put((1, 1), part),
+        ):
             with pytest.raises(UsageError, match="another manager"):
                 give()
         buffer.release()
@@ -251,7 +260,10 @@ def test_a_slice_outlives_its_manager() -> None:
 )
 def test_the_size_of_the_next_buffer_is_the_models(bounds: list[int], reads: list[int]) -> None:
     minimum, initial, maximum = bounds
-    size, guess = ReceiveBufferSize(minimum=minimum, initial=initial, maximum=maximum), Guess(*bounds)
+    size, guess = (
+        ReceiveBufferSize(minimum=minimum, initial=initial, maximum=maximum),
+        Guess(*bounds),
+    )
     for read in reads:
         read = size.next if read < 0 else read
         size.record(read)

@@ -108,7 +108,9 @@ def test_a_bad_setting_names_itself_and_changes_nothing(
 
 
 def test_an_unknown_policy_is_an_error_that_names_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r"no eviction policy 'fifo'; use one of: central_queue, .*lru"):
+    with pytest.raises(
+        UsageError, match=r"no eviction policy 'fifo'; use one of: central_queue, .*lru"
+    ):
         EntryCacheManager(policy="fifo")
 
 
@@ -129,7 +131,9 @@ def test_time_passes_follow_the_clock_that_was_given() -> None:
 
 
 def test_the_periodic_eviction_ends_with_the_size_pass() -> None:
-    with EntryCacheManager(max_size=None, watermark=0.5, time_threshold_ms=1000, clock=lambda: 0) as manager:
+    with EntryCacheManager(
+        max_size=None, watermark=0.5, time_threshold_ms=1000, clock=lambda: 0
+    ) as manager:
         fill(manager, 20)
         assert manager.evict_to_watermark() == Evicted(0, 0, 0, 0)
         manager.configure(max_size=210)
@@ -151,7 +155,10 @@ def test_an_error_of_the_clock_reaches_the_caller(manager: EntryCacheManager) ->
 def test_a_clock_of_its_own_and_a_thread_exclude_each_other() -> None:
     with pytest.raises(UsageError, match="monotonic clock"):
         EntryCacheManager(clock=lambda: 0, start=True)
-    with EntryCacheManager(clock=lambda: 0) as manager, pytest.raises(UsageError, match="periodic_eviction"):
+    with (
+        EntryCacheManager(clock=lambda: 0) as manager,
+        pytest.raises(UsageError, match="periodic_eviction"),
+    ):
         manager.start()
 
 
@@ -289,6 +296,8 @@ def test_a_range_that_is_left_early_counts_what_was_handed_out(manager: EntryCac
 
 
 @pytest.mark.parametrize("entries, size", [(-1, 0), (0, -1), (2**63, 0)])
-def test_a_count_of_misses_is_not_negative(manager: EntryCacheManager, entries: int, size: int) -> None:
+def test_a_count_of_misses_is_not_negative(
+    manager: EntryCacheManager, entries: int, size: int
+) -> None:
     with pytest.raises(InvalidSizeError):
         manager.range_cache("a").count_misses(entries, size)

@@ -130,7 +130,9 @@ class ActiveMachine(ContainerMachine):
 
     @rule(name=NAMES)
     def ask_for_a_rank(self, name: str) -> None:
-        assert self.container.number_of_cursors_at_same_position_or_before(name) == self.oracle.rank(name)
+        assert self.container.number_of_cursors_at_same_position_or_before(
+            name
+        ) == self.oracle.rank(name)
 
     @rule()
     def ask_for_all_ranks(self) -> None:
@@ -275,7 +277,9 @@ def test_a_grace_period_outside_its_range_is_an_error(millis: int) -> None:
 
 @pytest.mark.parametrize("kind", [ActiveManagedCursorContainer, ManagedCursorContainer])
 @pytest.mark.parametrize("wrong", [7, "12:5", (1,), (1, 2**63), (1, 2.5)])
-def test_a_wrong_position_is_an_error_and_changes_nothing(kind: type[Container], wrong: object) -> None:
+def test_a_wrong_position_is_an_error_and_changes_nothing(
+    kind: type[Container], wrong: object
+) -> None:
     container = kind()
     with pytest.raises(InvalidPositionError, match="position"):
         container.add("a", wrong)

@@ -44,7 +44,9 @@ def test_an_entry_knows_its_position_and_shows_its_bytes(manager: EntryCacheMana
     [b"abcd", bytearray(b"abcd"), memoryview(b"abcd"), memoryview(bytearray(b"xabcdx"))[1:5]],
     ids=["bytes", "bytearray", "memoryview", "slice"],
 )
-def test_any_contiguous_bytes_like_object_is_copied(manager: EntryCacheManager, data: object) -> None:
+def test_any_contiguous_bytes_like_object_is_copied(
+    manager: EntryCacheManager, data: object
+) -> None:
     with manager.entry((1, 1), data) as entry:
         assert bytes(entry) == b"abcd"
 
@@ -100,7 +102,9 @@ def test_views_share_one_read_only_memory(manager: EntryCacheManager) -> None:
         second.release()
 
 
-def test_cache_entry_and_copy_show_the_same_memory(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_cache_entry_and_copy_show_the_same_memory(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     entry = manager.entry((1, 1), b"payload")
     address = address_of(entry.data)
     assert cache.put((1, 1), entry)
@@ -322,7 +326,9 @@ def test_a_cached_entry_shares_the_expected_reads_of_its_newest_addition(
     assert manager.objects_in_use()["read_counts"] == 0
 
 
-def test_copies_share_the_count_and_a_counting_release_takes_one_off(manager: EntryCacheManager) -> None:
+def test_copies_share_the_count_and_a_counting_release_takes_one_off(
+    manager: EntryCacheManager,
+) -> None:
     with manager.entry((1, 1), b"payload", expected_reads=3) as entry:
         copied = entry.copy()
         silent = entry.copy(counts_read=False)
@@ -355,7 +361,9 @@ def test_expected_reads_may_become_negative(manager: EntryCacheManager) -> None:
         assert entry.expected_reads == -1
 
 
-def test_a_cached_entry_counts_no_read_of_its_own(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_a_cached_entry_counts_no_read_of_its_own(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     with manager.entry((1, 1), b"payload", expected_reads=2) as entry:
         cache.put((1, 1), entry)
         cache.clear()
@@ -392,7 +400,9 @@ def test_a_count_outside_its_range_is_an_invalid_size(
 
 
 @pytest.mark.parametrize("count", [1.0, "1", None], ids=repr)
-def test_a_count_that_is_no_integer_is_a_type_error(manager: EntryCacheManager, count: object) -> None:
+def test_a_count_that_is_no_integer_is_a_type_error(
+    manager: EntryCacheManager, count: object
+) -> None:
     with pytest.raises(TypeError, match="integer"):
         manager.entry((1, 1), b"payload", expected_reads=count)
     assert manager.objects_in_use()["entries"] == 0
@@ -423,7 +433,9 @@ def test_an_entry_of_another_manager_cannot_be_put(cache: RangeCache) -> None:
     assert cache.clear() == (1, 7)
 
 
-def test_expected_reads_cannot_be_given_with_an_entry(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_expected_reads_cannot_be_given_with_an_entry(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     with manager.entry((1, 1), b"payload", expected_reads=1) as entry:
         with pytest.raises(UsageError, match="expected_reads goes with bytes"):
             cache.put((1, 1), entry, expected_reads=1)

@@ -96,7 +96,9 @@ def test_a_time_pass_ends_at_the_first_that_is_not_older(
     assert cached(cache) == [(1, 1), (1, 2)]
 
 
-def test_the_default_timestamp_is_the_monotonic_clock(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_the_default_timestamp_is_the_monotonic_clock(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     import time
 
     before = time.monotonic_ns()
@@ -106,7 +108,9 @@ def test_the_default_timestamp_is_the_monotonic_clock(manager: EntryCacheManager
     assert manager.evict_entries_before(after + 1).entries == 1
 
 
-def test_what_is_kept_gets_the_clock_by_default(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_what_is_kept_gets_the_clock_by_default(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     import time
 
     cache.put((1, 1), b"x", timestamp_ns=0, expected_reads=1)
@@ -128,7 +132,9 @@ def test_times_compare_by_their_difference(manager: EntryCacheManager, cache: Ra
 # The size pass -----------------------------------------------------------------------------------
 
 
-def test_a_size_pass_stops_as_soon_as_enough_is_free(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_a_size_pass_stops_as_soon_as_enough_is_free(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     for i in range(5):
         cache.put((1, i), b"abc", timestamp_ns=0)
     assert manager.evict_bytes(4, now_ns=1) == Evicted(2, 6, 0, 0)
@@ -144,11 +150,15 @@ def test_passes_go_over_all_caches_in_the_order_of_insertion(manager: EntryCache
         caches[i % 3].put((1, i), b"x")
     for gone in range(1, 10):
         assert manager.evict_bytes(1).entries == 1
-        assert sorted(sum([cached(cache) for cache in caches], [])) == [(1, i) for i in range(gone, 9)]
+        assert sorted(sum([cached(cache) for cache in caches], [])) == [
+            (1, i) for i in range(gone, 9)
+        ]
 
 
 @pytest.mark.parametrize("size", [0, -1, INT64_MAX + 1, INT64_MIN])
-def test_a_size_pass_needs_a_positive_size(manager: EntryCacheManager, cache: RangeCache, size: int) -> None:
+def test_a_size_pass_needs_a_positive_size(
+    manager: EntryCacheManager, cache: RangeCache, size: int
+) -> None:
     fill(cache, 1)
     with pytest.raises(InvalidSizeError, match=f"size_to_free={size} must be above 0"):
         manager.evict_bytes(size)
@@ -156,7 +166,9 @@ def test_a_size_pass_needs_a_positive_size(manager: EntryCacheManager, cache: Ra
 
 
 @pytest.mark.parametrize("wrong", [1.5, "1", None], ids=repr)
-def test_sizes_and_times_are_integers(manager: EntryCacheManager, cache: RangeCache, wrong: object) -> None:
+def test_sizes_and_times_are_integers(
+    manager: EntryCacheManager, cache: RangeCache, wrong: object
+) -> None:
     fill(cache, 1)
     with pytest.raises(TypeError, match="integer"):
         manager.evict_bytes(wrong)
@@ -196,7 +208,9 @@ def test_a_read_since_the_last_pass_keeps_an_entry_once(
     assert manager.evict_entries_before(21, now_ns=30) == Evicted(1, 1, 0, 0)
 
 
-def test_a_range_read_marks_and_a_look_does_not(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_a_range_read_marks_and_a_look_does_not(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     for i in range(4):
         cache.put((1, i), b"x", timestamp_ns=0)
     assert (1, 0) in cache
@@ -207,7 +221,9 @@ def test_a_range_read_marks_and_a_look_does_not(manager: EntryCacheManager, cach
     assert cached(cache) == [(1, 1), (1, 2)]
 
 
-def test_expected_reads_keep_an_entry_so_often(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_expected_reads_keep_an_entry_so_often(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     manager.configure(max_requeue_count=2, extend_ttl_of_recently_accessed=True)
     cache.put((1, 0), b"x", timestamp_ns=0, expected_reads=1)
     assert manager.evict_entries_before(1, now_ns=1) == Evicted(0, 0, 1, 0)
@@ -220,7 +236,9 @@ def test_one_size_pass_extends_an_entry_once(manager: EntryCacheManager, cache: 
     assert manager.evict_bytes(1) == Evicted(1, 1, 1, 0)
 
 
-def test_an_entry_goes_once_its_reads_happened(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_an_entry_goes_once_its_reads_happened(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     manager.configure(max_requeue_count=65535, extend_ttl_of_recently_accessed=False)
     cache.put((1, 0), b"x", timestamp_ns=0, expected_reads=2)
     for now in range(1, 4):
@@ -286,7 +304,9 @@ def test_a_held_entry_outlives_its_eviction(manager: EntryCacheManager, cache: R
 # Interrupts and other threads --------------------------------------------------------------------
 
 
-def test_an_interrupt_ends_a_pass_that_would_go_on(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_an_interrupt_ends_a_pass_that_would_go_on(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     manager.configure(max_requeue_count=65535, extend_ttl_of_recently_accessed=False)
     count = 70_000
     for i in range(count):
@@ -299,8 +319,9 @@ def test_an_interrupt_ends_a_pass_that_would_go_on(manager: EntryCacheManager, c
     assert manager.evict_bytes(count) == Evicted(count, count, 0, 0)
 
 
-
-def test_another_thread_runs_while_a_pass_does(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_another_thread_runs_while_a_pass_does(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     """What another thread clears while a pass goes round is gone when it comes round again."""
     manager.configure(max_requeue_count=65535, extend_ttl_of_recently_accessed=False)
     count = 100_000
@@ -333,7 +354,9 @@ def test_another_thread_runs_while_a_pass_does(manager: EntryCacheManager, cache
 
 
 @pytest.mark.parametrize("count", [-1, 65536, 2**40])
-def test_a_requeue_count_outside_its_range_is_an_invalid_size(manager: EntryCacheManager, count: int) -> None:
+def test_a_requeue_count_outside_its_range_is_an_invalid_size(
+    manager: EntryCacheManager, count: int
+) -> None:
     with pytest.raises(InvalidSizeError, match=rf"max_requeue_count={count} is outside 0\.\.65535"):
         EntryCacheManager(max_requeue_count=count)
     with pytest.raises(InvalidSizeError, match=rf"max_requeue_count={count} is outside 0\.\.65535"):

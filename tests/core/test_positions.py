@@ -34,7 +34,9 @@ bounds = stored | st.tuples(
 
 @FIXED
 @given(st.tuples(bounds, bounds))
-def test_positions_order_and_compare_like_tuples(pair: tuple[tuple[int, int], tuple[int, int]]) -> None:
+def test_positions_order_and_compare_like_tuples(
+    pair: tuple[tuple[int, int], tuple[int, int]],
+) -> None:
     a, b = Position(*pair[0]), Position(*pair[1])
     assert (a < b, a == b, a > b) == (pair[0] < pair[1], pair[0] == pair[1], pair[0] > pair[1])
     assert hash(a) == hash(pair[0])
@@ -103,7 +105,9 @@ def calls_with(cache: RangeCache, at: object) -> dict[str, object]:
 def test_what_is_no_pair_of_integers_is_refused_everywhere(cache: RangeCache, at: object) -> None:
     cache.put((1, 1), b"kept")
     for call in calls_with(cache, at).values():
-        with pytest.raises(InvalidPositionError, match=r"a Position or a \(ledger_id, entry_id\) pair"):
+        with pytest.raises(
+            InvalidPositionError, match=r"a Position or a \(ledger_id, entry_id\) pair"
+        ):
             call()
     assert cache.clear() == (1, 4)
 
@@ -118,7 +122,9 @@ def test_ids_beyond_64_bits_are_refused_everywhere(cache: RangeCache, at: tuple[
 
 
 @pytest.mark.parametrize("at", NOT_STORED, ids=repr)
-def test_negative_ids_are_bounds_and_no_stored_positions(cache: RangeCache, at: tuple[int, int]) -> None:
+def test_negative_ids_are_bounds_and_no_stored_positions(
+    cache: RangeCache, at: tuple[int, int]
+) -> None:
     cache.put((1, 1), b"kept")
     calls = calls_with(cache, at)
     for name in ("put", "get", "in"):

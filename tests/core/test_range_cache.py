@@ -90,7 +90,9 @@ def test_a_put_of_an_entry_leaves_the_reference_with_the_caller(
         assert cached.expected_reads == 2  # 2 + 1, less the read that the release marked
 
 
-def test_an_entry_goes_only_to_its_own_position(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_an_entry_goes_only_to_its_own_position(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     with manager.entry((1, 2), b"payload") as entry:
         before = manager.objects_in_use()
         for at in [(1, 3), (2, 2)]:
@@ -156,10 +158,14 @@ def test_a_range_is_what_filtering_a_sorted_dict_gives(
                 cache.get_range(first, last)
             first, last = last, first
         expected = sorted(key for key in keys if first <= key <= last)
-        with_bytes = [(tuple(entry.position), bytes(entry)) for entry in cache.get_range(first, last)]
+        with_bytes = [
+            (tuple(entry.position), bytes(entry)) for entry in cache.get_range(first, last)
+        ]
         assert with_bytes == [(key, b"%d:%d" % key) for key in expected]
         visited: list[tuple[int, int]] = []
-        assert cache.visit_range(first, last, lambda e: visited.append(tuple(e.position))) == len(expected)
+        assert cache.visit_range(first, last, lambda e: visited.append(tuple(e.position))) == len(
+            expected
+        )
         assert visited == expected
 
 
@@ -185,7 +191,9 @@ def test_dense_ranges_across_page_and_branch_edges(cache: RangeCache, span: int)
     fill(cache, span + 3)
     assert positions(cache.get_range((1, 1), (1, span))) == [(1, i) for i in range(1, span + 1)]
     assert cache.remove_range((1, 1), (1, span), last_inclusive=False).entries == span - 1
-    assert positions(cache.get_range(FIRST, LAST)) == [(1, i) for i in (0, span, span + 1, span + 2)]
+    assert positions(cache.get_range(FIRST, LAST)) == [
+        (1, i) for i in (0, span, span + 1, span + 2)
+    ]
 
 
 def test_an_exclusive_end_of_nothing_removes_nothing(cache: RangeCache) -> None:
@@ -197,7 +205,9 @@ def test_an_exclusive_end_of_nothing_removes_nothing(cache: RangeCache) -> None:
     assert cache.remove_range((1, 1), (1, 1)) == (1, 1)
 
 
-def test_an_exclusive_end_at_the_start_of_a_ledger_removes_the_ledgers_before(cache: RangeCache) -> None:
+def test_an_exclusive_end_at_the_start_of_a_ledger_removes_the_ledgers_before(
+    cache: RangeCache,
+) -> None:
     cache.put((1, INT64_MAX), b"x")
     cache.put((2, 0), b"x")
     assert cache.remove_range((0, 0), (2, 0), last_inclusive=False) == (1, 1)
@@ -216,7 +226,9 @@ def test_a_range_that_ends_before_it_begins_changes_nothing(cache: RangeCache) -
     assert cache.size == 3
 
 
-def test_entries_of_a_range_carry_a_reference_each(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_entries_of_a_range_carry_a_reference_each(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     fill(cache, 5)
     entries = cache.get_range((1, 1), (1, 3))
     assert [entry.references for entry in entries] == [2, 2, 2]

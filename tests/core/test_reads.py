@@ -233,7 +233,10 @@ def test_overlapping_reads_are_joined_and_counted(storage: Storage) -> None:
     assert [asked[2:4] for asked in storage.asked] == [(0, 3), (4, 5)]
     storage.answer(1)
     storage.answer(0)
-    assert sorted(texts for texts, _ in storage.answers) == [["0", "1", "2", "3"], ["2", "3", "4", "5"]]
+    assert sorted(texts for texts, _ in storage.answers) == [
+        ["0", "1", "2", "3"],
+        ["2", "3", "4", "5"],
+    ]
     counts = storage.reads.counts()
     assert (counts["entries_read"], counts["entries_notread"]) == (6, 2)
     assert counts["matched_overlapping_miss_right"] == 2
@@ -250,7 +253,10 @@ def test_the_storages_own_error_reaches_who_waits(storage: Storage) -> None:
     storage.answer()
     storage.answer()
     # The one that failed first is told when all its parts are done.
-    assert storage.answers[1:] in ([(["5", "6"], None), (None, error)], [(None, error), (["5", "6"], None)])
+    assert storage.answers[1:] in (
+        [(["5", "6"], None), (None, error)],
+        [(None, error), (["5", "6"], None)],
+    )
 
 
 def test_a_start_that_raises_fails_the_read(manager: EntryCacheManager) -> None:
@@ -306,7 +312,9 @@ def test_an_invalidated_ledger_is_read_again(storage: Storage) -> None:
     assert len(storage.answers) == 2
 
 
-def test_a_listener_that_raises_is_reported(storage: Storage, unraisable: list[BaseException]) -> None:
+def test_a_listener_that_raises_is_reported(
+    storage: Storage, unraisable: list[BaseException]
+) -> None:
     def listen(entries: list[Entry] | None, error: BaseException | None) -> None:
         entries[0].release()
         raise ValueError("mine")

@@ -37,7 +37,9 @@ class CacheMachine(RuleBasedStateMachine):
 
     @initialize(most=MOST, extend=st.booleans())
     def start(self, most: int, extend: bool) -> None:
-        self.manager = EntryCacheManager(max_requeue_count=most, extend_ttl_of_recently_accessed=extend)
+        self.manager = EntryCacheManager(
+            max_requeue_count=most, extend_ttl_of_recently_accessed=extend
+        )
         self.model = self.model_class(most, extend)
         self.held: list[tuple[Entry, Bytes]] = []
 
@@ -121,7 +123,9 @@ class CacheMachine(RuleBasedStateMachine):
     def remove_range(self, name: str, bounds: tuple[At, At], inclusive: bool) -> None:
         first, last = sorted(bounds)
         removed = self.manager.range_cache(name).remove_range(first, last, last_inclusive=inclusive)
-        assert removed == self.model.remove(self.model.range(name, first, last, inclusive=inclusive))
+        assert removed == self.model.remove(
+            self.model.range(name, first, last, inclusive=inclusive)
+        )
 
     @rule(name=NAMES, how=st.sampled_from(["clear", "close", "remove_range_cache"]))
     def empty(self, name: str, how: str) -> None:
@@ -173,7 +177,10 @@ class CacheMachine(RuleBasedStateMachine):
     def entries_agree(self) -> None:
         for entry, model in self.held:
             assert (tuple(entry.position), bytes(entry)) == (model.at, model.data)
-            assert (entry.references, entry.expected_reads) == (model.references, model.reads.expected)
+            assert (entry.references, entry.expected_reads) == (
+                model.references,
+                model.reads.expected,
+            )
 
     @invariant()
     def objects_agree(self) -> None:
@@ -203,7 +210,9 @@ class ForgetsAccess(Manager):
 
 
 class RequeuesAtTheHead(Manager):
-    def evict(self, *, now: int, before: int | None = None, target: int | None = None) -> tuple[int, ...]:
+    def evict(
+        self, *, now: int, before: int | None = None, target: int | None = None
+    ) -> tuple[int, ...]:
         head = self.queue[:1]
         done = Manager.evict(self, now=now, before=before, target=target)
         self.queue.sort(key=lambda wrapper: wrapper not in head)
@@ -225,10 +234,14 @@ class LosesTheRead(Manager):
         return Manager.remove(self, wrappers)
 
 
-@pytest.mark.parametrize("wrong", [ForgetsAccess, RequeuesAtTheHead, CountsTheDuplicate, LosesTheRead])
+@pytest.mark.parametrize(
+    "wrong", [ForgetsAccess, RequeuesAtTheHead, CountsTheDuplicate, LosesTheRead]
+)
 def test_the_machine_tells_a_wrong_model_from_the_cache(wrong: type[Manager]) -> None:
     class Machine(CacheMachine):
         model_class = wrong
 
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(Machine, settings=settings(BUDGET, phases=[Phase.generate], database=None))
+        run_state_machine_as_test(
+            Machine, settings=settings(BUDGET, phases=[Phase.generate], database=None)
+        )

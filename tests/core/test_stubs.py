@@ -49,11 +49,14 @@ ACK_LIMITS = {
     "pause_dispatch": True,
 }
 COMPILED = sorted(
-    ".".join(source.relative_to(PACKAGE.parent).with_suffix("").parts) for source in PACKAGE.rglob("*.pyx")
+    ".".join(source.relative_to(PACKAGE.parent).with_suffix("").parts)
+    for source in PACKAGE.rglob("*.pyx")
 )
 
 
-def stubtest(modules: list[str], *options: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+def stubtest(
+    modules: list[str], *options: str, path: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     environment = dict(os.environ)
     if path is not None:
         environment |= {"MYPYPATH": str(path), "PYTHONPATH": str(path)}
@@ -76,7 +79,9 @@ def test_the_stubs_agree_with_the_compiled_modules() -> None:
 
 def test_stubtest_sees_a_wrong_stub(tmp_path: Path) -> None:
     (tmp_path / "thing.py").write_text("def known(a: int) -> int: return a\n")
-    (tmp_path / "thing.pyi").write_text("def known(b: int) -> int: ...\ndef unknown() -> None: ...\n")
+    (tmp_path / "thing.pyi").write_text(
+        "def known(b: int) -> int: ...\ndef unknown() -> None: ...\n"
+    )
     done = stubtest(["thing"], path=tmp_path)
     assert done.returncode == 1
     assert "thing.unknown is not present at runtime" in done.stdout
@@ -119,7 +124,9 @@ def test_the_stub_of_the_core_type_checks_real_use(tmp_path: Path) -> None:
             [sys.executable, "-m", "mypy", "--strict", "--no-incremental", str(source)],
             cwd=PACKAGE.parent, capture_output=True, text=True,
         )  # fmt: skip
-        found = [line for line in done.stdout.splitlines() if f"{source}:" in line and " error: " in line]
+        found = [
+            line for line in done.stdout.splitlines() if f"{source}:" in line and " error: " in line
+        ]
         assert [int(line.split(":")[1]) for line in found] == lines, done.stdout + done.stderr
 
 
@@ -133,8 +140,12 @@ def stub_of(module: str) -> Path:
 def keywords(module: str, owner: str, function: str) -> set[str]:
     """Names of the parameters that the stub lets a caller pass by keyword."""
     tree = ast.parse(stub_of(module).read_text())
-    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == owner)
-    found = next(node for node in body if isinstance(node, ast.FunctionDef) and node.name == function)
+    body = next(
+        node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == owner
+    )
+    found = next(
+        node for node in body if isinstance(node, ast.FunctionDef) and node.name == function
+    )
     names = {argument.arg for argument in [*found.args.args, *found.args.kwonlyargs]}
     return names - {"self", "cls"}
 
@@ -228,7 +239,9 @@ def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
     objects |= {FACTORY: topics, VIEW: topics.new_tracker("a")}
     objects["Permits"] = limiter.acquire(1, print)
     arguments["PendingReadsManager", "__new__"]["manager"] = manager
-    objects["PendingReadsManager"] = PendingReadsManager(**arguments["PendingReadsManager", "__new__"])
+    objects["PendingReadsManager"] = PendingReadsManager(
+        **arguments["PendingReadsManager", "__new__"]
+    )
     for (owner, function), given in arguments.items():
         assert keywords("pulsar_ml._core", owner, function) == set(given), (owner, function)
         if function != "__new__":
@@ -256,7 +269,9 @@ def methods_with_keywords(module: str) -> set[tuple[str, str]]:
         (Instance, "call", {"name", "thread"}),
     ],
 )
-def test_the_stub_of_the_subjects_names_the_parameters(owner: type, function: str, names: set[str]) -> None:
+def test_the_stub_of_the_subjects_names_the_parameters(
+    owner: type, function: str, names: set[str]
+) -> None:
     assert keywords("pulsar_ml.harness.subject", owner.__name__, function) == names
 
 

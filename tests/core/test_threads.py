@@ -97,7 +97,9 @@ def test_threads_see_whole_payloads_and_leave_nothing(manager: EntryCacheManager
     assert_nothing_in_use(manager)
 
 
-def test_of_many_puts_of_a_position_one_succeeds(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_of_many_puts_of_a_position_one_succeeds(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     won: list[int] = []
 
     def body(number: int) -> None:
@@ -139,7 +141,9 @@ def test_closing_beside_use_is_an_error_for_the_users_and_leaves_nothing() -> No
     assert_nothing_in_use(manager)
 
 
-def test_counting_objects_beside_changes_does_no_harm(manager: EntryCacheManager, cache: RangeCache) -> None:
+def test_counting_objects_beside_changes_does_no_harm(
+    manager: EntryCacheManager, cache: RangeCache
+) -> None:
     done = threading.Event()
 
     def change() -> None:

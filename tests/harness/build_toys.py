@@ -33,6 +33,9 @@ def contract_digest() -> str:
     """Changes with what the toys include, which the builder does not look at."""
     digest = hashlib.sha256()
     package = ROOT / "pulsar_ml"
-    for path in [*sorted(package.glob("sync/*.[hp]*")), *sorted(package.glob("harness/subject.[hp]*"))]:
+    for path in [
+        *sorted(package.glob("sync/*.[hp]*")),
+        *sorted(package.glob("harness/subject.[hp]*")),
+    ]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]

@@ -49,7 +49,9 @@ def test_what_threads_get_one_after_the_other_is_accepted(structure: str, fresh:
         for row in range(40):
             for thread, lane in enumerate(program.threads):
                 operation = subject.operations[int(lane[row]["code"])]
-                given = tuple(int(word) for word in lane[row]["arguments"][: len(operation.arguments)])
+                given = tuple(
+                    int(word) for word in lane[row]["arguments"][: len(operation.arguments)]
+                )
                 rows.append((operation.name, given, thread))
         told: list[Row] = []
         for moment, (name, given, thread) in enumerate(rows):
@@ -97,7 +99,10 @@ def drain(recycled: int, requeued: int, start: int, end: int) -> Row:
         ([FIRST, drain(0, 4, 5, 6)], True),
         ([FIRST, CLEARED, drain(1, 0, 5, 6)], True),
         ([FIRST, CLEARED, drain(0, 1, 5, 6)], False),  # a requeue that the clear has not shown
-        ([FIRST, read(0, value(1), 2), (0, *CLEARED[1:])], False),  # the reader clears it: it was accessed
+        (
+            [FIRST, read(0, value(1), 2), (0, *CLEARED[1:])],
+            False,
+        ),  # the reader clears it: it was accessed
     ],
 )
 def test_what_wrappers_may_answer(rows: Sequence[Row], legal: bool) -> None:
@@ -117,12 +122,18 @@ def test_a_pass_takes_what_it_says_and_leaves_nothing_it_could_have_taken() -> N
     assert refused(pass_answers, CACHES, put, free(1, 40), missed)
     assert refused(pass_answers, CACHES, put, free(1, 48), found, fresh=True)
     assert refused(pass_answers, CACHES, put, free(0, 0, thread=0))  # it knew of it
-    assert not refused(pass_answers, CACHES | {"policy": 3}, put, free(0, 0, thread=0))  # the scan may
+    assert not refused(
+        pass_answers, CACHES | {"policy": 3}, put, free(0, 0, thread=0)
+    )  # the scan may
 
 
-@pytest.mark.parametrize("structure", ["range_cache", "removal_queue", "eviction_policy", "cache_manager"])
+@pytest.mark.parametrize(
+    "structure", ["range_cache", "removal_queue", "eviction_policy", "cache_manager"]
+)
 @pytest.mark.parametrize("fresh", [False, True])
-def test_a_dispatch_ends_after_its_copy_was_seen_to_be_released(structure: str, fresh: bool) -> None:
+def test_a_dispatch_ends_after_its_copy_was_seen_to_be_released(
+    structure: str, fresh: bool
+) -> None:
     put: Row = (1, "put", (0, 3, 0), answer(0, 1 << 40 | 1, 48), 1, 2)
     said: Row = (2, "put", (0, 3, 2), answer(1), 8, 9)
 
@@ -140,7 +151,9 @@ def test_a_dispatch_ends_after_its_copy_was_seen_to_be_released(structure: str, 
     assert wrong(put, dispatch(2, start=7), get(-1), said)  # before there is one
     assert wrong(put, dispatch(3), get(-1), said)  # more reads than were said
     assert wrong(put, dispatch(2), get(-1))
-    assert wrong(put, (1, "dispatch", (0, 3, -1), answer(0), 3, 20), get(-1))  # a miss makes no copy
+    assert wrong(
+        put, (1, "dispatch", (0, 3, -1), answer(0), 3, 20), get(-1)
+    )  # a miss makes no copy
 
 
 @pytest.mark.parametrize("look", [("get", (0,)), ("dispatch", (0, 4))])
@@ -249,7 +262,9 @@ def test_a_stamp_is_refused_for_a_write_section_only() -> None:
     shared: Row = (1, "read_shared", (), answer(0), 2, 5)
     assert refused(stamped_lock, {}, shared, changed)
     assert not refused(stamped_lock, {}, (1, "write", (5,), answer(0, 5, 1), 2, 5), changed)
-    assert refused(stamped_lock, {}, (0, "write", (5,), answer(0, 5, 1), 1, 2), changed)  # its own is over
+    assert refused(
+        stamped_lock, {}, (0, "write", (5,), answer(0, 5, 1), 1, 2), changed
+    )  # its own is over
 
 
 def test_a_pool_is_exhausted_only_if_no_object_was_free() -> None:

@@ -108,7 +108,9 @@ def test_what_cannot_be_copied_field_by_field_is_pickled_as_a_whole() -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_models_are_copied(name: str) -> None:
     suite = next(suite for suite in SUITES.values() if suite.model == name)
-    settings = generate(SUBJECTS[suite.subject], 0, threads=1, operations=1, settings=suite.settings).settings
+    settings = generate(
+        SUBJECTS[suite.subject], 0, threads=1, operations=1, settings=suite.settings
+    ).settings
     model = importlib.import_module(name).Model(settings, 3)
     made = copied(model)
     assert made is not model

@@ -39,13 +39,25 @@ CACHES = {"caches": 1, "keys": 8, "length_shift": 0, "policy": 0}
 def history(rows: Sequence[Row], settings: dict[str, int]) -> History:
     names = sorted({row[1] for row in rows})
     signatures = tuple(
-        Signature(name, max(len(row[2]) for row in rows if row[1] == name), ANSWER) for name in names
+        Signature(name, max(len(row[2]) for row in rows if row[1] == name), ANSWER)
+        for name in names
     )
     records = [
-        (thread, names.index(name), [*given, 0, 0, 0][:3], [status, *words], start, end, RETURNED, 0)
+        (
+            thread,
+            names.index(name),
+            [*given, 0, 0, 0][:3],
+            [status, *words],
+            start,
+            end,
+            RETURNED,
+            0,
+        )
         for thread, name, given, (status, words), start, end in rows
     ]
-    return History(signatures, frozen(np.array(records, dtype=RECORD)), (), "test", "test", settings)
+    return History(
+        signatures, frozen(np.array(records, dtype=RECORD)), (), "test", "test", settings
+    )
 
 
 def refused(model: Any, settings: dict[str, int], *rows: Row, fresh: bool = False) -> str:

@@ -36,7 +36,11 @@ def program_of(subject: Subject, threads: int = 2, operations: int = 2) -> Progr
 
 def tickets(campaign: Campaign) -> str:
     """Every caller gets a number of its own."""
-    given = [call[3][0] for thread in range(len(campaign.program.threads)) for call in campaign.calls(thread)]
+    given = [
+        call[3][0]
+        for thread in range(len(campaign.program.threads))
+        for call in campaign.calls(thread)
+    ]
     return "" if len(set(given)) == len(given) else f"two callers got one number: {sorted(given)}"
 
 
@@ -59,7 +63,9 @@ def test_wrong_answers_are_a_failure_that_replays_and_shrinks(
 ) -> None:
     subject = oracles.SUBJECTS["tickets_twice"]
     program = program_of(subject, threads=3, operations=3)
-    found = explore(subject, program, executions=5000, strategy=strategy, mode=mode, judge=tickets).failure
+    found = explore(
+        subject, program, executions=5000, strategy=strategy, mode=mode, judge=tickets
+    ).failure
     assert found is not None and found.kind == WRONG_ANSWERS
     assert Failure.from_text(found.short()) == found
     small = shrink(found, subject, judge=tickets)
@@ -99,9 +105,12 @@ def test_other_failures_are_passed_over_where_only_answers_count(oracles: Module
     subject = oracles.SUBJECTS["tickets_seen"]
     program = program_of(subject, threads=3, operations=3)
     firsts = [
-        (seed, explore(subject, program, executions=5000, seed=seed, judge=tickets)) for seed in range(9)
+        (seed, explore(subject, program, executions=5000, seed=seed, judge=tickets))
+        for seed in range(9)
     ]
-    seed, other = next((seed, done) for seed, done in firsts if done.failure and done.failure.rule == "SEEN")
+    seed, other = next(
+        (seed, done) for seed, done in firsts if done.failure and done.failure.rule == "SEEN"
+    )
     options: dict[str, Any] = {"seed": seed, "judge": tickets, "answers_only": True}
     found = explore(subject, program, executions=5000, **options)
     assert found.failure is not None and found.failure.kind == WRONG_ANSWERS
@@ -123,7 +132,9 @@ def test_a_judge_is_asked_once_for_each_history(oracles: ModuleType) -> None:
     subject = oracles.SUBJECTS["tickets"]
     asked = Asked()
     explore(subject, program_of(subject), executions=5000, judge=asked)
-    answers = [tuple(tuple(call[3][0] for call in lane) for lane in each) for each in asked.histories]
+    answers = [
+        tuple(tuple(call[3][0] for call in lane) for lane in each) for each in asked.histories
+    ]
     # Each thread takes two of four numbers, ascending: six ways, and some with calls that overlap or not.
     assert len(set(answers)) == 6
     assert len(asked.histories) <= 6 * 6
@@ -149,7 +160,9 @@ def test_runs_with_a_judge_go_on_where_they_stopped(oracles: ModuleType) -> None
 
 
 @pytest.mark.parametrize("collects", [True, False])
-def test_no_garbage_is_searched_while_histories_are_judged(oracles: ModuleType, collects: bool) -> None:
+def test_no_garbage_is_searched_while_histories_are_judged(
+    oracles: ModuleType, collects: bool
+) -> None:
     subject = oracles.SUBJECTS["tickets"]
     seen: set[bool] = set()
 
@@ -170,5 +183,7 @@ def test_no_garbage_is_searched_while_histories_are_judged(oracles: ModuleType, 
 
 def test_a_refusal_of_another_kind_of_failure_does_not_hide_it(oracles: ModuleType) -> None:
     subject = oracles.SUBJECTS["counter_race"]
-    found = explore(subject, program_of(subject), executions=1000, judge=lambda campaign: "").failure
+    found = explore(
+        subject, program_of(subject), executions=1000, judge=lambda campaign: ""
+    ).failure
     assert found is not None and found.kind == "data race"

@@ -58,7 +58,9 @@ def test_every_kind_of_noise_occurs(toys):
         [
             calls["noise"]
             for seed in range(8)
-            for calls in generate(toys.SUBJECTS["counter"], seed, threads=4, operations=5000).threads
+            for calls in generate(
+                toys.SUBJECTS["counter"], seed, threads=4, operations=5000
+            ).threads
         ]
     )
     assert (noise == 0).mean() > 0.9
@@ -75,12 +77,16 @@ def test_arguments_stay_in_their_ranges(toys, seed):
         for operation in subject.operations:
             chosen = calls[calls["code"] == operation.code]["arguments"]
             for index, argument in enumerate(operation.arguments):
-                assert ((chosen[:, index] >= argument.low) & (chosen[:, index] <= argument.high)).all()
+                assert (
+                    (chosen[:, index] >= argument.low) & (chosen[:, index] <= argument.high)
+                ).all()
             assert not chosen[:, len(operation.arguments) :].any()
 
 
 def test_ranges_are_reached_from_end_to_end(toys):
-    calls = generate(toys.SUBJECTS["owned"], 1, threads=1, operations=20_000, mix={"offer": 1}).threads[0]
+    calls = generate(
+        toys.SUBJECTS["owned"], 1, threads=1, operations=20_000, mix={"offer": 1}
+    ).threads[0]
     key, wide, far = calls["arguments"].T
     assert set(key.tolist()) == set(range(-5, 6))
     assert wide.min() < -(2**62) and wide.max() > 2**62
@@ -95,9 +101,10 @@ def test_one_thread_plays_a_role_alone(toys, seed, threads):
 
 def test_the_seed_chooses_who_plays_a_role(toys):
     owners = {
-        [1 in used for used in codes(generate(toys.SUBJECTS["owned"], seed, threads=4, operations=60))].index(
-            True
-        )
+        [
+            1 in used
+            for used in codes(generate(toys.SUBJECTS["owned"], seed, threads=4, operations=60))
+        ].index(True)
         for seed in range(40)
     }
     assert owners == {0, 1, 2, 3}
@@ -106,7 +113,9 @@ def test_the_seed_chooses_who_plays_a_role(toys):
 def test_a_mix_names_the_only_operations(toys):
     program = generate(toys.SUBJECTS["counter"], 3, threads=2, operations=4000, mix={"read": 1})
     assert codes(program) == [{1}, {1}]
-    program = generate(toys.SUBJECTS["counter"], 3, threads=2, operations=4000, mix={"read": 9, "add": 1})
+    program = generate(
+        toys.SUBJECTS["counter"], 3, threads=2, operations=4000, mix={"read": 9, "add": 1}
+    )
     assert 0.87 < np.mean([calls["code"].mean() for calls in program.threads]) < 0.93
 
 
@@ -200,6 +209,9 @@ def test_a_truncated_program_is_refused(toys):
 
 
 def test_possible_pairs_leave_out_what_one_thread_does_alone(toys):
-    assert possible_pairs(toys.SUBJECTS["owned"], None, 2) == [("offer", "offer"), ("offer", "poll")]
+    assert possible_pairs(toys.SUBJECTS["owned"], None, 2) == [
+        ("offer", "offer"),
+        ("offer", "poll"),
+    ]
     assert possible_pairs(toys.SUBJECTS["counter"], {"read": 1}, 4) == [("read", "read")]
     assert possible_pairs(toys.SUBJECTS["counter"], None, 1) == []

@@ -54,7 +54,11 @@ def run(tmp_path: Path, oracles: Path) -> Run:
     """Runs pytest in a fresh project with the plugin, which an installed package brings by itself."""
     (tmp_path / "test_project.py").write_text(PROJECT.format(oracles=str(oracles)))
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_PLUGINS": "pulsar_ml.harness.pytest_plugin"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYTEST_PLUGINS": "pulsar_ml.harness.pytest_plugin",
+    }
     environment = {name: value for name, value in environment.items() if "PYTEST_XDIST" not in name}
 
     def run(*options: str, ci: str = "") -> subprocess.CompletedProcess[str]:
@@ -78,7 +82,10 @@ def test_a_failure_shows_its_lanes_and_the_correct_subject_passes(run: Run, tmp_
     assert re.search(r"^thread 0 +thread 1$", done.stdout, re.MULTILINE)
     assert "site-packages" not in done.stdout and "pytest_plugin.py" not in done.stdout
     record = record_of(tmp_path)
-    assert f"pytest --replay .pulsar_ml/failures/{record.name} 'test_project.py::test_race'" in done.stdout
+    assert (
+        f"pytest --replay .pulsar_ml/failures/{record.name} 'test_project.py::test_race'"
+        in done.stdout
+    )
 
     properties = {
         case.get("name"): {each.get("name"): each.get("value") for each in case.iter("property")}
@@ -93,7 +100,11 @@ def test_a_failure_shows_its_lanes_and_the_correct_subject_passes(run: Run, tmp_
     assert result["ruleId"] == "data race"
     place = result["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"].endswith("oracles.pyx")
-    line = (ROOT / "tests/harness/oracles.pyx").read_text().splitlines()[place["region"]["startLine"] - 1]
+    line = (
+        (ROOT / "tests/harness/oracles.pyx")
+        .read_text()
+        .splitlines()[place["region"]["startLine"] - 1]
+    )
     assert "state.plain" in line
 
 
@@ -120,7 +131,8 @@ def test_a_damaged_record_is_a_usage_error(run: Run, tmp_path: Path, damage: str
 def test_the_command_line_is_over_the_marker(run: Run, tmp_path: Path) -> None:
     run("--executions=40", "--seed=7", "-k", "pair", "--junitxml=junit.xml")
     found = {
-        e.get("name"): e.get("value") for e in ElementTree.parse(tmp_path / "junit.xml").iter("property")
+        e.get("name"): e.get("value")
+        for e in ElementTree.parse(tmp_path / "junit.xml").iter("property")
     }
     assert (found["pulsar_ml.executions"], found["pulsar_ml.seed"]) == ("40", "7")
 
@@ -153,9 +165,13 @@ def test_where_sarif_goes_is_known_to_be_writable_before_the_run(run: Run, tmp_p
     assert "--sarif new: Is a directory" in done.stderr and "passed" not in done.stdout
 
 
-def test_sarif_has_what_its_schema_requires_and_names_files_of_the_project(run: Run, tmp_path: Path) -> None:
+def test_sarif_has_what_its_schema_requires_and_names_files_of_the_project(
+    run: Run, tmp_path: Path
+) -> None:
     (tmp_path / "src" / "own").mkdir(parents=True)
-    (tmp_path / "src" / "own" / "oracles.pyx").touch()  # it is the name that counts, not what it says
+    (
+        tmp_path / "src" / "own" / "oracles.pyx"
+    ).touch()  # it is the name that counts, not what it says
     project = tmp_path / "test_project.py"
     project.write_text(
         project.read_text()
@@ -172,13 +188,17 @@ def test_sarif_has_what_its_schema_requires_and_names_files_of_the_project(run: 
     assert sorted(set(rules)) == rules == ["data race", "wrong answers"]
     race, refused = sorted(ran["results"], key=lambda result: str(result["ruleId"]))
     for result in (race, refused):
-        assert result["ruleId"] in rules and result["level"] == "error" and result["message"]["text"]
+        assert (
+            result["ruleId"] in rules and result["level"] == "error" and result["message"]["text"]
+        )
         assert all(isinstance(value, str) for value in result["partialFingerprints"].values())
         for place in (*result["locations"], *result.get("relatedLocations", ())):
             assert (tmp_path / place["physicalLocation"]["artifactLocation"]["uri"]).is_file()
             assert place["physicalLocation"]["region"]["startLine"] >= 1
     assert [place["id"] for place in race["relatedLocations"]] == [1]
-    assert race["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "src/own/oracles.pyx"
+    assert (
+        race["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "src/own/oracles.pyx"
+    )
     at = refused["locations"][0]["physicalLocation"]
     assert at["artifactLocation"]["uri"] == "test_project.py"
     lines = project.read_text().splitlines()
@@ -190,8 +210,12 @@ def test_directives_name_files_by_their_whole_paths(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch()
     generated = tmp_path / "lock.c"
-    generated.write_text('#line 3 "lock.pyx"\na();\n#line 4 "part.pxd"\n#line 1 "utility"\nb("#line 3");\n')
-    with_whole_paths(generated, tmp_path / "one/lock.pyx", [str(tmp_path / "one"), str(tmp_path / "two")])
+    generated.write_text(
+        '#line 3 "lock.pyx"\na();\n#line 4 "part.pxd"\n#line 1 "utility"\nb("#line 3");\n'
+    )
+    with_whole_paths(
+        generated, tmp_path / "one/lock.pyx", [str(tmp_path / "one"), str(tmp_path / "two")]
+    )
     assert generated.read_text() == (
         f'#line 3 "{tmp_path}/one/lock.pyx"\na();\n#line 4 "{tmp_path}/two/part.pxd"\n#line 1 "utility"\n'
         'b("#line 3");\n'
@@ -209,7 +233,13 @@ def test_a_file_is_named_only_if_one_alone_is_meant(tmp_path: Path) -> None:
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    wanted = {"y/one.pyx", "x/one.pyx", f"{tmp_path.name}/two words.pyx", "z/three.pyx", "z/four.pyx"}
+    wanted = {
+        "y/one.pyx",
+        "x/one.pyx",
+        f"{tmp_path.name}/two words.pyx",
+        "z/three.pyx",
+        "z/four.pyx",
+    }
     assert files_below(tmp_path, wanted) == {
         "y/one.pyx": "b/y/one.pyx",
         f"{tmp_path.name}/two words.pyx": "two words.pyx",
@@ -224,7 +254,9 @@ def test_a_failure_that_another_worker_found_too_is_named_and_not_shown_again(
     assert failure is not None
     config = SimpleNamespace(getoption=lambda name: None, get_verbosity=lambda: 0, rootpath=Path())
     merge = Merge(config)  # type: ignore[arg-type]
-    other = replace(failure, message="another one", where=("elsewhere file.pyx:1", "elsewhere file.pyx:2"))
+    other = replace(
+        failure, message="another one", where=("elsewhere file.pyx:1", "elsewhere file.pyx:2")
+    )
     shown = []
     for number, found in enumerate((failure, replace(failure, seed=7), other)):
         report = SimpleNamespace(
@@ -237,8 +269,12 @@ def test_a_failure_that_another_worker_found_too_is_named_and_not_shown_again(
     assert merge.failures == [failure, other]
 
 
-@pytest.mark.parametrize("ci", ["", "true"])  # where CI is set, pytest's summary is not cut to the width
-def test_workers_share_the_budget_and_show_a_failure_once(run: Run, tmp_path: Path, ci: str) -> None:
+@pytest.mark.parametrize(
+    "ci", ["", "true"]
+)  # where CI is set, pytest's summary is not cut to the width
+def test_workers_share_the_budget_and_show_a_failure_once(
+    run: Run, tmp_path: Path, ci: str
+) -> None:
     done = run("-n2", "-v", "--junitxml=junit.xml", "--sarif=found.sarif", ci=ci)
     assert done.returncode == 1
     assert "2 failed, 2 passed" in done.stdout
@@ -263,7 +299,9 @@ def test_help_lists_the_options_and_the_marker(run: Run) -> None:
 
 
 def test_options_that_another_plugin_has_get_longer_names(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "other.py").write_text("def pytest_addoption(parser):\n    parser.addoption('--seed')\n")
+    (tmp_path / "other.py").write_text(
+        "def pytest_addoption(parser):\n    parser.addoption('--seed')\n"
+    )
     done = run("-p", "other", "--interleave-seed=3", "-k", "pair", "--junitxml=junit.xml")
     assert done.returncode == 0, done.stdout + done.stderr
     assert 'name="pulsar_ml.seed" value="3"' in (tmp_path / "junit.xml").read_text()
@@ -305,7 +343,9 @@ def test_a_failure_text_has_a_column_for_each_thread(oracles: Path) -> None:
     assert str(InterleavingFailure(failure, text)) == text
 
 
-@pytest.mark.parametrize(("text", "line"), [("f a/b.pyx:12", 12), ("?", None), ("mod.so+0x12", None)])
+@pytest.mark.parametrize(
+    ("text", "line"), [("f a/b.pyx:12", 12), ("?", None), ("mod.so+0x12", None)]
+)
 def test_a_place_becomes_a_location_if_it_has_a_line(text: str, line: int | None) -> None:
     found = location(text)
     assert (found and found["physicalLocation"]["region"]["startLine"]) == line

@@ -69,7 +69,9 @@ class Counter:
         self.sum += self.coming[thread]
         self.put(thread, 0)
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int, given: Any) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int, given: Any
+    ) -> bool:
         begun = self.coming[thread] == 0
         self.put(thread, -1)
         return begun and bool(given == answer(0))
@@ -100,10 +102,14 @@ def test_hidden_steps_happen_in_any_order_before_their_calls_end(
 def test_where_hidden_steps_lead_from_another_state_is_left_out() -> None:
     states = Sequential(Counter, {}, 3)
 
-    def after(state: State, name: str, *arguments: int, given: int = 0, thread: int = 0) -> list[State]:
+    def after(
+        state: State, name: str, *arguments: int, given: int = 0, thread: int = 0
+    ) -> list[State]:
         return list(states.step(state, Call(name, arguments, answer(0, given), thread)))
 
-    (both,) = [two for one in after(states.start, "add", 5) for two in after(one, "add", 3, thread=1)]
+    (both,) = [
+        two for one in after(states.start, "add", 5) for two in after(one, "add", 3, thread=1)
+    ]
     assert len(states.reached(both)) == 4
     (read,) = after(both, "get", given=5, thread=2)
     assert read.whole.coming == (0, 3, -1)
@@ -129,7 +135,9 @@ def histories_of(name: str, seed: int, executions: int, mode: str = "c11") -> li
     suite = SUITES[name]
     subject = _checked.SUBJECTS[suite.subject]
     mix = suite.controlled.mix if suite.controlled else None
-    program = generate(subject, seed, threads=3, operations=3, mix=mix, settings=suite.settings, noise=False)
+    program = generate(
+        subject, seed, threads=3, operations=3, mix=mix, settings=suite.settings, noise=False
+    )
     found: list[History] = []
 
     def collect(campaign: Campaign) -> str:
@@ -148,7 +156,9 @@ def histories_of(name: str, seed: int, executions: int, mode: str = "c11") -> li
 def spanning() -> list[str]:
     """Suites whose model has operations that span."""
     models = {
-        name: importlib.import_module(suite.model).Model for name, suite in SUITES.items() if suite.model
+        name: importlib.import_module(suite.model).Model
+        for name, suite in SUITES.items()
+        if suite.model
     }
     return sorted(name for name, model in models.items() if getattr(model, "spans", ()))
 
@@ -171,7 +181,9 @@ def test_ends_behind_their_beginnings_and_idle_ones_left_out_make_no_difference(
         for one in histories:
             records = as_checked(checker, one)[0].records
             verdicts.append(judge.searched(checker, records, False))
-            answer, *_ = loose.native.search(records, state=loose.start, most_steps=judge.most_steps)
+            answer, *_ = loose.native.search(
+                records, state=loose.start, most_steps=judge.most_steps
+            )
             assert verdicts[-1] == ANSWERS[answer]
     assert verdicts.count("legal") > 10
     assert "illegal" in verdicts
@@ -186,7 +198,9 @@ def told_apart(model: Any) -> Any:
     "name", ["active_cursors", "cursor_heap", "inflight_limiter", "mpsc_queue", "pending_reads"]
 )
 @pytest.mark.parametrize("fresh", [False, True])
-def test_states_that_are_equal_for_a_model_are_equal_for_every_history(name: str, fresh: bool) -> None:
+def test_states_that_are_equal_for_a_model_are_equal_for_every_history(
+    name: str, fresh: bool
+) -> None:
     verdicts = []
     model = importlib.import_module(SUITES[name].model).Model
     for seed in range(3):
@@ -232,7 +246,9 @@ class Quick(Counter):
     def idle(operation: str, given: Any) -> bool:
         return bool(given == answer(1))
 
-    def concurrent(self, operation: str, arguments: Sequence[int], *, thread: int, given: Any) -> bool:
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int, given: Any
+    ) -> bool:
         Quick.ended += 1
         return super().concurrent(operation, arguments, thread=thread, given=given)
 

@@ -14,13 +14,18 @@ def test_a_subject_shows_what_its_table_says(toys):
     assert (subject.name, subject.summary) == ("owned", "Has an exclusive role.")
     assert subject.build_id == toys.BUILD_ID
     assert [
-        (operation.name, operation.code, operation.weight, operation.role) for operation in subject.operations
+        (operation.name, operation.code, operation.weight, operation.role)
+        for operation in subject.operations
     ] == [
         ("offer", 0, 3, 0),
         ("poll", 1, 3, 1),
         ("rare", 2, 0, 0),
     ]
-    assert [argument.name for argument in subject.operation("offer").arguments] == ["key", "wide", "far"]
+    assert [argument.name for argument in subject.operation("offer").arguments] == [
+        "key",
+        "wide",
+        "far",
+    ]
     assert subject.operation("offer").arguments[0][1:] == (-5, 5)
     assert subject.settings[0] == ("start", 0, 100)
     assert (subject.max_threads, toys.SUBJECTS["lonely"].max_threads) == (0, 2)

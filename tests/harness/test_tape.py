@@ -24,7 +24,11 @@ from pulsar_ml.harness.tape import Interleaving, interleavings, programs
 from tests.harness.build_toys import toys_path
 
 QUIET = settings(
-    max_examples=60, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=60,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 
@@ -187,7 +191,9 @@ def test_a_machine_run_concurrently_finds_answers_that_no_order_explains(
 def test_a_correct_structure_satisfies_its_machine(
     oracles: ModuleType, base: type[ConcurrentMachine], name: str
 ) -> None:
-    run_concurrently(machine_of(base, oracles.SUBJECTS[name]), threads=3, operations=2, settings=FEW)
+    run_concurrently(
+        machine_of(base, oracles.SUBJECTS[name]), threads=3, operations=2, settings=FEW
+    )
 
 
 def test_a_machine_also_finds_races(oracles: ModuleType) -> None:

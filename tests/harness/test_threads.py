@@ -29,7 +29,9 @@ def program_of(toys, name: str, threads: list[list[tuple[int, int]]]) -> Program
 
 
 def run_program(toys, program: Program, **options):
-    instance = toys.SUBJECTS[program.subject].create(threads=len(program.threads), settings=program.settings)
+    instance = toys.SUBJECTS[program.subject].create(
+        threads=len(program.threads), settings=program.settings
+    )
     return instance, run(instance, program, **options)
 
 
@@ -62,7 +64,9 @@ def test_a_lost_update_is_found_when_all_is_quiet(toys):
 
 def test_operations_that_must_overlap_are_seen_to(toys):
     hold, poke, free = 0, 1, 2
-    _, result = run_program(toys, program_of(toys, "meeting", [[(hold, 0)], [(poke, 0), (free, 0)]]))
+    _, result = run_program(
+        toys, program_of(toys, "meeting", [[(hold, 0)], [(poke, 0), (free, 0)]])
+    )
     # free starts while hold waits for it.
     assert result.overlaps[free][hold] == 1
     assert result.overlaps[hold][free] == 0
@@ -97,7 +101,9 @@ def test_a_violation_while_running_stops_all_threads(toys):
 
 def test_a_role_is_played_by_one_thread(toys):
     for seed in range(10):
-        _, result = run_program(toys, generate(toys.SUBJECTS["owned"], seed, threads=5, operations=300))
+        _, result = run_program(
+            toys, generate(toys.SUBJECTS["owned"], seed, threads=5, operations=300)
+        )
         assert not result.violations
 
 
@@ -174,7 +180,9 @@ def test_a_program_for_something_else_is_refused(toys):
     instance = toys.SUBJECTS["counter"].create(threads=2)
     with pytest.raises(ValueError, match="the program is for subject 'racy'"):
         run(instance, generate(toys.SUBJECTS["racy"], 1, threads=2, operations=5))
-    with pytest.raises(ValueError, match="the program has 3 threads, the instance was created for 2"):
+    with pytest.raises(
+        ValueError, match="the program has 3 threads, the instance was created for 2"
+    ):
         run(instance, generate(toys.SUBJECTS["counter"], 1, threads=3, operations=5))
     program = generate(toys.SUBJECTS["counter"], 1, threads=2, operations=5)
     renamed = dataclasses.replace(program, operations=("read", "add"))
@@ -189,7 +197,9 @@ def test_an_operation_that_does_not_exist_is_refused(toys, code):
         run(instance, program_of(toys, "counter", [[(code, 0)]]))
 
 
-@pytest.mark.parametrize("array", [np.zeros(4, np.int64), np.zeros((2, 2), CALL), np.zeros(8, CALL)[::2]])
+@pytest.mark.parametrize(
+    "array", [np.zeros(4, np.int64), np.zeros((2, 2), CALL), np.zeros(8, CALL)[::2]]
+)
 def test_arrays_of_another_layout_are_refused(toys, array):
     program = dataclasses.replace(program_of(toys, "counter", [[]]), threads=(array,))
     with pytest.raises(TypeError, match="contiguous array of program.CALL"):

@@ -29,7 +29,10 @@ SHAPES: dict[str, Shape] = {
         draw, ("read", (), MAYBE), ("write", (SMALL,), NOTHING), ("cas", (SMALL, SMALL), TRUTH)
     ),
     "map": lambda draw: one(
-        draw, ("get", (SMALL,), MAYBE), ("put", (SMALL, SMALL), NOTHING), ("delete", (SMALL,), NOTHING)
+        draw,
+        ("get", (SMALL,), MAYBE),
+        ("put", (SMALL, SMALL), NOTHING),
+        ("delete", (SMALL,), NOTHING),
     ),
     "evicting-map": lambda draw: one(
         draw,
@@ -69,7 +72,9 @@ def histories(draw: Any, shape: Shape, *, most: int = 6, open_ones: bool = True)
         if open_ones and draw(st.integers(0, 9)) == 0:
             returned = None
             ended[thread] = True
-        operations.append(Operation(thread, name, arguments, result, invoked, returned, draw(st.booleans())))
+        operations.append(
+            Operation(thread, name, arguments, result, invoked, returned, draw(st.booleans()))
+        )
     return history_of(operations)
 
 
@@ -109,7 +114,9 @@ def placed(draw: Any, kinds: Sequence[tuple[str, tuple[Any, ...], Any]]) -> Hist
 def distinct_cell(draw: Any) -> History:
     values = list(range(draw(st.integers(1, 3))))
     kinds: list[tuple[str, tuple[Any, ...], Any]] = [("write", (value,), None) for value in values]
-    kinds += [("read", (), draw(st.sampled_from([None, *values]))) for _ in range(draw(st.integers(0, 4)))]
+    kinds += [
+        ("read", (), draw(st.sampled_from([None, *values]))) for _ in range(draw(st.integers(0, 4)))
+    ]
     return placed(draw, draw(st.permutations(kinds)))
 
 

@@ -37,7 +37,9 @@ def oracle(history: History, model: Any, criterion: int = REAL_TIME) -> bool:
 
 def relation(history: History, criterion: int) -> list[list[bool]]:
     """[first][second]: first must come before second."""
-    before = {REAL_TIME: in_time, PROGRAM_ORDER: in_program, QUIESCENCE: in_quiet}[criterion](history)
+    before = {REAL_TIME: in_time, PROGRAM_ORDER: in_program, QUIESCENCE: in_quiet}[criterion](
+        history
+    )
     everyone = range(len(history))
     return [[before(first, second) for second in everyone] for first in everyone]
 
@@ -80,7 +82,10 @@ def in_quiet(history: History) -> Callable[[int, int], bool]:
     def before(first: int, second: int) -> bool:
         low, high = records["returned"][first], records["invoked"][second]
         return any(
-            all(not (begin <= moment <= end) for begin, end in zip(records["invoked"], returns, strict=True))
+            all(
+                not (begin <= moment <= end)
+                for begin, end in zip(records["invoked"], returns, strict=True)
+            )
             for moment in (end + 0.5 for end in returns)
             if low < moment < high
         )

@@ -73,7 +73,9 @@ def test_illegal_histories_stay_illegal(together: bool) -> None:
     options = Options(explain=False, partition=not together, most_steps=500_000, natively=False)
     answers = [
         check(
-            key_value(seed, clients=5, operations=120, broken=broken), KeyValueMap(), options=options
+            key_value(seed, clients=5, operations=120, broken=broken),
+            KeyValueMap(),
+            options=options,
         ).answer
         for broken in (False, True)
         for seed in range(6)

@@ -100,7 +100,9 @@ def with_any_write_at_any_time(history: History) -> bool:
     return searched(history, loose=writes.astype(np.int32))[0] == 0
 
 
-@pytest.mark.parametrize("answer", [without_open_calls, with_every_call_open, with_any_write_at_any_time])
+@pytest.mark.parametrize(
+    "answer", [without_open_calls, with_every_call_open, with_any_write_at_any_time]
+)
 def test_a_search_with_other_rules_is_found_out(answer: Callable[[History], bool]) -> None:
     assert disagreements(answer)[0] > 5
 
@@ -203,7 +205,9 @@ def test_the_blocked_call_and_the_longest_order_are_what_they_say() -> None:
         assert respects(way, relation(history, REAL_TIME))
         assert allowed(history, CasRegister(), way)
         # With all that began before it returned, but nothing that could not have helped it, it is illegal.
-        assert not oracle(history.select(np.flatnonzero(invoked <= returned[blocked])), CasRegister())
+        assert not oracle(
+            history.select(np.flatnonzero(invoked <= returned[blocked])), CasRegister()
+        )
 
     run()
 
@@ -226,7 +230,10 @@ def test_loose_calls_may_happen_at_any_time_and_again(name: str) -> None:
                 history.records, map(history.call, range(len(history))), strict=True
             )
         ]  # fmt: skip
-        copies = [Operation(100 + copy, name, arguments, True, -1, None) for copy in range(len(operations))]
+        copies = [
+            Operation(100 + copy, name, arguments, True, -1, None)
+            for copy in range(len(operations))
+        ]
         expected = oracle(history_of([*operations, *copies]), CasRegister())
         with_one = history_of([*operations, Operation(100, name, arguments, True, -1, 0)])
         last = np.array([len(operations)], np.int32)
@@ -239,7 +246,11 @@ def test_loose_calls_may_happen_at_any_time_and_again(name: str) -> None:
 
 
 def test_words_of_native_subjects_are_read_as_values_are() -> None:
-    signatures = (Signature("read", 0, WORD), Signature("write", 1, NONE), Signature("cas", 2, FLAG))
+    signatures = (
+        Signature("read", 0, WORD),
+        Signature("write", 1, NONE),
+        Signature("cas", 2, FLAG),
+    )
     for seed in range(20):
         made = etcd_register(seed, operations=60, broken=seed % 2 > 0)
         records = made.records.copy()
@@ -301,7 +312,12 @@ def test_the_blocked_call_is_one_of_the_illegal_key() -> None:
         ]
     )
     verdict = check(history, Keyed(Register()))
-    assert (verdict.answer, verdict.part, verdict.blocked, verdict.prefix) == (ILLEGAL, "b", 3, (1,))
+    assert (verdict.answer, verdict.part, verdict.blocked, verdict.prefix) == (
+        ILLEGAL,
+        "b",
+        3,
+        (1,),
+    )
     assert verdict.core == (3,)
 
 
@@ -310,7 +326,9 @@ def row(name: str, arguments: tuple[Any, ...], result: Any, at: int) -> Operatio
 
 
 def test_equal_values_are_one_value() -> None:
-    history = history_of([row("write", (1,), None, 0), row("read", (), True, 1), row("read", (), 1.0, 2)])
+    history = history_of(
+        [row("write", (1,), None, 0), row("read", (), True, 1), row("read", (), 1.0, 2)]
+    )
     assert cells_for(Register(), history) is not None
     assert check(history, Register()).answer == LEGAL
     assert check(history, Register(), options=ASKING).answer == LEGAL
@@ -334,7 +352,10 @@ def test_only_the_models_themselves_are_not_asked() -> None:
 
 def test_a_bound_on_memory_or_steps_makes_the_answer_unknown() -> None:
     history = etcd_register(53, operations=1000, broken=True)
-    assert check(history, CasRegister(), options=Options(explain=False, most_steps=2_000)).answer == UNKNOWN
+    assert (
+        check(history, CasRegister(), options=Options(explain=False, most_steps=2_000)).answer
+        == UNKNOWN
+    )
     cells = cells_for(CasRegister(), history)
     assert cells is not None
     assert cells.search(history.records, memory=100_000, most_steps=100_000)[0] == 3

@@ -40,7 +40,10 @@ def test_an_illegal_history_is_shown_in_lanes(tmp_path: Path) -> None:
     assert "illegal: not linearizable" in output
     assert "sequentially consistent: illegal" in output
     # What a call answered that does nothing but answer is shown even if it is nothing.
-    assert "2 operations can be put in order; then nothing leads to operation 2, read() -> None\n" in output
+    assert (
+        "2 operations can be put in order; then nothing leads to operation 2, read() -> None\n"
+        in output
+    )
     assert "  that order: write(1); read() -> 1\n  it leads to the state 1\n" in output
     assert output.splitlines()[-2:] == [
         "thread 0  |- write(1) -|",
@@ -100,7 +103,9 @@ def test_a_model_that_raises_is_no_verdict(when: str, tmp_path: Path) -> None:
 def test_an_interruption_is_no_verdict(tmp_path: Path) -> None:
     model = tmp_path / "interrupted.py"
     model.write_text(
-        RAISING.replace("WHEN", "at once").replace("raise KeyError(call.name)", "raise KeyboardInterrupt")
+        RAISING.replace("WHEN", "at once").replace(
+            "raise KeyError(call.name)", "raise KeyboardInterrupt"
+        )
     )
     code, output = run(tmp_path, LEGAL, "--model", f"{model}:Late")
     assert (code, output) == (130, "interrupted\n")
@@ -130,7 +135,9 @@ def test_what_is_given_wrongly(arguments: list[str], sentence: str, tmp_path: Pa
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["linearize", str(tmp_path / "no.jsonl"), "--model", "register"])
+    done = CliRunner().invoke(
+        main, ["linearize", str(tmp_path / "no.jsonl"), "--model", "register"]
+    )
     assert done.exit_code == 2
     assert "cannot be read" in done.output
 

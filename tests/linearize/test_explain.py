@@ -27,7 +27,15 @@ from pulsar_ml.harness.model import Keyed
 from pulsar_ml.harness.models import MODELS, Counter, KeyValueMap, Queue, Register
 from pulsar_ml.harness.simulate import Cell, DigitMap, Keys, simulate
 from tests.linearize.histories import SHAPES, histories
-from tests.linearize.oracle import PROGRAM_ORDER, QUIESCENCE, REAL_TIME, allowed, oracle, relation, respects
+from tests.linearize.oracle import (
+    PROGRAM_ORDER,
+    QUIESCENCE,
+    REAL_TIME,
+    allowed,
+    oracle,
+    relation,
+    respects,
+)
 
 
 def history(*rows: tuple[int, str, tuple[object, ...], object, int, int | None]) -> History:
@@ -73,7 +81,9 @@ def test_the_ladder_of_criteria() -> None:
     assert check(quiescent, Register()).criterion == "quiescently consistent"
 
 
-@pytest.mark.parametrize("name", ["register", "cas-register", "set", "queue", "counter", "evicting-map"])
+@pytest.mark.parametrize(
+    "name", ["register", "cas-register", "set", "queue", "counter", "evicting-map"]
+)
 def test_prefix_blocked_and_core_are_what_they_say(name: str) -> None:
     illegal = 0
 
@@ -91,7 +101,9 @@ def test_prefix_blocked_and_core_are_what_they_say(name: str) -> None:
         assert verdict.blocked not in verdict.prefix
         # All that returned before the blocked call is in the prefix.
         returned = made.records["returned"]
-        assert set(np.flatnonzero(returned < returned[verdict.blocked]).tolist()) <= set(verdict.prefix)
+        assert set(np.flatnonzero(returned < returned[verdict.blocked]).tolist()) <= set(
+            verdict.prefix
+        )
         assert not oracle(made.select(verdict.core), model)
         for criterion, kind in ((SEQUENTIAL, PROGRAM_ORDER), (QUIESCENT, QUIESCENCE)):
             assert verdict.weaker[criterion] == (LEGAL if oracle(made, model, kind) else ILLEGAL)
@@ -147,21 +159,29 @@ def test_no_call_of_a_core_can_be_left_out(name: str) -> None:
         longer += len(kept) > 1
         for index in kept:
             rest = [other for other in kept if other != index]
-            assert could(made, model, rest, spare if model.pure(made.call(index)) else [*spare, index])
+            assert could(
+                made, model, rest, spare if model.pure(made.call(index)) else [*spare, index]
+            )
 
     run()
     assert cores >= 20 and longer >= 5
 
 
-def test_shrinking_ends_with_its_budget_and_leaves_an_illegal_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shrinking_ends_with_its_budget_and_leaves_an_illegal_core(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = history(
-        *((0, "increment", (), None, 2 * at, 2 * at + 1) for at in range(30)), (1, "read", (), 99, 70, 71)
+        *((0, "increment", (), None, 2 * at, 2 * at + 1) for at in range(30)),
+        (1, "read", (), 99, 70, 71),
     )
     assert len(check(made, Counter()).core) == 1
     monkeypatch.setattr(core, "MOST_LOOKED_UP", 20)
     verdict = check(made, Counter())
     assert len(verdict.core) > 1
-    assert check(made.select(verdict.core), Counter(), options=Options(explain=False)).answer == ILLEGAL
+    assert (
+        check(made.select(verdict.core), Counter(), options=Options(explain=False)).answer
+        == ILLEGAL
+    )
 
 
 def test_the_core_of_a_long_history_is_small() -> None:
@@ -178,7 +198,9 @@ def test_the_core_of_a_long_history_is_small() -> None:
 
 def test_the_illegal_part_is_named() -> None:
     made = history(
-        (0, "put", ("a", 1), None, 0, 1), (1, "put", ("b", 1), None, 0, 1), (0, "get", ("b",), None, 2, 3)
+        (0, "put", ("a", 1), None, 0, 1),
+        (1, "put", ("b", 1), None, 0, 1),
+        (0, "get", ("b",), None, 2, 3),
     )
     verdict = check(made, KeyValueMap())
     assert (verdict.answer, verdict.part, verdict.core) == (ILLEGAL, "b", (1, 2))
@@ -188,7 +210,12 @@ def test_parts_together_and_one_by_one_agree() -> None:
     answers = set()
     for seed in range(12):
         made = simulate(
-            Keys(3), seed=seed, clients=3, operations=60, crashes=0.02, stale_at=0.5 if seed % 2 else None
+            Keys(3),
+            seed=seed,
+            clients=3,
+            operations=60,
+            crashes=0.02,
+            stale_at=0.5 if seed % 2 else None,
         )
         apart = check(made, DigitMap(), options=Options(explain=False))
         together = check(made, DigitMap(), options=Options(explain=False, partition=False))
@@ -199,7 +226,9 @@ def test_parts_together_and_one_by_one_agree() -> None:
 
 def test_keyed_models_are_one_for_each_key() -> None:
     made = history(
-        (0, "write", ("a", 1), None, 0, 1), (0, "read", ("b",), None, 2, 3), (0, "read", ("a",), 1, 4, 5)
+        (0, "write", ("a", 1), None, 0, 1),
+        (0, "read", ("b",), None, 2, 3),
+        (0, "read", ("a",), 1, 4, 5),
     )
     for options in (Options(), Options(partition=False)):
         assert check(made, Keyed(Register()), options=options).answer == LEGAL
@@ -207,7 +236,8 @@ def test_keyed_models_are_one_for_each_key() -> None:
 
 
 HARD = history(
-    *((thread, "enqueue", (thread,), None, 0, 100) for thread in range(12)), (0, "dequeue", (), 99, 101, 102)
+    *((thread, "enqueue", (thread,), None, 0, 100) for thread in range(12)),
+    (0, "dequeue", (), 99, 101, 102),
 )
 
 
@@ -233,12 +263,19 @@ class Plain:
     [
         (Queue(), "out of steps after 9", "more --steps may answer it", "more --memory"),
         (Queue(), "out of memory after 9", "more --memory may answer it", "more --steps"),
-        (Queue(), "", "up to 12 operations were under way at once, 0 of 13 did not return", "--steps"),
+        (
+            Queue(),
+            "",
+            "up to 12 operations were under way at once, 0 of 13 did not return",
+            "--steps",
+        ),
         (Queue(), "", "with values that are put only once there is a quick answer", "pure"),
         (Plain(), "", "the model has no pure(call)", "quick answer"),
     ],
 )
-def test_an_unknown_verdict_says_what_may_help(model: Any, reason: str, told: str, untold: str) -> None:
+def test_an_unknown_verdict_says_what_may_help(
+    model: Any, reason: str, told: str, untold: str
+) -> None:
     text = report(HARD, Verdict(UNKNOWN, reason=reason), model)
     assert told in text
     assert untold not in text
@@ -253,7 +290,8 @@ def test_the_state_is_shown_if_it_can_be_read() -> None:
     text = report(STALE, check(STALE, Register()), Register())
     assert "  that order: write(1); write(2); read() -> 2\n  it leads to the state 2\n" in text
     longer = history(
-        *((0, "write", (at,), None, 2 * at, 2 * at + 1) for at in range(6)), (1, "read", (), 3, 20, 21)
+        *((0, "write", (at,), None, 2 * at, 2 * at + 1) for at in range(6)),
+        (1, "read", (), 3, 20, 21),
     )
     text = report(longer, check(longer, Register()), Register())
     assert "  that order ends: write(2); write(3); write(4); write(5)\n" in text

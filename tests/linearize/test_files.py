@@ -54,7 +54,10 @@ HISTORIES = {
 def content(history: History) -> list[Any]:
     records = history.records
     return [
-        (history.call(index), *(int(records[name][index]) for name in ("invoked", "returned", "ending")))
+        (
+            history.call(index),
+            *(int(records[name][index]) for name in ("invoked", "returned", "ending")),
+        )
         for index in range(len(history))
     ]
 
@@ -142,7 +145,14 @@ def test_events_as_json_lines(tmp_path: Path) -> None:
 
 def test_operations_of_others_as_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
-    line = {"thread": 3, "operation": "read", "arguments": [], "result": 5, "invoked": 1, "returned": 2}
+    line = {
+        "thread": 3,
+        "operation": "read",
+        "arguments": [],
+        "result": 5,
+        "invoked": 1,
+        "returned": 2,
+    }
     path.write_text(json.dumps(line) + "\n")
     assert str(load(path).call(0)) == "read() -> 5"
 
@@ -178,7 +188,9 @@ LINE = {"thread": 0, "operation": "read", "arguments": [], "result": 5, "invoked
         ("h.arrow", "nothing", "h.arrow is damaged, truncated or no arrow file"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_in_one_sentence(name: str, text: str, sentence: str, tmp_path: Path) -> None:
+def test_what_is_wrong_is_said_in_one_sentence(
+    name: str, text: str, sentence: str, tmp_path: Path
+) -> None:
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(BadRecordError) as caught:

@@ -46,7 +46,9 @@ def answered(draw: Any) -> History:
         calls.append((moment, thread, name, given_, invoked, clock[thread], opened))
     held: dict[str, str] = {}
     operations = []
-    for number, (_, thread, name, (key, value), invoked, returned, opened) in enumerate(sorted(calls)):
+    for number, (_, thread, name, (key, value), invoked, returned, opened) in enumerate(
+        sorted(calls)
+    ):
         result = held.get(key) if name == "get" else None
         if name == "delete":
             held.pop(key, None)
@@ -191,7 +193,9 @@ def test_steps_are_those_of_all_keys() -> None:
         key = str(at // 20)
         rows += [row("put", (key, "v"), None, at), row("get", (key,), "v", at + 1)]
     for most, answer in ((100, UNKNOWN), (1_000, LEGAL)):
-        verdict = check(history_of(rows), KeyValueMap(), options=Options(explain=False, most_steps=most))
+        verdict = check(
+            history_of(rows), KeyValueMap(), options=Options(explain=False, most_steps=most)
+        )
         assert verdict.answer == answer
 
 

@@ -127,7 +127,9 @@ def test_a_model_that_ships_says_what_each_operation_takes(name: str) -> None:
     model = MODELS[name]()
     with pytest.raises(UsageError) as caught:
         model.step(model.init(), Call("heat", (1,)))
-    assert set(re.findall(r"\w+", str(caught.value).partition("it has: ")[2])) == set(model.operations)
+    assert set(re.findall(r"\w+", str(caught.value).partition("it has: ")[2])) == set(
+        model.operations
+    )
     for operation, count in model.operations.items():
         assert model.step(model.init(), Call(operation, (1,) * count, UNKNOWN)) is not None
         for wrong in {0, 1, 2, 3} - {count}:
@@ -137,11 +139,15 @@ def test_a_model_that_ships_says_what_each_operation_takes(name: str) -> None:
 
 
 def test_a_key_that_is_not_said_to_be_one_is_no_argument() -> None:
-    keyed = history_of([Operation(0, "write", ("x", 1), None, 0, 1), Operation(0, "read", ("x",), 1, 2, 3)])
+    keyed = history_of(
+        [Operation(0, "write", ("x", 1), None, 0, 1), Operation(0, "read", ("x",), 1, 2, 3)]
+    )
     check_model(Keyed(Register()), keyed)
     with pytest.raises(UsageError, match=r"if the first one is a key.*--keyed"):
         check_model(Register(), keyed)
-    with pytest.raises(UsageError, match=r"write\(1\), has 1 argument; .* one for each key takes 2$"):
+    with pytest.raises(
+        UsageError, match=r"write\(1\), has 1 argument; .* one for each key takes 2$"
+    ):
         check_model(Keyed(Register()), SOME)
 
 

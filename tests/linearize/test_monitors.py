@@ -54,7 +54,9 @@ SYSTEMS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", SYSTEMS)
 @pytest.mark.parametrize(("clients", "operations"), [(2, 200), (4, 40)])
-def test_monitor_and_search_agree_on_long_histories(name: str, clients: int, operations: int) -> None:
+def test_monitor_and_search_agree_on_long_histories(
+    name: str, clients: int, operations: int
+) -> None:
     seen = set()
     for seed in range(16):
         history = simulate(
@@ -66,7 +68,9 @@ def test_monitor_and_search_agree_on_long_histories(name: str, clients: int, ope
             assert name == "set"  # a value was added twice
             continue
         verdict = check(
-            history, MODELS[name](), options=Options(monitors=False, explain=False, most_steps=200_000)
+            history,
+            MODELS[name](),
+            options=Options(monitors=False, explain=False, most_steps=200_000),
         )
         if verdict.answer == UNKNOWN:
             continue
@@ -77,7 +81,9 @@ def test_monitor_and_search_agree_on_long_histories(name: str, clients: int, ope
 
 @pytest.mark.parametrize("name", ["queue", "stack"])
 def test_a_long_history_with_one_lie_is_illegal_and_its_core_small(name: str) -> None:
-    history = simulate(Line(stack=name == "stack"), seed=3, clients=4, operations=20_000, stale_at=0.5)
+    history = simulate(
+        Line(stack=name == "stack"), seed=3, clients=4, operations=20_000, stale_at=0.5
+    )
     verdict = check(history, MODELS[name]())
     assert (verdict.answer, verdict.method) == (ILLEGAL, "monitor")
     assert 2 <= len(verdict.core) <= 8
@@ -97,7 +103,9 @@ def test_a_long_history_with_one_lie_is_illegal_and_its_core_small(name: str) ->
         ("register", [("write", (1,), None), ("write", (1.0,), None)]),
     ],
 )
-def test_histories_that_do_not_qualify_are_left_to_the_search(name: str, operations: list[Any]) -> None:
+def test_histories_that_do_not_qualify_are_left_to_the_search(
+    name: str, operations: list[Any]
+) -> None:
     made = [
         Operation(0, call, arguments, result, 10 * at, None if result == "open" else 10 * at + 5)
         for at, (call, arguments, result) in enumerate(operations)

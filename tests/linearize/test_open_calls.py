@@ -24,7 +24,11 @@ Call = tuple[str, tuple[int, ...]]
 def drawn(draw: random.Random, most: int) -> History:
     """Calls one after the other, or nearly; up to half of the changes never return, and happen later or not;
     some answers are wrong."""
-    values, crashes, overlap = draw.choice((2, 3, 4)), draw.choice((0.2, 0.4, 0.5)), draw.choice((0, 2, 6))
+    values, crashes, overlap = (
+        draw.choice((2, 3, 4)),
+        draw.choice((0.2, 0.4, 0.5)),
+        draw.choice((0, 2, 6)),
+    )
     count = draw.randint(4, most)
     wrong = {draw.randrange(count) for _ in range(draw.choice((0, 1, 2, 3)))}
     held: int | None = None
@@ -42,7 +46,9 @@ def drawn(draw: random.Random, most: int) -> History:
     for number in range(count):
         now += draw.randint(1, 6)
         name = draw.choice(("read", "read", "write", "cas"))
-        given = tuple(draw.randrange(values) for _ in range({"read": 0, "write": 1, "cas": 2}[name]))
+        given = tuple(
+            draw.randrange(values) for _ in range({"read": 0, "write": 1, "cas": 2}[name])
+        )
         if late and draw.random() < 0.4:
             change(*late.pop(draw.randrange(len(late))))
         if name != "read" and draw.random() < crashes:
@@ -132,8 +138,14 @@ def test_a_value_that_comes_three_times_takes_three_open_calls(opened: int, answ
 
 def test_an_open_call_that_began_too_late_is_none() -> None:
     rows = [row("write", (1,), None, 0), row("read", (), 2, 1), row("write", (1,), None, 2)]
-    late = [Operation(10, "write", (2,), None, 16, None), Operation(11, "write", (2,), None, 40, None)]
-    in_time = [Operation(10, "write", (2,), None, 15, None), Operation(11, "write", (2,), None, 40, None)]
+    late = [
+        Operation(10, "write", (2,), None, 16, None),
+        Operation(11, "write", (2,), None, 40, None),
+    ]
+    in_time = [
+        Operation(10, "write", (2,), None, 15, None),
+        Operation(11, "write", (2,), None, 40, None),
+    ]
     assert check(history_of([*rows, *late]), CasRegister(), options=NATIVE).answer == ILLEGAL
     assert check(history_of([*rows, *in_time]), CasRegister(), options=NATIVE).answer == LEGAL
 

@@ -51,6 +51,10 @@ def test_the_file_of_the_page_is_a_history(tmp_path: Path) -> None:
     (lines,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "history.jsonl").write_text(lines)
     history = load(tmp_path / "history.jsonl")
-    assert [str(history.call(row)) for row in range(3)] == ["write(1)", "read() -> 1", "write(2) -> ?"]
+    assert [str(history.call(row)) for row in range(3)] == [
+        "write(1)",
+        "read() -> 1",
+        "write(2) -> ?",
+    ]
     assert history.records["ending"].tolist() == [RETURNED, RETURNED, CRASHED]
     assert check(history, Register()).answer == LEGAL

@@ -18,7 +18,10 @@ def pending(history: History) -> float:
 
 
 def test_a_seed_is_a_history() -> None:
-    for make in (etcd_register, lambda seed, operations: key_value(seed, clients=4, operations=operations)):
+    for make in (
+        etcd_register,
+        lambda seed, operations: key_value(seed, clients=4, operations=operations),
+    ):
         first, again, other = (make(seed, operations=60) for seed in (1, 1, 2))
         assert np.array_equal(first.records, again.records)
         assert not np.array_equal(first.records, other.records)
@@ -37,7 +40,9 @@ def test_registers_have_as_many_open_calls_as_those_of_etcd(operations: int) -> 
 def test_an_honest_register_is_legal_and_most_broken_ones_are_not() -> None:
     answers = {
         broken: [
-            check(etcd_register(seed, operations=100, broken=broken), CasRegister(), options=QUICK).answer
+            check(
+                etcd_register(seed, operations=100, broken=broken), CasRegister(), options=QUICK
+            ).answer
             for seed in range(12)
         ]
         for broken in (False, True)

@@ -99,7 +99,9 @@ def test_records_of_another_shape_are_refused(toys: Any) -> None:
 
 
 def test_executions_of_the_engine_have_histories() -> None:
-    campaign = Campaign(programs().SUBJECTS["striped_counter_fixed"], program_of("striped_counter_fixed"))
+    campaign = Campaign(
+        programs().SUBJECTS["striped_counter_fixed"], program_of("striped_counter_fixed")
+    )
     seen = set()
     for number in range(40):
         assert campaign.run(number, 1) == 1
@@ -123,7 +125,9 @@ class Once:
 
 
 def test_a_checker_that_is_kept_serves_all_executions() -> None:
-    campaign = Campaign(programs().SUBJECTS["striped_counter_fixed"], program_of("striped_counter_fixed"))
+    campaign = Campaign(
+        programs().SUBJECTS["striped_counter_fixed"], program_of("striped_counter_fixed")
+    )
     rows = []
     for number in range(50):
         campaign.run(number, 1)

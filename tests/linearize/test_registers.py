@@ -129,7 +129,10 @@ def test_writes_at_any_time_and_again_are_as_many_open_copies() -> None:
             )
             for record, call in zip(made.records, map(made.call, range(len(made))), strict=True)
         ]  # fmt: skip
-        copies = [Operation(200 + copy, "write", (value,), None, -1, None) for copy in range(len(operations))]
+        copies = [
+            Operation(200 + copy, "write", (value,), None, -1, None)
+            for copy in range(len(operations))
+        ]
         expected = oracle(history_of([*operations, *copies]), Register())
         with_one = history_of([*operations, Operation(200, "write", (value,), None, -1, 0)])
         last = np.array([len(operations)], np.int32)
@@ -155,7 +158,9 @@ def test_long_histories_take_some_steps_for_each_operation(clients: int, values:
 def test_a_stale_read_is_found_though_values_come_again() -> None:
     """A search in which no write comes at once runs out of steps."""
     history = simulate(Cell(100), seed=2, clients=50, operations=10_000, busy=1.0, stale_at=0.5)
-    verdict = check(history, Register(), options=Options(monitors=False, explain=False, most_steps=400_000))
+    verdict = check(
+        history, Register(), options=Options(monitors=False, explain=False, most_steps=400_000)
+    )
     assert verdict.answer == ILLEGAL
 
 
@@ -279,5 +284,7 @@ def test_open_writes_in_any_order_are_used_in_that_of_their_invocations(
     early = [interval("write", 0, step, None) for step in range(0, 400, 2)]
     late = [interval("write", 1, 10 * step, None) for step in range(1, 400, 2) if step != missing]
     rows = [*early, *random.Random(1).sample(late, len(late))]
-    rows += [interval("read", min(step, 399) % 2, 10 * step, 10 * step + 1) for step in range(reads)]
+    rows += [
+        interval("read", min(step, 399) % 2, 10 * step, 10 * step + 1) for step in range(reads)
+    ]
     assert check(history_of(rows), Register(), options=NATIVE).answer == answer

@@ -12,7 +12,15 @@ from pulsar_ml.harness.history import History
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, ModelChecker, Options, Watch, check
 from pulsar_ml.harness.models import MODELS
 from tests.linearize.histories import SHAPES, histories
-from tests.linearize.oracle import PROGRAM_ORDER, QUIESCENCE, REAL_TIME, allowed, oracle, relation, respects
+from tests.linearize.oracle import (
+    PROGRAM_ORDER,
+    QUIESCENCE,
+    REAL_TIME,
+    allowed,
+    oracle,
+    relation,
+    respects,
+)
 
 NAMES = sorted(SHAPES)
 PLAIN = Options(monitors=False, partition=False, natively=False)
@@ -70,7 +78,9 @@ def test_the_weaker_criteria_are_those_of_the_definition(name: str, criterion: i
     def run(history: History) -> None:
         model = MODELS[name]()
         checker = ModelChecker(model, history.signatures, history.values)
-        found = checker.native.search(history.records, state=checker.start, criterion=criterion)[0] == 0
+        found = (
+            checker.native.search(history.records, state=checker.start, criterion=criterion)[0] == 0
+        )
         assert found == oracle(history, model, criterion)
         if oracle(history, model, REAL_TIME):
             assert found

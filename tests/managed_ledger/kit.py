@@ -107,7 +107,9 @@ def world(storage: LedgerStorage | None = None, **options: Any) -> Iterator[Worl
 
 def stored(kind: str, folder: Path) -> LedgerStorage:
     """A storage of either kind."""
-    return MemoryStorage() if kind == "memory" else DiskStorage(folder / "ledgers.db", durable=False)
+    return (
+        MemoryStorage() if kind == "memory" else DiskStorage(folder / "ledgers.db", durable=False)
+    )
 
 
 def texts(entries: Iterable[Entry]) -> list[str]:

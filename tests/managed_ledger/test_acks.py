@@ -104,7 +104,12 @@ def test_the_gauge_has_the_labels_of_the_proposal_and_the_exact_size() -> None:
         registry.add_cursor_metadata(made.factory.cursor_metadata_sizes)
         collector = CollectorRegistry()
         collector.register(PrometheusCollector(registry, cluster="eu-west"))
-        labels = {"cluster": "eu-west", "namespace": "public/default", "topic": TOPIC, "subscription": "sub"}
+        labels = {
+            "cluster": "eu-west",
+            "namespace": "public/default",
+            "topic": TOPIC,
+            "subscription": "sub",
+        }
 
         def size() -> float | None:
             return collector.get_sample_value("pulsar_cursor_metadata_size_in_memory_bytes", labels)

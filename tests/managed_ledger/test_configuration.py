@@ -14,7 +14,9 @@ from tests.managed_ledger.kit import SECONDS, texts
 def made_of(config: CacheConfig) -> tuple[EntryCacheManager, ManagedLedgerFactory]:
     manager = EntryCacheManager(**config.manager_keywords())
     settings = LedgerSettings(**config.ledger_keywords())
-    factory = ManagedLedgerFactory(MemoryStorage(), manager, settings=settings, **config.factory_keywords())
+    factory = ManagedLedgerFactory(
+        MemoryStorage(), manager, settings=settings, **config.factory_keywords()
+    )
     return manager, factory
 
 
@@ -69,7 +71,10 @@ def test_settings_of_acknowledgements_reach_every_cursor() -> None:
     [
         ({}, 5 * 2**20),
         ({"max_unacked_ranges_to_persist": 20_000}, None),
-        ({"max_unacked_ranges_to_persist": 20_000, "max_ack_state_in_bytes_to_persist": 2048}, 2048),
+        (
+            {"max_unacked_ranges_to_persist": 20_000, "max_ack_state_in_bytes_to_persist": 2048},
+            2048,
+        ),
         ({"max_ack_state_in_bytes_to_persist": 2048}, 2048),
     ],
 )

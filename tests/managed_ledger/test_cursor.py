@@ -63,7 +63,9 @@ def test_a_read_that_a_seek_overtook_delivers_nothing_and_marks_nothing() -> Non
         assert read(cursor) == ["1", "2"]
 
 
-def test_what_is_acknowledged_one_by_one_moves_the_mark_when_nothing_is_missing(made: World) -> None:
+def test_what_is_acknowledged_one_by_one_moves_the_mark_when_nothing_is_missing(
+    made: World,
+) -> None:
     cursor = made.ledger.open_cursor("a")
     positions = [made.ledger.add_entry(b"x") for _ in range(5)]
     for index in (1, 2, 4):

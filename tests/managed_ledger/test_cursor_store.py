@@ -37,7 +37,9 @@ def test_properties_come_first_then_sequence_ids_then_ranges() -> None:
     properties, sequence_ids = {"key": "x" * 197}, {"producer": 7}
     acks = acks_of(100, max_bytes=KIB)
     acks.set_metadata_bytes(metadata_bytes(properties, sequence_ids))
-    data, left = encode(acks, revision=1, properties=properties, sequence_ids=sequence_ids, max_bytes=KIB)
+    data, left = encode(
+        acks, revision=1, properties=properties, sequence_ids=sequence_ids, max_bytes=KIB
+    )
     metadata = decode(data)
     assert (metadata.properties, metadata.sequence_ids) == (properties, sequence_ids)
     assert metadata.ranges == (KIB - 208 - 20) // 32
@@ -49,7 +51,9 @@ def test_sequence_ids_and_ranges_are_left_out_before_properties() -> None:
     sequence_ids = {"producer": 1}
     acks = acks_of(3, max_bytes=KIB)
     acks.set_metadata_bytes(metadata_bytes(properties, sequence_ids))
-    data, left = encode(acks, revision=1, properties=properties, sequence_ids=sequence_ids, max_bytes=KIB)
+    data, left = encode(
+        acks, revision=1, properties=properties, sequence_ids=sequence_ids, max_bytes=KIB
+    )
     assert list(decode(data).properties) == sorted(properties)[:10]
     assert left == LeftOut(properties=1, sequence_ids=1, ranges=3)
 
@@ -103,7 +107,9 @@ def test_a_full_ledger_is_followed_by_another_and_deleted() -> None:
         (lambda data: data[:-8], "checksum"),
     ],
 )
-def test_damaged_metadata_says_what_is_wrong(damage: Callable[[bytes], bytes], message: str) -> None:
+def test_damaged_metadata_says_what_is_wrong(
+    damage: Callable[[bytes], bytes], message: str
+) -> None:
     data, _ = encode(acks_of(2), revision=1, properties={"a": "b"}, sequence_ids={}, max_bytes=None)
     with pytest.raises(StorageError, match=message):
         decode(damage(data))

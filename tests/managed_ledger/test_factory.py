@@ -7,7 +7,13 @@ from concurrent.futures import Future
 import pytest
 
 from pulsar_ml import ClosedError, Entry, EntryCacheManager, Position, ReadTimeoutError
-from pulsar_ml.managed_ledger import Fault, FaultyStorage, LedgerSettings, ManagedLedgerFactory, MemoryStorage
+from pulsar_ml.managed_ledger import (
+    Fault,
+    FaultyStorage,
+    LedgerSettings,
+    ManagedLedgerFactory,
+    MemoryStorage,
+)
 from tests.managed_ledger.kit import SECONDS, texts
 
 
@@ -15,7 +21,9 @@ def test_a_long_queue_of_reads_drains_on_the_executor() -> None:
     """Each read is released in its callback, which lets the next one go on: nothing may nest."""
     count, permits = 3000, 64 + 1
     with EntryCacheManager() as manager:
-        with ManagedLedgerFactory(MemoryStorage(), manager, max_reads_in_flight_bytes=permits) as factory:
+        with ManagedLedgerFactory(
+            MemoryStorage(), manager, max_reads_in_flight_bytes=permits
+        ) as factory:
             ledger = factory.open("a")
             ledger.open_cursor("a")
             at = ledger.add_entry(b"x")
@@ -40,7 +48,9 @@ def test_a_thread_of_the_factory_fails_what_takes_too_long() -> None:
     storage = FaultyStorage(MemoryStorage())
     settings = LedgerSettings(managed_ledger_read_entry_timeout_millis=1)
     with EntryCacheManager() as manager:
-        with ManagedLedgerFactory(storage, manager, settings=settings, check_interval_millis=1) as factory:
+        with ManagedLedgerFactory(
+            storage, manager, settings=settings, check_interval_millis=1
+        ) as factory:
             ledger = factory.open("a")
             at = ledger.add_entry(b"x")
             ledger.cache.clear()

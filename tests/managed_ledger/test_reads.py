@@ -69,7 +69,9 @@ def test_every_delivered_copy_marks_one_read() -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.FAIL, Fault.SHORT, Fault.FOREIGN_INSTEAD])
-def test_a_hole_that_fails_lets_the_whole_range_be_read_again_and_counts_nothing(fault: Fault) -> None:
+def test_a_hole_that_fails_lets_the_whole_range_be_read_again_and_counts_nothing(
+    fault: Fault,
+) -> None:
     with world() as made:
         cursor, _ = made.ledger.open_cursor("a"), made.ledger.open_cursor("b")
         made.add(6)
@@ -242,7 +244,9 @@ def test_a_callback_may_do_anything_also_under_a_lock_of_its_own() -> None:
         def arrived(read: Future[list[Entry]]) -> None:
             with dispatcher:
                 said.append(texts(read.result()))
-                cursors[1].read_entries(6).add_done_callback(lambda done: said.append(texts(done.result())))
+                cursors[1].read_entries(6).add_done_callback(
+                    lambda done: said.append(texts(done.result()))
+                )
                 made.ledger.add_entry(b"more")
 
         cursors[0].read_entries(6).add_done_callback(arrived)

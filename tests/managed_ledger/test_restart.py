@@ -74,7 +74,9 @@ class Known:
         self.passed = max(self.passed, passed)
         while self.acknowledged(self.passed) == WHOLE:
             self.passed += 1
-        self.messages = {entry: have for entry, have in self.messages.items() if entry >= self.passed}
+        self.messages = {
+            entry: have for entry, have in self.messages.items() if entry >= self.passed
+        }
 
     def ranges(self) -> list[list[int]]:
         runs: list[list[int]] = []
@@ -88,10 +90,14 @@ class Known:
     def stored(self, limits: Limits, *, in_metadata_store: bool) -> tuple[Known, LeftOut]:
         """What is kept of it, and what is not: written from the words of the proposal."""
         properties = [
-            (key, value, 8 + len(key) + len(value)) for key, value in sorted(self.properties.items())
+            (key, value, 8 + len(key) + len(value))
+            for key, value in sorted(self.properties.items())
         ]
         ids = [(name, last, 12 + len(name)) for name, last in sorted(self.sequence_ids.items())]
-        ranges, batches = self.ranges(), sorted(e for e, have in self.messages.items() if have != WHOLE)
+        ranges, batches = (
+            self.ranges(),
+            sorted(e for e, have in self.messages.items() if have != WHOLE),
+        )
         room = float("inf") if limits.max_bytes is None else limits.max_bytes
         kept = Known(passed=self.passed)
         for key, value, size in properties:
@@ -206,7 +212,9 @@ class RestartMachine(RuleBasedStateMachine):
         last=draw.integers(-1, 9),
         fail=draw.booleans(),
     )
-    def mark_delete_with_sequence_ids(self, number: int, producer: str, last: int, fail: bool) -> None:
+    def mark_delete_with_sequence_ids(
+        self, number: int, producer: str, last: int, fail: bool
+    ) -> None:
         entry = number % 4 % len(self.positions)
         ids = {**self.now.sequence_ids, producer: last}
         self.now.sequence_ids = ids
@@ -231,7 +239,9 @@ class RestartMachine(RuleBasedStateMachine):
     @rule(key=draw.sampled_from(["k", "l"]))
     def remove_property(self, key: str) -> None:
         self.cursor.remove_property(key)
-        self.now.properties = {name: text for name, text in self.now.properties.items() if name != key}
+        self.now.properties = {
+            name: text for name, text in self.now.properties.items() if name != key
+        }
 
     # Storing ----------------------------------------------------------------------------------------
 
@@ -293,7 +303,9 @@ class RestartMachine(RuleBasedStateMachine):
         while said := read(self.cursor):
             delivered += said
         assert delivered == [
-            str(entry) for entry in range(len(self.positions)) if self.now.acknowledged(entry) != WHOLE
+            str(entry)
+            for entry in range(len(self.positions))
+            if self.now.acknowledged(entry) != WHOLE
         ]
 
     @invariant()

@@ -137,13 +137,17 @@ class LedgerMachine(RuleBasedStateMachine):
         if error is not None:
             assert isinstance(error, StorageError)
             return
-        assert self.release(read.result()) == self.said([i for i in due if i not in model.acknowledged])
+        assert self.release(read.result()) == self.said(
+            [i for i in due if i not in model.acknowledged]
+        )
         if due:
             model.read = due[-1] + 1
 
     @rule(name=cursors, further=draw.integers(0, 3))
     def mark_delete(self, name: str, further: int) -> None:
-        if (found := self.cursor(name)) and (which := found[1].mark + further) < len(self.positions):
+        if (found := self.cursor(name)) and (which := found[1].mark + further) < len(
+            self.positions
+        ):
             cursor, model = found
             cursor.mark_delete(self.positions[which])
             model.acknowledged |= set(range(which + 1))
@@ -151,7 +155,9 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(name=cursors, further=draw.integers(0, 4))
     def delete(self, name: str, further: int) -> None:
-        if (found := self.cursor(name)) and (which := found[1].mark + further) < len(self.positions):
+        if (found := self.cursor(name)) and (which := found[1].mark + further) < len(
+            self.positions
+        ):
             cursor, model = found
             before = model.mark
             cursor.delete(self.positions[which])
@@ -186,7 +192,9 @@ class LedgerMachine(RuleBasedStateMachine):
     def positions_and_backlogs_agree(self) -> None:
         for name, model in getattr(self, "known", {}).items():
             cursor = self.world.ledger.cursors[name]
-            waiting = [i for i in range(self.trimmed, len(self.positions)) if i not in model.acknowledged]
+            waiting = [
+                i for i in range(self.trimmed, len(self.positions)) if i not in model.acknowledged
+            ]
             assert cursor.backlog == len(waiting)
 
     @invariant()
@@ -215,7 +223,9 @@ def test_a_managed_ledger_answers_as_its_model(kind: str, examples: int) -> None
 def test_the_model_notices_a_cursor_that_forgets_what_was_acknowledged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ManagedCursor, "is_deleted", lambda self, at: at <= self.mark_delete_position)
+    monkeypatch.setattr(
+        ManagedCursor, "is_deleted", lambda self, at: at <= self.mark_delete_position
+    )
     case = type("wrong_machine", (LedgerMachine,), {}).TestCase
     case.settings = settings(
         max_examples=60, stateful_step_count=40, deadline=None, derandomize=True, database=None,

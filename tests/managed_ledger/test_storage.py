@@ -42,14 +42,20 @@ def test_what_was_appended_is_read(storage: LedgerStorage) -> None:
 
 
 def test_ledgers_are_numbered_upwards_and_belong_to_a_name(storage: LedgerStorage) -> None:
-    first, other, second = storage.create_ledger("a"), storage.create_ledger("b"), storage.create_ledger("a")
+    first, other, second = (
+        storage.create_ledger("a"),
+        storage.create_ledger("b"),
+        storage.create_ledger("a"),
+    )
     assert first < other < second
     assert [ledger.ledger_id for ledger in storage.ledgers("a")] == [first, second]
     assert storage.ledgers("c") == []
 
 
 @pytest.mark.parametrize("first, last", [(0, 4), (4, 4), (3, 2)])
-def test_a_range_that_is_not_there_is_a_failure(storage: LedgerStorage, first: int, last: int) -> None:
+def test_a_range_that_is_not_there_is_a_failure(
+    storage: LedgerStorage, first: int, last: int
+) -> None:
     ledger = filled(storage)
     if first <= last:
         assert isinstance(storage.read(ledger, first, last).exception(SECONDS), StorageError)
@@ -86,7 +92,12 @@ def test_a_file_keeps_everything(tmp_path: Path) -> None:
     first.close()
     again = DiskStorage(tmp_path / "l.db")
     assert again.ledgers("a") == [LedgerProperties(ledger, 4, 4)]
-    assert [entry.data for entry in again.read(ledger, 0, 3).result(SECONDS)] == [b"0", b"1", b"2", b"3"]
+    assert [entry.data for entry in again.read(ledger, 0, 3).result(SECONDS)] == [
+        b"0",
+        b"1",
+        b"2",
+        b"3",
+    ]
     assert again.properties("a") == {"k": "v"}
     again.close()
 

@@ -86,7 +86,9 @@ def test_entries_that_are_added_expect_every_active_cursor() -> None:
 
 
 def test_after_the_last_active_cursor_left_entries_are_cached_for_a_while() -> None:
-    settings = LedgerSettings(continue_caching_added_entries_after_last_active_cursor_leaves_millis=50)
+    settings = LedgerSettings(
+        continue_caching_added_entries_after_last_active_cursor_leaves_millis=50
+    )
     with world(settings=settings) as made:
         cursor = made.ledger.open_cursor("a")
         made.clock.pass_millis(1000)

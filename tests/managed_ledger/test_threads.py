@@ -55,7 +55,9 @@ def evict(made: World, seed: int, done: threading.Event) -> None:
         ids = made.ledger.ledger_ids
         if ids:
             ledger, first = drawn.choice(ids), drawn.randint(0, 15)
-            made.ledger.cache.cached.remove_range((ledger, first), (ledger, first + drawn.randint(0, 5)))
+            made.ledger.cache.cached.remove_range(
+                (ledger, first), (ledger, first + drawn.randint(0, 5))
+            )
         made.manager.evict_entries_before(2**62)
 
 
@@ -71,7 +73,9 @@ def test_every_cursor_reads_every_entry_once_and_in_order(
     with world(stored(kind, tmp_path), settings=settings, limit=3000) as made:
         cursors = [made.ledger.open_cursor(name) for name in "abc"]
         drawn = random.Random(seed)
-        made.storage.plan(*drawn.choices([fault for fault in Fault if fault is not Fault.STALL], k=30))
+        made.storage.plan(
+            *drawn.choices([fault for fault in Fault if fault is not Fault.STALL], k=30)
+        )
         said: list[list[str]] = [[] for _ in cursors]
         done = threading.Event()
 
@@ -82,7 +86,9 @@ def test_every_cursor_reads_every_entry_once_and_in_order(
         def consume_all() -> None:
             together(
                 [
-                    lambda cursor=cursor, number=number: consume(cursor, seed + number, said[number])
+                    lambda cursor=cursor, number=number: consume(
+                        cursor, seed + number, said[number]
+                    )
                     for number, cursor in enumerate(cursors)
                 ]
             )

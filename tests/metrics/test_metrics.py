@@ -73,7 +73,11 @@ class Exports:
             points = {}
             for point in metric.data.data_points:
                 assert point.attributes["pulsar.cluster"] == "c1"
-                own = {name: value for name, value in point.attributes.items() if name != "pulsar.cluster"}
+                own = {
+                    name: value
+                    for name, value in point.attributes.items()
+                    if name != "pulsar.cluster"
+                }
                 points[tuple(own.items())] = point.value
             found[metric.name] = (metric.unit, points)
         return found
@@ -100,8 +104,16 @@ def disagreements(exports: Exports, counted: Mapping[str, int]) -> list[str]:
     rows = [
         ("size", first[f"{cache}.entry.size"][()], second["pulsar_ml_cache_used_size"]),
         ("active", first[entry][((status, "active"),)], second["pulsar_ml_cache_entries"]),
-        ("inserted", first[entry][((status, "inserted"),)], second["pulsar_ml_cache_inserted_entries_total"]),
-        ("evicted", first[entry][((status, "evicted"),)], second["pulsar_ml_cache_evicted_entries_total"]),
+        (
+            "inserted",
+            first[entry][((status, "inserted"),)],
+            second["pulsar_ml_cache_inserted_entries_total"],
+        ),
+        (
+            "evicted",
+            first[entry][((status, "evicted"),)],
+            second["pulsar_ml_cache_evicted_entries_total"],
+        ),
         ("evictions", first[f"{cache}.eviction.count"][()], second["pulsar_ml_cache_evictions"]),
         ("pinned", first[f"{cache}.pinned.size"][()], second["pulsar_ml_cache_pinned_size"]),
     ]
@@ -180,7 +192,9 @@ def test_a_size_pass_is_an_eviction_and_a_time_pass_is_none() -> None:
         manager.evict_entries_before(2**40, now_ns=2**40)
         counted = Counter(inserted=10, evicted=10, evictions=0)
         # Prometheus counts the last period, OpenTelemetry since the start.
-        assert disagreements(exports, counted) == ["evictions: counted 0, OpenTelemetry 1, Prometheus 0.0"]
+        assert disagreements(exports, counted) == [
+            "evictions: counted 0, OpenTelemetry 1, Prometheus 0.0"
+        ]
 
 
 def test_a_source_that_counts_duplicates_is_noticed() -> None:
@@ -293,7 +307,10 @@ def test_gauges_with_labels_come_with_their_labels() -> None:
     name = "pulsar_cursor_metadata_size_in_memory_bytes"
     unit, points = exports.opentelemetry()[name]
     assert (unit, list(points.values())) == ("By", [64, 0])
-    assert [value for key, value in exports.prometheus().items() if key.startswith(name)] == [64.0, 0.0]
+    assert [value for key, value in exports.prometheus().items() if key.startswith(name)] == [
+        64.0,
+        0.0,
+    ]
     assert "('subscription', 's1')" in next(iter(exports.prometheus()))
 
 

@@ -50,9 +50,9 @@ def only(text: str) -> str:
     """The native module without the other subjects."""
     lines = []
     for line in text.splitlines():
-        named = re.match(r"from pulsar_ml\.operations\.(\w+) cimport \w+_subject$", line) or re.match(
-            r"\s+add_subject\(subjects, (\w+)_subject\)", line
-        )
+        named = re.match(
+            r"from pulsar_ml\.operations\.(\w+) cimport \w+_subject$", line
+        ) or re.match(r"\s+add_subject\(subjects, (\w+)_subject\)", line)
         if named is None or named[1] in SUBJECTS:
             lines.append(line)
     return "\n".join(lines) + "\n"

@@ -44,7 +44,9 @@ def wrong_answer(module: ModuleType, structure: str, seed: int) -> str:
     """The first call of a program on one thread that the model answers otherwise."""
     subject = module.SUBJECTS[structure]
     suite = SUITES[structure]
-    program = generate(subject, seed, threads=1, operations=200, mix=suite.mix, settings=suite.settings)
+    program = generate(
+        subject, seed, threads=1, operations=200, mix=suite.mix, settings=suite.settings
+    )
     instance = subject.create(threads=1, settings=program.settings)
     model = importlib.import_module(suite.model).Model(program.settings, 1)
     for call in program.threads[0]:
@@ -67,7 +69,9 @@ def test_one_thread_sees_a_wrong_answer(product: str, mutant: Mutant) -> None:
 
 
 @pytest.mark.parametrize("mutant", ANSWERS, ids=lambda mutant: mutant.id)
-def test_real_threads_see_a_wrong_answer_that_no_invariant_sees(product: str, mutant: Mutant) -> None:
+def test_real_threads_see_a_wrong_answer_that_no_invariant_sees(
+    product: str, mutant: Mutant
+) -> None:
     options = TrialOptions(module=product, mutant=mutant.id, operations=200)
     results = (trial.run_trial(SUITES[mutant.suite], seed, options) for seed in SEEDS)
     found = next(result for result in results if result.violations)
@@ -93,12 +97,16 @@ def test_the_engine_sees_a_wrong_answer_and_makes_it_again(checked: str, mutant:
 def test_right_answers_are_silent(product: str, checked: str, structure: str) -> None:
     suite = SUITES[structure]
     for seed in range(3):
-        assert not trial.run_trial(suite, seed, TrialOptions(module=product, operations=200)).violations
+        assert not trial.run_trial(
+            suite, seed, TrialOptions(module=product, operations=200)
+        ).violations
         options = TrialOptions(module=checked, executions=300)
         assert not controlled.run_trial(suite, seed, options).violations
 
 
-def recorded(product: str, checked: str, mutant: Mutant, folder: Path) -> tuple[ReplayRecord, Failure]:
+def recorded(
+    product: str, checked: str, mutant: Mutant, folder: Path
+) -> tuple[ReplayRecord, Failure]:
     """What ``stress run`` records of a mutant, and the failure that ``stress schedule`` finds from it."""
     ran = CliRunner().invoke(
         cli,
@@ -121,7 +129,9 @@ def recorded(product: str, checked: str, mutant: Mutant, folder: Path) -> tuple[
     return ReplayRecord.from_json(record.read_text()), Failure.from_text(target.read_text())
 
 
-def test_a_schedule_is_found_for_what_real_threads_broke(product: str, checked: str, tmp_path: Path) -> None:
+def test_a_schedule_is_found_for_what_real_threads_broke(
+    product: str, checked: str, tmp_path: Path
+) -> None:
     record, failure = recorded(product, checked, LOST, tmp_path)
     assert failure.rule == record.invariant
     assert failure.mutant == "M13"

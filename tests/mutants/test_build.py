@@ -28,17 +28,24 @@ cdef inline int64_t thrice(int64_t n) noexcept nogil:
 
 
 def mutant(old: str, new: str, **more: object) -> Mutant:
-    return Mutant(id="X", title="", origin="", file="f.pxd", old=old, new=new, suite="", breaks="", **more)
+    return Mutant(
+        id="X", title="", origin="", file="f.pxd", old=old, new=new, suite="", breaks="", **more
+    )
 
 
 def test_an_anchor_becomes_a_choice_at_its_own_depth() -> None:
     text = mutated(SOURCE, [(7, mutant("n += n", "n += 1"))])
-    assert "        if pml_mutant == 7:\n            n += 1\n        else:\n            n += n\n" in text
+    assert (
+        "        if pml_mutant == 7:\n            n += 1\n        else:\n            n += n\n"
+        in text
+    )
     assert text.count("cimport pml_mutant") == 1
 
 
 def test_mutants_may_share_an_anchor() -> None:
-    text = mutated(SOURCE, [(0, mutant("return 3 * n", "return 0")), (1, mutant("return 3 * n", "return 1"))])
+    text = mutated(
+        SOURCE, [(0, mutant("return 3 * n", "return 0")), (1, mutant("return 3 * n", "return 1"))]
+    )
     assert (
         "    if pml_mutant == 0:\n        return 0\n    elif pml_mutant == 1:\n        return 1\n"
         "    else:\n        return 3 * n\n" in text

@@ -64,7 +64,9 @@ def test_what_was_made_is_not_made_again(tmp_path: Path) -> None:
     assert missing(ONE, [MUTANT], 2, again) == [MUTANT]
 
 
-def test_another_text_of_a_mutant_makes_its_results_void_and_another_title_does_not(tmp_path: Path) -> None:
+def test_another_text_of_a_mutant_makes_its_results_void_and_another_title_does_not(
+    tmp_path: Path,
+) -> None:
     made = results(tmp_path, MUTANT, True)
     assert made.lacks(C11, Case("X1", replace(MUTANT.mutant, new="pass"), "X1"), 1)
     assert not made.lacks(C11, Case("X1", replace(MUTANT.mutant, title="reworded"), "X1"), 1)
@@ -121,7 +123,9 @@ def test_what_a_sanitizer_without_fences_says_of_a_fence_does_not_count(tmp_path
     for fenced, wrong in ((False, ["X1"]), (True, [])):
         same = Case("X1", replace(MUTANT.mutant, equivalent="Nobody asks.", fenced=fenced), "X1")
         assert [one.case for one in blamed(made, [same])] == wrong
-    assert "The thread sanitizer, which knows no fences, reports it (1/1 seeds)" in page(made, [same], [])
+    assert "The thread sanitizer, which knows no fences, reports it (1/1 seeds)" in page(
+        made, [same], []
+    )
 
 
 def test_the_page_is_what_the_data_gives() -> None:
@@ -187,7 +191,12 @@ def test_what_goes_on_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_subject_is_made_of_what_it_names() -> None:
     names = {path.relative_to(PACKAGE).as_posix() for path in reached("refcount")}
-    assert {"operations/refcount.pxd", "structures/refcount.pxd", "sync/atomics.pxd", "sync/sync.h"} <= names
+    assert {
+        "operations/refcount.pxd",
+        "structures/refcount.pxd",
+        "sync/atomics.pxd",
+        "sync/sync.h",
+    } <= names
     assert "structures/range_cache.pxd" not in names
     assert PACKAGE / "structures/range_cache.pxd" in reached("removal_queue")
     assert all(reached(suite.subject) for suite in SUITES.values())

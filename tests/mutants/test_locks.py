@@ -40,12 +40,17 @@ def test_every_call_has_the_switch_of_its_lock() -> None:
     text = with_switches("x", SOURCE, SOURCE, {END: 7, LOCK: 8, BOTH: 9})
     assert text.count("    if pml_mutant != 7: monitor_enter(&thing.monitor)\n") == 1
     assert text.count("if pml_mutant != 8: ") == 3
-    assert "        if pml_mutant != 8: stamped_unlock_write(&thing.lock)\n        return False\n" in text
+    assert (
+        "        if pml_mutant != 8: stamped_unlock_write(&thing.lock)\n        return False\n"
+        in text
+    )
     assert text.count("if pml_mutant != 9: ") == 2
 
 
 def test_a_lock_of_a_mutant_alone_has_no_switch() -> None:
-    mutated = SOURCE.replace("    return True\n", "    monitor_enter(&thing.other)\n    return True\n")
+    mutated = SOURCE.replace(
+        "    return True\n", "    monitor_enter(&thing.other)\n    return True\n"
+    )
     assert "    monitor_enter(&thing.other)\n" in with_switches(
         "x", mutated, SOURCE, {END: 7, LOCK: 8, BOTH: 9}
     )

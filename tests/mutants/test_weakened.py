@@ -67,7 +67,11 @@ def test_the_model_is_asked_only_about_calls_that_it_knows() -> None:
     subject = load_native(CHECKED).SUBJECTS["range_cache"]
     asked = {True: 0, False: 0}
     for program, _ in campaigns(load_native(CHECKED), suite, own=True):
-        names = {subject.operations[int(code)].name for calls in program.threads for code in calls["code"]}
+        names = {
+            subject.operations[int(code)].name
+            for calls in program.threads
+            for code in calls["code"]
+        }
         judge = judge_for(suite, subject, program)
         assert (judge is None) == ("over_release" in names)
         asked[judge is not None] += 1
@@ -76,7 +80,9 @@ def test_the_model_is_asked_only_about_calls_that_it_knows() -> None:
 
 def test_what_nothing_notices_is_listed_with_its_reason_or_without() -> None:
     # A fault at no place of the code at all changes nothing, so nothing can notice it.
-    silent = replace(fault_of("refcount_publish", "store"), function="nowhere", text="none", pcs=(1,))
+    silent = replace(
+        fault_of("refcount_publish", "store"), function="nowhere", text="none", pcs=(1,)
+    )
     noticed = hunt(load_native(CHECKED), silent, [SUITE])
     assert not noticed.suite
     assert unexplained([noticed]) == [noticed]
@@ -86,12 +92,17 @@ def test_what_nothing_notices_is_listed_with_its_reason_or_without() -> None:
 
 
 def test_what_came_of_faults_is_kept(tmp_path: Path) -> None:
-    some = [Noticed("b", "f", 'x, "y"', "relaxed", "0", 7, "b", "I1"), Noticed("a", "f", "x", "none", "0", 9)]
+    some = [
+        Noticed("b", "f", 'x, "y"', "relaxed", "0", 7, "b", "I1"),
+        Noticed("a", "f", "x", "none", "0", 9),
+    ]
     write(tmp_path / "faults.csv", some)
     assert read(tmp_path / "faults.csv") == sorted(some)
 
 
-def test_every_fault_that_nothing_noticed_is_explained_and_every_reason_is_of_such_a_fault() -> None:
+def test_every_fault_that_nothing_noticed_is_explained_and_every_reason_is_of_such_a_fault() -> (
+    None
+):
     kept = read(NOTICED)
     assert kept
     assert unexplained(kept) == []

@@ -37,7 +37,9 @@ def programs() -> ModuleType:
 def program_of(name: str) -> Program:
     """The one program of subject ``name``: each thread runs its part once."""
     module = programs()
-    return generate(module.SUBJECTS[name], 0, threads=module.THREADS[name], operations=1, noise=False)
+    return generate(
+        module.SUBJECTS[name], 0, threads=module.THREADS[name], operations=1, noise=False
+    )
 
 
 def campaign(name: str, **options: Any) -> Campaign:

@@ -6,5 +6,6 @@ from pulsar_ml.campaign.suite import Suite
 
 NAMES = ("ends_the_process", "behaves")
 SUITES = {
-    name: Suite(name=name, subject=name, summary="Code that takes its process along.") for name in NAMES
+    name: Suite(name=name, subject=name, summary="Code that takes its process along.")
+    for name in NAMES
 }

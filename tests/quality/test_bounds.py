@@ -45,7 +45,11 @@ def test_a_search_that_left_nothing_out_is_complete(mode: str, strategy: str) ->
         ("ticket_2_fixed", {"mode": "sc", "bound": 1}, "preemption bound 1"),
         ("nine_stores", {"mode": "c11"}, "8 stores remembered of a location"),
         ("two_widths", {"mode": "c11", "races": False}, "8 stores remembered of a location"),
-        ("nine_stores", {"mode": "tso", "bound": 0}, "preemption bound 0, 8 stores in a thread's buffer"),
+        (
+            "nine_stores",
+            {"mode": "tso", "bound": 0},
+            "preemption bound 0, 8 stores in a thread's buffer",
+        ),
     ],
 )
 def test_a_search_states_the_bound_that_left_something_out(
@@ -58,7 +62,13 @@ def test_an_execution_cut_by_the_step_limit_is_a_bound_too() -> None:
     subject = programs().SUBJECTS["bench_store_load"]
     program = generate(subject, 0, threads=2, operations=6, noise=False)
     done = explore(
-        subject, program, executions=200_000, strategy="preemptions", bound=1, mode="sc", step_limit=20
+        subject,
+        program,
+        executions=200_000,
+        strategy="preemptions",
+        bound=1,
+        mode="sc",
+        step_limit=20,
     )
     assert done.failure is None and done.statistics["cut"] == done.executions
     assert done.exhausted == "within the stated bounds: preemption bound 1, step limit 20"
@@ -77,7 +87,9 @@ def test_a_search_takes_both_policies_of_the_allocator() -> None:
 
 
 def test_a_sampler_exhausts_nothing() -> None:
-    done = explore(programs().SUBJECTS["seven_stores"], program_of("seven_stores"), executions=1_000)
+    done = explore(
+        programs().SUBJECTS["seven_stores"], program_of("seven_stores"), executions=1_000
+    )
     assert done.exhausted == ""
 
 
@@ -125,7 +137,9 @@ def test_pct_finds_what_its_bound_promises() -> None:
     subject, program = programs().SUBJECTS["ticket_2"], program_of("ticket_2")
     missed = 0
     for seed in range(100):
-        done = explore(subject, program, executions=4_000, seed=seed, strategy="pct", depth=3, mode="sc")
+        done = explore(
+            subject, program, executions=4_000, seed=seed, strategy="pct", depth=3, mode="sc"
+        )
         missed += done.failure is None
         if done.failure is None:
             assert done.missed(3) < 0.05

@@ -13,7 +13,9 @@ MARKS = ("pml_checked", "__tsan_", "__wrap_", "engine_")
 def symbols_of(module: str) -> str:
     spec = importlib.util.find_spec(module)
     assert spec is not None and spec.origin is not None
-    return subprocess.run(["nm", "-D", spec.origin], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ["nm", "-D", spec.origin], capture_output=True, text=True, check=True
+    ).stdout
 
 
 @pytest.mark.parametrize("module", ["pulsar_ml._core", "pulsar_ml.operations._native"])

@@ -22,7 +22,9 @@ def test_the_model_sees_it_and_nothing_else_does(mutant: Mutant) -> None:
     module = mutants()
     module.select_mutant(mutant.id)
     try:
-        found = [hunt(module, mutant, seed=seed, mode="c11", budget=mutant.executions) for seed in SEEDS]
+        found = [
+            hunt(module, mutant, seed=seed, mode="c11", budget=mutant.executions) for seed in SEEDS
+        ]
         most = max(LEAST, *(one.executions for one in found))
         unseen = hunt(module, mutant, seed=SEEDS[0], mode="c11", budget=most, judged=False)
     finally:
@@ -38,7 +40,9 @@ def test_the_true_core_is_silent_in_the_same_programs(mutant: Mutant) -> None:
 
 
 @pytest.mark.parametrize(
-    "mutant", [mutant for mutant in MUTANTS if mutant.id not in ALONE_TOO], ids=lambda mutant: mutant.id
+    "mutant",
+    [mutant for mutant in MUTANTS if mutant.id not in ALONE_TOO],
+    ids=lambda mutant: mutant.id,
 )
 def test_one_thread_gets_right_answers(mutant: Mutant) -> None:
     module = mutants()

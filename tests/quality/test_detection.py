@@ -71,13 +71,17 @@ def found_at(name: str, seed: int, budget: int, **options: Any) -> int | None:
 @pytest.mark.parametrize("name", LISTED)
 def test_the_default_strategy_finds_every_bug_with_every_seed(name: str) -> None:
     budget = int(10 * max(LISTED[name][:2]))
-    assert None not in [found_at(name, seed, budget, mode="sc", strategy="portfolio") for seed in SEEDS]
+    assert None not in [
+        found_at(name, seed, budget, mode="sc", strategy="portfolio") for seed in SEEDS
+    ]
 
 
 @pytest.mark.parametrize("name", LISTED_WEAK)
 def test_weak_memory_bugs_are_found_in_mode_c11_and_are_invisible_in_mode_sc(name: str) -> None:
     budget = int(10 * LISTED_WEAK[name][0])
-    assert None not in [found_at(name, seed, budget, mode="c11", strategy="portfolio") for seed in SEEDS]
+    assert None not in [
+        found_at(name, seed, budget, mode="c11", strategy="portfolio") for seed in SEEDS
+    ]
     assert found_at(name, 0, 50_000, mode="sc", strategy="portfolio") is None
 
 
@@ -101,7 +105,12 @@ def test_every_bug_has_its_fixed_twin(name: str) -> None:
 @pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
 def test_a_fixed_program_stays_silent(name: str, mode: str) -> None:
     runs = campaign(
-        name, mode=mode, strategy="portfolio", faults=("weak_failure", "spurious"), reuse="mixed", seed=7
+        name,
+        mode=mode,
+        strategy="portfolio",
+        faults=("weak_failure", "spurious"),
+        reuse="mixed",
+        seed=7,
     )
     made = runs.run(0, 100_000)
     assert not runs.failed(), runs.failure()
@@ -110,7 +119,9 @@ def test_a_fixed_program_stays_silent(name: str, mode: str) -> None:
 
 
 # The collect has four orders to get right: who counts the job as finished must come after it is over, too.
-@pytest.mark.parametrize(("name", "depth"), [("ticket_2", 3), ("ticket_3", 3), ("single_collect", 4)])
+@pytest.mark.parametrize(
+    ("name", "depth"), [("ticket_2", 3), ("ticket_3", 3), ("single_collect", 4)]
+)
 def test_pct_of_a_smaller_depth_never_finds_the_bug(name: str, depth: int) -> None:
     assert found_at(name, 3, 100_000, mode="sc", strategy="pct", depth=2) is None
     assert found_at(name, 3, 100_000, mode="sc", strategy="pct", depth=depth - 1) is None

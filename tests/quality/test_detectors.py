@@ -35,7 +35,9 @@ EXPECTED = {
 
 
 def failure_of(name: str, **options: Any) -> Failure:
-    found = explore(programs().SUBJECTS[name], program_of(name), executions=2_000, seed=5, **options).failure
+    found = explore(
+        programs().SUBJECTS[name], program_of(name), executions=2_000, seed=5, **options
+    ).failure
     assert found is not None
     return found
 

@@ -90,7 +90,9 @@ ORACLE = {
 @pytest.mark.parametrize("name", ORACLE)
 @pytest.mark.parametrize("mode", ["sc", "c11"])
 @pytest.mark.parametrize("strategy", ["preemptions", "delays"])
-def test_the_number_of_classes_equals_the_published_one(name: str, mode: str, strategy: str) -> None:
+def test_the_number_of_classes_equals_the_published_one(
+    name: str, mode: str, strategy: str
+) -> None:
     runs = campaign(name, mode=mode, strategy=strategy, bound=40)
     runs.run(0, 500_000)
     statistics = runs.statistics()

@@ -64,7 +64,11 @@ PYMUTEX = sys.version_info < (3, 13)
 if PYMUTEX:
     WRONG |= {
         "pymutex_forgotten": ("locks_cython", "data race", ""),
-        "pymutex_cpp_cycle": ("locks_cython", "deadlock", "held by thread 1; thread 1 waits for mutex"),
+        "pymutex_cpp_cycle": (
+            "locks_cython",
+            "deadlock",
+            "held by thread 1; thread 1 waits for mutex",
+        ),
     }
 # program: module, and the fault without which it is right.
 WRONG_WITH = {

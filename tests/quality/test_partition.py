@@ -52,7 +52,9 @@ def in_parts(name: str, cut: Cut, budget: int, **options: object) -> tuple[Count
 
 @pytest.mark.parametrize(("name", "mode", "strategy", "bound"), CASES)
 @pytest.mark.parametrize("budget", [1, 7, 25])
-def test_the_parts_are_the_whole(name: str, mode: str, strategy: str, bound: int, budget: int) -> None:
+def test_the_parts_are_the_whole(
+    name: str, mode: str, strategy: str, bound: int, budget: int
+) -> None:
     options = {"mode": mode, "strategy": strategy, "bound": bound, "reuse": "mixed"}
     whole = explored(name, None, 1_000_000, **options)
     assert whole.exhausted
@@ -108,16 +110,22 @@ def test_the_path_of_another_program_is_refused() -> None:
         explored("sb_acq_rel", Part((0,) * 500, (0,) * 500), 10, mode="sc", strategy="preemptions")
     with pytest.raises(NondeterminismError, match="the same choices led to different ones"):
         explored("sb_acq_rel", Part((9,), (0,)), 10, mode="sc", strategy="preemptions")
-    with pytest.raises(UsageError, match="a path is for the exhaustive strategies, not for 'random'"):
+    with pytest.raises(
+        UsageError, match="a path is for the exhaustive strategies, not for 'random'"
+    ):
         explored("sb_acq_rel", Part((1,), (2,)), 10, mode="sc", strategy="random")
 
 
-trees = st.recursive(st.none(), lambda below: st.lists(below, min_size=1, max_size=4), max_leaves=60)
+trees = st.recursive(
+    st.none(), lambda below: st.lists(below, min_size=1, max_size=4), max_leaves=60
+)
 
 
 @given(trees, st.integers(1, 9), st.integers(0, 2**32))
 @settings(max_examples=150, deadline=None, derandomize=True)
-def test_any_tree_is_divided_without_gap_or_overlap(tree: list[object] | None, count: int, seed: int) -> None:
+def test_any_tree_is_divided_without_gap_or_overlap(
+    tree: list[object] | None, count: int, seed: int
+) -> None:
     """On trees of choices that are not a program's: the same walk as the engine's, by parts in any order."""
     draw = random.Random(seed)
     leaves: Counter[tuple[int, ...]] = Counter()
@@ -137,7 +145,9 @@ def test_any_tree_is_divided_without_gap_or_overlap(tree: list[object] | None, c
     assert len(leaves) == count_leaves(tree)
 
 
-def walked(tree: list[object] | None, path: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def walked(
+    tree: list[object] | None, path: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     taken, options, at = [], [], tree
     while at is not None:
         assert isinstance(at, list)
@@ -160,7 +170,19 @@ def count_leaves(tree: object) -> int:
 
 
 @pytest.mark.parametrize(
-    "text", ["x", "1:", "0:1/1", "0:3/2", "2:0/2", "0:99999/0", "0:1/2,", "-1:0/2", "0:1/2\n", "9" * 9 + ":"]
+    "text",
+    [
+        "x",
+        "1:",
+        "0:1/1",
+        "0:3/2",
+        "2:0/2",
+        "0:99999/0",
+        "0:1/2,",
+        "-1:0/2",
+        "0:1/2\n",
+        "9" * 9 + ":",
+    ],
 )
 def test_a_text_that_is_no_part_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="part of a search"):

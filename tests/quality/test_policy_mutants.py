@@ -33,7 +33,13 @@ def run() -> Exploration:
     program = Program("removal_queue", 0, SETTINGS, names, tuple(lanes))
     # It takes three switches at the right places.
     return explore(
-        subject, program, executions=EXECUTIONS, seed=1, mode="sc", strategy="portfolio", reuse="mixed"
+        subject,
+        program,
+        executions=EXECUTIONS,
+        seed=1,
+        mode="sc",
+        strategy="portfolio",
+        reuse="mixed",
     )
 
 

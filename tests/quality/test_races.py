@@ -47,7 +47,9 @@ def test_both_stacks_reach_from_the_access_to_the_operation(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["race_both", "race_met", "race_mixed", "plain_race"])
-def test_a_race_whose_accesses_nothing_holds_back_is_seen_in_both_orders(name: str, mode: str) -> None:
+def test_a_race_whose_accesses_nothing_holds_back_is_seen_in_both_orders(
+    name: str, mode: str
+) -> None:
     assert race_of(name, mode).other_order == "data race"
 
 
@@ -69,7 +71,9 @@ def test_a_block_given_back_too_early_is_used_after_free_in_the_other_order(mode
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["race_after_fixed", "race_release_fixed"])
 def test_the_fixed_twins_are_silent(name: str, mode: str) -> None:
-    done = explore(programs().SUBJECTS[name], program_of(name), executions=20_000, mode=mode, reuse="mixed")
+    done = explore(
+        programs().SUBJECTS[name], program_of(name), executions=20_000, mode=mode, reuse="mixed"
+    )
     assert done.failure is None
 
 
@@ -108,7 +112,9 @@ def test_a_race_is_told_in_text_and_survives_json() -> None:
         assert part in text
     assert "write m" in lane_table(found, again.trace)
     only = summary(failure_of("race_after"))
-    assert "seen in this order only: without the first access thread 1 did not come to its own" in only
+    assert (
+        "seen in this order only: without the first access thread 1 did not come to its own" in only
+    )
 
 
 def test_a_damaged_race_is_refused() -> None:
@@ -131,7 +137,12 @@ def test_a_shrunk_race_still_names_both_accesses() -> None:
 def test_without_races_no_race_of_any_kind_is_reported(name: str, mode: str) -> None:
     assert failure_of(name, mode).kind == "data race"
     done = explore(
-        programs().SUBJECTS[name], program_of(name), executions=5_000, seed=5, mode=mode, races=False
+        programs().SUBJECTS[name],
+        program_of(name),
+        executions=5_000,
+        seed=5,
+        mode=mode,
+        races=False,
     )
     assert done.failure is None
 

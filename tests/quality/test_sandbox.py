@@ -47,7 +47,9 @@ def rogues_path() -> Path:
     for name in ("rogues.pyx", "rogues.h", "kit.h"):
         digest.update((HERE / name).read_bytes())
     into = ROOT / "build" / "quality" / digest.hexdigest()[:12]
-    return build_extension(HERE / "rogues.pyx", into=into, checked=True, flags=["-std=gnu11", "-Wno-unused"])
+    return build_extension(
+        HERE / "rogues.pyx", into=into, checked=True, flags=["-std=gnu11", "-Wno-unused"]
+    )
 
 
 def rogues() -> ModuleType:
@@ -60,7 +62,11 @@ def program_of(name: str) -> Program:
 
 def search(name: str, **options: object) -> Exploration:
     return explore_in_child(
-        rogues().SUBJECTS[name], program_of(name), executions=5_000, limits=LIMITS.get(name), **options
+        rogues().SUBJECTS[name],
+        program_of(name),
+        executions=5_000,
+        limits=LIMITS.get(name),
+        **options,
     )
 
 
@@ -81,7 +87,9 @@ def test_a_lost_process_is_a_failure_and_is_made_again(name: str) -> None:
     assert again.exact, again.failure
 
 
-@pytest.mark.parametrize("strategy", ["random", "pos", "pct", "surw", "portfolio", "preemptions", "delays"])
+@pytest.mark.parametrize(
+    "strategy", ["random", "pos", "pct", "surw", "portfolio", "preemptions", "delays"]
+)
 def test_two_numbers_make_it_again(strategy: str) -> None:
     found = lost("ends_the_process", seed=5, strategy=strategy)
     assert lost("ends_the_process", seed=5, strategy=strategy) == found
@@ -149,8 +157,12 @@ def stress(*arguments: str) -> list[str]:
 def test_the_command_line_writes_a_lost_process_and_makes_it_again(tmp_path: Path) -> None:
     rogue = ("--suites", "tests.quality.rogue_suites")
     module = ("--module", str(rogues_path()))
-    command = stress(*rogue, "explore", "ends_the_process", *module, "--seed", "1", "--threads", "2")
-    done = subprocess.run([*command, "--records", str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    command = stress(
+        *rogue, "explore", "ends_the_process", *module, "--seed", "1", "--threads", "2"
+    )
+    done = subprocess.run(
+        [*command, "--records", str(tmp_path)], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 1, done.stderr
     assert "process ended: the code under test ended its process with exit status 3" in done.stdout
     (record,) = tmp_path.glob("ends_the_process-*.json")
@@ -162,12 +174,22 @@ def test_the_command_line_writes_a_lost_process_and_makes_it_again(tmp_path: Pat
 
 
 def test_an_interrupt_keeps_what_was_found_and_leaves_no_child(tmp_path: Path) -> None:
-    command = stress("explore", "refcount", "--executions", "2000000000", "--records", str(tmp_path))
+    command = stress(
+        "explore", "refcount", "--executions", "2000000000", "--records", str(tmp_path)
+    )
     with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as process:
         assert process.stderr is not None
-        lines = [process.stderr.readline(), process.stderr.readline()]  # begun, and how far it has come
+        lines = [
+            process.stderr.readline(),
+            process.stderr.readline(),
+        ]  # begun, and how far it has come
         os.killpg(process.pid, signal.SIGINT)
         out, _ = process.communicate()
     assert "executions of" in lines[1]

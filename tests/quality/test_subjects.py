@@ -27,7 +27,9 @@ def test_a_subject_is_clean_in_the_controlled_world(name: str, mode: str) -> Non
 
 def test_an_operation_that_is_wrong_on_purpose_is_found() -> None:
     subject = SUBJECTS["refcount"]
-    wrong = next(operation.name for operation in subject.operations if "fetch_add" in operation.name)
+    wrong = next(
+        operation.name for operation in subject.operations if "fetch_add" in operation.name
+    )
     mix = {"publish": 2, wrong: 2, "release": 4}
     found = []
     for seed in range(10):

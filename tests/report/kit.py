@@ -25,7 +25,9 @@ from tests.quality.build_programs import program_of, programs
 UNPLACED = {"executor": "", "log": "", "unlisted": 0}  # a violation that was found without Spark
 STARTED = datetime(2025, 1, 2, 3, 4, tzinfo=UTC)
 BUILD_ID = "a-build"
-HOSTILE = "</script><img src=x onerror=\"document.title='taken'\"><!-- ${7*7} {{7*7}} `'\"&\x00\x1b[31m"
+HOSTILE = (
+    "</script><img src=x onerror=\"document.title='taken'\"><!-- ${7*7} {{7*7}} `'\"&\x00\x1b[31m"
+)
 
 
 def row(
@@ -44,7 +46,9 @@ def row(
     return values | other
 
 
-def violation(invariant: str, message: str, *, suite: str = "made_up", seed: int = 0) -> dict[str, Any]:
+def violation(
+    invariant: str, message: str, *, suite: str = "made_up", seed: int = 0
+) -> dict[str, Any]:
     """One with the record of a program on real threads."""
     record = ReplayRecord(
         suite=suite, seed=seed, threads=2, operations=5, noise=True, settings={"size": 4}, build_id=BUILD_ID,

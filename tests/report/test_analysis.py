@@ -30,16 +30,24 @@ QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 
 def rows(first: int) -> list[dict[str, Any]]:
     made = [
-        row(seed, found=[violation("I1", f"the count is {seed}", seed=seed)] if seed % 4 == 0 else [])
+        row(
+            seed,
+            found=[violation("I1", f"the count is {seed}", seed=seed)] if seed % 4 == 0 else [],
+        )
         for seed in range(first, first + 20)
     ]
-    return made + [row(seed, suite="calm", exhausted="completely") for seed in range(first, first + 10)]
+    return made + [
+        row(seed, suite="calm", exhausted="completely") for seed in range(first, first + 10)
+    ]
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("runs")
-    return [write_run(folder / name, rows(first), run_id=name) for name, first in (("one", 0), ("two", 20))]
+    return [
+        write_run(folder / name, rows(first), run_id=name)
+        for name, first in (("one", 0), ("two", 20))
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +98,9 @@ def test_the_page_lists_the_columns_of_the_schema() -> None:
 
 def test_the_page_lists_the_columns_of_the_ledger() -> None:
     rows = PAGE.split("| column of `chunks` and its type |")[1].split("\n\n")[0].splitlines()[2:]
-    listed = [pair for line in rows for pair in re.findall(r"`(\w+)` ([^`|]+?)(?:,? \||, (?=`))", line)]
+    listed = [
+        pair for line in rows for pair in re.findall(r"`(\w+)` ([^`|]+?)(?:,? \||, (?=`))", line)
+    ]
     assert sorted(listed) == sorted((field.name, str(field.type)) for field in CHUNKS)
 
 
@@ -98,7 +108,9 @@ def test_sums_over_the_ledger_are_sums_over_the_trials(runs: list[Path]) -> None
     trials, violations = f"'{runs[0]}/trials/*.parquet'", f"'{runs[0]}/violations/*.parquet'"
     names = [name for name in SUMMED if name not in COUNTED]
     sums = ", ".join(f'sum("{name}") AS "{name}"' for name in names)
-    told = ask(f"'{runs[0]}/chunks/*.parquet'", violations, f"SELECT sum(trials) AS n, {sums} FROM trials")
+    told = ask(
+        f"'{runs[0]}/chunks/*.parquet'", violations, f"SELECT sum(trials) AS n, {sums} FROM trials"
+    )
     assert told == ask(trials, violations, f"SELECT count(*) AS n, {sums} FROM trials")
     query = "SELECT sum(violations) AS n, sum(violation) AS v FROM trials"
     assert ask(f"'{runs[0]}/chunks/*.parquet'", violations, query) == [{"n": 5, "v": 5}]
@@ -106,7 +118,9 @@ def test_sums_over_the_ledger_are_sums_over_the_trials(runs: list[Path]) -> None
 
 def test_there_are_ten_questions_with_a_query_each() -> None:
     assert len(QUERIES) == 10
-    assert re.findall(r"^\*\*(\d+)\. ", PAGE, re.MULTILINE) == [str(number) for number in range(1, 11)]
+    assert re.findall(r"^\*\*(\d+)\. ", PAGE, re.MULTILINE) == [
+        str(number) for number in range(1, 11)
+    ]
 
 
 @pytest.mark.parametrize("number", range(1, 11))
@@ -122,7 +136,12 @@ def test_the_answers_are_right(runs: list[Path]) -> None:
         {"suite": "made_up", "trials": 20, "violating": 5, "idle": 0, "executions": 2000},
     ]
     ((kind),) = of_run(run, 2)
-    assert (kind["suite"], kind["invariant"], kind["violations"], kind["seed"]) == ("made_up", "I1", 5, 0)
+    assert (kind["suite"], kind["invariant"], kind["violations"], kind["seed"]) == (
+        "made_up",
+        "I1",
+        5,
+        0,
+    )
     ((record),) = of_run(run, 3)
     assert record["message"] == "the count is 0" and '"seed": 0' in record["replay"]
     assert of_run(run, 4) == [{"suite": "calm", "risk_below": pytest.approx(0.003)}]
@@ -144,7 +163,9 @@ def test_the_answers_are_right(runs: list[Path]) -> None:
 
 
 def test_a_collection_is_partitioned_by_run_and_suite(collected: Path) -> None:
-    files = sorted(path.relative_to(collected).as_posix() for path in collected.rglob("*") if path.is_file())
+    files = sorted(
+        path.relative_to(collected).as_posix() for path in collected.rglob("*") if path.is_file()
+    )
     assert files == sorted(
         f"{table}/run_id={run}/suite={suite}/part-0.parquet"
         for run in ("one", "two")

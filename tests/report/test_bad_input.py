@@ -73,7 +73,9 @@ TEXTS: dict[str, tuple[Callable[[], str], Callable[[str], object]]] = {
     "program": (program, Program.from_json),
     "plan": (plan, lambda text: Plan.from_json(json.loads(text))),
     "round": (
-        lambda: json.dumps(Round(3, 5, (Part(Arm("a", "pct"), 0, 9), Part(Arm("b", "pct"), 0, 2))).to_data()),
+        lambda: json.dumps(
+            Round(3, 5, (Part(Arm("a", "pct"), 0, 9), Part(Arm("b", "pct"), 0, 2))).to_data()
+        ),
         Round.from_text,
     ),
 }
@@ -193,7 +195,9 @@ def reported(run: Path) -> None:
     for kind in ("html", "json"):
         done = CliRunner().invoke(main, ["report", str(run), "--format", kind, "-o", "-"])
         assert done.exit_code in (0, 1, 2, 3, 4, 130), (done.exit_code, done.exception)
-        assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)
+        assert done.exception is None or isinstance(done.exception, SystemExit), repr(
+            done.exception
+        )
         if done.exit_code == 2:
             assert done.stdout == ""
             assert len(done.stderr.strip().splitlines()) == 1, done.stderr
@@ -232,13 +236,17 @@ def test_rows_with_records_that_are_none(
     failure = of_failure(failure_of("race_met"))
     texts = (violation("I1", "x")["replay"], failure["replay"])
     found = {**failure, "replay": data.draw(st.one_of(*map(other_values, texts)))}
-    found["signature"] = data.draw(st.sampled_from(["abc", "../../x", "", "\x00", "a" * 5000, "<b>"]))
+    found["signature"] = data.draw(
+        st.sampled_from(["abc", "../../x", "", "\x00", "a" * 5000, "<b>"])
+    )
     rows = [row(0, found=[{**found, "signature": "abc"}]), row(1)]
     run = write_run(tmp_path_factory.mktemp("rows") / "run", rows)
     path = run / "violations" / "wave-00000.parquet"
     table = pq.read_table(path)
     place = table.schema.get_field_index("signature")
-    pq.write_table(table.set_column(place, table.schema.field(place), pa.array([found["signature"]])), path)
+    pq.write_table(
+        table.set_column(place, table.schema.field(place), pa.array([found["signature"]])), path
+    )
     reported(run)
 
 
@@ -270,8 +278,14 @@ def test_rows_of_an_older_version_are_read(run: Path, tmp_path: Path) -> None:
     ("change", "told"),
     [
         (lambda table: table.drop_columns(["seed"]), "no column seed"),
-        (lambda table: table.set_column(0, "run_id", pa.array([1] * len(table))), "should be of type string"),
-        (lambda table: table.set_column(0, "run_id", pa.nulls(len(table), pa.string())), "has empty places"),
+        (
+            lambda table: table.set_column(0, "run_id", pa.array([1] * len(table))),
+            "should be of type string",
+        ),
+        (
+            lambda table: table.set_column(0, "run_id", pa.nulls(len(table), pa.string())),
+            "has empty places",
+        ),
         (lambda table: table.replace_schema_metadata(None), "no version of a schema"),
         (lambda table: table.append_column("seed", table["seed"]), "should be of type|damaged"),
     ],
@@ -348,7 +362,9 @@ def test_damaged_histories(
 
 @settings(parent=MANY, max_examples=40)
 @given(data=st.data())
-def test_damaged_histories_of_jepsen(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_damaged_histories_of_jepsen(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     lines = "".join(
         f"{{:process {number} :type :{kind} :f :read :value {value}}}\n"
         for number in range(3)

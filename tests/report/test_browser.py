@@ -73,7 +73,8 @@ def test_the_kill_table_of_the_product_fits_in_the_light_and_in_the_dark(
     (run / "kill_table.csv").write_text(head + cells + "M03,c11,0,20,0,9,,,,\n", encoding="utf-8")
     for scheme in ("light", "dark"):
         browser.execute_cdp_cmd(
-            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+            "Emulation.setEmulatedMedia",
+            {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
         )
         shown(browser, run)
         section = browser.find_element(By.CSS_SELECTOR, "section[aria-labelledby=cells]")
@@ -82,7 +83,9 @@ def test_the_kill_table_of_the_product_fits_in_the_light_and_in_the_dark(
         assert rows[1].find_element(By.CSS_SELECTOR, ".wrong").text == "not found"
         assert "taken" not in browser.title
         assert section.find_elements(By.TAG_NAME, "img") == []
-        assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+        assert browser.execute_script(
+            "return document.documentElement.scrollWidth <= window.innerWidth"
+        )
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
@@ -130,7 +133,9 @@ def test_the_page_works_from_the_keyboard(browser: Chrome, failing: Path) -> Non
     keys = browser.switch_to
     keys.active_element.send_keys(Keys.TAB)
     assert focused(browser) == "skip"
-    assert browser.find_element(By.CLASS_NAME, "skip").location["x"] >= 0, "it is seen when it has the focus"
+    assert browser.find_element(By.CLASS_NAME, "skip").location["x"] >= 0, (
+        "it is seen when it has the focus"
+    )
     keys.active_element.send_keys(Keys.ENTER)
     keys.active_element.send_keys(Keys.TAB)
     assert focused(browser) == "filter"
@@ -167,11 +172,15 @@ def test_the_list_can_be_searched(browser: Chrome, failing: Path) -> None:
 
 def test_hostile_texts_are_texts(browser: Chrome, tmp_path: Path) -> None:
     found = [violation(HOSTILE, HOSTILE), violation("I1", HOSTILE + " again")]
-    run = write_run(tmp_path / "run", [row(0, found=found, suite=HOSTILE, host=HOSTILE)], run_id=HOSTILE)
+    run = write_run(
+        tmp_path / "run", [row(0, found=found, suite=HOSTILE, host=HOSTILE)], run_id=HOSTILE
+    )
     shown(browser, run)
     browser.find_element(By.ID, "open-all").click()
     for one in groups(browser):
-        assert opened(browser, one.find_element(By.CSS_SELECTOR, ".body details summary"), "tbody td")
+        assert opened(
+            browser, one.find_element(By.CSS_SELECTOR, ".body details summary"), "tbody td"
+        )
     assert browser.get_log("browser") == []
     assert not browser.find_elements(By.CSS_SELECTOR, "img")
     assert browser.title.startswith("Violations: run </script><img")
@@ -203,14 +212,18 @@ def media(browser: Chrome, features: list[dict[str, str]]) -> None:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
-def test_a_narrow_screen_scrolls_only_inside_of_tables_and_drawings(browser: Chrome, failing: Path) -> None:
+def test_a_narrow_screen_scrolls_only_inside_of_tables_and_drawings(
+    browser: Chrome, failing: Path
+) -> None:
     shown(browser, failing, "--module", module_path())
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": False},
     )
     browser.find_element(By.ID, "open-all").click()
-    wide, window = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+    wide, window = browser.execute_script(
+        "return [document.documentElement.scrollWidth, innerWidth]"
+    )
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert window == 360
     assert wide <= window
@@ -220,7 +233,9 @@ def test_paper_holds_what_is_collapsed(browser: Chrome, failing: Path) -> None:
     shown(browser, failing, "--module", module_path())
     printed: dict[str, Any] = browser.execute_cdp_cmd("Page.printToPDF", {})
     assert base64.b64decode(printed["data"]).startswith(b"%PDF")
-    assert len(browser.find_elements(By.CSS_SELECTOR, "svg.timeline")) == 2, "printing opens what is shown"
+    assert len(browser.find_elements(By.CSS_SELECTOR, "svg.timeline")) == 2, (
+        "printing opens what is shown"
+    )
 
 
 def test_ten_thousand_violations_do_not_freeze_the_page(browser: Chrome, tmp_path: Path) -> None:

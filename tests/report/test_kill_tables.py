@@ -23,7 +23,9 @@ def test_a_kill_table_is_shown_and_judged(tmp_path: Path) -> None:
     (tmp_path / "run" / "kill-table.json").write_text(json.dumps({"rows": [line]}))
     assert "adds first" in Reader(page_of(tmp_path / "run")).text
     assert report(tmp_path / "run").exit_code == 0
-    (tmp_path / "run" / "kill-table.json").write_text(json.dumps({"rows": [line | {"as_expected": False}]}))
+    (tmp_path / "run" / "kill-table.json").write_text(
+        json.dumps({"rows": [line | {"as_expected": False}]})
+    )
     assert report(tmp_path / "run").exit_code == 1
     (tmp_path / "run" / "kill-table.json").write_text(json.dumps({"rows": [{"mutant": 1}]}))
     assert report(tmp_path / "run").exit_code == 2
@@ -37,7 +39,9 @@ M03,c11,0123,20,0,40000,,,,
 """
 
 
-def test_the_products_kill_table_is_shown_where_it_is_named_or_beside_the_run(tmp_path: Path) -> None:
+def test_the_products_kill_table_is_shown_where_it_is_named_or_beside_the_run(
+    tmp_path: Path,
+) -> None:
     run = write_run(tmp_path / "run", [row(0)])
     assert "Kill table of the product" not in page_of(run)
     table = tmp_path / "cells.csv"
@@ -92,7 +96,9 @@ def test_what_a_kill_table_says_is_no_markup(tmp_path: Path) -> None:
         (("1843", "\u0661"), "should be a count"),
     ],
 )
-def test_a_kill_table_that_is_damaged_is_refused(tmp_path: Path, change: tuple[str, str], told: str) -> None:
+def test_a_kill_table_that_is_damaged_is_refused(
+    tmp_path: Path, change: tuple[str, str], told: str
+) -> None:
     run = write_run(tmp_path / "run", [row(0)])
     (run / "kill_table.csv").write_text(CELLS.replace(*change, 1))
     done = report(run)

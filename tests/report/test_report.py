@@ -38,7 +38,12 @@ from tests.report.reading import Reader, page_of, report
 
 def engine_run(directory: Path) -> Path:
     failures = [of_failure(failure_of(name)) for name in ("race_met", "seqlock_fences")]
-    rows = [row(0, found=failures[:1]), row(1), row(2, found=failures[1:]), row(3, found=failures[:1])]
+    rows = [
+        row(0, found=failures[:1]),
+        row(1),
+        row(2, found=failures[1:]),
+        row(3, found=failures[:1]),
+    ]
     return write_run(directory, rows)
 
 
@@ -71,10 +76,15 @@ def test_the_exit_code_is_the_run_s(tmp_path: Path, rows: list, facts: dict, cod
         assert "an executor was lost" in (run / "report.html").read_text()
 
 
-def test_a_violation_shows_the_log_of_its_executor_and_those_without_a_row_count(tmp_path: Path) -> None:
+def test_a_violation_shows_the_log_of_its_executor_and_those_without_a_row_count(
+    tmp_path: Path,
+) -> None:
     found = violation("I1", "the count is 3")
     rows = [row(0, found=[{**found, "executor": "7", "log": "/var/app-1/7/stderr"}])]
-    rows += [row(5, found=[{**found, "unlisted": 4}]), row(6, found=[{**found, "replay": "", "unlisted": 2}])]
+    rows += [
+        row(5, found=[{**found, "unlisted": 4}]),
+        row(6, found=[{**found, "replay": "", "unlisted": 2}]),
+    ]
     run = write_run(tmp_path / "run", rows, status="stopped")
     ((group),) = page_data(page_of(run))
     assert (group["count"], [member[0] for member in group["members"]]) == (9, ["0", "5", "6"])
@@ -92,7 +102,10 @@ def test_failures_are_made_again_and_drawn(tmp_path: Path) -> None:
     assert race["note"] == "the failure was made again, step by step"
     assert [member[0] for member in race["members"]] == ["0", "3"]
     assert "races.h" in race["lanes"]
-    assert race["command"] == f"python -m stress replay {tmp_path}/run/records/{race['signature']}.json"
+    assert (
+        race["command"]
+        == f"python -m stress replay {tmp_path}/run/records/{race['signature']}.json"
+    )
     for mark in (
         'class="arrow before"',
         '<g class="step write second">',
@@ -110,7 +123,9 @@ def test_a_module_that_a_record_names_is_not_loaded_unasked(tmp_path: Path) -> N
     page = page_of(write_run(tmp_path / "run", [row(0, found=[found])]))
     assert "<template" not in page
     (group,) = page_data(page)
-    assert group["note"].startswith("of the module /tmp/strange.so, which a report does not load unasked")
+    assert group["note"].startswith(
+        "of the module /tmp/strange.so, which a report does not load unasked"
+    )
 
 
 def test_another_build_is_said_and_what_was_stored_is_shown(tmp_path: Path) -> None:
@@ -130,7 +145,9 @@ def test_only_so_many_failures_are_made_again(tmp_path: Path) -> None:
 
 
 def test_a_record_on_real_threads_says_why_there_is_no_drawing(tmp_path: Path) -> None:
-    page = page_of(write_run(tmp_path / "run", [row(0, found=[violation("I1", "x")], executions=0)]))
+    page = page_of(
+        write_run(tmp_path / "run", [row(0, found=[violation("I1", "x")], executions=0)])
+    )
     (group,) = page_data(page)
     assert group["note"].startswith("real threads")
     assert "settings: size=4" in group["lines"]
@@ -149,7 +166,8 @@ def test_a_page_needs_nothing_else(tmp_path: Path) -> None:
     assert not re.findall(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!#)[\w/.:]", page)
     metas = [attributes for tag, attributes in Reader(page).tags if tag == "meta"]
     assert any(
-        (meta.get("content") or "").startswith("default-src 'none'; style-src 'sha256-") for meta in metas
+        (meta.get("content") or "").startswith("default-src 'none'; style-src 'sha256-")
+        for meta in metas
     )
 
 
@@ -181,7 +199,9 @@ COLOURS = re.compile(r"--([\w-]+): (#[0-9a-f]{6})")
 
 def luminance(colour: str) -> float:
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    linear = [
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -193,7 +213,10 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("theme", [0, 1, 2], ids=["light", "dark", "print"])
 @pytest.mark.parametrize("text", ["fg", "muted", "link", "bad", "stale", "good", "arrow"])
 def test_every_colour_of_text_can_be_read(theme: int, text: str) -> None:
-    themes = [dict(COLOURS.findall(part)) for part in (TEMPLATES / "page.css").read_text().split(":root")[1:]]
+    themes = [
+        dict(COLOURS.findall(part))
+        for part in (TEMPLATES / "page.css").read_text().split(":root")[1:]
+    ]
     assert len(themes) == 3
     colours = themes[theme]
     for behind in ("bg", "soft", "bad-soft"):
@@ -209,7 +232,10 @@ def test_contrast_is_measured_right() -> None:
 
 
 def test_sarif_has_the_places_of_failures_and_all_signatures(tmp_path: Path) -> None:
-    rows = [row(0, found=[of_failure(failure_of("race_met"))]), row(1, found=[violation("I1", "x")])]
+    rows = [
+        row(0, found=[of_failure(failure_of("race_met"))]),
+        row(1, found=[violation("I1", "x")]),
+    ]
     log = json.loads(report(write_run(tmp_path / "run", rows), "--format", "sarif").stdout)
     results = {result["ruleId"]: result for result in log["runs"][0]["results"]}
     assert (
@@ -223,13 +249,17 @@ def test_sarif_has_the_places_of_failures_and_all_signatures(tmp_path: Path) -> 
     assert all(result["occurrenceCount"] == 1 for result in results.values())
 
 
-def test_junit_has_a_failed_case_for_each_signature_and_one_that_passed_elsewhere(tmp_path: Path) -> None:
+def test_junit_has_a_failed_case_for_each_signature_and_one_that_passed_elsewhere(
+    tmp_path: Path,
+) -> None:
     rows = [
         row(0, found=[violation("I1", "x")]),
         row(1, suite="other"),
         row(2, suite="idle", verdict="nothing_exercised"),
     ]
-    root = ElementTree.fromstring(report(write_run(tmp_path / "run", rows), "--format", "junit").stdout)
+    root = ElementTree.fromstring(
+        report(write_run(tmp_path / "run", rows), "--format", "junit").stdout
+    )
     assert (root.get("tests"), root.get("failures")) == ("3", "1")
     assert [suite.get("name") for suite in root] == ["idle", "made_up", "other"]
     assert root.find("testsuite[@name='idle']/testcase/skipped") is not None
@@ -299,7 +329,9 @@ def test_ten_thousand_signatures_are_the_most_that_are_told_apart(
 # Where it goes ----------------------------------------------------------------------------------
 
 
-def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = write_run(tmp_path / "run", [row(0)])
     target = tmp_path / "page.html"
     target.write_text("before")
@@ -337,9 +369,13 @@ def test_findings_of_a_run_are_those_of_its_rows(tmp_path: Path) -> None:
     assert found.yields["controlled", "c11", "portfolio"].executions == 900
 
 
-def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock = iter(range(100))
-    monkeypatch.setattr("pulsar_ml.cli.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(
+        "pulsar_ml.cli.progress.time", SimpleNamespace(monotonic=lambda: next(clock))
+    )
     file = StringIO()
     with progress(Console(file=file, width=80)) as begin:
         advance = begin("reading rows", 4000)
@@ -359,7 +395,9 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch:
 def run_in_rounds(directory: Path) -> Path:
     """Two rounds, each of one trial of an arm with a hostile name and of two of another."""
     rows = [
-        row(number, chunk_id=number, suite=HOSTILE if number % 3 == 0 else "made_up", strategy="pct")
+        row(
+            number, chunk_id=number, suite=HOSTILE if number % 3 == 0 else "made_up", strategy="pct"
+        )
         for number in range(6)
     ]
     rows[4]["violations"] = [violation("I1", "the count is 3")]
@@ -389,10 +427,15 @@ def test_a_run_in_rounds_says_where_the_trials_went(tmp_path: Path) -> None:
     [
         (lambda run: (run / "rounds" / "round-00001.json").write_text("{"), "round-00001.json"),
         (lambda run: (run / "rounds" / "round-00000.json").unlink(), "lacks a round before"),
-        (lambda run: (run / "rounds" / "round-00001.json").write_text('{"version": 9}'), "has version 9"),
+        (
+            lambda run: (run / "rounds" / "round-00001.json").write_text('{"version": 9}'),
+            "has version 9",
+        ),
     ],
 )
-def test_a_damaged_round_is_one_sentence(tmp_path: Path, damage: Callable[[Path], object], told: str) -> None:
+def test_a_damaged_round_is_one_sentence(
+    tmp_path: Path, damage: Callable[[Path], object], told: str
+) -> None:
     run = run_in_rounds(tmp_path / "run")
     damage(run)
     done = report(run)
@@ -416,7 +459,8 @@ def test_the_report_shows_the_smaller_failure(tmp_path: Path) -> None:
 
     (group,) = page_data(page_of(run, "--module", module_path()))
     assert (
-        group["lines"][0] == "made smaller after the run: 9 operations to 2, 3 decisions to 1, 50 steps to 12"
+        group["lines"][0]
+        == "made smaller after the run: 9 operations to 2, 3 decisions to 1, 50 steps to 12"
     )
     assert f"shrunk/{signature}.json" in group["command"]
     told = json.loads(report(run, "--format", "json").output)

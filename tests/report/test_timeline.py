@@ -71,7 +71,9 @@ def test_a_stale_read_is_marked_and_points_at_the_store_that_it_read() -> None:
     assert stale
     assert all("old)" in made.steps[index].text for index in stale)
     sources = {arrow.end: made.steps[arrow.start] for arrow in made.arrows if arrow.kind == READS}
-    assert all(sources[index].kind in ("store", "rmw", "cas") for index in stale if index in sources)
+    assert all(
+        sources[index].kind in ("store", "rmw", "cas") for index in stale if index in sources
+    )
 
 
 def test_both_accesses_of_a_race_are_marked_with_their_source_lines() -> None:
@@ -104,7 +106,9 @@ def test_a_long_execution_is_cut_in_front_of_its_end() -> None:
     trace = replay(failure, programs().SUBJECTS["race_met"]).trace
     # Values differ, so that no turn of a loop is like another.
     plain = next(one for one in trace if one["op"] == "call")
-    first = [{**plain, "op": "store", "order": 0, "value": number, "stale": 0} for number in range(3_000)]
+    first = [
+        {**plain, "op": "store", "order": 0, "value": number, "stale": 0} for number in range(3_000)
+    ]
     made = timeline(failure, [*first, *trace])
     assert len(made.steps) == MOST_ROWS + 1
     assert made.steps[FIRST_ROWS].kind == "gap"

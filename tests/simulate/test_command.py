@@ -63,7 +63,13 @@ def test_settings_of_the_command_line_are_on_top(workload: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["nothing"], ["--variant", "fastest"], ["--set", "x"], ["--set", "x=1"], ["--plot", "all.svg"]],
+    [
+        ["nothing"],
+        ["--variant", "fastest"],
+        ["--set", "x"],
+        ["--set", "x=1"],
+        ["--plot", "all.svg"],
+    ],
 )
 def test_what_is_wrong_ends_with_code_2_and_a_sentence(arguments: list[str]) -> None:
     done = run(*arguments)
@@ -86,7 +92,10 @@ def test_a_plot_is_written(workload: Path, tmp_path: Path) -> None:
 
 def test_the_best_of_a_grid_reads_least_and_then_holds_least(workload: Path) -> None:
     axes = dict(
-        [parse_axis("managedLedgerCacheSizeMB=1,4"), parse_axis("managedLedgerCacheEvictionPolicyName=lru")]
+        [
+            parse_axis("managedLedgerCacheSizeMB=1,4"),
+            parse_axis("managedLedgerCacheEvictionPolicyName=lru"),
+        ]
     )
     wanted = points(str(workload), workload_text(str(workload)), axes, {}, range(1, 3))
     assert len(wanted) == 4

@@ -8,7 +8,15 @@ from dataclasses import replace
 import pytest
 
 from pulsar_ml.errors import ConfigError, UsageError
-from pulsar_ml.simulate import VARIANTS, Result, Variant, Workload, built_in, load_workload, simulate
+from pulsar_ml.simulate import (
+    VARIANTS,
+    Result,
+    Variant,
+    Workload,
+    built_in,
+    load_workload,
+    simulate,
+)
 from pulsar_ml.simulate.clock import VirtualClock
 from pulsar_ml.simulate.workload import parse_workload
 
@@ -97,7 +105,10 @@ def test_a_disabled_cache_reads_everything() -> None:
         ("[[topics]]\nspeed = 1", "'speed' is not known"),
         ("[[topics]]\nentry_bytes = [5, 1]", "least <= most"),
         ("[[topics]]\n[[topics.subscriptions]]\nkind = 'shared'", "ordered or key_shared"),
-        ("[[topics]]\n[[topics.subscriptions]]\nkind = 'key_shared'\nconsumers = 0", "at least one"),
+        (
+            "[[topics]]\n[[topics.subscriptions]]\nkind = 'key_shared'\nconsumers = 0",
+            "at least one",
+        ),
         ("topics = []", "there is none"),
         ("seconds = 1", "'topics' is missing"),
         ("seconds = 0\n[[topics]]", "above 0"),

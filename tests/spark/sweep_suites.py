@@ -16,7 +16,9 @@ TOYS = "SWEEP_TOYS"  # the environment variable with the path of the compiled to
 GATE = "SWEEP_GATE"  # the same of a gate's directory
 
 SUITES = {
-    name: Suite(name=name, subject=name, summary=f"Drives the toy {name}.", threads=2, operations=operations)
+    name: Suite(
+        name=name, subject=name, summary=f"Drives the toy {name}.", threads=2, operations=operations
+    )
     for name, operations in {"counter": 3000, "racy": 300, "tattler": 300, "deadly": 300}.items()
 }
 SUITES["gated"] = Suite(name="gated", subject="gated", summary="Waits.", threads=1, operations=10)

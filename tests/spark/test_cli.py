@@ -27,7 +27,14 @@ GROUP = Group("0123456789ab", "a", "I1", 3, 17, "the sum is 1", "running", "{}")
 
 
 def sweep(*options: str) -> Result:
-    common = ["--suites", "tests.spark.sweep_suites", "--module", str(toys_path()), "--runner", "inline"]
+    common = [
+        "--suites",
+        "tests.spark.sweep_suites",
+        "--module",
+        str(toys_path()),
+        "--runner",
+        "inline",
+    ]
     return CliRunner().invoke(main, [*common, *options])
 
 
@@ -42,11 +49,26 @@ def test_violations_end_with_1_and_the_commands_to_replay_them(tmp_path: Path) -
 
 def test_a_clean_sweep_ends_with_0_and_its_summary_can_be_json(tmp_path: Path) -> None:
     # One thread has nothing to overlap with, so its trials are clean on every machine.
-    options = ["--suite", "counter", "--seeds", "5", "--threads", "1", "--out", str(tmp_path), "--json"]
+    options = [
+        "--suite",
+        "counter",
+        "--seeds",
+        "5",
+        "--threads",
+        "1",
+        "--out",
+        str(tmp_path),
+        "--json",
+    ]
     done = sweep(*options, "--chunk-size", "5")
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
-    assert (told["verdict"], told["trials"], told["exit_code"], told["signatures"]) == ("clean", 5, 0, [])
+    assert (told["verdict"], told["trials"], told["exit_code"], told["signatures"]) == (
+        "clean",
+        5,
+        0,
+        [],
+    )
     run = json.loads((tmp_path / "run.json").read_text())
     assert (run["status"], run["plan"]["seeds"], run["summary"]["trials"]) == ("finished", 5, 5)
 
@@ -82,7 +104,9 @@ def test_a_sweep_leaves_the_signal_handlers_as_they_were(tmp_path: Path) -> None
         (["--trial-memory", "0"], "0"),
     ],
 )
-def test_a_usage_error_ends_with_2_and_one_sentence(tmp_path: Path, options: list[str], told: str) -> None:
+def test_a_usage_error_ends_with_2_and_one_sentence(
+    tmp_path: Path, options: list[str], told: str
+) -> None:
     done = sweep("--suite", "counter", "--out", str(tmp_path / "out"), *options)
     assert done.exit_code == 2
     assert told in done.stderr
@@ -103,7 +127,9 @@ RUN = ("--suite", "tattler", "--suite", "counter", "--seeds", "6", "--chunk-size
 
 def half_a_run(directory: Path, *options: str) -> None:
     """A run that was killed after half of its waves."""
-    done = sweep(*RUN, "--wave-seconds", "0.001", "--threads", "1", *options, "--out", str(directory))
+    done = sweep(
+        *RUN, "--wave-seconds", "0.001", "--threads", "1", *options, "--out", str(directory)
+    )
     assert done.exit_code == 1, done.output
     for name in waves_of(directory)[3:]:
         (directory / "trials" / name).unlink()
@@ -135,7 +161,9 @@ def test_a_run_goes_on_with_no_more_than_its_name(tmp_path: Path) -> None:
     )
     assert len(after["resumed_at"]) == 1 and after["started_at"] == before["started_at"]
     again = resume(run, "--json")
-    assert again.exit_code == 1 and json.loads(again.stdout)["trials"] == 12, "there is nothing left to do"
+    assert again.exit_code == 1 and json.loads(again.stdout)["trials"] == 12, (
+        "there is nothing left to do"
+    )
 
 
 def test_a_run_of_spark_goes_on_without_it(tmp_path: Path) -> None:
@@ -204,7 +232,9 @@ def test_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
 
 def outcome(status: str, **counts: int) -> Outcome:
     totals = SuiteTotals(**counts)
-    summary = Summary({"a": totals} if totals.trials else {}, {"x": GROUP} if totals.violation else {})
+    summary = Summary(
+        {"a": totals} if totals.trials else {}, {"x": GROUP} if totals.violation else {}
+    )
     return Outcome(status, summary)
 
 
@@ -212,7 +242,11 @@ def outcome(status: str, **counts: int) -> Outcome:
     ("ended", "code", "words"),
     [
         (outcome("finished", trials=3, clean=3), 0, "no violation in 3 of 3 trials"),
-        (outcome("finished", trials=3, clean=2, violation=1), 1, "3 violations with 1 signature in 3"),
+        (
+            outcome("finished", trials=3, clean=2, violation=1),
+            1,
+            "3 violations with 1 signature in 3",
+        ),
         (outcome("finished", trials=3, nothing_exercised=3), 3, "nothing exercised by a"),
         (outcome("failed", trials=2, clean=2), 4, "failed: no violation in 2 of 3"),
         (outcome("failed", trials=2, clean=1, violation=1), 4, "failed: 3 violations"),
@@ -220,12 +254,16 @@ def outcome(status: str, **counts: int) -> Outcome:
         (outcome("interrupted", trials=1, clean=1), 130, "interrupted: no violation in 1 of 3"),
     ],
 )
-def test_the_exit_code_and_the_last_line_say_how_it_ended(ended: Outcome, code: int, words: str) -> None:
+def test_the_exit_code_and_the_last_line_say_how_it_ended(
+    ended: Outcome, code: int, words: str
+) -> None:
     assert exit_code(ended) == code
     assert words in verdict(TrialOptions(), ended, 3)
 
 
-def test_commands_work_where_the_sweep_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_work_where_the_sweep_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record = record_path(tmp_path / "a run", GROUP.signature)
     monkeypatch.chdir(ROOT)
     here = shlex.split(replay_command(tmp_path / "a run", REGISTRY)(GROUP))
@@ -237,22 +275,34 @@ def test_commands_work_where_the_sweep_was_started(tmp_path: Path, monkeypatch: 
     assert f"-m stress --suites mine.suites replay '{record}'" in elsewhere
 
 
-def test_the_search_for_a_crash_repeats_the_options_of_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_for_a_crash_repeats_the_options_of_the_sweep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.chdir(ROOT)
-    options = TrialOptions(threads=8, operations=None, noise=False, module="/m/x y.so", mutant="H01")
+    options = TrialOptions(
+        threads=8, operations=None, noise=False, module="/m/x y.so", mutant="H01"
+    )
     command = search_command(Chunk(0, "a", 40, 60), options, REGISTRY)
     assert shlex.split(command)[2:] == (
         ["stress", "run", "a", "--seed", "40", "--programs", "20", "--threads", "8"]
         + ["--module", "/m/x y.so", "--mutant", "H01", "--no-noise"]
     )
-    assert str(ChunkFailure(Chunk(0, "a", 40, 60), "it died")) == "chunk 0 (a, seeds 40 to 59): it died"
+    assert (
+        str(ChunkFailure(Chunk(0, "a", 40, 60), "it died"))
+        == "chunk 0 (a, seeds 40 to 59): it died"
+    )
 
 
 def test_the_progress_line_has_rate_findings_and_time_left() -> None:
     text = line(Progress(trials=1500, total=6000, violations=3, signatures=2, elapsed=10.0))
     assert text == "1,500 of 6,000 trials (25%), 150/s, violations 3, signatures 2, left 0:30"
     assert line(Progress(0, 6000, 0, 0, 1.0)).endswith("left ?")
-    assert [clock(seconds) for seconds in (0, 61, 3600, 360_000)] == ["0:00", "1:01", "1:00:00", "100:00:00"]
+    assert [clock(seconds) for seconds in (0, 61, 3600, 360_000)] == [
+        "0:00",
+        "1:01",
+        "1:00:00",
+        "100:00:00",
+    ]
 
 
 def test_help_shows_examples_and_exit_codes() -> None:

@@ -22,7 +22,9 @@ def run(command: str, directory: Path) -> Result:
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"url": 1}', "\x00"])
-def test_where_no_cluster_was_started_there_is_none_to_stop(tmp_path: Path, content: str | None) -> None:
+def test_where_no_cluster_was_started_there_is_none_to_stop(
+    tmp_path: Path, content: str | None
+) -> None:
     if content is not None:
         (tmp_path / "cluster.json").write_text(content)
     done = run("stop", tmp_path)
@@ -32,7 +34,12 @@ def test_where_no_cluster_was_started_there_is_none_to_stop(tmp_path: Path, cont
 
 
 def state(directory: Path, **entry: object) -> None:
-    process = {"name": "master", "pid": os.getpid(), "created": psutil.Process().create_time(), **entry}
+    process = {
+        "name": "master",
+        "pid": os.getpid(),
+        "created": psutil.Process().create_time(),
+        **entry,
+    }
     content = {"url": "spark://127.0.0.1:1", "workers": 0, "processes": [process]}
     (directory / "cluster.json").write_text(json.dumps(content))
 

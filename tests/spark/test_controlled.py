@@ -43,7 +43,9 @@ def test_a_racy_toy_is_reported_and_the_printed_command_makes_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = sweep_here("--suite", "racy", "--suite", "counter", "--seeds", "5", "--executions", "200")
+    done = sweep_here(
+        "--suite", "racy", "--suite", "counter", "--seeds", "5", "--executions", "200"
+    )
     assert done.exit_code == 1, done.output
     assert "engine controlled (mode c11, strategy portfolio, 200 executions each)" in done.stderr
     assert "Suites under the engine" in done.stdout and "executions under the engine" in done.stdout
@@ -56,7 +58,16 @@ def test_a_racy_toy_is_reported_and_the_printed_command_makes_it_again(
 
 @pytest.mark.xdist_group("spark")
 def test_executors_and_a_pool_give_the_same_rows(tmp_path: Path) -> None:
-    options = ["--engine", "controlled", "--suite", "racy", "--suite", "counter", "--first-seed", "100"]
+    options = [
+        "--engine",
+        "controlled",
+        "--suite",
+        "racy",
+        "--suite",
+        "counter",
+        "--first-seed",
+        "100",
+    ]
     options += ["--seeds", "8", "--chunk-size", "4", "--executions", "150", "--mode", "tso"]
     options += ["--module", str(toys_path(checked=True)), "--json"]
     told = []
@@ -74,7 +85,10 @@ def test_executors_and_a_pool_give_the_same_rows(tmp_path: Path) -> None:
     assert {row["verdict"] for row in trials if row["suite"] == "racy"} == {"violation"}
     assert told[0]["suites"]["counter"]["residual_risk"] == 3 / 1200
     seen = [
-        [(group["signature"], group["smallest_seed"], group["count"], group["message"]) for group in groups]
+        [
+            (group["signature"], group["smallest_seed"], group["count"], group["message"])
+            for group in groups
+        ]
         for groups in (told[0]["signatures"], told[1]["signatures"])
     ]
     assert seen[0] == seen[1]
@@ -110,7 +124,9 @@ def test_an_executor_checks_module_build_and_hooks() -> None:
         (["--module", str(toys_path())], "has no hooks"),
     ],
 )
-def test_what_does_not_fit_the_engine_is_a_usage_error(tmp_path: Path, options: list[str], told: str) -> None:
+def test_what_does_not_fit_the_engine_is_a_usage_error(
+    tmp_path: Path, options: list[str], told: str
+) -> None:
     done = sweep_here("--suite", "counter", "--out", str(tmp_path / "out"), *options)
     assert (done.exit_code, told in done.stderr) == (2, True), done.output
     assert not (tmp_path / "out").exists()

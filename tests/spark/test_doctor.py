@@ -27,7 +27,9 @@ def here() -> Machine:
 def test_this_machine_is_well_and_the_known_search_is_known_in_every_process(here: Machine) -> None:
     assert differences(here, here) == []
     code = "from spark.examine import known_trace; print(*known_trace())"
-    again = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    again = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert again.stdout.split() == [here.checked_build, here.trace] == list(known_trace())
 
 
@@ -38,11 +40,16 @@ def test_this_machine_is_well_and_the_known_search_is_known_in_every_process(her
         ({"build": "0123"}, "build 0123 is installed there"),
         ({"checked_build": "0123"}, "the checked module is of build 0123"),
         ({"trace": "0123"}, "a known search gives trace 0123 there"),
-        ({"packages": {"numpy": "1.0", "pyarrow": "1.0", "pandas": "1.0", "pyspark": "1.0"}}, "pandas 1.0"),
+        (
+            {"packages": {"numpy": "1.0", "pyarrow": "1.0", "pandas": "1.0", "pyspark": "1.0"}},
+            "pandas 1.0",
+        ),
         ({"problems": ["numpy is not installed"]}, "numpy is not installed"),
     ],
 )
-def test_an_executor_that_differs_is_named(here: Machine, change: dict[str, object], sentence: str) -> None:
+def test_an_executor_that_differs_is_named(
+    here: Machine, change: dict[str, object], sentence: str
+) -> None:
     other = replace(here, host="far", directory="/work", **change)  # type: ignore[arg-type]
     output = io.StringIO()
     assert report(Console(file=output, width=200), [replace(here), other], here, as_json=False) == 1

@@ -26,7 +26,14 @@ COMMON = ["--forever", "--chunk-size", "2", "--wave-seconds", "0.001"]
 
 
 def sweep(out: Path, *options: str) -> Result:
-    common = ["--suites", "tests.spark.sweep_suites", "--module", str(toys_path()), "--runner", "inline"]
+    common = [
+        "--suites",
+        "tests.spark.sweep_suites",
+        "--module",
+        str(toys_path()),
+        "--runner",
+        "inline",
+    ]
     return CliRunner().invoke(main, [*common, *COMMON, "--out", str(out), *options])
 
 
@@ -49,7 +56,12 @@ def test_it_stops_after_some_waves_and_the_same_command_goes_on(tmp_path: Path) 
     done = sweep(run, *options, "--waves", "4", "--json")
     assert done.exit_code == 1, done.output
     told = json.loads(done.stdout)
-    assert (told["status"], told["planned"], told["trials"], told["violations"]) == ("stopped", None, 14, 8)
+    assert (told["status"], told["planned"], told["trials"], told["violations"]) == (
+        "stopped",
+        None,
+        14,
+        8,
+    )
     done = CliRunner().invoke(main, ["--resume", str(run), "--waves", "1"])
     assert done.exit_code == 1 and "in 16 trials" in done.stdout
     trials = read_trials(run).to_pylist()
@@ -68,7 +80,9 @@ def test_clean_trials_end_with_0_and_a_report(tmp_path: Path) -> None:
     assert "No violation in 2 trials" in (run / "report.html").read_text()
 
 
-def test_a_report_at_each_wave_is_replaced_whole_and_a_report_that_fails_is_told(tmp_path: Path) -> None:
+def test_a_report_at_each_wave_is_replaced_whole_and_a_report_that_fails_is_told(
+    tmp_path: Path,
+) -> None:
     run = tmp_path / "run"
     done = sweep(run, *BOTH, "--waves", "2", "--report-every", "0")
     assert done.exit_code == 1 and "no report" not in done.stderr
@@ -98,7 +112,9 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, options: list[str], told
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("option", [["--waves", "2"], ["--witnesses", "2"], ["--report-every", "2"]])
+@pytest.mark.parametrize(
+    "option", [["--waves", "2"], ["--witnesses", "2"], ["--report-every", "2"]]
+)
 def test_its_options_are_for_it_only(tmp_path: Path, option: list[str]) -> None:
     done = CliRunner().invoke(main, ["--runner", "inline", "--out", str(tmp_path / "run"), *option])
     assert done.exit_code == 2 and f"{option[0]} is for --forever" in done.stderr
@@ -106,14 +122,29 @@ def test_its_options_are_for_it_only(tmp_path: Path, option: list[str]) -> None:
 
 def test_a_run_keeps_its_kind(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    common = ["--suites", "tests.spark.sweep_suites", "--module", str(toys_path()), "--runner", "inline"]
+    common = [
+        "--suites",
+        "tests.spark.sweep_suites",
+        "--module",
+        str(toys_path()),
+        "--runner",
+        "inline",
+    ]
     one = ["--suite", "counter", "--threads", "1", "--chunk-size", "2"]
     done = CliRunner().invoke(main, [*common, *one, "--seeds", "2", "--out", str(run)])
     assert done.exit_code == 0, done.output
     done = sweep(run, "--suite", "counter", "--threads", "1", "--waves", "1")
     assert done.exit_code == 2 and "is a run with an end; leave --forever out" in done.stderr
     done = sweep(
-        run, "--suite", "counter", "--threads", "2", "--out", str(tmp_path / "other"), "--waves", "1"
+        run,
+        "--suite",
+        "counter",
+        "--threads",
+        "2",
+        "--out",
+        str(tmp_path / "other"),
+        "--waves",
+        "1",
     )
     assert done.exit_code == 0, done.output
     done = sweep(tmp_path / "other", "--suite", "counter", "--threads", "1", "--waves", "1")
@@ -136,7 +167,15 @@ class Night:
         self._directory = directory
         made = {TOYS: str(toys_path()), GATE: str(self.gate.directory)}
         self._env = environment(**made)
-        self._command = [sys.executable, "-c", DRIVER, "--suites", "sweep_suites", "--module", "sweep_suites"]
+        self._command = [
+            sys.executable,
+            "-c",
+            DRIVER,
+            "--suites",
+            "sweep_suites",
+            "--module",
+            "sweep_suites",
+        ]
         self._command += ["--suite", "gated", *COMMON, "--out", "out"]
 
     def start(self, *more: str) -> subprocess.Popen[bytes]:

@@ -89,7 +89,16 @@ class Sweep:
         toys = str(toys_path())
         self._command = [
             *(sys.executable, "-c", DRIVER, "--suites", "sweep_suites", "--module", "sweep_suites"),
-            *("--suite", "gated", "--seeds", str(SEEDS), "--chunk-size", "2", "--wave-seconds", "0.001"),
+            *(
+                "--suite",
+                "gated",
+                "--seeds",
+                str(SEEDS),
+                "--chunk-size",
+                "2",
+                "--wave-seconds",
+                "0.001",
+            ),
             *("--out", "out", *options),
         ]
         self.env = environment(**{TOYS: toys, GATE: str(gate.directory)})
@@ -163,7 +172,9 @@ def story(sweep: Sweep, gate: Gate, steps: Sequence[tuple[Victims, bool]]) -> No
                 assert sorted(done) == list(range(len(done))), "whole waves"
                 assert 0 < len(done) <= seeds[step]
                 last = step + 1 == len(steps)
-                driver = sweep.start("--resume", "out", *((*POOL, "--rows", "driver") if last else ()))
+                driver = sweep.start(
+                    "--resume", "out", *((*POOL, "--rows", "driver") if last else ())
+                )
         assert driver.wait(TIMEOUT) == 0, sweep.log.read_text()
     finally:
         driver.kill()
@@ -214,11 +225,17 @@ def test_a_trial_that_waits_for_ever_is_told_and_made_again(tmp_path: Path) -> N
     assert sorted(read_trials(tmp_path / "out")["seed"].to_pylist()) == list(range(SEEDS))
     (row,) = read_violations(tmp_path / "out").to_pylist()
     told = "no execution ended within 3 s: the code under test blocks its process"
-    assert (row["seed"], row["invariant"], row["message"]) == (seed, "hang", f"{told}; tried again: {told}")
+    assert (row["seed"], row["invariant"], row["message"]) == (
+        seed,
+        "hang",
+        f"{told}; tried again: {told}",
+    )
     (record,) = (tmp_path / "out" / "records").iterdir()
     replay = [sys.executable, "-m", "stress", "--suites", "sweep_suites", "replay", str(record)]
     env = {**sweep.env, "PYTHONPATH": str(ROOT / "tests" / "spark")}
-    done = subprocess.run([*replay, "--patience", "3"], cwd=ROOT, env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        [*replay, "--patience", "3"], cwd=ROOT, env=env, capture_output=True, text=True
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"now: hang (running): {told}" in done.stdout
 
@@ -234,7 +251,9 @@ def test_executors_in_processes_of_their_own(
     tmp_path: Path, rows: str, steps: Sequence[tuple[Victims, bool]]
 ) -> None:
     gate = Gate(tmp_path / "gate")
-    story(Sweep(tmp_path, ["--master", "local-cluster[2,1,1024]", "--rows", rows], gate), gate, steps)
+    story(
+        Sweep(tmp_path, ["--master", "local-cluster[2,1,1024]", "--rows", rows], gate), gate, steps
+    )
     assert not (tmp_path / "out" / ".staging").exists()
 
 
@@ -261,6 +280,13 @@ def master(tmp_path: Path) -> Iterator[str]:
 def test_a_standalone_cluster(tmp_path: Path, master: str) -> None:
     gate = Gate(tmp_path / "gate")
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    options = ["--master", master, "--task-cpus", "1", "--conf", f"spark.driver.extraJavaOptions={quick}"]
+    options = [
+        "--master",
+        master,
+        "--task-cpus",
+        "1",
+        "--conf",
+        f"spark.driver.extraJavaOptions={quick}",
+    ]
     options += ["--conf", f"spark.executor.extraJavaOptions={quick}"]
     story(Sweep(tmp_path, options, gate), gate, STEPS)

@@ -23,7 +23,16 @@ from tests.spark.test_sweep import sweep
 def test_a_row_names_the_file_with_what_its_trial_printed(tmp_path: Path) -> None:
     done = sweep(
         tmp_path,
-        *("--suite", "deadly", "--seeds", "4", "--chunk-size", "1", "--master", "local-cluster[2,1,1024]"),
+        *(
+            "--suite",
+            "deadly",
+            "--seeds",
+            "4",
+            "--chunk-size",
+            "1",
+            "--master",
+            "local-cluster[2,1,1024]",
+        ),
         *("--module", "sweep_suites", "--conf", f"spark.executorEnv.{TOYS}={toys_path()}"),
     )
     assert done.returncode == 1, done.stderr
@@ -32,7 +41,9 @@ def test_a_row_names_the_file_with_what_its_trial_printed(tmp_path: Path) -> Non
     for row in rows:
         log = Path(row["log"])
         assert log.name == "stderr" and log.parent.name == row["executor"]
-        assert log.is_relative_to(tmp_path / "out" / "executors"), "and not in the installed package"
+        assert log.is_relative_to(tmp_path / "out" / "executors"), (
+            "and not in the installed package"
+        )
         printed = log.read_text().splitlines()
         told = f"pulsar_ml: violation {row['signature']} of crash: deadly seed {row['seed']}"
         assert "about to crash" in printed[: printed.index(told)]
@@ -50,13 +61,17 @@ def test_where_a_log_is(tmp_path: Path) -> None:
     assert executor_log(url, directory, "") == ("7", str(directory / "stderr"))
 
 
-def test_rows_of_violations_are_placed_and_told_once_a_signature(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_of_violations_are_placed_and_told_once_a_signature(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     rows = run_chunk(SUITE, Chunk(0, SUITE.name, 0, 11), JOB, trial=made_up_trial)
     assert rows is not None
     made = placed(rows, "7", "/w/stderr")
     assert made.schema.equals(ROW)
     found = [violation for row in made["violations"].to_pylist() for violation in row]
-    assert len(found) == 6 and {(one["executor"], one["log"]) for one in found} == {("7", "/w/stderr")}
+    assert len(found) == 6 and {(one["executor"], one["log"]) for one in found} == {
+        ("7", "/w/stderr")
+    }
     lines = capsys.readouterr().err.splitlines()
     kinds = {one["signature"] for one in found}
     assert len(lines) == len(kinds) and all("made_up seed 0" in line for line in lines)

@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_requirements_lead_to_what_is_installed() -> None:
     names = {
-        package.metadata["Name"].lower() for package in needed(["pandas>=2", "numpy; python_version < '3'"])
+        package.metadata["Name"].lower()
+        for package in needed(["pandas>=2", "numpy; python_version < '3'"])
     }
     assert {"pandas", "numpy", "python-dateutil"} <= names
     with pytest.raises(PackError, match="no-such-package is not installed here"):
@@ -42,7 +43,15 @@ def test_an_archive_is_for_clusters(tmp_path: Path) -> None:
 @pytest.mark.xdist_group("spark")
 def test_executors_run_in_the_packed_environment(built: Built, tmp_path: Path) -> None:
     archive = tmp_path / "executors.tar.gz"
-    command = [sys.executable, "-m", "spark.pack", "--wheel", str(built.wheel), "--out", str(archive)]
+    command = [
+        sys.executable,
+        "-m",
+        "spark.pack",
+        "--wheel",
+        str(built.wheel),
+        "--out",
+        str(archive),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     here = examine()
@@ -60,7 +69,15 @@ def test_executors_run_in_the_packed_environment(built: Built, tmp_path: Path) -
 def test_what_is_no_wheel_fails_and_leaves_nothing(tmp_path: Path) -> None:
     wheel = tmp_path / "pulsar_ml-0-py3-none-any.whl"
     wheel.write_bytes(b"no wheel")
-    command = [sys.executable, "-m", "spark.pack", "--wheel", str(wheel), "--out", str(tmp_path / "a.tar.gz")]
+    command = [
+        sys.executable,
+        "-m",
+        "spark.pack",
+        "--wheel",
+        str(wheel),
+        "--out",
+        str(tmp_path / "a.tar.gz"),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 4
     assert "Failed: installing the wheel failed" in done.stderr and "Traceback" not in done.stderr

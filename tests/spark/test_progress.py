@@ -85,18 +85,38 @@ def test_each_kind_tells_what_it_says(kind: str, terminal: bool) -> None:
         assert text == "something to know\n"
     elif kind == "json":
         events = [json.loads(one) for one in text.splitlines()]
-        assert [event["event"] for event in events] == ["begin", "progress", "violation", "note", "end"]
+        assert [event["event"] for event in events] == [
+            "begin",
+            "progress",
+            "violation",
+            "note",
+            "end",
+        ]
         assert {event["version"] for event in events} == {JSON_VERSION}
-        assert fields(MOMENT).items() <= events[1].items() and fields(MOMENT).items() <= events[-1].items()
+        assert (
+            fields(MOMENT).items() <= events[1].items()
+            and fields(MOMENT).items() <= events[-1].items()
+        )
         assert (events[2]["signature"], events[2]["seed"]) == (GROUP.signature, GROUP.seed)
     else:
-        for told in ("100 trials of a", "violation: a I1 at seed 17: the sum is 1", "something to know"):
+        for told in (
+            "100 trials of a",
+            "violation: a I1 at seed 17: the sum is 1",
+            "something to know",
+        ):
             assert told in text
         assert ("\x1b[" in text) == (terminal and kind != PLAIN)
 
 
 def sweep(*options: str) -> Result:
-    common = ["--suites", "tests.spark.sweep_suites", "--module", str(toys_path()), "--runner", "inline"]
+    common = [
+        "--suites",
+        "tests.spark.sweep_suites",
+        "--module",
+        str(toys_path()),
+        "--runner",
+        "inline",
+    ]
     return CliRunner().invoke(main, [*common, *options])
 
 
@@ -111,14 +131,23 @@ def test_a_sweep_as_json_lines(tmp_path: Path) -> None:
     done = sweep(*options)
     assert done.exit_code == 1, done.output
     events = lines(done.stderr)
-    assert (events[0]["event"], events[0]["planned"], events[0]["suites"]) == ("begin", 7, ["tattler"])
+    assert (events[0]["event"], events[0]["planned"], events[0]["suites"]) == (
+        "begin",
+        7,
+        ["tattler"],
+    )
     waves = {event["wave"] for event in events if event["event"] == "progress"}
     assert waves == {0, 1, 2, 3}, "each wave has a line, whatever the time"
     (found,) = [event for event in events if event["event"] == "violation"]
     assert (found["suite"], found["invariant"]) == ("tattler", "T2")
     end = events[-1]
     assert (end["event"], end["status"], end["exit_code"]) == ("end", "finished", 1)
-    assert (end["trials"], end["violations"], end["signatures"], end["seconds_left"]) == (7, 7, 1, 0)
+    assert (end["trials"], end["violations"], end["signatures"], end["seconds_left"]) == (
+        7,
+        7,
+        1,
+        0,
+    )
     kept = [{**event, "at": ""} for event in lines(file.read_text())]
     assert [event["event"] for event in kept if event["event"] != "progress"] == [
         event["event"] for event in events if event["event"] != "progress"
@@ -153,6 +182,8 @@ def test_the_commands_of_the_page_are_understood() -> None:
         if "--resume" not in command:  # which wants a run
             context = main.make_context("sweep", shlex.split(command))
             assert context.params["forever"] == ("--forever" in command)
-    defaults = {name: main.make_context("sweep", []).params[name] for name in ("report_every", "witnesses")}
+    defaults = {
+        name: main.make_context("sweep", []).params[name] for name in ("report_every", "witnesses")
+    }
     assert f"`--report-every` minutes ({defaults['report_every']:.0f})" in page
     assert f"`--witnesses N` ({defaults['witnesses']})" in page

@@ -16,7 +16,16 @@ from tests.campaign.rows import stable_rows
 from tests.harness.build_toys import toys_path
 from tests.spark.test_sweep import sweep
 
-COMMON = ["--engine", "controlled", "--suite", "counter", "--suite", "tattler", "--executions", "40"]
+COMMON = [
+    "--engine",
+    "controlled",
+    "--suite",
+    "counter",
+    "--suite",
+    "tattler",
+    "--executions",
+    "40",
+]
 COMMON += ["--module", str(toys_path(checked=True)), "--threads", "2", "--operations", "2"]
 IN_ROUNDS = [
     "--seeds",
@@ -34,7 +43,9 @@ IN_ROUNDS = [
 
 def here(*options: str) -> Result:
     registry = ["--suites", "tests.spark.sweep_suites"]
-    return CliRunner().invoke(main, [*registry, "--runner", "inline", "--wave-seconds", "0.001", *options])
+    return CliRunner().invoke(
+        main, [*registry, "--runner", "inline", "--wave-seconds", "0.001", *options]
+    )
 
 
 def rounds_in(directory: Path) -> list[dict[str, Any]]:
@@ -67,15 +78,24 @@ def killed(undisturbed: Path, directory: Path) -> Path:
 def chunks_in(directory: Path, name: str) -> list[int]:
     import pyarrow.parquet as pq
 
-    found: list[int] = pq.read_table(directory / "trials" / name, columns=["chunk_id"])[0].to_pylist()
+    found: list[int] = pq.read_table(directory / "trials" / name, columns=["chunk_id"])[
+        0
+    ].to_pylist()
     return found
 
 
-def test_the_summary_says_where_the_trials_of_each_round_went(undisturbed: tuple[Path, Result]) -> None:
+def test_the_summary_says_where_the_trials_of_each_round_went(
+    undisturbed: tuple[Path, Result],
+) -> None:
     directory, done = undisturbed
     assert "strategies random, pct, 40 executions each" in done.stderr
-    assert "3 rounds over 4 arms" in done.stderr and "round 1: counter pct 3, counter random 3" in done.stderr
-    assert "Rounds" in done.stdout and "Trials 1" in done.stdout and "36 of 36 trials" in done.stdout
+    assert (
+        "3 rounds over 4 arms" in done.stderr
+        and "round 1: counter pct 3, counter random 3" in done.stderr
+    )
+    assert (
+        "Rounds" in done.stdout and "Trials 1" in done.stdout and "36 of 36 trials" in done.stdout
+    )
     facts = json.loads((directory / "run.json").read_text())
     assert facts["rounds"] == {"rounds": 3, "floor": 0.2, "strategies": ["random", "pct"]}
     gains = facts["summary"]["rounds"]
@@ -99,7 +119,9 @@ def test_a_killed_sweep_in_rounds_goes_on_with_nothing_but_its_directory(
 
 
 @pytest.mark.xdist_group("spark")
-def test_spark_goes_on_with_the_same_rounds(undisturbed: tuple[Path, Result], tmp_path: Path) -> None:
+def test_spark_goes_on_with_the_same_rounds(
+    undisturbed: tuple[Path, Result], tmp_path: Path
+) -> None:
     run = killed(undisturbed[0], tmp_path / "run")
     shutil.move(run, tmp_path / "out")
     run = tmp_path / "out"
@@ -111,7 +133,16 @@ def test_spark_goes_on_with_the_same_rounds(undisturbed: tuple[Path, Result], tm
 
 
 def test_all_strategies_share_the_seeds_in_one_round(tmp_path: Path) -> None:
-    options = ["--seeds", "7", "--strategy", "all", "--chunk-size", "7", "--out", str(tmp_path / "run")]
+    options = [
+        "--seeds",
+        "7",
+        "--strategy",
+        "all",
+        "--chunk-size",
+        "7",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     done = here(*COMMON, *options)
     assert done.exit_code == 0, done.output
     (only,) = rounds_in(tmp_path / "run")
@@ -131,7 +162,9 @@ def test_all_strategies_share_the_seeds_in_one_round(tmp_path: Path) -> None:
         (["--strategy", "luck"], "no strategy 'luck'"),
     ],
 )
-def test_rounds_that_cannot_be_are_usage_errors(tmp_path: Path, options: list[str], told: str) -> None:
+def test_rounds_that_cannot_be_are_usage_errors(
+    tmp_path: Path, options: list[str], told: str
+) -> None:
     done = here(*COMMON, *IN_ROUNDS, *options, "--out", str(tmp_path / "out"))
     assert (done.exit_code, told in done.stderr) == (2, True), done.output
     assert not (tmp_path / "out").exists()
@@ -156,7 +189,9 @@ def test_a_run_of_an_earlier_release_with_one_strategy_goes_on(tmp_path: Path) -
     here(*COMMON, "--seeds", "4", "--chunk-size", "2", "--strategy", "pct", "--out", str(run))
     facts = json.loads((run / "run.json").read_text())
     assert (facts["version"], facts["rounds"]) == (1, None), "which earlier releases read"
-    older = {name: value for name, value in facts["command"].items() if name not in ("rounds", "floor")}
+    older = {
+        name: value for name, value in facts["command"].items() if name not in ("rounds", "floor")
+    }
     older["strategy"] = older.pop("strategies")[0]
     (run / "run.json").write_text(json.dumps({**facts, "command": older}))
     last = waves_of(run)[-1]

@@ -32,7 +32,9 @@ def test_executors_leave_the_run_that_the_driver_would(tmp_path: Path) -> None:
     # Chunks of one trial, and then tasks of as many as take 0.2 seconds.
     options += ["--chunk-seconds", "0.2"]
     told = []
-    for number, place in enumerate((["--master", "local[2]", "--rows", "executors"], ["--runner", "inline"])):
+    for number, place in enumerate(
+        (["--master", "local[2]", "--rows", "executors"], ["--runner", "inline"])
+    ):
         directory = tmp_path / str(number)
         directory.mkdir()
         done = sweep(directory, *options, *place)
@@ -56,7 +58,9 @@ def test_executors_leave_the_run_that_the_driver_would(tmp_path: Path) -> None:
         assert one == other
     assert not (staged / ".staging").exists()
     chunks = read_chunks(staged)
-    assert sum(chunks["trials"].to_pylist()) == 48 and len(set(chunks["chunk_id"].to_pylist())) == len(chunks)
+    assert sum(chunks["trials"].to_pylist()) == 48 and len(
+        set(chunks["chunk_id"].to_pylist())
+    ) == len(chunks)
     past = past_of(staged)
     past.store.close()
     assert past.summary.trials == 48
@@ -78,10 +82,14 @@ def test_a_task_writes_its_chunks_and_tells_the_ledger(tmp_path: Path) -> None:
     assert [len(batch) for batch in rows_of(prepared, iter(batches(1)))] == [3, 3]
 
 
-def test_an_executor_that_sees_another_directory_says_so_before_the_first_trial(tmp_path: Path) -> None:
+def test_an_executor_that_sees_another_directory_says_so_before_the_first_trial(
+    tmp_path: Path,
+) -> None:
     directory, token = open_staging(tmp_path)
     for staging in ((str(tmp_path / "nowhere"), token), (str(directory), "another")):
-        with pytest.raises(ExecutorError, match="does not see .* every executor has at this path") as raised:
+        with pytest.raises(
+            ExecutorError, match="does not see .* every executor has at this path"
+        ) as raised:
             next(ledger_rows(work(staging=staging), iter(batches(0))))
         assert "\n" not in str(raised.value)
     assert not list(directory.glob("*.parquet"))
@@ -97,7 +105,12 @@ def test_files_are_merged_in_parts_and_published_one_by_one(tmp_path: Path) -> N
         ledger = ledger_of(part)
         ledgers.append(ledger.append_column("file", pa.array([str(number)])))
     ledger = pa.concat_tables(reversed(ledgers))
-    assert in_parts(ledger) == [["0", "1", "2", "3"]] and in_parts(ledger, 1) == [["0"], ["1"], ["2"], ["3"]]
+    assert in_parts(ledger) == [["0", "1", "2", "3"]] and in_parts(ledger, 1) == [
+        ["0"],
+        ["1"],
+        ["2"],
+        ["3"],
+    ]
     parts = in_parts(ledger, 15)
     assert parts == [["0", "1"], ["2", "3"]]
     (directory / "trials-lost.parquet").write_bytes(b"PAR1 and no more")
@@ -134,11 +147,16 @@ def test_groups_of_files_are_those_of_their_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", [["--rows", "executors"], ["--speculate"]])
 def test_what_only_spark_does_is_refused_elsewhere(tmp_path: Path, option: list[str]) -> None:
     done = CliRunner().invoke(main, ["--runner", "pool", "--out", str(tmp_path / "out"), *option])
-    assert done.exit_code == 2 and f"{' '.join(option)} is for --runner spark, not for pool" in done.stderr
+    assert (
+        done.exit_code == 2
+        and f"{' '.join(option)} is for --runner spark, not for pool" in done.stderr
+    )
     assert not (tmp_path / "out").exists()
 
 
 def test_work_names_each_chunk_of_each_task() -> None:
     plain = work()
     assert plain.tasks == tuple((index,) for index in range(len(plain.chunks)))
-    assert Counter(place for task in plain.tasks for place in task) == Counter(range(len(plain.chunks)))
+    assert Counter(place for task in plain.tasks for place in task) == Counter(
+        range(len(plain.chunks))
+    )

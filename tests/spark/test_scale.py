@@ -27,7 +27,9 @@ FREE = Costs(
     job=0.0, task=0.0, chunk=0.0, row=0.0, schedule=0.0, driver_chunk=0.0, merge=0.0, row_bytes=5.0,
     chunk_bytes=100.0, memory=1e8, chunk_memory=1000.0,
 )  # fmt: skip
-DEAR = replace(FREE, job=0.5, task=0.02, chunk=0.002, row=1e-5, schedule=0.003, driver_chunk=1e-5, merge=2e-6)
+DEAR = replace(
+    FREE, job=0.5, task=0.02, chunk=0.002, row=1e-5, schedule=0.003, driver_chunk=1e-5, merge=2e-6
+)
 LOAD = Load(seeds=10**9, cores=1000, trial=1e-3, task=30.0, wave=300.0)
 
 
@@ -38,9 +40,13 @@ def test_what_costs_nothing_takes_the_time_of_its_trials_and_of_the_ends_of_its_
     assert estimate.core_hours(1000) == pytest.approx(estimate.wall / 3.6)
     assert estimate.rows_bytes == 5e9 and estimate.driver == 0
     whole = predict(FREE, replace(LOAD, seeds=3_750_000))
-    assert (whole.wall, whole.waves, whole.tasks) == (pytest.approx(3.75), 1, 1000), "a chunk for each core"
+    assert (whole.wall, whole.waves, whole.tasks) == (pytest.approx(3.75), 1, 1000), (
+        "a chunk for each core"
+    )
     one = predict(FREE, replace(LOAD, seeds=1000, wave=1.0))
-    assert (one.wall, one.waves, one.tasks) == (pytest.approx(1e-3), 1, 1000), "a trial for each core"
+    assert (one.wall, one.waves, one.tasks) == (pytest.approx(1e-3), 1, 1000), (
+        "a trial for each core"
+    )
 
 
 @pytest.mark.parametrize("trial", TRIALS)
@@ -64,7 +70,9 @@ def test_a_driver_that_is_too_slow_is_the_limit() -> None:
 def test_the_drivers_memory_is_that_of_a_wave() -> None:
     sizes = [predict(DEAR, replace(LOAD, seeds=10**power)).memory for power in (9, 10, 11)]
     ids = [predict(DEAR, replace(LOAD, seeds=10**power)).chunks / 8 for power in (9, 10, 11)]
-    assert sizes[1] - ids[1] == sizes[0] - ids[0] == sizes[2] - ids[2], "but for a bit for each chunk"
+    assert sizes[1] - ids[1] == sizes[0] - ids[0] == sizes[2] - ids[2], (
+        "but for a bit for each chunk"
+    )
 
 
 def test_the_smallest_trial_keeps_the_cores_busy() -> None:
@@ -96,7 +104,9 @@ def test_trivial_rows_are_rows() -> None:
     pa.Table.from_batches([batch]).validate(full=True)
     assert batch["seed"].to_pylist() == list(range(9_990, 10_010))
     assert [len(found) for found in batch["violations"].to_pylist()] == [0] * 10 + [1] + [0] * 9
-    assert [verdict for verdict in batch["verdict"].to_pylist() if verdict != "clean"] == ["violation"]
+    assert [verdict for verdict in batch["verdict"].to_pylist() if verdict != "clean"] == [
+        "violation"
+    ]
     single = run_chunk(SUITES["trivial"], Chunk(3, "trivial", 1, 3), JOB, trial=trial)
     assert single is not None and single["verdict"].to_pylist() == ["clean", "clean"]
 
@@ -108,7 +118,9 @@ def test_times_are_told_with_their_unit() -> None:
 
 
 def test_the_page_has_the_tables_of_the_command() -> None:
-    told = [(replace(LOAD, trial=each), predict(DEAR, replace(LOAD, trial=each))) for each in TRIALS]
+    told = [
+        (replace(LOAD, trial=each), predict(DEAR, replace(LOAD, trial=each))) for each in TRIALS
+    ]
     simulated = dict.fromkeys(("trials", "waves", "violations", "signatures"), 1)
     simulated |= dict.fromkeys(("predicted", "seconds", "python", "heap"), 1)
     tables = [costs_table(DEAR, DEAR), predicted_table(told), simulated_table([simulated])]
@@ -124,7 +136,17 @@ def test_the_page_has_the_tables_of_the_command() -> None:
 
 @pytest.mark.xdist_group("spark")
 def test_the_command_measures_and_simulates(tmp_path: Path) -> None:
-    command = ["-m", "spark.scale", "--rows", "2000", "--tasks", "2", "--simulate", "30000", "--json"]
+    command = [
+        "-m",
+        "spark.scale",
+        "--rows",
+        "2000",
+        "--tasks",
+        "2",
+        "--simulate",
+        "30000",
+        "--json",
+    ]
     done = subprocess.run(
         [sys.executable, *command], cwd=ROOT, env=environment(), capture_output=True, text=True,
         timeout=TIMEOUT,
@@ -134,7 +156,12 @@ def test_the_command_measures_and_simulates(tmp_path: Path) -> None:
     (found,) = told["simulated"]
     assert [found["trials"], found["violations"]] == found["expected"] == [30_000, 3]
     assert found["signatures"] == 1 and found["waves"] >= 1
-    assert found["predicted"] > 0 and found["seconds"] > 0 and found["python"] > 0 and found["heap"] > 0
+    assert (
+        found["predicted"] > 0
+        and found["seconds"] > 0
+        and found["python"] > 0
+        and found["heap"] > 0
+    )
     assert all(cost >= 0 for cost in told["costs"].values())
     assert told["costs"]["row"] >= told["trivial"]["row"] and told["costs"]["row_bytes"] > 1
     assert [each["trial"] for each in told["predicted"]] == list(TRIALS)

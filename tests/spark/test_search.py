@@ -23,17 +23,28 @@ SEARCH = [*SMALL, "--strategy", "preemptions", "--bound", "2", "--suite", "count
 
 
 def sweep_here(*options: str) -> Result:
-    common = ["--suites", TOY_SUITES, "--runner", "inline", "--module", str(toys_path(checked=True))]
+    common = [
+        "--suites",
+        TOY_SUITES,
+        "--runner",
+        "inline",
+        "--module",
+        str(toys_path(checked=True)),
+    ]
     return CliRunner().invoke(main, [*common, *options])
 
 
 def searched(run: Path, *options: str) -> Result:
-    return sweep_here(*SEARCH, "--exhaust", "--executions", "4", "--parts", "3", "--out", str(run), *options)
+    return sweep_here(
+        *SEARCH, "--exhaust", "--executions", "4", "--parts", "3", "--out", str(run), *options
+    )
 
 
 def parts(run: Path) -> list[tuple[str, int, str, int, str]]:
     rows = read_trials(run).to_pylist()
-    return sorted((row["suite"], row["seed"], row["part"], row["executions"], row["rest"]) for row in rows)
+    return sorted(
+        (row["suite"], row["seed"], row["part"], row["executions"], row["rest"]) for row in rows
+    )
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +112,14 @@ def test_executors_share_a_search(tmp_path: Path) -> None:
     options = [*SEARCH, "--seeds", "1", "--exhaust", "--executions", "8", "--parts", "6"]
     here = sweep_here(*options, "--out", str(tmp_path / "here"))
     assert here.exit_code == 0, here.output
-    options += ["--suites", TOY_SUITES, "--module", str(toys_path(checked=True)), "--master", "local[2]"]
+    options += [
+        "--suites",
+        TOY_SUITES,
+        "--module",
+        str(toys_path(checked=True)),
+        "--master",
+        "local[2]",
+    ]
     done = sweep(tmp_path, *options, "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
     assert parts(tmp_path / "run") == parts(tmp_path / "here")
@@ -120,13 +138,18 @@ def test_executors_share_a_search(tmp_path: Path) -> None:
             "--exhaust searches everything with one",
         ),
         ([*SMALL, "--strategy", "delays", "--parts", "2"], "--parts 2 is for --exhaust"),
-        ([*SMALL, "--strategy", "delays", "--exhaust", "--parts", "0"], "1 to 10,000 parts at once, not 0"),
+        (
+            [*SMALL, "--strategy", "delays", "--exhaust", "--parts", "0"],
+            "1 to 10,000 parts at once, not 0",
+        ),
         ([*SMALL, "--strategy", "delays", "--bound", "-1"], "0 or more, not -1"),
         (["--bound", "1"], "--bound is for --engine controlled"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(tmp_path: Path, options: list[str], told: str) -> None:
-    done = sweep_here("--suite", "counter", "--seeds", "4", *options, "--out", str(tmp_path / "run"))
+    done = sweep_here(
+        "--suite", "counter", "--seeds", "4", *options, "--out", str(tmp_path / "run")
+    )
     assert done.exit_code == 2, done.output
     assert told in done.stderr
     assert not (tmp_path / "run").exists()
@@ -149,14 +172,19 @@ def test_the_report_says_what_each_search_proved(run: Path, tmp_path: Path) -> N
     assert told["search"] == facts["summary"]["search"]
 
 
-@pytest.mark.parametrize("search", [{"parts": "3"}, {"parts": 0}, {"parts": 3, "x": [[]]}, {"parts": True}])
+@pytest.mark.parametrize(
+    "search", [{"parts": "3"}, {"parts": 0}, {"parts": 3, "x": [[]]}, {"parts": True}]
+)
 def test_a_damaged_search_is_one_sentence(run: Path, tmp_path: Path, search: object) -> None:
     again = tmp_path / "run"
     shutil.copytree(run, again)
     facts = json.loads((again / "run.json").read_text()) | {"search": search}
     facts["plan"]["seeds"] = 1 << 40
     (again / "run.json").write_text(json.dumps(facts))
-    for done in (CliRunner().invoke(cli, ["report", str(again)]), sweep_here("--resume", str(again))):
+    for done in (
+        CliRunner().invoke(cli, ["report", str(again)]),
+        sweep_here("--resume", str(again)),
+    ):
         assert done.exit_code == 2, done.output
         assert done.stderr.startswith("Error: ") and done.stderr.count("\n") == 1
     assert not (again / "report.html").exists()

@@ -33,7 +33,9 @@ from spark.session import (
         ("yarn", None),
     ],
 )
-def test_the_cores_of_a_master_on_this_machine_are_known(master: str, expected: LocalMaster | None) -> None:
+def test_the_cores_of_a_master_on_this_machine_are_known(
+    master: str, expected: LocalMaster | None
+) -> None:
     assert local_master(master) == expected
     check_master(master)
 
@@ -49,7 +51,9 @@ def test_the_cores_of_a_master_on_this_machine_are_known(master: str, expected: 
         ("spark://host:7077", "spark://host:7077"),
     ],
 )
-def test_a_task_that_lost_its_worker_is_tried_again_on_every_master(master: str, attempts: str) -> None:
+def test_a_task_that_lost_its_worker_is_tried_again_on_every_master(
+    master: str, attempts: str
+) -> None:
     assert repeating(master) == attempts
     assert settings(master, cpus=1, scratch=Path("/s"), site=None)["spark.task.maxFailures"] == "4"
 
@@ -69,7 +73,9 @@ def test_a_master_that_no_spark_knows_is_refused(master: str) -> None:
         ("spark://host:7077", 16, 16),
     ],
 )
-def test_a_task_reserves_cores_for_its_threads_if_there_are_any(master: str, threads: int, cpus: int) -> None:
+def test_a_task_reserves_cores_for_its_threads_if_there_are_any(
+    master: str, threads: int, cpus: int
+) -> None:
     assert task_cpus(master, threads) == cpus
 
 
@@ -77,7 +83,11 @@ def test_settings_keep_everything_that_spark_writes_in_the_scratch_directory() -
     scratch = Path("/scratch")
     chosen = settings("local[2]", cpus=2, scratch=scratch, site=scratch / "site")
     written = [key for key, value in chosen.items() if value.startswith("/scratch")]
-    assert sorted(written) == ["spark.executorEnv.PYTHONPATH", "spark.local.dir", "spark.sql.warehouse.dir"]
+    assert sorted(written) == [
+        "spark.executorEnv.PYTHONPATH",
+        "spark.local.dir",
+        "spark.sql.warehouse.dir",
+    ]
     assert chosen["spark.task.cpus"] == "2"
 
 
@@ -104,13 +114,21 @@ def fake_java(directory: Path, text: str) -> dict[str, str]:
         ("cannot open shared object file", "does not start"),
     ],
 )
-def test_a_java_that_is_too_old_or_broken_is_named(tmp_path: Path, text: str, problem: str | None) -> None:
+def test_a_java_that_is_too_old_or_broken_is_named(
+    tmp_path: Path, text: str, problem: str | None
+) -> None:
     told = java_problem(fake_java(tmp_path, text))
-    assert told is None if problem is None else (problem in (told or "") and "openjdk-17" in (told or ""))
+    assert (
+        told is None
+        if problem is None
+        else (problem in (told or "") and "openjdk-17" in (told or ""))
+    )
 
 
 def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
-    assert str(tmp_path) in (java_problem({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]}) or "")
+    assert str(tmp_path) in (
+        java_problem({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]}) or ""
+    )
 
 
 def test_the_sentence_of_a_java_error_is_found_in_its_stack() -> None:

@@ -30,21 +30,27 @@ def pooled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     return run, shrink(run)
 
 
-def test_a_table_says_what_became_smaller_and_how_it_is_made_again(pooled: tuple[Path, Result]) -> None:
+def test_a_table_says_what_became_smaller_and_how_it_is_made_again(
+    pooled: tuple[Path, Result],
+) -> None:
     run, done = pooled
     assert done.exit_code == 0, done.output
     assert "2 failures, 2 at once" in done.stderr and "2 of 2 failures: smaller 2" in done.stderr
     assert "15 → 3" in done.stdout and "smaller" in done.stdout
     assert "2 failures: 2 smaller than recorded" in done.stdout
     commands = [line.strip() for line in done.stdout.splitlines() if "-m stress" in line]
-    assert len(commands) == 2 and all(f"--suites {REGISTRY} replay" in command for command in commands)
+    assert len(commands) == 2 and all(
+        f"--suites {REGISTRY} replay" in command for command in commands
+    )
     command = [part for part in shlex.split(commands[0]) if part not in ("(cd", "&&")]
     at = command.index("-m")
     replayed = subprocess.run(
         [sys.executable, *(part.rstrip(")") for part in command[at:])],
         cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT,
     )  # fmt: skip
-    assert replayed.returncode == 1 and "the failure was made again, step by step" in replayed.stdout
+    assert (
+        replayed.returncode == 1 and "the failure was made again, step by step" in replayed.stdout
+    )
 
 
 def test_the_second_time_there_is_nothing_left_to_do(pooled: tuple[Path, Result]) -> None:
@@ -63,7 +69,9 @@ def test_the_second_time_there_is_nothing_left_to_do(pooled: tuple[Path, Result]
 
 @pytest.mark.xdist_group("spark")
 def test_executors_find_the_same(pooled: tuple[Path, Result], tmp_path: Path) -> None:
-    run = run_of(tmp_path / "run", large("racy"), large("counter", "T01"), rogue("ends_the_process"))
+    run = run_of(
+        tmp_path / "run", large("racy"), large("counter", "T01"), rogue("ends_the_process")
+    )
     done = subprocess.run(
         [sys.executable, "-m", "spark.shrink", str(run), "--executions", "20000", "--master", "local[2]"],
         cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT,
@@ -76,12 +84,16 @@ def test_executors_find_the_same(pooled: tuple[Path, Result], tmp_path: Path) ->
 
 def test_one_signature_can_be_asked_for(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", large("racy"), rogue("ends_the_process"))
-    (signature,) = [path.stem for path in (run / "records").iterdir() if '"racy"' in path.read_text()]
+    (signature,) = [
+        path.stem for path in (run / "records").iterdir() if '"racy"' in path.read_text()
+    ]
     done = shrink(run, "--signature", signature)
     assert done.exit_code == 0 and "1 failure: 1 smaller than recorded" in done.stdout, done.output
     assert {name.partition(".")[0] for name in files(run)} == {signature}
     done = shrink(run)
-    assert done.exit_code == 4 and "1 tried before" in done.stdout and "exit status 3" in done.stdout
+    assert (
+        done.exit_code == 4 and "1 tried before" in done.stdout and "exit status 3" in done.stdout
+    )
 
 
 def test_what_cannot_be_tried_ends_with_4_and_is_told(tmp_path: Path) -> None:
@@ -120,6 +132,8 @@ def test_ctrl_c_ends_with_130_and_the_next_time_does_the_rest(
     with monkeypatch.context() as patch:
         patch.setattr("spark.interrupt.StopRequest.asked", lambda stop: True)
         done = shrink(run)
-    assert done.exit_code == 130 and "1 failure: 0 smaller than recorded" in done.stdout, done.output
+    assert done.exit_code == 130 and "1 failure: 0 smaller than recorded" in done.stdout, (
+        done.output
+    )
     assert not (run / "shrunk").exists()
     assert shrink(run).exit_code == 0 and len(files(run)) == 2

@@ -46,6 +46,8 @@ def test_a_grid_gives_the_best_settings_for_a_broker_conf(tmp_path: Path) -> Non
         (["tailing", "--master", "here"], "here"),
     ],
 )
-def test_what_is_wrong_ends_with_code_2_before_spark_starts(arguments: list[str], told: str) -> None:
+def test_what_is_wrong_ends_with_code_2_before_spark_starts(
+    arguments: list[str], told: str
+) -> None:
     done = simulate(*arguments)
     assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr

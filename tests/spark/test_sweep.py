@@ -36,7 +36,11 @@ TIMEOUT = 240  # a sweep takes about 15 s; a machine under load takes longer
 
 
 def environment(**changes: str) -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("SPARK_", "PYSPARK_"))
+    }
     kept.pop("PYTHONPATH", None)
     return {**kept, TOYS: str(toys_path()), **changes}
 
@@ -107,7 +111,9 @@ def test_a_sweep_over_executors_that_see_only_what_was_shipped(tmp_path: Path) -
 
 
 @pytest.mark.xdist_group("spark")
-def test_a_crash_is_a_violation_of_its_seed_and_the_printed_command_makes_it_again(tmp_path: Path) -> None:
+def test_a_crash_is_a_violation_of_its_seed_and_the_printed_command_makes_it_again(
+    tmp_path: Path,
+) -> None:
     done = sweep(
         tmp_path,
         *("--suite", "counter", "--suite", "deadly", "--seeds", "4", "--chunk-size", "2"),
@@ -141,8 +147,24 @@ def test_a_crash_is_a_violation_of_its_seed_and_the_printed_command_makes_it_aga
 def test_ctrl_c_keeps_the_finished_waves(tmp_path: Path) -> None:
     """Started as a file, as spark-submit would, with far more seeds than can be run."""
     process = subprocess.Popen(
-        [sys.executable, str(ROOT / "spark" / "sweep.py"), "--suites", "sweep_suites", "--out", "out"]
-        + ["--suite", "tattler", "--seeds", "100000000", "--chunk-size", "20", "--wave-seconds", "0.001"]
+        [
+            sys.executable,
+            str(ROOT / "spark" / "sweep.py"),
+            "--suites",
+            "sweep_suites",
+            "--out",
+            "out",
+        ]
+        + [
+            "--suite",
+            "tattler",
+            "--seeds",
+            "100000000",
+            "--chunk-size",
+            "20",
+            "--wave-seconds",
+            "0.001",
+        ]
         + ["--master", "local[2]", "--module", str(toys_path())],
         cwd=tmp_path,
         env=environment(PYTHONPATH=str(ROOT / "tests" / "spark")),
@@ -197,11 +219,23 @@ def test_executors_ask_the_model_of_every_suite(tmp_path: Path, engine: list[str
     """A model that refuses everything is heard from executors, too; see tests/stress/test_judged.py."""
     # One package is shipped, that of the suites; these are made of those of the checkout.
     package = tmp_path / "first" / "stress"
-    shutil.copytree(ROOT / "stress", package, ignore=shutil.ignore_patterns("mutants", "__pycache__"))
+    shutil.copytree(
+        ROOT / "stress", package, ignore=shutil.ignore_patterns("mutants", "__pycache__")
+    )
     shutil.copy(ROOT / "tests" / "spark" / "contrary_suites.py", package / "contrary.py")
-    options = ["--suites", "stress.contrary", "--seeds", "1", *engine, "--master", "local-cluster[2,1,1024]"]
+    options = [
+        "--suites",
+        "stress.contrary",
+        "--seeds",
+        "1",
+        *engine,
+        "--master",
+        "local-cluster[2,1,1024]",
+    ]
     done = sweep(tmp_path, *options, "--json", first=package.parent)
     assert done.returncode == 1, done.stdout + done.stderr
-    found = {row["suite"]: row["invariant"] for row in read_violations(tmp_path / "out").to_pylist()}
+    found = {
+        row["suite"]: row["invariant"] for row in read_violations(tmp_path / "out").to_pylist()
+    }
     assert found == dict.fromkeys(SUITES, LINEARIZABILITY)
     assert all(row["judged"] > 0 for row in read_trials(tmp_path / "out").to_pylist())

@@ -51,16 +51,22 @@ def test_work_travels_without_a_class_of_pulsar_ml() -> None:
     assert b"pulsar_ml.campaign" not in pickle.dumps(work())
 
 
-def test_an_executor_without_pulsar_ml_says_so_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_executor_without_pulsar_ml_says_so_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     prepared = work()
     monkeypatch.setitem(sys.modules, "pulsar_ml.campaign.chunk", None)
-    with pytest.raises(ExecutorError, match="cannot import pulsar_ml .* install the wheel") as raised:
+    with pytest.raises(
+        ExecutorError, match="cannot import pulsar_ml .* install the wheel"
+    ) as raised:
         runner_for(prepared)
     assert "\n" not in str(raised.value)
 
 
 def test_an_executor_with_another_build_says_so_in_one_sentence() -> None:
-    with pytest.raises(ExecutorError, match="but this sweep is about build another; install the same wheel"):
+    with pytest.raises(
+        ExecutorError, match="but this sweep is about build another; install the same wheel"
+    ):
         runner_for(work(build_id="another"))
 
 
@@ -109,9 +115,17 @@ def test_what_no_chunk_is_guilty_of_ends_the_sweep() -> None:
 
 def test_the_zip_holds_the_suites_and_the_tasks_and_nothing_compiled(tmp_path: Path) -> None:
     names = zipfile.ZipFile(pack(tmp_path / "one.zip", "stress.registry")).namelist()
-    assert {"spark/__init__.py", "spark/tasks.py", "stress/__init__.py", "stress/registry.py"} <= set(names)
+    assert {
+        "spark/__init__.py",
+        "spark/tasks.py",
+        "stress/__init__.py",
+        "stress/registry.py",
+    } <= set(names)
     assert all(name.endswith(".py") for name in names)
-    assert pack(tmp_path / "two.zip", "stress.registry").read_bytes() == (tmp_path / "one.zip").read_bytes()
+    assert (
+        pack(tmp_path / "two.zip", "stress.registry").read_bytes()
+        == (tmp_path / "one.zip").read_bytes()
+    )
 
 
 def test_the_zip_and_the_linked_package_are_all_that_a_task_imports(tmp_path: Path) -> None:

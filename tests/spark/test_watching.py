@@ -97,7 +97,12 @@ def test_jobs_stages_and_metrics_of_a_live_session(tmp_path: Path) -> None:
 
 
 def test_a_job_says_which_seeds_of_which_suites() -> None:
-    chunks = [Chunk(0, "a", 0, 10), Chunk(1, "b", 0, 10), Chunk(2, "a", 10, 20), Chunk(3, "c", 5, 6, "pct")]
+    chunks = [
+        Chunk(0, "a", 0, 10),
+        Chunk(1, "b", 0, 10),
+        Chunk(2, "a", 10, 20),
+        Chunk(3, "c", 5, 6, "pct"),
+    ]
     quiet = Watch(lambda: False, lambda trials, violations: None, wave=2)
     assert describe("r", quiet, chunks) == (
         "r, round 1, wave 2: a seeds 0 to 19; b seeds 0 to 9; c by pct seeds 5 to 5 (4 chunks, 31 trials)"

@@ -15,7 +15,9 @@ def stress(toys_so, tmp_path, capsys):
 
     def call(command: str, *arguments: str) -> tuple[int, str, str]:
         options = (
-            ["--records", str(tmp_path / "records"), "--module", str(toys_so)] if command == "run" else []
+            ["--records", str(tmp_path / "records"), "--module", str(toys_so)]
+            if command == "run"
+            else []
         )
         code = main(["--suites", TOYS, command, *arguments, *options])
         captured = capsys.readouterr()

@@ -82,7 +82,9 @@ def test_growing_memory_is_a_violation(stress, tmp_path):
     code, out, _ = stress("replay", str(records_of(tmp_path)[0]), "--repeats", "40")
     assert code == 1
     assert "reproduced: resident memory grew by" in out
-    code, out, _ = stress("run", "leaky", "--programs", "40", "--leak-threshold", "0", "--threads", "1")
+    code, out, _ = stress(
+        "run", "leaky", "--programs", "40", "--leak-threshold", "0", "--threads", "1"
+    )
     assert code == 0
     assert "growth not judged" in out
 
@@ -131,7 +133,16 @@ def test_wrong_suites_are_2(capsys):
 
 def test_a_missing_module_is_4(capsys, tmp_path):
     folder = str(tmp_path / "records")
-    arguments = ["--suites", TOYS, "run", "counter", "--module", str(tmp_path / "no.so"), "--records", folder]
+    arguments = [
+        "--suites",
+        TOYS,
+        "run",
+        "counter",
+        "--module",
+        str(tmp_path / "no.so"),
+        "--records",
+        folder,
+    ]
     assert main(arguments) == 4
     assert "python setup.py build_ext --inplace" in capsys.readouterr().err
 
@@ -200,7 +211,9 @@ def test_a_replay_on_another_build_or_program_says_so(stress, tmp_path):
     assert "another program: the suite or the generator changed" in out
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"kind": "pulsar_ml replay record", "version": 99}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"kind": "pulsar_ml replay record", "version": 99}']
+)
 def test_a_bad_record_is_2(stress, tmp_path, text):
     path = tmp_path / "bad.json"
     path.write_text(text)

@@ -37,8 +37,12 @@ def test_one_thread_exercises_nothing() -> None:
     assert done.returncode == 3, done.stdout + done.stderr
 
 
-def test_a_weak_memory_bug_is_found_written_and_made_again(wrong: tuple[str, ...], tmp_path: Path) -> None:
-    found = stress("explore", "stamped_lock", *wrong, "--executions", "20000", "--records", str(tmp_path))
+def test_a_weak_memory_bug_is_found_written_and_made_again(
+    wrong: tuple[str, ...], tmp_path: Path
+) -> None:
+    found = stress(
+        "explore", "stamped_lock", *wrong, "--executions", "20000", "--records", str(tmp_path)
+    )
     assert found.returncode == 1, found.stdout + found.stderr
     assert "invariant I9" in found.stdout
     assert "the failure was made again, step by step" in found.stdout
@@ -54,12 +58,22 @@ def test_a_weak_memory_bug_is_found_written_and_made_again(wrong: tuple[str, ...
 
 def test_the_same_bug_is_invisible_in_mode_sc(wrong: tuple[str, ...], tmp_path: Path) -> None:
     done = stress(
-        "explore", "stamped_lock", *wrong, "--mode", "sc", "--executions", "20000", "--records", str(tmp_path)
+        "explore",
+        "stamped_lock",
+        *wrong,
+        "--mode",
+        "sc",
+        "--executions",
+        "20000",
+        "--records",
+        str(tmp_path),
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_race_is_told_with_both_stacks_and_can_be_left_out(wrong: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_race_is_told_with_both_stacks_and_can_be_left_out(
+    wrong: tuple[str, ...], tmp_path: Path
+) -> None:
     command = (
         "explore",
         "object_pool",
@@ -73,7 +87,12 @@ def test_a_race_is_told_with_both_stacks_and_can_be_left_out(wrong: tuple[str, .
     )
     found = stress(*command, "--executions", "4000")
     assert found.returncode == 1, found.stdout + found.stderr
-    for part in ("data race: ", "  first, thread ", "  then, thread ", "  last synchronisation of the two: "):
+    for part in (
+        "data race: ",
+        "  first, thread ",
+        "  then, thread ",
+        "  last synchronisation of the two: ",
+    ):
         assert part in found.stdout
     assert "  seen in " in found.stdout
     assert "object_pool.pxd:" in found.stdout
@@ -88,7 +107,10 @@ def test_a_run_says_what_it_may_have_missed_and_what_it_exhausted() -> None:
     (suite,) = json.loads(done.stdout)["suites"]
     assert all(0 < missed <= 1 for missed in suite["pct_missed"]) and not suite["exhausted"]
     told = stress("explore", "refcount", "--executions", "3000")
-    assert "PCT missed a bug of the schedule with probability at most, by program: depth 1: " in told.stdout
+    assert (
+        "PCT missed a bug of the schedule with probability at most, by program: depth 1: "
+        in told.stdout
+    )
     size = ("--threads", "2", "--operations", "1", "--executions", "300", "--mode", "sc")
     done = stress("explore", "refcount", *size, "--strategy", "preemptions", "--bound", "9")
     assert "  exhausted completely: " in done.stdout and "PCT" not in done.stdout

@@ -46,7 +46,9 @@ LISTED = {"thing": Suite(name="thing", subject="thing", summary="", invariants={
         (replace(ONE, none="nobody can see it"), LISTED, "is checked"),
     ],
 )
-def test_a_wrong_mapping_is_noticed(invariant: Invariant, suites: dict[str, Suite], complaint: str) -> None:
+def test_a_wrong_mapping_is_noticed(
+    invariant: Invariant, suites: dict[str, Suite], complaint: str
+) -> None:
     (found,) = complaints([invariant], suites)
     assert complaint in found
 

@@ -103,7 +103,9 @@ def test_a_failure_of_an_exploration_is_made_again_and_drawn(tmp_path: Path) -> 
     (row,) = read_violations(run.directory).to_pylist()
     assert row["invariant"] == "I9"
     page = tmp_path / "page.html"
-    done = CliRunner().invoke(pulsar_ml, ["report", str(run.directory), "-o", str(page), "--module", module])
+    done = CliRunner().invoke(
+        pulsar_ml, ["report", str(run.directory), "-o", str(page), "--module", module]
+    )
     assert done.exit_code == 1
     assert "the failure was made again, step by step" in page.read_text()
     assert 'class="step load stale"' in page.read_text()

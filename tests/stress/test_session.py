@@ -51,7 +51,8 @@ def test_interruption_keeps_what_was_found(toys_so, records):
     assert (tally.exit_code(), tally.programs) == (130, 3)
     assert [failure.seed for failure in tally.failures] == [10, 11, 12]
     assert all(
-        ReplayRecord.from_json(failure.record.read_text()).invariant == "T1" for failure in tally.failures
+        ReplayRecord.from_json(failure.record.read_text()).invariant == "T1"
+        for failure in tally.failures
     )
 
 
@@ -64,7 +65,9 @@ def test_the_program_in_flight_is_on_disk_while_it_runs(toys_so, records):
 
 
 def test_any_time_is_enough_for_one_program(toys_so, records):
-    tally = run(toys_so, records, Progress(Console(file=io.StringIO())), name="counter", seconds=1e-9)
+    tally = run(
+        toys_so, records, Progress(Console(file=io.StringIO())), name="counter", seconds=1e-9
+    )
     assert tally.programs == 1
 
 

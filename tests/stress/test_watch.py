@@ -6,7 +6,14 @@ import math
 
 import pytest
 
-from stress.watch import FEWEST_SAMPLES, MEGABYTE, MOST_SAMPLES, MemorySeries, ProcessWatch, sanitized
+from stress.watch import (
+    FEWEST_SAMPLES,
+    MEGABYTE,
+    MOST_SAMPLES,
+    MemorySeries,
+    ProcessWatch,
+    sanitized,
+)
 
 THRESHOLD = 8 * MEGABYTE
 
@@ -44,7 +51,12 @@ def test_memory_that_levels_off_is_no_leak(shape, rounds):
 @pytest.mark.parametrize("rounds", [FEWEST_SAMPLES, 100, 1000, 5000])
 @pytest.mark.parametrize(
     "shape",
-    [lambda x: 40 * x, lambda x: 40 * x + noise(x), lambda x: 80 * x * x, lambda x: 10 * math.floor(8 * x)],
+    [
+        lambda x: 40 * x,
+        lambda x: 40 * x + noise(x),
+        lambda x: 80 * x * x,
+        lambda x: 10 * math.floor(8 * x),
+    ],
 )
 def test_steady_growth_is_a_leak(shape, rounds):
     assert "did not level off" in (judge(shape, rounds) or "")
@@ -59,7 +71,9 @@ def test_the_series_stays_small_and_even():
     for number in range(10_000):
         series.add(number)
     assert FEWEST_SAMPLES <= len(series.samples) < MOST_SAMPLES
-    steps = {later - earlier for earlier, later in zip(series.samples, series.samples[1:], strict=False)}
+    steps = {
+        later - earlier for earlier, later in zip(series.samples, series.samples[1:], strict=False)
+    }
     assert len(steps) == 1
 
 

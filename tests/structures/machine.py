@@ -35,9 +35,13 @@ class Pair:
 
     def __init__(self, structure: str, given: dict[str, int], threads: int = THREADS) -> None:
         self.subject: Subject = _native.SUBJECTS[structure]
-        chosen = {setting.name: given.get(setting.name, setting.low) for setting in self.subject.settings}
+        chosen = {
+            setting.name: given.get(setting.name, setting.low) for setting in self.subject.settings
+        }
         self.instance: Instance = self.subject.create(threads=threads, settings=chosen)
-        self.model: Model = importlib.import_module(f"pulsar_ml.specs.{structure}").Model(chosen, threads)
+        self.model: Model = importlib.import_module(f"pulsar_ml.specs.{structure}").Model(
+            chosen, threads
+        )
 
     def call(self, operation: str, *arguments: int, thread: int = 0) -> Result:
         """Apply one call to both; AssertionError when the answers differ."""
@@ -54,7 +58,9 @@ class Pair:
 def machine(structure: str, *, also: Sequence[str] = ()) -> type[RuleBasedStateMachine]:
     """A state machine over the operations that occur in programs, and those named in ``also``."""
     subject = _native.SUBJECTS[structure]
-    ranges = {setting.name: strategies.integers(setting.low, setting.high) for setting in subject.settings}
+    ranges = {
+        setting.name: strategies.integers(setting.low, setting.high) for setting in subject.settings
+    }
 
     class Machine(RuleBasedStateMachine):
         pair: Pair | None = None
@@ -77,7 +83,8 @@ def machine(structure: str, *, also: Sequence[str] = ()) -> type[RuleBasedStateM
 def operation_rule(operation: Operation) -> object:
     """A rule that draws a thread and the operation's arguments, and calls it."""
     drawn: dict[str, Any] = {
-        argument.name: strategies.integers(argument.low, argument.high) for argument in operation.arguments
+        argument.name: strategies.integers(argument.low, argument.high)
+        for argument in operation.arguments
     }
 
     def call(self: Any, calling_thread: int, **arguments: int) -> None:
@@ -95,7 +102,10 @@ def machine_test(structure: str, *, also: Sequence[str] = ()) -> type:
     """The machine as a test case with the budget of these tests."""
     case = machine(structure, also=also).TestCase
     case.settings = settings(
-        max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, derandomize=True,
+        max_examples=EXAMPLES,
+        stateful_step_count=STEPS,
+        deadline=None,
+        derandomize=True,
         suppress_health_check=list(HealthCheck),
     )
     return case
@@ -154,7 +164,9 @@ def run_failing(structure: str, refused: int, failing: int, seed: int, calls: in
         seen = pair.instance.call(operation.name, *arguments, thread=thread)
         expected = pair.model.step(operation.name, arguments, thread=thread)
         if tuple(seen) != expected and not failed:
-            assert seen.status == refused, f"{operation.name}{arguments}: {seen}, not {expected} or refused"
+            assert seen.status == refused, (
+                f"{operation.name}{arguments}: {seen}, not {expected} or refused"
+            )
             failed = True
             seen = pair.instance.call(operation.name, *arguments, thread=thread)
         assert tuple(seen) == expected, f"{operation.name}{arguments}: {seen}, not {expected}"

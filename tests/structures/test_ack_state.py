@@ -207,7 +207,13 @@ class Said:
 def refused(*said: Said, fresh: bool = False) -> str:
     """What the model of the suite says of a history with room for no range."""
     names = sorted({call.operation for call in said})
-    settings = {"by_bytes": 0, "max_bytes": 1, "max_ranges": 0, "max_batches": 1, "max_store_ranges": 0}
+    settings = {
+        "by_bytes": 0,
+        "max_bytes": 1,
+        "max_ranges": 0,
+        "max_batches": 1,
+        "max_store_ranges": 0,
+    }
     records = [
         (
             call.thread, names.index(call.operation), [*call.arguments, 0, 0, 0][:3],
@@ -219,7 +225,9 @@ def refused(*said: Said, fresh: bool = False) -> str:
         Signature(name, max(len(call.arguments) for call in said if call.operation == name), ANSWER)
         for name in names
     )
-    history = History(signatures, frozen(np.array(records, dtype=RECORD)), (), "test", "test", settings)
+    history = History(
+        signatures, frozen(np.array(records, dtype=RECORD)), (), "test", "test", settings
+    )
     return ModelJudge(Model).message(history, 3, fresh=fresh)
 
 

@@ -113,7 +113,8 @@ def test_an_empty_heap_has_no_slowest_position() -> None:
 
 
 @pytest.mark.parametrize(
-    "mistake, invariant", [("forget", "I79"), ("swap", "I81"), ("misindex", "I81"), ("unpublish", "I80")]
+    "mistake, invariant",
+    [("forget", "I79"), ("swap", "I81"), ("misindex", "I81"), ("unpublish", "I80")],
 )
 def test_a_mistake_is_noticed_at_once_and_at_quiescence(mistake: str, invariant: str) -> None:
     pair = started(1, 2, 3)

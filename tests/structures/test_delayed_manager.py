@@ -165,7 +165,8 @@ def test_a_full_answer_goes_on_where_it_ended() -> None:
 
 
 @pytest.mark.parametrize(
-    "mistake, invariant", [("miscount", "I91"), ("disarm", "I95"), ("prune", "I97"), ("hide", "I94")]
+    "mistake, invariant",
+    [("miscount", "I91"), ("disarm", "I95"), ("prune", "I97"), ("hide", "I94")],
 )
 def test_a_mistake_is_noticed_at_quiescence(mistake: str, invariant: str) -> None:
     pair = started()
@@ -201,13 +202,25 @@ SETTINGS = {"tick": 1, "strict": 1, "lookahead": 0, "start": 0, "prune_interval"
 def refused(*rows: Row) -> str:
     names = sorted({row[1] for row in rows})
     signatures = tuple(
-        Signature(name, max(len(row[2]) for row in rows if row[1] == name), ANSWER) for name in names
+        Signature(name, max(len(row[2]) for row in rows if row[1] == name), ANSWER)
+        for name in names
     )
     records = [
-        (thread, names.index(name), [*given, 0, 0, 0][:3], [status, *words], start, end, RETURNED, 0)
+        (
+            thread,
+            names.index(name),
+            [*given, 0, 0, 0][:3],
+            [status, *words],
+            start,
+            end,
+            RETURNED,
+            0,
+        )
         for thread, name, given, (status, words), start, end in rows
     ]
-    made = History(signatures, frozen(np.array(records, dtype=RECORD)), (), "test", "test", SETTINGS)
+    made = History(
+        signatures, frozen(np.array(records, dtype=RECORD)), (), "test", "test", SETTINGS
+    )
     return ModelJudge(delayed_answers.Model).message(made, 2)
 
 
@@ -224,7 +237,9 @@ def came(messages: list[int], start: int, end: int, *, view: int = MINE) -> Row:
 
 
 def call(operation: str, at: int, *words: int, status: int = TRACKED, thread: int = 1) -> Row:
-    arguments = {"count": (MINE, 40), "open": (OTHER,), "mark_delete": (MINE, 5)}.get(operation, (MINE,))
+    arguments = {"count": (MINE, 40), "open": (OTHER,), "mark_delete": (MINE, 5)}.get(
+        operation, (MINE,)
+    )
     return thread, operation, arguments, answer(status, *words), at, at + 1
 
 
@@ -237,7 +252,10 @@ def call(operation: str, at: int, *words: int, status: int = TRACKED, thread: in
         ([wait(5, 3), came([1], 5, 6)], False),  # never added
         ([add(1, 1, 2), wait(5, 3), came([1], 5, 6), came([1], 7, 8)], False),  # twice
         ([add(1, 1, 2), wait(5, 3), came([1], 5, 6), call("clear", 7, 1), came([1], 9, 10)], True),
-        ([add(1, 1, 2), wait(5, 3), came([1], 5, 6), add(2, 7, 8), came([1, 2], 9, 10)], True),  # behind
+        (
+            [add(1, 1, 2), wait(5, 3), came([1], 5, 6), add(2, 7, 8), came([1, 2], 9, 10)],
+            True,
+        ),  # behind
         ([add(1, 1, 2), add(2, 3, 4), wait(5, 5), came([2, 1], 7, 8)], False),  # out of order
         ([add(1, 1, 9), wait(5, 3), came([1], 5, 6)], True),  # on its way
         ([add(1, 1, 9), wait(5, 3), came([], 5, 6)], True),

@@ -5,7 +5,13 @@ from pulsar_ml.harness.subject import InvariantViolation
 
 from stress.entry_wrapper import SUITE
 from tests.structures.machine import (
-    SEEDS, TRIAL_SEEDS, Pair, compare_program, fail_each_allocation, machine_test, run_threads,
+    SEEDS,
+    TRIAL_SEEDS,
+    Pair,
+    compare_program,
+    fail_each_allocation,
+    machine_test,
+    run_threads,
 )
 
 DONE, TAKEN, NOTHING, NO_MEMORY = range(4)
@@ -118,7 +124,8 @@ def test_the_check_may_be_repeated_and_the_instance_used_on(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize(
-    "mistake, invariant", [("read_unchecked", "I9"), ("reset_lock", "I29"), ("recycle_twice", "I24")]
+    "mistake, invariant",
+    [("read_unchecked", "I9"), ("reset_lock", "I29"), ("recycle_twice", "I24")],
 )
 def test_a_mistake_is_noticed_at_once(pair: Pair, mistake: str, invariant: str) -> None:
     pair.instance.call("fill", 3)

@@ -5,7 +5,13 @@ from pulsar_ml.harness.subject import InvariantViolation
 
 from stress.mpsc_queue import SUITE
 from tests.structures.machine import (
-    SEEDS, TRIAL_SEEDS, Pair, compare_program, fail_each_allocation, machine_test, run_threads,
+    SEEDS,
+    TRIAL_SEEDS,
+    Pair,
+    compare_program,
+    fail_each_allocation,
+    machine_test,
+    run_threads,
 )
 
 DONE, EMPTY, BEHIND, NO_MEMORY = range(4)

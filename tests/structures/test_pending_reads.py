@@ -6,11 +6,25 @@ from pulsar_ml.operations import _native
 
 from stress.pending_reads import SUITE
 from tests.structures.machine import (
-    SEEDS, TRIAL_SEEDS, Pair, calls_of, compare_program, machine_test, run_threads,
+    SEEDS,
+    TRIAL_SEEDS,
+    Pair,
+    calls_of,
+    compare_program,
+    machine_test,
+    run_threads,
 )
 
 DONE, WAITING, NOTHING, FULL, NO_MEMORY = range(5)
-RIGHT, FAILURE, SHORT, FOREIGN_TOO, FOREIGN_INSTEAD, FAILURE_WITH_ENTRIES, NO_ENTRIES = 0, 2, 3, 4, 5, 6, 7
+RIGHT, FAILURE, SHORT, FOREIGN_TOO, FOREIGN_INSTEAD, FAILURE_WITH_ENTRIES, NO_ENTRIES = (
+    0,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+)
 OLDEST, NEWEST = 0, 1
 
 TestMachine = machine_test("pending_reads")

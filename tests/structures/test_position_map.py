@@ -5,7 +5,13 @@ from pulsar_ml.harness.subject import InvariantViolation
 
 from stress.position_map import SUITE
 from tests.structures.machine import (
-    SEEDS, TRIAL_SEEDS, Pair, compare_program, fail_each_allocation, machine_test, run_threads,
+    SEEDS,
+    TRIAL_SEEDS,
+    Pair,
+    compare_program,
+    fail_each_allocation,
+    machine_test,
+    run_threads,
 )
 
 DONE, EXISTS, ABSENT, NO_MEMORY = range(4)
@@ -105,7 +111,8 @@ def test_a_handle_that_is_gone_is_noticed_by_its_owner(
 
 
 @pytest.mark.parametrize(
-    ("operation", "arguments"), [("find_own", (5, 0)), ("remove_own", (5, 0)), ("iterate_all", (0,))]
+    ("operation", "arguments"),
+    [("find_own", (5, 0)), ("remove_own", (5, 0)), ("iterate_all", (0,))],
 )
 def test_a_handle_that_should_be_gone_is_noticed_by_its_owner(
     operation: str, arguments: tuple[int, ...]

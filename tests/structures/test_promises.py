@@ -36,7 +36,9 @@ def test_the_page_says_what_the_model_declares(suite: Any) -> None:
     linearizable, weak = declared((PAGES / f"{suite.subject}.md").read_text())
     assert weak == dict(model.weak)
     operations = _native.SUBJECTS[suite.subject].operations
-    assert linearizable == {operation.name for operation in operations if operation.weight} - set(weak)
+    assert linearizable == {operation.name for operation in operations if operation.weight} - set(
+        weak
+    )
     assert set(weak) <= {operation.name for operation in operations}
     assert getattr(model, "spans", frozenset()) <= set(weak)
 

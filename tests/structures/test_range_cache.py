@@ -5,7 +5,13 @@ from pulsar_ml.harness.subject import InvariantViolation
 
 from stress.range_cache import SUITE
 from tests.structures.machine import (
-    SEEDS, TRIAL_SEEDS, Pair, compare_program, fail_each_allocation, machine_test, run_threads,
+    SEEDS,
+    TRIAL_SEEDS,
+    Pair,
+    compare_program,
+    fail_each_allocation,
+    machine_test,
+    run_threads,
 )
 
 MISS, HIT, LAST, NO_MEMORY = range(4)
@@ -75,7 +81,9 @@ def test_an_entry_is_refused_under_another_position(pair: Pair) -> None:
     pair.instance.check()
 
 
-@pytest.mark.parametrize("first, width", [(0, 0), (0, 63), (3, 4), (60, 8), (64, 63), (127, 0), (100, 63)])
+@pytest.mark.parametrize(
+    "first, width", [(0, 0), (0, 63), (3, 4), (60, 8), (64, 63), (127, 0), (100, 63)]
+)
 def test_both_bounds_of_a_range_are_in_it(pair: Pair, first: int, width: int) -> None:
     for key in range(128):
         pair.call("put", 0, key, 0)

@@ -5,7 +5,12 @@ from pulsar_ml.harness.subject import InvariantViolation
 
 from stress.refcount import SUITE
 from tests.structures.machine import (
-    SEEDS, TRIAL_SEEDS, Pair, compare_program, machine_test, run_threads,
+    SEEDS,
+    TRIAL_SEEDS,
+    Pair,
+    compare_program,
+    machine_test,
+    run_threads,
 )
 
 DONE, REFUSED, NOT_HELD, LAST = range(4)

@@ -6,7 +6,13 @@ from pulsar_ml.operations import _native
 
 from stress import broker_cache, removal_queue
 from tests.structures.machine import (
-    SEEDS, TRIAL_SEEDS, Pair, calls_of, compare_program, machine_test, run_threads,
+    SEEDS,
+    TRIAL_SEEDS,
+    Pair,
+    calls_of,
+    compare_program,
+    machine_test,
+    run_threads,
 )
 
 OVER, NO_MEMORY = 0, 3
@@ -77,7 +83,9 @@ def test_a_time_pass_handles_each_entry_once(watched: int) -> None:
 @pytest.mark.parametrize(
     "amount, entries", [(1, 1), (BYTES, 1), (BYTES + 1, 2), (3 * BYTES, 3), (5 * BYTES, 4)]
 )
-def test_a_size_pass_stops_as_soon_as_enough_is_free(watched: int, amount: int, entries: int) -> None:
+def test_a_size_pass_stops_as_soon_as_enough_is_free(
+    watched: int, amount: int, entries: int
+) -> None:
     pair = started()
     put(pair, 0, 5, 10, 15)
     assert pair.call("free", amount, watched) == (OVER, (entries, entries * BYTES, 0, 0))
@@ -236,7 +244,9 @@ def test_a_lost_wrapper_is_noticed() -> None:
         pair.instance.check()
 
 
-@pytest.mark.parametrize("mistake, invariant", [("forget", "I15"), ("miscount", "I41"), ("scribble", "I2")])
+@pytest.mark.parametrize(
+    "mistake, invariant", [("forget", "I15"), ("miscount", "I41"), ("scribble", "I2")]
+)
 def test_a_mistake_is_noticed_at_quiescence(mistake: str, invariant: str) -> None:
     pair = started()
     put(pair, 5)

@@ -9,7 +9,13 @@ from pulsar_ml.operations import _native
 
 ROOT = Path(__file__).resolve().parents[2]
 STRUCTURES = [
-    "refcount", "stamped_lock", "object_pool", "mpsc_queue", "read_count", "entry", "position_map",
+    "refcount",
+    "stamped_lock",
+    "object_pool",
+    "mpsc_queue",
+    "read_count",
+    "entry",
+    "position_map",
     "inflight_limiter",
 ]
 
@@ -25,12 +31,17 @@ def test_a_suite_names_the_invariants_that_its_operations_report(structure: str)
 def test_a_page_explains_the_invariants_of_its_suite(structure: str) -> None:
     page = (ROOT / "docs" / "structures" / f"{structure}.md").read_text()
     for invariant in importlib.import_module(f"stress.{structure}").SUITE.invariants:
-        assert re.search(rf"\b{invariant}\b", page), f"the page of {structure} does not mention {invariant}"
+        assert re.search(rf"\b{invariant}\b", page), (
+            f"the page of {structure} does not mention {invariant}"
+        )
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_settings_of_a_suite_lie_within_those_of_its_subject(structure: str) -> None:
-    ranges = {setting.name: (setting.low, setting.high) for setting in _native.SUBJECTS[structure].settings}
+    ranges = {
+        setting.name: (setting.low, setting.high)
+        for setting in _native.SUBJECTS[structure].settings
+    }
     for name, (low, high) in importlib.import_module(f"stress.{structure}").SUITE.settings.items():
         assert ranges[name][0] <= low <= high <= ranges[name][1]
 

@@ -23,21 +23,38 @@ BUILD = "setup_checked.py build --build-base checked"
 
 
 @pytest.fixture(scope="module", params=FOUND)
-def home(request: pytest.FixtureRequest, built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(
+    request: pytest.FixtureRequest, built: Built, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A copy of the stranger's project with both builds made."""
     home = tmp_path_factory.mktemp(request.param) / "project"
     shutil.copytree(PROJECT, home)
     assert f"python {BUILD}" in PAGE
-    succeed(sys.executable, "-P", *BUILD.split(), cwd=home, path=built.installed, **COMPILERS[request.param])
+    succeed(
+        sys.executable,
+        "-P",
+        *BUILD.split(),
+        cwd=home,
+        path=built.installed,
+        **COMPILERS[request.param],
+    )
     plain = ("setup.py", "build_ext", "--inplace")
-    succeed(sys.executable, "-P", *plain, cwd=home, path=built.installed, **COMPILERS[request.param])
+    succeed(
+        sys.executable, "-P", *plain, cwd=home, path=built.installed, **COMPILERS[request.param]
+    )
     return home
 
 
-def search(built: Built, home: Path, module: str, *options: str, checked: bool = True) -> tuple[int, str]:
+def search(
+    built: Built, home: Path, module: str, *options: str, checked: bool = True
+) -> tuple[int, str]:
     """The command of the page; what it returns and prints."""
     assert "python search.py MODULE " in PAGE
-    (path,) = (home / "checked").glob(f"lib*/{module}{SUFFIX}") if checked else home.glob(f"{module}{SUFFIX}")
+    (path,) = (
+        (home / "checked").glob(f"lib*/{module}{SUFFIX}")
+        if checked
+        else home.glob(f"{module}{SUFFIX}")
+    )
     done = run(sys.executable, "-P", "search.py", path, *options, cwd=home, path=built.installed)
     return done.returncode, done.stdout
 
@@ -54,7 +71,9 @@ def test_a_wrong_order_gives_a_wrong_value_in_mode_c11_only(
 
 
 @pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
-@pytest.mark.parametrize("options", [("ring", "ring_release"), ("measurement", "measurement_fenced")])
+@pytest.mark.parametrize(
+    "options", [("ring", "ring_release"), ("measurement", "measurement_fenced")]
+)
 def test_the_right_version_stays_silent(
     built: Built, home: Path, options: tuple[str, str], mode: str
 ) -> None:

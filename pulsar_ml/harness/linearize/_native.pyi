@@ -44,7 +44,12 @@ class Checker:
         tried: bool = False,
     ) -> tuple[int, list[int], int, int, int]: ...
     def search_many(
-        self, records: NDArray[np.void], *, state: int = 0, most_steps: int = ..., remember: bool = True
+        self,
+        records: NDArray[np.void],
+        *,
+        state: int = 0,
+        most_steps: int = ...,
+        remember: bool = True,
     ) -> NDArray[np.int8]: ...
 
 @disjoint_base

@@ -18,7 +18,14 @@ from pulsar_ml.harness.linearize.checker import MEMORY, ModelChecker
 from pulsar_ml.harness.linearize.core import minimal
 from pulsar_ml.harness.linearize.monitors import judge
 from pulsar_ml.harness.linearize.shipped import blocked_call, cells_for, maps_for
-from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, QUIESCENT, SEQUENTIAL, UNKNOWN, Verdict
+from pulsar_ml.harness.linearize.verdict import (
+    ILLEGAL,
+    LEGAL,
+    QUIESCENT,
+    SEQUENTIAL,
+    UNKNOWN,
+    Verdict,
+)
 from pulsar_ml.harness.model import Keyed
 
 REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
@@ -133,7 +140,12 @@ class Check:
         return Verdict(answer, steps=self.steps, configurations=self.configurations, **more)
 
     def search(
-        self, chosen: NDArray[np.int32] | None, most: int, criterion: int = REAL_TIME, *, ahead: bool = True
+        self,
+        chosen: NDArray[np.int32] | None,
+        most: int,
+        criterion: int = REAL_TIME,
+        *,
+        ahead: bool = True,
     ) -> tuple[str, list[int], int]:
         answer, way, blocked, steps, configurations = self.checker.native.search(
             self.records,
@@ -189,7 +201,11 @@ class Check:
         answer, way, steps, configurations = maps.search(
             self.records, together=not self.options.partition, most_steps=self.options.most_steps
         )
-        if answer < 0 or ANSWERS[answer] == "out of memory" or (answer == 1 and self.options.explain):
+        if (
+            answer < 0
+            or ANSWERS[answer] == "out of memory"
+            or (answer == 1 and self.options.explain)
+        ):
             return None
         self.steps, self.configurations = steps, configurations
         if answer == 0:
@@ -230,7 +246,10 @@ class Check:
     def watched(self, chosen: NDArray[np.int32] | None, most: int) -> tuple[str, int]:
         """The same just in time, which keeps less."""
         watch = Watch(
-            self.checker.native, state=self.checker.start, most_steps=most, memory=self.options.memory
+            self.checker.native,
+            state=self.checker.start,
+            most_steps=most,
+            memory=self.options.memory,
         )
         records = self.records if chosen is None else self.records[chosen]
         order = np.argsort(records["invoked"], kind="stable")

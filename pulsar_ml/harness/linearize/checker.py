@@ -93,7 +93,9 @@ class ModelChecker(Answers):
     def leads(self, state: int, symbol: int) -> bool:
         return bool(self.model.leads(self.states[state], self.calls[symbol]))
 
-    def check_many(self, records: NDArray[np.void], *, most_steps: int = 1_000_000) -> NDArray[np.int8]:
+    def check_many(
+        self, records: NDArray[np.void], *, most_steps: int = 1_000_000
+    ) -> NDArray[np.int8]:
         """For each row of a two-dimensional array of records: 0 legal, 1 illegal, above: unknown.
 
         Rows of at most 64 operations go through the outcome table.
@@ -103,7 +105,9 @@ class ModelChecker(Answers):
     def split(self, symbols: NDArray[np.int32]) -> list[tuple[Hashable, NDArray[np.int32]]]:
         """The parts of a history by the model's partition; one part if it has none or a call concerns
         several."""
-        whole: list[tuple[Hashable, NDArray[np.int32]]] = [(None, np.arange(len(symbols), dtype=np.int32))]
+        whole: list[tuple[Hashable, NDArray[np.int32]]] = [
+            (None, np.arange(len(symbols), dtype=np.int32))
+        ]
         if not self.parts or len(symbols) == 0:
             return whole
         parts = np.array(self.parts, dtype=np.int64)[symbols]

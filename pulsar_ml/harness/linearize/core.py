@@ -28,10 +28,14 @@ Together = frozenset[tuple[int, int]]  # states, each with the calls at any time
 
 STEPS_OF_ONE = 50_000
 STEPS_OF_ALL = 10_000_000
-MORE_STATES = 5_000  # that shrinking may add: calls that may come again and again may lead on without end
+MORE_STATES = (
+    5_000  # that shrinking may add: calls that may come again and again may lead on without end
+)
 MORE_ANSWERS = 60_000  # that shrinking may ask the model for
 MOST_TOGETHER = 500
-MOST_LOOKED_UP = 2_000_000  # answers, known or not, to see where calls at any time lead: about a second
+MOST_LOOKED_UP = (
+    2_000_000  # answers, known or not, to see where calls at any time lead: about a second
+)
 FEW_LOOSE = 8  # calls left out, so many of which take effect no more often than there are of them
 
 
@@ -72,7 +76,9 @@ class Shrinking:
         self.looked_up = 0
         self.most_answers = checker.asked + MORE_ANSWERS
         self.verdicts: dict[tuple[tuple[int, ...], frozenset[int]], bool] = {}
-        self.too_loose: list[frozenset[int]] = []  # with these at any time there are too many states
+        self.too_loose: list[
+            frozenset[int]
+        ] = []  # with these at any time there are too many states
         self.too_many: list[tuple[frozenset[int], int]] = []  # and with these even so often
 
     def run(self, indices: list[int]) -> tuple[int, ...]:
@@ -214,7 +220,9 @@ class Loosened:
     number of such calls that lead to it.
     """
 
-    def __init__(self, shrinking: Shrinking, loose: frozenset[int], most: int | None = None) -> None:
+    def __init__(
+        self, shrinking: Shrinking, loose: frozenset[int], most: int | None = None
+    ) -> None:
         self.shrinking = shrinking
         self.loose = loose
         self.most = most

@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.history import ABSENT, ANSWER, FLAG, NEVER, RETURNED, VALUE, WORD, History, ranks
+from pulsar_ml.harness.history import (
+    ABSENT,
+    ANSWER,
+    FLAG,
+    NEVER,
+    RETURNED,
+    VALUE,
+    WORD,
+    History,
+    ranks,
+)
 from pulsar_ml.harness.linearize._monitors import bottomless
 from pulsar_ml.harness.linearize.core import reduced
 
@@ -95,7 +105,9 @@ class View:
     def false(self) -> Bools:
         if self.flags:
             return np.asarray(self.answered == 0)
-        return np.asarray(self.answered == (self.code(False) if False in self.history.values else -3))
+        return np.asarray(
+            self.answered == (self.code(False) if False in self.history.values else -3)
+        )
 
 
 def found_in(sorted_values: Ints, wanted: Ints) -> Ints:
@@ -282,7 +294,9 @@ def lifo(values: Values, sure: Ints, times: int) -> Judgement:
     stretch = without_bottom(sure)
     if len(stretch) == 0:
         return LEGAL
-    needed = reduced(stretch.tolist(), lambda some: len(without_bottom(np.array(some, np.int64))) > 0)
+    needed = reduced(
+        stretch.tolist(), lambda some: len(without_bottom(np.array(some, np.int64))) > 0
+    )
     return values.witness(np.array(needed))
 
 

@@ -67,7 +67,9 @@ def report(history: History, verdict: Verdict, model: Any = None) -> str:
         lines.append(f"  {shown}")
     if verdict.core:
         count = len(verdict.core)
-        lines.append(f"  illegal by {'itself' if count == 1 else 'themselves'}: {count} of {len(history)}")
+        lines.append(
+            f"  illegal by {'itself' if count == 1 else 'themselves'}: {count} of {len(history)}"
+        )
         shown_part = sorted(verdict.core, key=lambda index: int(history.records["invoked"][index]))
         lines += ["", lanes(history, shown_part[:MOST_SHOWN], model, mark=verdict.blocked)]
         if count > MOST_SHOWN:
@@ -98,7 +100,9 @@ def advice(history: History, verdict: Verdict, model: Any) -> list[str]:
     """What may bring an answer."""
     lines = []
     if verdict.reason.startswith("out of steps"):
-        lines.append("  more --steps may answer it; how many, nobody knows: the question is NP-hard")
+        lines.append(
+            "  more --steps may answer it; how many, nobody knows: the question is NP-hard"
+        )
     if "memory" in verdict.reason or "bytes" in verdict.reason:
         lines.append("  more --memory may answer it")
     if verdict.part is not None:

@@ -36,7 +36,8 @@ def cells_for(model: Any, history: History) -> Cells | None:
     if any(signature.result == VALUE for signature in signatures):
         return of_values(inner, history, kinds, keyed)
     if not all(
-        signature.result in (NONE, WORD, FLAG) and signature.arguments == keyed + ARGUMENTS[signature.name]
+        signature.result in (NONE, WORD, FLAG)
+        and signature.arguments == keyed + ARGUMENTS[signature.name]
         for signature in signatures
     ):
         return None
@@ -67,11 +68,16 @@ def maps_for(model: Any, history: History, memory: int) -> Maps | None:
     """The search for this history of a map of strings; None where only the model knows."""
     if type(model) is not KeyValueMap:
         return None
-    if not all(signature.name in MAP_KINDS and signature.result == VALUE for signature in history.signatures):
+    if not all(
+        signature.name in MAP_KINDS and signature.result == VALUE
+        for signature in history.signatures
+    ):
         return None
     try:
         return Maps(
-            [MAP_KINDS[signature.name] for signature in history.signatures], history.values, memory=memory
+            [MAP_KINDS[signature.name] for signature in history.signatures],
+            history.values,
+            memory=memory,
         )
     except UnicodeEncodeError:
         return None  # a string that is not text

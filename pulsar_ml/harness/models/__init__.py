@@ -64,7 +64,9 @@ def model_named(name: str) -> Any:
     except UsageError:
         raise
     except Exception as error:  # whatever the module does when it is imported
-        raise UsageError(f"the module of the model {name!r} cannot be imported: {raised(error)}") from error
+        raise UsageError(
+            f"the module of the model {name!r} cannot be imported: {raised(error)}"
+        ) from error
     if not hasattr(module, attribute):
         raise UsageError(f"module {place} has no {attribute!r} to be a model")
     found = getattr(module, attribute)

@@ -11,7 +11,9 @@ from pulsar_ml.harness.history import Call
 
 def no_operation(model: object, name: str, known: str) -> UsageError:
     """The error of a model for an operation that it does not have."""
-    return UsageError(f"the model {type(model).__name__} has no operation {name!r}; it has: {known}")
+    return UsageError(
+        f"the model {type(model).__name__} has no operation {name!r}; it has: {known}"
+    )
 
 
 class Register:

@@ -101,7 +101,11 @@ class EvictingMap:
                 return (rest,)
             return (state,) if held.get(key) == call.result else ()
         if call.name == "remove":
-            return (rest,) if call.pending or call.result is None or held.get(key) == call.result else ()
+            return (
+                (rest,)
+                if call.pending or call.result is None or held.get(key) == call.result
+                else ()
+            )
         raise no_operation(self, call.name, "put, get, remove, scan")
 
     def scan(self, state: Items, call: Call) -> Iterable[Items]:

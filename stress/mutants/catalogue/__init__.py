@@ -47,7 +47,9 @@ FILES: tuple[str, ...] = (
 )
 
 CATALOGUE: tuple[Mutant, ...] = tuple(
-    mutant for file in FILES for mutant in importlib.import_module(f"stress.mutants.catalogue.{file}").MUTANTS
+    mutant
+    for file in FILES
+    for mutant in importlib.import_module(f"stress.mutants.catalogue.{file}").MUTANTS
 )
 
 __all__ = ["CATALOGUE", "Mutant"]

@@ -67,7 +67,12 @@ monitor_enter(&manager.monitor)
         suite="cache_manager",
         breaks="I53",
         programs=ControlledSize((2, 3), (4, 6), {"put": 5, "evict": 2}),
-        settings={"caches": (1, 1), "keys": (16, 16), "max_size": (120, 240), "watermark": (10, 30)},
+        settings={
+            "caches": (1, 1),
+            "keys": (16, 16),
+            "max_size": (120, 240),
+            "watermark": (10, 30),
+        },
     ),
     Mutant(
         id="H14",

@@ -74,7 +74,8 @@ if not stamped_validate(&wrapper.lock, stamp[0]):
         executions=6_000,
         settings={"keys": (1, 2)},
         programs=ControlledSize(
-            operations=(5, 6), mix={"fill": 4, "read": 2, "read_stale": 3, "clear": 3, "drain": 2, "churn": 1}
+            operations=(5, 6),
+            mix={"fill": 4, "read": 2, "read_stale": 3, "clear": 3, "drain": 2, "churn": 1},
         ),
     ),
     Mutant(

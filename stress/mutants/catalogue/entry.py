@@ -34,7 +34,10 @@ while not u32_cas_weak_relaxed(cell, &seen, (seen & ~<uint32_t>EXTRA_HANDLE) | a
         breaks="I70",
         mode="c11",
         cimports="from pulsar_ml.sync.atomics cimport u32_cas_weak_relaxed",
-        calls=((("put", 0, 1, 0), ("put", 0, 1, 2)), (("hold", 0, 1, 0), ("expect", 0), ("expect", 0))),
+        calls=(
+            (("put", 0, 1, 0), ("put", 0, 1, 2)),
+            (("hold", 0, 1, 0), ("expect", 0), ("expect", 0)),
+        ),
         settings=SHARED,
     ),
     Mutant(

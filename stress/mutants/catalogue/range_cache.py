@@ -117,7 +117,12 @@ return 0
         within=10_000,
         # The entry that the reader has seen is that of the same position in the other cache when it retains.
         calls=((("put", 0, 1, 0), ("remove_range", 0, 1, 0), ("put", 1, 1, 0)), (("get", 0, 1),)),
-        settings={"caches": (2, 2), "keys": (8, 8), "chunk_bits": (2, 2), "queue_chunk_bits": (2, 2)},
+        settings={
+            "caches": (2, 2),
+            "keys": (8, 8),
+            "chunk_bits": (2, 2),
+            "queue_chunk_bits": (2, 2),
+        },
         strategy="preemptions",
     ),
     Mutant(
@@ -314,8 +319,16 @@ cdef inline uint32_t retain_what_it_says(
 """,
         suite="range_cache",
         breaks="I10, I1",
-        calls=((("put", 0, 1, 0), ("remove_range", 0, 1, 0), ("put", 0, 5, 0)), (("read_range", 0, 0, 3),)),
-        settings={"caches": (1, 1), "keys": (8, 8), "chunk_bits": (2, 2), "queue_chunk_bits": (2, 2)},
+        calls=(
+            (("put", 0, 1, 0), ("remove_range", 0, 1, 0), ("put", 0, 5, 0)),
+            (("read_range", 0, 0, 3),),
+        ),
+        settings={
+            "caches": (1, 1),
+            "keys": (8, 8),
+            "chunk_bits": (2, 2),
+            "queue_chunk_bits": (2, 2),
+        },
         strategy="preemptions",
     ),
     Mutant(

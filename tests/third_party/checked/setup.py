@@ -10,7 +10,9 @@ from setuptools import Extension, setup
 
 ABOVE = str(Path(pulsar_ml.__file__).parents[1])
 EXTENSIONS = [
-    Extension("ring", ["ring.pyx"], include_dirs=[ABOVE, "."], language="c++", extra_compile_args=["-O2"]),
+    Extension(
+        "ring", ["ring.pyx"], include_dirs=[ABOVE, "."], language="c++", extra_compile_args=["-O2"]
+    ),
     Extension("measurement", ["measurement.pyx"], include_dirs=[ABOVE], language="c++"),
 ]
 
