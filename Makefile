@@ -79,4 +79,4 @@ wheel: build
 
 clean:
 	rm -rf build dist $(VENV) *.egg-info .pytest_cache .hypothesis .mypy_cache
-	find pulsar_ml benchmarks tests stress spark \( -name '*.so' -o -name '*.c' -not -path '*/engine/[a-z]*.c' -o -name __pycache__ \) -prune -exec rm -rf {} +
+	find pulsar_ml benchmarks tests stress spark \( -name '*.so' -o -name '*.c' \( -not -path '*/engine/*' -o -name '_engine.c' \) -o -name __pycache__ \) -prune -exec rm -rf {} +

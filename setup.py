@@ -85,7 +85,7 @@ def engine_extension() -> Extension:
         "pulsar_ml.harness.engine._engine",
         ["pulsar_ml/harness/engine/_engine.pyx", "pulsar_ml/harness/engine/engine.c"],
         include_dirs=["."],
-        depends=[str(path) for path in Path("pulsar_ml/harness/engine").glob("*.[ch]")],
+        depends=[str(path) for path in Path("pulsar_ml/harness/engine").rglob("[a-z]*.[ch]")],
         extra_compile_args=[
             "-O3",
             "-std=gnu11",

@@ -9,7 +9,7 @@ from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetPointer
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
-from pulsar_ml.harness.engine.asked cimport Asked, EngineCall, Legal, Place, engine_calls, known
+from pulsar_ml.harness.engine.judged_calls cimport Asked, EngineCall, Legal, Place, engine_calls, known
 from pulsar_ml.harness.engine.engine cimport (
     ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_HISTORY, ENGINE_MOST_THREADS, FAIL_RACE, STRATEGY_DELAYS,
     STRATEGY_PREEMPTIONS, EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats,
