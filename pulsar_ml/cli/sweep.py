@@ -16,11 +16,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from pulsar_ml.campaign.plan import probe
 from pulsar_ml.campaign.plan.endless import plan_without_end
-from pulsar_ml.campaign.plan.plan import (
-    Plan,
-    probe,  # noqa: E402
-)
+from pulsar_ml.campaign.plan.plan import Plan
 from pulsar_ml.campaign.plan.rounds import FLOOR
 from pulsar_ml.campaign.run.resume import past_of, read_facts
 from pulsar_ml.campaign.trial.chunk import TRIAL_LIMITS, Job

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.store import summary as report
 from pulsar_ml.campaign.store.merge import Group
 from pulsar_ml.campaign.store.store import record_path
-from pulsar_ml.campaign.store.store import summary as report
 from pulsar_ml.campaign.trial.trial import CONTROLLED, PRODUCT, TrialOptions
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from pulsar_ml.campaign.plan import probe
 from pulsar_ml.campaign.plan.pace import CHUNKS_PER_TASK
-from pulsar_ml.campaign.plan.plan import Plan, pieces_of_seconds, pieces_of_size, probe
+from pulsar_ml.campaign.plan.plan import Plan, pieces_of_seconds, pieces_of_size
 from pulsar_ml.campaign.plan.rounds import FLOOR, Rounds
 from pulsar_ml.campaign.run.resume import Past, digest_of
 from pulsar_ml.campaign.trial.chunk import Job

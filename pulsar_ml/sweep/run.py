@@ -25,8 +25,8 @@ from pulsar_ml.campaign.plan.rounds import Round, Rounds
 from pulsar_ml.campaign.run.resume import Past, digest_of
 from pulsar_ml.campaign.run.runner import InlineRunner, PoolRunner, Runner, default_workers
 from pulsar_ml.campaign.run.waves import Outcome, Source, run_campaign
+from pulsar_ml.campaign.store import summary as report
 from pulsar_ml.campaign.store.store import RunStore
-from pulsar_ml.campaign.store.store import summary as report
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.engines import is_controlled, most_threads
 from pulsar_ml.campaign.trial.suite import Suite

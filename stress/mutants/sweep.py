@@ -20,7 +20,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from pulsar_ml.campaign.plan.plan import Plan, pieces_of_size, probe
+from pulsar_ml.campaign.plan import probe
+from pulsar_ml.campaign.plan.plan import Plan, pieces_of_size
 from pulsar_ml.campaign.run.runner import Runner
 from pulsar_ml.campaign.run.waves import Outcome, run_campaign
 from pulsar_ml.campaign.store.store import RUN_VERSION, RunStore

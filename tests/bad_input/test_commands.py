@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 import pulsar_ml.cli.stress
 from benchmarks.__main__ import main as benchmarks
-from pulsar_ml.cli import cluster, compact, doctor, pack, scale, sweep
+from pulsar_ml.cli import cluster, compact, doctor, pack, scale, stress, sweep
 from pulsar_ml.cli import main as pulsar_ml
-from pulsar_ml.cli import stress
 from pulsar_ml.cli import shrink_run as shrink
 from pulsar_ml.cli import simulate_grid as simulate
 from stress.mutants import __main__ as stress_mutants

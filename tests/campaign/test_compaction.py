@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_ml.campaign.run.resume import past_of
+from pulsar_ml.campaign.store import compaction
 from pulsar_ml.campaign.store.compaction import (
     BESIDE,
     WHOLE,
@@ -24,7 +25,6 @@ from pulsar_ml.campaign.store.compaction import (
 from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.campaign.store.store import (
     RunStore,
-    compaction,
     read_chunks,
     read_trials,
     read_violations,

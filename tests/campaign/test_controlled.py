@@ -11,19 +11,21 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from pulsar_ml.campaign.plan.plan import Chunk, Plan, probe
+from pulsar_ml.campaign.plan import probe
+from pulsar_ml.campaign.plan.plan import Chunk, Plan
 from pulsar_ml.campaign.run.runner import InlineRunner, PoolRunner, Watch
+from pulsar_ml.campaign.store import summary as report
 from pulsar_ml.campaign.store.merge import Summary, add
 from pulsar_ml.campaign.store.schema import ROW, split
 from pulsar_ml.campaign.store.sketch import SIZE, estimate
-from pulsar_ml.campaign.store.store import summary as report
+from pulsar_ml.campaign.trial import trial
 from pulsar_ml.campaign.trial.chunk import Job, run_chunk
 from pulsar_ml.campaign.trial.controlled import OFFERED
 from pulsar_ml.campaign.trial.engines import load_module, most_threads, program_of, run_trial
 from pulsar_ml.campaign.trial.isolation import Isolation
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
-from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, TrialOptions, TrialResult, trial
+from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, TrialOptions, TrialResult
 from pulsar_ml.cli.stress import cli
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.failure import Failure, replay

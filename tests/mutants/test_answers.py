@@ -11,15 +11,10 @@ from types import ModuleType
 import pytest
 from click.testing import CliRunner
 
+from pulsar_ml.campaign.trial import controlled, trial
 from pulsar_ml.campaign.trial.judging import LINEARIZABILITY
 from pulsar_ml.campaign.trial.record import ReplayRecord
-from pulsar_ml.campaign.trial.trial import (
-    TrialOptions,
-    controlled,
-    load_native,
-    select_mutant,
-    trial,
-)
+from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, select_mutant
 from pulsar_ml.cli.stress import cli
 from pulsar_ml.harness.engine import Campaign  # noqa: F401  checked modules need the engine first
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure, replay

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_ml.campaign.trial import controlled, trial
 from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_of
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.campaign.trial.trial import CHECKED, TrialOptions, TrialResult, controlled, trial
+from pulsar_ml.campaign.trial.trial import CHECKED, TrialOptions, TrialResult
 from pulsar_ml.suites.registry import SUITES
 from tests.spark.contrary_suites import SUITES as CONTRARY
 

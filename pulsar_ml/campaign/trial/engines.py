@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from pulsar_ml.campaign.trial import trial
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.campaign.trial.trial import CONTROLLED, THREADS, TrialOptions, TrialResult, trial
+from pulsar_ml.campaign.trial.trial import CONTROLLED, THREADS, TrialOptions, TrialResult
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.subjects.program import Program, generate
 from pulsar_ml.harness.subjects.subject import Subject
@@ -17,7 +18,7 @@ ENGINES = (THREADS, CONTROLLED)
 def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     """One trial on the engine of the options; raises what that engine's own function raises."""
     if is_controlled(options):
-        from pulsar_ml.campaign.trial.trial import controlled
+        from pulsar_ml.campaign.trial import controlled
 
         return controlled.run_trial(suite, seed, options)
     return trial.run_trial(suite, seed, options)
@@ -26,7 +27,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
 def load_module(options: TrialOptions) -> ModuleType:
     """The native module of the options, after the engine when that is asked for. ImportError."""
     if is_controlled(options):
-        from pulsar_ml.campaign.trial.trial import controlled
+        from pulsar_ml.campaign.trial import controlled
 
         return controlled.load_checked(options.module)
     return trial.load_native(options.module)
@@ -41,7 +42,7 @@ def prepare(suite: Suite, options: TrialOptions) -> None:
 def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:
     """The program of a seed; UsageError for numbers and names that do not fit the subject."""
     if is_controlled(options):
-        from pulsar_ml.campaign.trial.trial import controlled
+        from pulsar_ml.campaign.trial import controlled
 
         return controlled.program_of(subject, suite, seed, options)
     return generate(
@@ -58,7 +59,7 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
 def check_options(subject: Subject, options: TrialOptions) -> None:
     """UsageError for what the engine does not know, and for a module that was not compiled for it."""
     if is_controlled(options):
-        from pulsar_ml.campaign.trial.trial import controlled
+        from pulsar_ml.campaign.trial import controlled
 
         controlled.check_options(options)
         controlled.check_hooks(subject, options.module)
