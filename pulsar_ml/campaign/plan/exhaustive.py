@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_ml.campaign.plan.plan import Chunk, Plan
-from pulsar_ml.campaign.trial.controlled import BETWEEN
+from pulsar_ml.campaign.trial.controlled import BOUND_SEPARATOR
 from pulsar_ml.campaign.trial.trial import CLEAN, VIOLATION
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.explore import SEARCHES
@@ -68,7 +68,7 @@ class Searched:
         self.executions += row["executions"]
         self.clean += row["verdict"] == CLEAN
         self.failed += row["verdict"] == VIOLATION
-        self.bounds.update(dict.fromkeys(row["bounds"].split(BETWEEN) if row["bounds"] else ()))
+        self.bounds.update(dict.fromkeys(row["bounds"].split(BOUND_SEPARATOR) if row["bounds"] else ()))
 
     @property
     def exhausted(self) -> str:
