@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from pulsar_ml.campaign.plan.allocation import WINDOW, Gain, divide
 from pulsar_ml.campaign.plan.plan import Plan
-from pulsar_ml.campaign.plan.rounds import Arm, Book, Rounds, round_name
+from pulsar_ml.campaign.plan.rounds import Arm, GainCounter, Rounds, round_name
 from pulsar_ml.campaign.run.resume import past_of
 from pulsar_ml.campaign.run.runner import InlineRunner, PoolRunner
 from pulsar_ml.campaign.run.waves import Outcome, run_campaign
@@ -201,7 +201,7 @@ def test_a_signature_is_new_in_the_first_round_that_found_it() -> None:
             | {"signature": columns[2], "executions": [3] * len(found), "classes": [2] * len(found)}
         )
 
-    book = Book([0, 10])
+    book = GainCounter([0, 10])
     for wave in (rows((12, "pct", "x"), (11, "pct", "y")), rows((3, "pos", "x"), (4, "pct", "x"))):
         book.spent(wave)
         book.found(wave)

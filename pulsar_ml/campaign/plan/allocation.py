@@ -2,9 +2,9 @@
 
 The rule is probability matching with a floor (Goldberg, "Probability matching, the magnitude of
 reinforcement, and classifier system bidding", Machine Learning 5, 1990; with a least share as in
-Thierens, "An adaptive pursuit strategy for allocating operator probabilities", GECCO 2005): each arm
-gets the floor, and the rest is divided in proportion to findings per trial. Only the last rounds
-count, because findings become rarer (the sliding window of Garivier and Moulines, "On
+Thierens, "An adaptive pursuit strategy for allocating operator probabilities", GECCO 2005): each
+arm gets the floor, and the rest is divided in proportion to findings per trial. Only the last
+rounds count, because findings become rarer (the sliding window of Garivier and Moulines, "On
 upper-confidence bound policies for switching bandit problems", ALT 2011).
 
 There are two kinds of findings, with no exchange rate between them: new signatures of violations,
@@ -47,8 +47,8 @@ def divide(budget: int, histories: Sequence[Sequence[Gain]], floor: Fraction) ->
     """Return the trials of each arm in the next round; they add up to ``budget``.
 
     A history holds an arm's rounds in order. Each arm gets at least ``floor`` (0 to 1) of an equal
-    share, and at least one trial. Trials lost to rounding go to the largest remainders, in the order
-    of the arms. UsageError when the budget is below one trial for each arm.
+    share, and at least one trial. Trials lost to rounding go to the largest remainders, in the
+    order of the arms. UsageError when the budget is below one trial for each arm.
     """
     arms = len(histories)
     least = max(1, int(floor * budget / arms))

@@ -33,11 +33,13 @@ class Pace:
             self._trial[line["suite"]] = (known + now) / 2
 
     def apart(self, chunks: Iterable[Chunk]) -> None:
-        """Make each of these chunks a task of its own from now on, so that a failing one is known."""
+        """Make each of these chunks a task of its own from now on, so that a failing one is known.
+        """
         self._alone.update(chunk.chunk_id for chunk in chunks)
 
     def tasks(self, chunks: Sequence[Chunk], slots: int) -> list[list[Chunk]]:
-        """Group all chunks, in order, into tasks of one suite; at least ``slots`` tasks if possible.
+        """Group all chunks, in order, into tasks of one suite; at least ``slots`` tasks if
+        possible.
 
         Chunks of a suite without known times are tasks of their own.
         """

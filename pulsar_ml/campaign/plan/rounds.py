@@ -6,8 +6,8 @@ earlier rounds. A round is written to the run before it starts, and a resumed ru
 
     rounds/round-00000.json
 
-Each seed of a suite is used once, whatever the strategy: arms take seeds in turn, and suite and seed
-identify a trial, as they do without rounds.
+Each seed of a suite is used once, whatever the strategy: arms take seeds in turn, and suite and
+seed identify a trial, as they do without rounds.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round. ``first_chunk`` is its first chunk id; chunks have at most ``chunk_seeds`` seeds."""
+    """One round.
+
+    ``first_chunk`` is its first chunk id; chunks have at most ``chunk_seeds`` seeds.
+    """
 
     first_chunk: int
     chunk_seeds: int
@@ -127,7 +130,10 @@ class Round:
 
 
 class Rounds:
-    """The source of a campaign's chunks, round by round; ``on_round`` gets each round at its start."""
+    """The source of a campaign's chunks, round by round.
+
+    ``on_round`` gets each round at its start.
+    """
 
     def __init__(
         self,
@@ -137,7 +143,8 @@ class Rounds:
         floor: float,
         decided: Sequence[Round] = (),
     ) -> None:
-        """Raise UsageError when an arm would have no trial in some round, or a strategy stands twice.
+        """Raise UsageError when an arm would have no trial in some round, or a strategy stands
+        twice.
 
         Arguments:
             plan: seeds times suites are the trials of all rounds together; its pieces bound the

@@ -195,7 +195,10 @@ def which_chunk(paths: dict[str, Path], plan: Numbered, facts: dict[str, Any]) -
 def check_chunks(
     chunks: pa.Table, plan: Numbered, facts: dict[str, Any], path: Path, done: Ids
 ) -> None:
-    """Add chunk ids to ``done``. UsageError unless each is complete, of this run, and occurs once."""
+    """Add chunk ids to ``done``.
+
+    UsageError unless each is complete, of this run, and occurs once.
+    """
     strangers = pc.or_(
         pc.not_equal(chunks["run_id"], facts["run_id"]),
         pc.not_equal(chunks["build_id"], facts["build_id"]),

@@ -139,7 +139,10 @@ class PoolRunner:
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="pool")
 
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
-        """Run chunks; after a request to stop none starts, and running ones are completed and kept."""
+        """Run chunks.
+
+        After a request to stop none starts, and running ones are completed and kept.
+        """
         wave = Wave()
         waiting = deque(chunks)
         running: dict[Future[pa.RecordBatch], Chunk] = {}
@@ -188,7 +191,10 @@ def keep(wave: Wave, batch: pa.RecordBatch, watch: Watch) -> None:
 
 
 def failure_of(chunk: Chunk, error: Exception) -> ChunkFailure:
-    """Describe a chunk that raised; errors of this package are raised again, as they concern all."""
+    """Describe a chunk that raised.
+
+    Errors of this package are raised again, as they concern all.
+    """
     if isinstance(error, PulsarMlError):
         raise error
     return ChunkFailure(chunk, f"{type(error).__name__}: {error}")

@@ -42,12 +42,18 @@ class Source(Protocol):
         """The mean number of trials of a chunk."""
 
     def stages(self, store: RunStore) -> Iterator[Iterator[Chunk]]:
-        """Yield stages of independent chunks; a stage is requested when the one before is stored."""
+        """Yield stages of independent chunks.
+
+        A stage is requested when the one before is stored.
+        """
 
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of a campaign; ``status`` is finished, interrupted, failed, or stopped if endless."""
+    """The result of a campaign.
+
+    ``status`` is finished, interrupted, failed, or stopped if endless.
+    """
 
     status: str = "finished"
     summary: Summary = field(default_factory=Summary)

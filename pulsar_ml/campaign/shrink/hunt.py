@@ -1,9 +1,9 @@
 """Hunts a failure of real threads under the engine.
 
-Real threads find a forbidden outcome in a long program and can hardly reproduce it. The engine looks
-for the same outcome in windows of that program: a few calls of two or three of its threads, around
-the failing call where the record names it. A failure that it finds is shrunk and replays step by
-step.
+Real threads find a forbidden outcome in a long program and can hardly reproduce it. The engine
+looks for the same outcome in windows of that program: a few calls of two or three of its threads,
+around the failing call where the record names it. A failure that it finds is shrunk and replays
+step by step.
 """
 
 from __future__ import annotations

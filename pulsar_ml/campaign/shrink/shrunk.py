@@ -3,8 +3,8 @@
     shrunk/SIGNATURE.json        the shrunk failure, if any, for ``pulsar-ml replay``
     shrunk/SIGNATURE.state.json  the record, the effort and the outcome of shrinking
 
-The state is written last, so that the failure it names exists. It names the record by a digest: when
-a resumed run finds another record for that signature, the state no longer counts.
+The state is written last, so that the failure it names exists. It names the record by a digest:
+when a resumed run finds another record for that signature, the state no longer counts.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ class SuiteTotals:
     ``telling`` counts the executions of trials that exercised something and drew their schedules at
     random; ``exhausted`` counts trials whose program was searched exhaustively. ``judged`` counts
     histories compared with the suite's model, also on real threads, and ``unknown`` those whose
-    check ran out of its budget. Of the ``classes`` of each program, ``once`` were seen exactly once.
-    ``sketch`` is the sketch of the classes of all programs, or, on real threads, of the pairs of
-    operations that overlapped.
+    check ran out of its budget. Of the ``classes`` of each program, ``once`` were seen exactly
+    once. ``sketch`` is the sketch of the classes of all programs, or, on real threads, of the pairs
+    of operations that overlapped.
     """
 
     trials: int = 0
@@ -49,7 +49,10 @@ class SuiteTotals:
 
     @property
     def distinct(self) -> int | None:
-        """The number of distinct classes or pairs, an estimate when there are many; None: unknown."""
+        """The number of distinct classes or pairs, an estimate when there are many.
+
+        None: unknown.
+        """
         return estimate(self.sketch) if self.sketch else None
 
     @property
@@ -88,7 +91,10 @@ class Group:
 
 @dataclass(slots=True)
 class Summary:
-    """The merged result of any number of waves; its size does not depend on the number of trials."""
+    """The merged result of any number of waves.
+
+    Its size does not depend on the number of trials.
+    """
 
     suites: dict[str, SuiteTotals] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from pulsar_ml.campaign.store.sketch import union
 
-# 1 had no columns about the engine, 2 none about models, 3 none about logs and parts, and no table of chunks
+# 1 had no columns about the engine, 2 none about models, 3 none about logs and parts, and no table
+# of chunks
 SCHEMA_VERSION = 4
 VERSION_KEY = b"pulsar_ml.schema_version"
 METADATA = {VERSION_KEY: str(SCHEMA_VERSION).encode()}
@@ -106,8 +107,8 @@ SUMMED = (
     "judged",
     "unknown",
 )
-# Counts: trials with each verdict, violations, executions of trials that exercised something, trials
-# with a proof, microseconds inside trials.
+# Counts: trials with each verdict, violations, executions of trials that exercised something,
+# trials with a proof, microseconds inside trials.
 COUNTED = ("trials", *VERDICTS, "violations", "telling", "exhausted", "busy_us")
 
 

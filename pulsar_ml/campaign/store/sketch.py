@@ -1,9 +1,9 @@
 """Sketches estimate the number of distinct elements in little space: the K smallest hashes.
 
 A sketch is a sorted tuple of at most :data:`SIZE` distinct 63-bit hashes. The sketch of a union is
-:func:`union` of the sketches, in any order and with repeats, so sketches of trials, chunks and waves
-add up on any machine, also in SQL. Bar-Yossef et al., Counting distinct elements in a data stream
-(2002).
+:func:`union` of the sketches, in any order and with repeats, so sketches of trials, chunks and
+waves add up on any machine, also in SQL. Bar-Yossef et al., Counting distinct elements in a data
+stream (2002).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def union(sketches: Iterable[Iterable[int]]) -> Sketch:
 
 
 def estimate(sketch: Sketch) -> int:
-    """Return the number of elements: exact below :data:`SIZE`, then with a standard error of 9 %."""
+    """Return the number of elements: exact below :data:`SIZE`, then with a standard error of 9 %.
+    """
     if len(sketch) < SIZE:
         return len(sketch)
     return round((SIZE - 1) * SPACE / (sketch[-1] + 1))

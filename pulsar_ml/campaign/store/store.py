@@ -8,8 +8,8 @@
     rounds/round-00000.json the shares of the arms in a round, in a campaign in rounds
     shrunk/                 shrunk failures, if any (:mod:`pulsar_ml.campaign.shrink.shrunk`)
 
-A file is written under a temporary name and then renamed, so a reader sees a whole file of a wave or
-none, whatever happens to the writer. Violations and chunks become visible before their trials: a
+A file is written under a temporary name and then renamed, so a reader sees a whole file of a wave
+or none, whatever happens to the writer. Violations and chunks become visible before their trials: a
 wave with trials is complete, and a wave without trials does not count. The directory appears
 together with its run.json, so a writer killed at any moment leaves a run that
 :mod:`pulsar_ml.campaign.run.resume` can resume.
@@ -124,7 +124,9 @@ class RunStore:
         self._unlock()
 
     def tidy(self) -> None:
-        """Remove the rests of a killed writer: half-written files, and tables of waves without trials."""
+        """Remove the rests of a killed writer: half-written files, and tables of waves without
+        trials.
+        """
         if (self.directory / STAGING).exists():
             shutil.rmtree(self.directory / STAGING)
         for half in HALF_WRITTEN:

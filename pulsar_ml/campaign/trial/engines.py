@@ -25,7 +25,10 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
 
 
 def load_module(options: TrialOptions) -> ModuleType:
-    """Load the native module of the options, and the engine before a checked module. ImportError."""
+    """Load the native module of the options, and the engine before a checked module.
+
+    ImportError.
+    """
     if is_controlled(options):
         from pulsar_ml.campaign.trial import controlled
 
@@ -57,7 +60,8 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
 
 
 def check_options(subject: Subject, options: TrialOptions) -> None:
-    """Raise UsageError for options the engine does not know and for a module that is not checked."""
+    """Raise UsageError for options the engine does not know and for a module that is not checked.
+    """
     if is_controlled(options):
         from pulsar_ml.campaign.trial import controlled
 

@@ -52,7 +52,8 @@ class Isolation:
     def run(
         self, suite: Suite, chunk: Chunk, job: Job, *, trial: Trial = run_trial, attempt: int = 0
     ) -> pa.RecordBatch:
-        """Return one row for each trial; a trial that crashes, hangs or eats memory has a violation.
+        """Return one row for each trial; a trial that crashes, hangs or eats memory has a
+        violation.
 
         ``attempt`` is the number of earlier tries by other processes; the rows contain it.
         Raises what a trial raises, and SupervisorLostError.

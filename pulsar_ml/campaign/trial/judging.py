@@ -30,7 +30,10 @@ SEED_STREAM = 4  # of the seed's random numbers
 
 @functools.cache
 def judge_of(model: str) -> ModelJudge | None:
-    """Return the judge of the model in module ``model``, None for ""; UsageError when there is none."""
+    """Return the judge of the model in module ``model``, None for "".
+
+    UsageError when there is none.
+    """
     if not model:
         return None
     from pulsar_ml.harness.judges.judge import ModelJudge
@@ -67,7 +70,7 @@ def recorded_programs(
             int(drawn) >> 1,
             threads=threads,
             operations=OPERATIONS,
-            mix=number % 2 and suite.controlled.mix or suite.mix,
+            mix=(number % 2 and suite.controlled.mix) or suite.mix,
             settings={name: (value, value) for name, value in settings.items()},
             noise=noise,
         )
