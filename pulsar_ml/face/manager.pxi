@@ -1,9 +1,16 @@
 # The manager of a broker's range caches as a Python object.
 
-EVICTION_POLICIES = MappingProxyType({
-    "central_queue": CENTRAL_QUEUE, "released_queue": RELEASED_QUEUE, "stash_queue": STASH_QUEUE,
-    "ledger_scan": LEDGER_SCAN, "lru": LRU, "s3_fifo": S3_FIFO,
-})
+
+cdef dict native_policies():
+    """The rows of the native table: a summary by name, in the order of their numbers."""
+    cdef PolicyRow row
+    cdef dict found = {}
+    while eviction_row(len(found), &row):
+        found[row.name.decode()] = row.summary.decode()
+    return found
+
+
+EVICTION_POLICIES = MappingProxyType(native_policies())
 DEFAULT_MAX_SIZE = 128 << 20    # of managedLedgerCacheSizeMB in a factory that nobody configured
 
 
@@ -44,7 +51,7 @@ cdef class EntryCacheManager:
             (managedLedgerCacheEvictionTimeThresholdMillis).
         time_threshold_max_ms: under stash_queue, milliseconds that an entry whose reads are expected stays at
             least (managedLedgerCacheEvictionTimeThresholdMillisMax of the proposal's first revision).
-        policy: what decides which entries leave, one of EVICTION_POLICIES; for the manager's life.
+        policy: the eviction policy, one of EVICTION_POLICIES, for the manager's life.
         max_requeue_count: how often a pass keeps an entry whose reads are still expected, 0..65535
             (managedLedgerCacheEvictionExtendTTLOfEntriesWithRemainingExpectedReadsMaxTimes).
         extend_ttl_of_recently_accessed: whether a pass keeps what was read since the last one
@@ -72,7 +79,7 @@ cdef class EntryCacheManager:
                              "driven by periodic_eviction()")
         if policy not in EVICTION_POLICIES:
             raise UsageError(f"no eviction policy {policy!r}; use one of: {', '.join(EVICTION_POLICIES)}")
-        self.owner = NativeMemory(EVICTION_POLICIES[policy])
+        self.owner = NativeMemory(list(EVICTION_POLICIES).index(policy))
         self.policy = policy
         self.owner.clock = clock
         self.owner.copy_entries = copy_entries

@@ -17,7 +17,7 @@ from pulsar_ml.structures.entry cimport Payload, entry_references
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds
 from pulsar_ml.structures.eviction_policy cimport eviction_configure, eviction_held, eviction_run
 from pulsar_ml.structures.policy_pass cimport (
-    CENTRAL_QUEUE, LEDGER_SCAN, RELEASED_QUEUE, EvictionPass, PolicySettings, time_pass,
+    EvictionPass, PolicySettings, time_pass,
 )
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport MapCursor, map_cursor, map_is_empty, map_next
@@ -120,7 +120,7 @@ cdef inline void world_last_pass(CacheWorld* world, PmlViolation* violation) noe
     cdef int64_t now = world_later(world_tick(world), 1 << 20)
     cdef EvictionPass run = time_pass(now, now)
     cdef PolicySettings settings = world.policy.base.settings
-    cdef bint keeps = world.policy.base.kind in (CENTRAL_QUEUE, RELEASED_QUEUE)
+    cdef bint keeps = world.policy.row.keeps_accessed
     cdef int64_t accessed = world_count(world, now, False) if keeps else 0
     cdef int64_t linked = world_count(world, now, True)
     eviction_configure(&world.policy, PolicySettings(0, True, 0))
@@ -181,7 +181,7 @@ cdef inline void world_empty(CacheWorld* world, PmlViolation* violation) noexcep
         for cache in range(world.n_caches):
             offered += world.threads[thread].put_entries[cache]
     # Where nothing is queued, who removes an entry recycles its wrapper.
-    if world.policy.base.kind == LEDGER_SCAN:
+    if not world.policy.row.queued:
         offered = dropped
     if not world_equal(world, violation, b"I23", b"wrappers offered less those dropped, against the queue",
                        offered - dropped, queued):

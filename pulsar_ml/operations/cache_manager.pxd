@@ -24,7 +24,7 @@ from pulsar_ml.structures.cache_manager cimport (
     cache_manager_removed, cache_manager_run, cache_manager_stats, cache_manager_tick,
 )
 from pulsar_ml.structures.eviction_thread cimport eviction_thread_start, eviction_thread_stop
-from pulsar_ml.structures.policy_pass cimport LEDGER_SCAN, STASH_QUEUE, EvictionPass, size_pass
+from pulsar_ml.structures.policy_pass cimport EvictionPass, size_pass
 from pulsar_ml.structures.range_cache cimport Removed, range_cache_size
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
@@ -227,9 +227,9 @@ cdef inline bint manager_calls_removed(const CacheWorld* world) noexcept nogil:
 # Whether passes free what they are asked to while there is enough. A pass of the stash may free nothing and
 # still have moved what the next one frees; a scan may ask a cache whose entries a call is just removing.
 cdef inline bint manager_frees(const CacheWorld* world) noexcept nogil:
-    if world.policy.base.kind == LEDGER_SCAN:
+    if not world.policy.row.queued:
         return not manager_calls_removed(world)
-    return world.policy.base.kind != STASH_QUEUE
+    return world.policy.row.frees_target
 
 
 # I53 over all size passes: where entries went by them only, no more went than the mark allows.
@@ -244,7 +244,7 @@ cdef inline bint manager_check_marks(
         return True
     if manager_calls_removed(world):
         return True
-    if world.policy.base.kind == LEDGER_SCAN:
+    if not world.policy.row.queued:
         part *= world.n_caches
     if stats.size > low_mark - part:
         return True

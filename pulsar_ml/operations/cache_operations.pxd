@@ -20,8 +20,8 @@ from pulsar_ml.structures.entry cimport (
     payload_bytes,
 )
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds, wrapper_unchanged
-from pulsar_ml.structures.eviction_policy cimport eviction_run
-from pulsar_ml.structures.policy_pass cimport S3_FIFO, EvictionPass, time_pass
+from pulsar_ml.structures.eviction_policy cimport eviction_policies, eviction_run
+from pulsar_ml.structures.policy_pass cimport EvictionPass, time_pass
 from pulsar_ml.structures.position cimport position
 from pulsar_ml.structures.position_map cimport MapCursor, map_find
 from pulsar_ml.structures.range_cache cimport (
@@ -412,7 +412,7 @@ cdef inline void world_table(SubjectTable* table, int32_t removal) noexcept nogi
     table_setting(table, b"extend", 0, 1)
     table_setting(table, b"length_shift", 0, 26)
     table_setting(table, b"keep", 0, 1)
-    table_setting(table, b"policy", 0, S3_FIFO)
+    table_setting(table, b"policy", 0, eviction_policies() - 1)
     world_operation(table, RANGE_PUT, b"put", 120, b"expected_reads", -1, 3)
     world_operation(table, RANGE_PUT_LATE, b"put_late", 8, b"ticks", 1, MOST_LATE)
     world_operation(table, RANGE_PUT_FOREIGN, b"put_foreign", 4, NULL, 0, 0)

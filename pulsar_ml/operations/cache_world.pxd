@@ -19,7 +19,7 @@ from pulsar_ml.structures.entry cimport (
 )
 from pulsar_ml.structures.eviction_policy cimport EvictionPolicy, eviction_destroy, eviction_init
 from pulsar_ml.structures.object_pool cimport Pool, pool_link
-from pulsar_ml.structures.policy_pass cimport PolicyKind, PolicySettings
+from pulsar_ml.structures.policy_pass cimport PolicySettings
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.range_cache cimport (
     CacheMemory, RangeCache, cache_memory_destroy, cache_memory_init, range_cache_delete, range_cache_new,
@@ -425,7 +425,7 @@ cdef inline void* world_create(const int64_t* settings, int32_t threads) noexcep
         release(world)
         return NULL
     world.has_policy = eviction_init(
-        &world.policy, <PolicyKind>settings[8], &world.memory, <uint32_t>settings[3],
+        &world.policy, settings[8], &world.memory, <uint32_t>settings[3],
         world_settings(settings[4], settings[5] != 0)) == PML_OK
     if not world.has_policy:
         world_free(world)

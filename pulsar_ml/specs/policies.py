@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pulsar_ml.specs.cached import Cache, Wrapper
 
@@ -47,6 +48,7 @@ class Pass:
 class Policy:
     """What is the same for all kinds."""
 
+    name: ClassVar[str]
     merges_counts = False
 
     def __init__(self, caches: Sequence[Cache], rules: Rules) -> None:
@@ -80,6 +82,8 @@ class Policy:
 
 class ReleasedQueue(Policy):
     """First in, first out; what is to be kept goes to the tail as often as it comes round."""
+
+    name = "released_queue"
 
     def __init__(self, caches: Sequence[Cache], rules: Rules) -> None:
         super().__init__(caches, rules)
@@ -117,6 +121,8 @@ class ReleasedQueue(Policy):
 class CentralQueue(ReleasedQueue):
     """Keeps in the first round of a pass only; an access costs nothing."""
 
+    name = "central_queue"
+
     def keeps(self, wrapper: Wrapper, run: Pass) -> bool:
         if self.polled >= run.end:
             return False
@@ -131,6 +137,7 @@ class CentralQueue(ReleasedQueue):
 class StashQueue(Policy):
     """The stash, then the queue; what expects reads and is not too old is stashed."""
 
+    name = "stash_queue"
     merges_counts = True
 
     def __init__(self, caches: Sequence[Cache], rules: Rules) -> None:
@@ -171,6 +178,8 @@ class StashQueue(Policy):
 class LedgerScan(Policy):
     """Each cache from its first position: by time all of them, by size the largest in proportion."""
 
+    name = "ledger_scan"
+
     def put(self, wrapper: Wrapper) -> None:
         """Nothing is queued."""
 
@@ -204,6 +213,8 @@ class LedgerScan(Policy):
 class Lru(Policy):
     """The least recently used first."""
 
+    name = "lru"
+
     def hit(self, wrapper: Wrapper) -> None:
         self.arrived.remove(wrapper)
         self.arrived.append(wrapper)
@@ -224,6 +235,8 @@ class Lru(Policy):
 
 class S3Fifo(Policy):
     """A small queue for what is new, a main one, and a ghost that remembers what left the small one."""
+
+    name = "s3_fifo"
 
     def __init__(self, caches: Sequence[Cache], rules: Rules) -> None:
         super().__init__(caches, rules)

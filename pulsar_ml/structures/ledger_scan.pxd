@@ -20,7 +20,9 @@ from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport qsort
 
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds, wrapper_recycle
-from pulsar_ml.structures.policy_pass cimport EvictionPass, PolicyBase, pass_is_before, pass_remove
+from pulsar_ml.structures.policy_pass cimport (
+    EvictionPass, PolicyBase, PolicyRow, pass_is_before, pass_remove, policy_row,
+)
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport map_cursor, map_next
 from pulsar_ml.structures.range_cache cimport CacheMemory, RangeCache, range_cache_at, range_cache_size
@@ -113,7 +115,8 @@ cdef inline bint scan_next(const PolicyBase* base, const ScanPlan* plan, Evictio
 
 
 # Handles one entry, or turns to the next cache; False when the pass is over. Under the monitor.
-cdef inline bint scan_step(PolicyBase* base, ScanPlan* plan, EvictionPass* run) noexcept nogil:
+cdef inline bint scan_step(PolicyBase* base, EvictionPass* run) noexcept nogil:
+    cdef ScanPlan* plan = <ScanPlan*>base.state
     cdef RangeCache* cache
     cdef EntryWrapper* wrapper
     cdef Position key
@@ -150,3 +153,17 @@ cdef inline bint scan_step(PolicyBase* base, ScanPlan* plan, EvictionPass* run) 
     elif found:
         return scan_next(base, plan, run)
     return True
+
+
+cdef inline void scan_destroy(PolicyBase* base) noexcept nogil:
+    release((<ScanPlan*>base.state).shares)
+
+
+cdef inline PolicyRow ledger_scan_row() noexcept nogil:
+    cdef PolicyRow row = policy_row(
+        b"ledger_scan", b"the policy before PIP-430: a scan of every ledger", scan_step)
+    row.state_bytes = sizeof(ScanPlan)
+    row.destroy = scan_destroy
+    row.queued = False
+    row.frees_target = False
+    return row

@@ -1,4 +1,4 @@
-# What a range cache knows of its eviction policy: the queue of what was put, and what a hit has to tell.
+# A range cache's view of its eviction policy: the queue of new wrappers, and the function that a hit calls.
 #
 # Origin       The queue is that of RangeCacheRemovalQueue (Pulsar 4.1), and with it the monitor; other
 #              policies take from the same queue what they keep elsewhere.
@@ -14,7 +14,6 @@ from libc.stdint cimport uint32_t
 
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper
 from pulsar_ml.structures.mpsc_queue cimport MpscQueue
-from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.sync.atomics cimport pml_u32
 
 
@@ -30,9 +29,3 @@ cdef struct PolicyIntake:
     bint queued             # False: nothing is queued, and who removes an entry recycles its wrapper
     bint merges_counts      # a duplicate's expected reads are added, and what leaves is marked as evicted
     Touch touch             # NULL: the wrapper's accessed mark says enough
-
-
-# Waits until no pass holds a wrapper that was emptied before this call.
-cdef inline void intake_synchronize(PolicyIntake* intake) noexcept nogil:
-    monitor_enter(&intake.monitor)
-    monitor_leave(&intake.monitor)

@@ -29,8 +29,8 @@ from pulsar_ml.structures.entry_wrapper cimport (
 )
 from pulsar_ml.structures.mpsc_queue cimport mpsc_offer, mpsc_peek, mpsc_poll, mpsc_tail
 from pulsar_ml.structures.policy_pass cimport (
-    MISSING, RELEASED_QUEUE, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, Verdict, pass_give_up,
-    pass_is_before, pass_remove,
+    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, Verdict, pass_give_up,
+    pass_is_before, pass_remove, policy_row,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
 from pulsar_ml.structures.status cimport PML_OK
@@ -61,7 +61,7 @@ cdef inline Verdict removal_judge(
             return STOP
     elif run.removed.bytes >= run.target:
         return STOP
-    if base.kind == RELEASED_QUEUE:
+    if base.most_keeps < 0:     # released_queue
         if not removal_accessed(base, wrapper) and not removal_expected(base, wrapper):
             return REMOVE
         wrapper_mark_requeued(wrapper, run.now, 1)
@@ -116,3 +116,17 @@ cdef inline void removal_requeue(
         run.requeued += 1
     else:
         pass_give_up(base, run, handle, wrapper)
+
+
+cdef inline PolicyRow central_queue_row() noexcept nogil:
+    cdef PolicyRow row = policy_row(
+        b"central_queue", b"the default: PIP-430 with its weaknesses mended", removal_step)
+    row.keeps_accessed = True
+    return row
+
+
+cdef inline PolicyRow released_queue_row() noexcept nogil:
+    cdef PolicyRow row = policy_row(b"released_queue", b"PIP-430 as released", removal_step)
+    row.keeps_accessed = True
+    row.most_keeps = -1
+    return row

@@ -20,11 +20,13 @@ from pulsar_ml.structures.entry_wrapper cimport (
 )
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_pass cimport (
-    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, Verdict, pass_give_up, pass_is_before,
-    pass_remove,
+    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, Verdict, pass_give_up,
+    pass_is_before, pass_remove, policy_row,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
-from pulsar_ml.structures.value_ring cimport RingSlot, ValueRing, ring_at, ring_count, ring_pop, ring_push
+from pulsar_ml.structures.value_ring cimport (
+    RingSlot, ValueRing, ring_at, ring_count, ring_destroy, ring_pop, ring_push,
+)
 from pulsar_ml.sync.atomics cimport i64_load_relaxed, u32_load_relaxed
 
 
@@ -64,7 +66,8 @@ cdef inline Verdict stash_decide(const PolicyBase* base, uint32_t handle, Evicti
 
 
 # Handles the next wrapper of the stash, then of the queue; False when the pass is over. Under the monitor.
-cdef inline bint stash_step(PolicyBase* base, Stash* stash, EvictionPass* run) noexcept nogil:
+cdef inline bint stash_step(PolicyBase* base, EvictionPass* run) noexcept nogil:
+    cdef Stash* stash = <Stash*>base.state
     if not run.begun or (not run.second and run.serial != stash.serial):
         run.begun = True
         run.serial = stash.serial
@@ -132,3 +135,23 @@ cdef inline void stash_maybe_trim(Stash* stash) noexcept nogil:
     stash.ring.tail = kept
     stash.holes = 0
     stash.serial += 1
+
+
+cdef inline void stash_destroy(PolicyBase* base) noexcept nogil:
+    ring_destroy(&(<Stash*>base.state).ring)
+
+
+cdef inline int64_t stash_held(const PolicyBase* base) noexcept nogil:
+    cdef const Stash* stash = <const Stash*>base.state
+    return <int64_t>(ring_count(&stash.ring) - stash.holes)
+
+
+cdef inline PolicyRow stash_queue_row() noexcept nogil:
+    cdef PolicyRow row = policy_row(b"stash_queue", b"the first revision of PIP-430", stash_step)
+    row.state_bytes = sizeof(Stash)
+    row.destroy = stash_destroy
+    row.held = stash_held
+    row.merges_counts = True
+    row.frees_target = False
+    row.most_keeps = -1     # the stash takes wrappers that come during the pass, too
+    return row
