@@ -40,7 +40,6 @@ from pulsar_ml.sync.memory cimport allocate_zeroed, release
 
 
 cdef enum:
-    MOST_CACHES = 3
     MOST_KEYS = 128         # of one cache; bitmaps and buffers count on 64 keys a range
     MOST_RANGE = 64
     PLACES = 16             # references a thread keeps

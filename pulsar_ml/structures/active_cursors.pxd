@@ -262,11 +262,6 @@ cdef inline int64_t active_cursors_reads_of_added(const ActiveCursors* container
     return registry_size(&container.registry)
 
 
-# How often entries will be read that this cursor just read from storage; asked when they have arrived.
-cdef inline int64_t active_cursors_reads_of_stored(ActiveCursors* container, uint64_t id) noexcept nogil:
-    return active_cursors_rank(container, id)
-
-
 # Flush -------------------------------------------------------------------------------------------
 
 # Applies all changes: one by one as long as that is cheaper than one sweep over the whole list. A cursor

@@ -324,13 +324,10 @@ KNOWN: Mapping[tuple[str, str, str, str], str] = {
         "the read."
     ),
     ("delayed_tracker", "delayed_tracker_bytes", "&tracker.monitor", "ignored"): (
-        "Untested: only the Python face asks."
+        "Untested: only a benchmark calls it."
     ),
     ("delayed_manager", "delayed_view_free", "&manager.factory.monitor", "ignored"): (
         "Untested: the suite gives views back when nobody else is inside."
-    ),
-    ("policy_intake", "intake_synchronize", "&intake.monitor", "ignored"): (
-        "Untested: it is for owners who close a cache beside a pass; no suite does, and no code here."
     ),
     ("policy_pass", "pass_give_up", "&wrapper.lock", "ignored"): (
         "Untested: it runs when memory for a queue's chunk ran out, which the suites' programs do not let "
