@@ -9,10 +9,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
 from pulsar_ml import EntryCacheManager
 from pulsar_ml._core import EVICTION_POLICIES
 from pulsar_ml.config.settings import BY_KEY
-from pulsar_ml.harness.build import build_extension, load_extension
+from pulsar_ml.harness.building.build import build_extension
+from pulsar_ml.harness.building.load import load_extension
 from pulsar_ml.operations import _native
 from pulsar_ml.simulate.variant import POLICY, VARIANTS
 from pulsar_ml.specs.policies import POLICIES
