@@ -3,9 +3,10 @@
 # Origin       ManagedCursorImpl's persistPositionToLedger (Pulsar 4.1) and PIP-299. There varints; here the
 #              four 8-byte fields of the proposal, little-endian: 32 bytes a range.
 # Threads      Under the owner's lock, shared for writing bytes.
-# Invariants   AC-1 (I99) everything is planned exactly when everything fits: both look at every limit.
-#              AC-2 what is stored is the lowest part of what is there; so what comes back is an earlier state
-#              in the sense of AR-3: nothing is acknowledged in it that was not before.
+# Invariants   AC-1 (I99) every range and batch is stored exactly when all are within every limit.
+#              AC-2 the stored part is the lowest part of the state, and the rest is counted; so the
+#              state that is read back is an earlier one in the sense of AR-3: no position is
+#              acknowledged in it that was not before.
 # Ordering     The owner's lock.
 # Reclamation  The bytes are the caller's, who releases them.
 # Not promised That bytes of a damaged medium are noticed where they form a legal state: the frame around them

@@ -4,10 +4,10 @@
 #              range ends with its ledger, or spans ledgers after a comparison with the log; here somebody
 #              says where a ledger ends, and only then ranges of two ledgers become one.
 # Threads      One at a time changes it; the mark may be read beside that under the owner's stamped lock.
-# Invariants   AR-1 ranges are disjoint, ascend, lie behind the mark, and none begins where the one before, or
-#              the mark, goes on.
-#              AR-2 a batch has an acknowledged index and one that is not, and lies in no range.
-#              AR-3 what was acknowledged stays so.
+# Invariants   AR-1 ranges are disjoint, ascend, lie behind the mark, and none begins where the one
+#              before, or the mark, goes on.
+#              AR-2 a batch has an acknowledged index and an open one, and lies in no range.
+#              AR-3 an acknowledged position stays acknowledged, and no other position becomes it.
 # Ordering     The owner's lock. The mark's two cells are relaxed: readers validate their stamp.
 # Reclamation  Bits go with their batch, records with their block.
 # Not promised That an entry exists: what a range spans between two ledgers nobody ever added.

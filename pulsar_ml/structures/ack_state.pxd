@@ -4,11 +4,12 @@
 #              number of ranges alone decides (#26499), and evaluation and flag may cross; here every limit
 #              counts, and who sets the flag looks again.
 # Threads      Any thread between init and destroy.
-# Invariants   AS-1 `open` says whether all of the state may be stored, or nobody asked for pauses; whenever
-#              the lock is free of a writer.
-#              AS-2 (I99) when nobody is inside, not both open and paused.
-#              AS-3 a bit of paused is set by who asks for that kind alone, and each is taken away once: by
-#              an acknowledgement, whose caller must make the dispatcher go on, or by asking again.
+# Invariants   AS-1 `open` is set exactly when all of the state may be stored or no caller requested
+#              pauses, whenever the lock is free of a writer.
+#              AS-2 (I99) while no call is under way, the state is not both open and paused.
+#              AS-3 a bit of `paused` is set only by the dispatch of that kind, and is taken away
+#              once: by an acknowledgement, whose caller must resume the dispatcher, or by the next
+#              call of the dispatch itself.
 # Ordering     The stamped lock's: acknowledgements are shared under it, the mark is read optimistically.
 #              The two words: the dispatcher stores paused and then loads open, an acknowledgement stores open
 #              and then loads paused, each with a sequentially consistent fence between: one of the two sees

@@ -5,15 +5,18 @@
 #              cursors in one step; many or far moves end in one sweep. Mended: moves of the tail out of
 #              or onto a shared group, null updates, queries under the wrong lock, retained cursors.
 # Threads      Any thread, except init and destroy.
-# Invariants   After a flush, inside any section:
-#              AC-1 (I73) a group's rank = number of tracked cursors at or before its position.
-#              AC-2 (I76) no change is pending.
-#              Always, inside any section:
-#              AC-3 (I75) a cursor is in the list of changes at most once; one that is not there is in place.
-#              AC-4 (I77) everything but counters is changed in a write section.
-#              AC-5 (I78) removed cursors not yet given back are fewer than max(64, registered ones).
-#              AC-6 groups in the list + spare ones = registered cursors + removed ones not given back.
-#              AC-7 entries that are added are cached while a cursor is registered, and for the grace period.
+# Invariants   AC-3 (I75) a cursor is in the list of changes at most once, and a cursor that is not
+#              in the list is in place.
+#              AC-4 (I77) every field but the counters is changed in a write section.
+#              AC-5 (I78) removed cursors that are not yet given back are fewer than max(64,
+#              registered cursors), and none when no cursor is registered.
+#              AC-6 groups in the list and spare groups are as many as registered cursors and
+#              removed cursors that are not given back: a flush never allocates.
+#              AC-7 added entries are cached while a cursor is registered, and for the grace period
+#              after the last one left.
+#              AC-8 (I73) after a flush, inside any section, a group's rank is the number of tracked
+#              cursors at its position or before it.
+#              AC-9 (I76) after a flush, inside any section, no change is pending.
 # Ordering     Queries read relaxed cells under a stamp while nothing is pending. A cursor's group is stored
 #              with release and read with acquire: the reader may be ahead of its stamp, and then must
 #              find the group's memory made.

@@ -5,17 +5,19 @@
 #              marker as #25988 has it. Mended here: a pass takes its target and settles its account before
 #              the next one begins, and an insert that finds a task at its end is not forgotten.
 # Threads      All functions: any thread. init, destroy: nobody else inside.
-# Invariants   CM-1 (I42, I43, I45) size = bytes put less bytes removed, exact at quiescence; signed, for an
-#              entry may be removed before its put is counted.
-#              CM-2 (I47, I50) entries put less those evicted are the entries cached; an eviction is a size
-#              pass, and a time pass is none.
-#              CM-3 (I53, I63) a size pass frees what the size is above the watermark at its start.
-#              CM-4 (H14) at most one task is queued or running; whoever sets the marker submits it.
-#              CM-5 (I62) an insert above the threshold, or a change that leaves the size above it, is
-#              followed by a look at the size: by its own task, or by the running one after that cleared
-#              the marker.
-#              CM-6 (I66, I101) settings and passes exclude each other; this monitor comes before the
-#              policy's monitor, which comes before wrapper locks. An insert takes none of them.
+# Invariants   CM-1 (I42, I43, I45) the size is the bytes put less the bytes removed, exact at
+#              quiescence; it is signed, because an entry may be removed before its put is counted.
+#              CM-2 (I47, I50) the entries put less those evicted are the entries cached; a size
+#              pass is an eviction, a time pass is none.
+#              CM-3 (I53, I63) a size pass frees the bytes that the size is above the watermark when
+#              the pass begins.
+#              CM-4 (I61) at most one task is queued or running, and the thread that sets the marker
+#              submits the task.
+#              CM-5 (I62, I63) an insert above the threshold, or a change of settings that leaves
+#              the size above it, is followed by a look at the size: by a task of its own, or by the
+#              running task after that cleared the marker.
+#              CM-6 (I66, I101) settings and passes exclude each other; this monitor comes before
+#              the policy's monitor, which comes before wrapper locks; an insert takes none of them.
 #              CM-7 every entry that a counted read found is counted once.
 # Ordering     Counters order nothing: relaxed. The marker is exchanged with acquire and release by both
 #              sides, so that one of the two sees the other: either the task, after it cleared the marker,

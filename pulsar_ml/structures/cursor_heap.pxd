@@ -5,11 +5,12 @@
 #              in either direction; adding a name twice leaves no orphan; every query is under the lock or
 #              validated.
 # Threads      Any thread, except init and destroy.
-# Invariants   Inside any section:
-#              CH-1 (I81) no cursor is before the one above it in the heap; a cursor's index is its place.
-#              CH-2 (I80) the published slowest position is that of the first place; none iff it is empty.
-#              CH-3 there is room in the heap for every registered cursor.
-#              CH-4 (I77) everything but counters is changed in a write section.
+# Invariants   CH-1 (I81) no cursor is before the one above it in the heap, and a cursor's index is
+#              its place.
+#              CH-2 (I80) the published slowest position is that of the first place; there is none
+#              exactly when the heap is empty.
+#              CH-3 the heap has room for every registered cursor: an update never allocates.
+#              CH-4 (I77) every field but the counters is changed in a write section.
 # Ordering     See stamped_lock.pxd. The slowest position is published in relaxed cells, which readers copy
 #              under a stamp; the heap's array may move and is touched in sections only.
 # Reclamation  Cursors come from a pool shared by all containers of a manager; the array goes with the heap.

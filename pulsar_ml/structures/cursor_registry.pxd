@@ -6,9 +6,11 @@
 # Threads      size, durable, version and the optimistic slowest: any thread. register, withdraw, publish:
 #              inside the container's write section. find: inside a section, or under a stamp that is
 #              validated. next: any thread; it takes the shared lock.
-# Invariants   CR-1 (I79) size = number of cursors in the list = those with an id other than 0.
+# Invariants   CR-1 (I79) the size is the number of cursors in the list, which are those with an id
+#              other than 0, and a walk meets a cursor that stays once, in the order of
+#              registration.
 #              CR-2 an id is never given twice: a pooled cursor keeps its serial number.
-#              CR-3 the data version grows by one with every change a caller asked for.
+#              CR-3 the data version grows by one with every change that a caller requested.
 # Ordering     See stamped_lock.pxd. `left_at` is written before the size goes to zero (release) and read
 #              after a size of zero was seen (acquire).
 # Reclamation  Cursors come from a pool and go back there: the container says when.

@@ -5,9 +5,9 @@
 #              InMemoryDelayedDeliveryTracker since #26012: up when delivery is strict.
 # Threads      Under the bucket's lock, shared for what changes nothing; or under the tracker's monitor.
 # Invariants   DB-1 (I91) the count is the sum of the sets' counts.
-#              DB-2 ledgers ascend, and none is empty.
-#              DB-3 (I98) a bucket with an owner is in its index under its key, unless somebody is in the
-#              exclusive section in which that changes.
+#              DB-2 ledgers ascend, and no ledger's set is empty.
+#              DB-3 (I98) a bucket with an owner is in its index under its key, unless a thread is
+#              in the exclusive section in which that changes.
 # Ordering     The lock's.
 # Reclamation  Buckets are pooled, and their memory stays what it is: whoever comes late takes the lock, sees
 #              another owner or key and looks again. The lock is never reset.

@@ -7,12 +7,14 @@
 #              deleted (see "Retrieval" in the page).
 # Threads      Any thread, except init, destroy and free. A view's memory stays until free: others may be
 #              inside when it is closed, and are told.
-# Invariants   DM-1 .. DM-4 of delayed_table.pxd, and
-#              DM-5 (I94) a message above a view's mark-delete position and cursor is returned to it once it
-#              is due; one that is added behind a view's cursor takes the cursor back.
-#              DM-6 (I97) a prune removes what every registered view has marked, and nothing while one of them
-#              has marked nothing; views come and seek back only between prunes.
-#              DM-7 (I100) no call on a view has an effect after its close returned, and none triggers it.
+# Invariants   DM-5 (I94) a message above a view's mark-delete position and cursor is returned to
+#              the view once it is due; a message that is added behind a view's cursor takes the
+#              cursor back.
+#              DM-6 (I97) a prune removes the messages that every registered view has marked, and
+#              nothing while one view has marked nothing; views come and seek back only between
+#              prunes.
+#              DM-7 (I100) no call on a view has an effect after the view's close returned, and a
+#              closed view is not triggered.
 #              DM-8 a manager is in the factory exactly while it has an open view.
 #              DM-9 the first chance to prune is taken, whatever the clock says.
 # Ordering     Locks: the factory's monitor -> views; view or views -> those of delayed_table.pxd. Where views

@@ -6,7 +6,8 @@
 #              here whoever got the lock looks whether the bucket is still the one it looked for.
 # Threads      Any thread whose view is open, but for what says otherwise.
 # Invariants   DM-1 (I91) the count is the number of positions in all buckets.
-#              DM-2 (I98) a bucket is read and changed under its lock, while it has its owner and its key.
+#              DM-2 (I98) a bucket is read and changed under its lock, while it has its owner and
+#              its key.
 #              DM-3 (I95) a bucket that no fire has looked at is not before the timer's target.
 #              DM-4 no view has passed a bucket that is above `passed`.
 # Ordering     Locks: view -> views -> bucket -> index, and the timer's monitor last; whoever holds the index

@@ -4,13 +4,13 @@
 #              dispatcher's monitor, which counting getters do not take; here each call takes the tracker's
 #              own. Time and timer are arguments and state: nothing here reads a clock or waits.
 # Threads      Any thread, except init and destroy.
-# Invariants   Inside the monitor:
-#              DT-1 (I91) the count is the number of positions in all buckets.
+# Invariants   DT-1 (I91) the count is the number of positions in all buckets.
 #              DT-2 (I92) there are buckets exactly when the count is above zero, and none is empty.
-#              DT-3 (I93) nothing is returned before its time; not strict: a tick before it.
+#              DT-3 (I93) no message is returned before its time; if delivery is not strict, no
+#              message is returned more than a tick before its time.
 #              DT-4 (I96) the timer's target is set exactly while the timer is armed.
-#              DT-5 (I95) when a call that updates the timer ends and the first bucket is in the future, the
-#              timer is armed for it.
+#              DT-5 (I95) when a call that updates the timer ends and the first bucket is in the
+#              future, the timer is armed for it.
 # Ordering     The monitor's.
 # Reclamation  A bucket goes back to its pool with its last message.
 # Not promised That a position is in one bucket: one that comes twice with two times is returned twice.

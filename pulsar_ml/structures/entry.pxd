@@ -5,13 +5,15 @@
 #              instead of a Netty ByteBuf; on-deallocate callbacks are one native function with one argument.
 # Threads      retain, release, copies: any thread that holds a reference (retain also tries on a stale
 #              handle). Setters: the creator, before others know the handle.
-# Invariants   EN-1 (I12-I14) see refcount.pxd.
-#              EN-2 (I18) fields are read under a reference only; a stale handle may only be retained.
+# Invariants   EN-1 (I12-I14) an entry's references are counted as refcount.pxd says.
+#              EN-2 (I18) fields are read under a reference only; a stale handle may only be
+#              retained.
 #              EN-3 (I69) a counting copy marks its read once, when it is deallocated.
-#              EN-4 (I20) the callback runs once an incarnation, before the payload is given back.
+#              EN-4 (I20) the callback runs once for each incarnation, before the payload is given
+#              back.
 #              EN-5 (I2, I19) payload bytes do not change and stay while any entry shares them.
-#              EN-6 (I67, I70) a read count is reached under a reference of its own: while it is replaced,
-#              a reader holds the old one or the new one.
+#              EN-6 (I67, I70) a read count is reached under a reference of its own: while it is
+#              replaced, a reader holds the old one or the new one.
 # Ordering     See refcount.pxd and object_pool.pxd. Fields are plain: written before publication, read
 #              after a successful retain; but `extra`, whose read count changes while it is shared:
 #              exchanged with release -> loaded with acquire.

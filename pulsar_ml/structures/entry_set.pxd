@@ -6,8 +6,9 @@
 #              has no room left, not by an explicit call.
 # Threads      One at a time; readers together when nobody changes the set.
 # Invariants   ES-1 (I91) the count is the number of members, in each block and in the set.
-#              ES-2 blocks ascend, none is empty; values and runs ascend, runs do not touch each other.
-#              ES-3 the bytes that the calls add up are those that are allocated.
+#              ES-2 blocks ascend and none is empty; values and runs ascend, and runs do not touch
+#              each other.
+#              ES-3 the bytes that the calls report are the bytes that are allocated.
 # Ordering     That of the lock around it.
 # Reclamation  The memory goes with its last member.
 # Not promised The smallest form at every moment.

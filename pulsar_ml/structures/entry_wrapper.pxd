@@ -8,10 +8,10 @@
 #              who emptied a wrapper that was never queued.
 # Invariants   EW-1 (I9) key, value and owner that a read used came from one write section.
 #              EW-2 (I28) an empty wrapper has no key, no value, no owner and size 0.
-#              EW-3 (I32) wrapper_clear succeeds once an incarnation.
-#              EW-4 (I29) the lock word is never reset.
-#              EW-5 (I30) requeue count 0 and not accessed when an incarnation starts, but for the late
-#              mark of a stale reader.
+#              EW-3 (I32) wrapper_clear succeeds once for each incarnation.
+#              EW-4 (I29) the lock word is never reset, and its count of write sections only grows.
+#              EW-5 (I30) an incarnation starts with a requeue count of 0 and not accessed, but for
+#              the late mark of a stale reader.
 # Ordering     See stamped_lock.pxd. Key, value and owner are relaxed cells because they are read under an
 #              optimistic stamp. `accessed` orders nothing.
 # Reclamation  Type-stable: wrappers go back to their pool and stay mapped.

@@ -5,13 +5,14 @@
 #              one row of eviction_row.
 # Threads      init, destroy: alone. The rest: any thread; passes and settings take the monitor. Range
 #              caches know the policy as its intake (range_cache_new(memory, &policy.base.intake)).
-# Invariants   EP-1 (I23, I25, I26) a wrapper that was put leaves for its pool once, after the policy let
-#              go of it.
-#              EP-2 (I46, I47) a pass answers what it removed.
-#              EP-3 (I51, I53) a time pass removes nothing at or past its threshold; a size pass removes
-#              nothing once enough bytes are free.
+# Invariants   EP-1 (I23, I25, I26) a wrapper that was put leaves for its pool once, after the
+#              policy let go of it.
+#              EP-2 (I46, I47) a pass answers the entries and bytes that it removed.
+#              EP-3 (I51, I53) a time pass removes nothing at or past its threshold; a size pass
+#              removes nothing once enough bytes are free (ledger_scan: for each cache's part).
 #              EP-4 (I60) a wrapper that was emptied meanwhile is dropped and counted nowhere.
-#              EP-5 (I61, I65, I66, I101) one slice at a time, no settings change inside one.
+#              EP-5 (I61, I65, I66, I101) slices exclude each other and changes of settings; the
+#              monitor comes before wrapper locks.
 # Ordering     See monitor.pxd, mpsc_queue.pxd, entry_wrapper.pxd.
 # Reclamation  Nodes and lists of the policies go with the policy; wrappers with the cache memory.
 # Not promised The order of victims beyond what the kind says; that a pass frees what it was asked to.

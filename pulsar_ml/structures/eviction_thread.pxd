@@ -3,9 +3,10 @@
 # Origin       The single eviction thread of ManagedLedgerFactoryImpl (Pulsar 4.1). Triggered tasks wake
 #              it; they do not delay its ticks.
 # Threads      start, stop: any thread. The body: the thread alone.
-# Invariants   ET-1 (I62) a task that was submitted is run, also by a thread that is told to stop.
-#              ET-2 (I64) a tick begins at most an interval and one task after the one before.
-#              ET-3 after stop no thread of the manager is left, and tasks are their triggers' own.
+# Invariants   ET-1 (I62) a task that was submitted is run, also by a thread that is stopping.
+#              ET-2 (I64) a tick begins at most an interval and one task after the tick before.
+#              ET-3 after stop no thread of the manager exists, and each task runs in the thread
+#              that triggers it.
 # Ordering     By the condition's mutex and by joining.
 # Reclamation  stop joins.
 # Not promised A child of fork has no such thread; see eviction_thread_forget.

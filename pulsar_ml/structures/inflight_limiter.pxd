@@ -5,12 +5,14 @@
 #              and loses the permits when that throws (#26296); here it is told outside, and what it
 #              refuses goes back. Time is an argument; what a release is judged by is the latest time told.
 # Threads      Any thread, at any time between init and destroy, also from inside a callback.
-# Invariants   IL-1 (I87) 0 <= remaining <= maximum.
-#              IL-2 (I88, I89) permits granted come back once; with none out, remaining = maximum.
-#              IL-3 (I90) when the monitor is free the first request of the queue neither fits nor is, at the
-#              latest time told, past its timeout.
-#              IL-4 (I82) a request that waits is told once, granted or failed.
-#              IL-5 (I84) it is told outside the monitor.
+# Invariants   IL-1 (I87) the remaining permits lie between 0 and the maximum.
+#              IL-2 (I88, I89) granted permits come back once; with no permit out the maximum
+#              remains.
+#              IL-3 (I90) when the monitor is free, the first request of the queue neither fits nor
+#              is, at the latest time that any call named, past its timeout, and the queue is no
+#              longer than allowed.
+#              IL-4 (I82) a waiting request gets one answer, granted or failed.
+#              IL-5 (I84) a waiting request gets its answer outside the monitor.
 # Ordering     The monitor's. A copy's release (release) -> the last one (acquire), which gives back.
 # Reclamation  Waiters and shares are pooled objects. destroy: nobody inside, nothing waiting, no copy left.
 # Not promised Fairness towards requests that do not have to wait: one that fits is granted though others

@@ -3,11 +3,12 @@
 # Origin       ManagedLedgerFactoryImpl.doCacheEviction and RangeCache.evictLEntriesBeforeTimestamp (time),
 #              EntryCacheDefaultEvictionPolicy (size), as #24363 shows them before it replaces both.
 # Threads      Steps: under the monitor. Nothing is queued: who removes an entry recycles its wrapper.
-# Invariants   LS-1 (I51) a time pass walks each cache from its first position and leaves it at the first
-#              entry that is not older than the threshold.
-#              LS-2 a size pass takes the largest caches that hold half of all bytes together, and from the
-#              front of each its part of the bytes asked for; a part is freed once it is reached.
-#              LS-3 (I32) only who emptied a wrapper recycles it.
+# Invariants   LS-1 (I51) a time pass walks each cache from its first position and leaves it at the
+#              first entry that is not older than the threshold.
+#              LS-2 a size pass takes the largest caches that together hold half of all bytes, and
+#              removes from the front of each its part of the target; a part is done once it is
+#              reached.
+#              LS-3 (I32) the thread that empties a wrapper recycles it, and no other.
 # Ordering     A cache's `open` (release) -> the scan (acquire).
 # Reclamation  The list of shares goes with the policy.
 # Not promised The oldest entries of all caches: a size pass goes by the sizes of caches, and a position

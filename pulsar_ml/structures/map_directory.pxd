@@ -5,7 +5,8 @@
 # Threads      Reading: any thread, no lock. add, drop: any thread, one at a time by the lock. init, destroy:
 #              alone.
 # Invariants   MD-1 records ascend by (ledger, block) and name each block once.
-#              MD-2 what is found in an array, and proved afterwards, was in the installed array.
+#              MD-2 a node that was found in an array, and proved afterwards, was in the installed
+#              array.
 #              MD-3 drop needs no memory.
 # Ordering     Installing an array (release) -> finding it (acquire). A record's branch (release) -> finding
 #              the branch (acquire), which holds in a reused array too. The version is stored (release) after

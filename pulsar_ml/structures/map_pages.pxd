@@ -2,8 +2,8 @@
 #
 # Origin       The 64-slot pages of Pulsar's main line (5.0), which are sealed when they become empty.
 # Threads      Any thread; labels are read under a reservation.
-# Invariants   MP-1 (I39) the count is the number of occupied plus reserved slots; at zero it becomes
-#              SEALED, takes nothing more, and the node is unlinked.
+# Invariants   MP-1 (I39) the count is the number of occupied plus reserved slots; at zero it
+#              becomes SEALED, takes nothing more, and the node is unlinked.
 #              MP-2 the label (map, ledger, first id) is stable while a reservation is held.
 # Ordering     node_start (release) -> node_reserve (acquire): the label of an incarnation. Each node_leave
 #              (acquire and release) -> the one that seals: all slots were emptied before.

@@ -4,7 +4,8 @@
 #              exchanging a tail index that was read together with its chunk follows the block queue
 #              of crossbeam (SegQueue). The caller chooses the chunk.
 # Threads      offer: any thread. peek, poll: one consumer at a time (the caller excludes others).
-# Invariants   MQ-1 every offered handle is polled exactly once, after every handle offered before it.
+# Invariants   MQ-1 every offered handle is polled exactly once, after every handle whose offer was
+#              finished before its own began, and with all that its producer wrote before.
 #              MQ-2 (I104) a producer stopped between claiming a slot and filling it delays the
 #              consumer at that slot; nothing is lost or reordered.
 #              MQ-3 offer never fails after it claimed: the next chunk is ready before the last slot

@@ -4,8 +4,10 @@
 #              are never unmapped, and a free list (Treiber, "Systems Programming: Coping with
 #              Parallelism", 1986) whose head carries a tag against ABA.
 # Threads      take, give, at: any thread. init, destroy: nobody else inside. in_use: quiescence.
-# Invariants   OP-1 an object is handed to one taker at a time: handles taken = given + held.
-#              OP-2 (I24) an object in the pool is used by nobody.
+# Invariants   OP-1 an object is handed to one taker at a time: the handles taken are those given
+#              back and those held.
+#              OP-2 (I24, I34) an object in the pool is used by nobody, and the writes of its last
+#              user come before those of the next.
 #              OP-3 the memory behind a handle is mapped and of one type until pool_destroy.
 # Ordering     pool_give (release) -> pool_take (acquire) of the same object: the fields of a finished
 #              incarnation are written before those of the next (I34). All changes of the head are

@@ -11,9 +11,9 @@
 #              PR-3 (I84) storage is started, and requests are answered, outside the monitor.
 #              PR-4 (I85) an answer is the whole range, ascending, each entry once, or a failure.
 #              PR-5 (I86) every entry that storage answers is delivered or released.
-#              PR-6 (I68) what is not delivered marks no read.
-#              PR-7 the reads of a ledger that can be joined do not overlap.
-#              PR-8 a read is completed once: a later completion is refused and its entries released.
+#              PR-6 (I68) an entry that is not delivered marks no read.
+#              PR-8 a read is completed once: a later completion is refused and its entries
+#              released.
 # Ordering     The monitor's. Filling a slot -> the last part of a request (see refcount.pxd).
 # Reclamation  Reads and parts are pooled and looked at under the monitor, or by their only owner. A
 #              request is freed by its last part. destroy: nobody inside and no read under way.

@@ -4,8 +4,10 @@
 #              policies take from the same queue what they keep elsewhere.
 # Threads      queue: see mpsc_queue.pxd; its consumer's side under the monitor. touch: any thread. The
 #              rest is constant.
-# Invariants   PI-1 (I22, I26) who polls a wrapper keeps or recycles it; nobody else recycles it.
-#              PI-2 (I101) the monitor comes before wrapper locks, and `touch` is called outside them.
+# Invariants   PI-1 (I22, I26) the thread that polls a wrapper keeps or recycles it; no other thread
+#              recycles it.
+#              PI-2 (I101) the monitor comes before wrapper locks, and `touch` is called outside
+#              them.
 # Ordering     See mpsc_queue.pxd and monitor.pxd.
 # Reclamation  None.
 # Not promised That a policy knows of a hit: most look at the wrapper's mark only.

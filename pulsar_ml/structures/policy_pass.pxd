@@ -4,7 +4,7 @@
 # Origin       RangeCacheRemovalCounters and the pass arguments of Pulsar 4.1. A pass can be cut into slices;
 #              time is an argument.
 # Threads      Settings and slices of a pass: under the monitor. A pass belongs to the thread that runs it.
-# Invariants   PP-1 (I46) a pass counts what it removed itself, and only that.
+# Invariants   PP-1 (I46) a pass counts the entries and bytes that it removed itself, and no others.
 #              PP-2 (I101) an entry is removed inside the write section of its wrapper.
 # Ordering     See monitor.pxd and stamped_lock.pxd.
 # Reclamation  The policy recycles a wrapper after it left every queue or list.

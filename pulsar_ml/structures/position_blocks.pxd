@@ -2,7 +2,8 @@
 #
 # Origin       The B+-tree cut to two levels; Pulsar keeps the same in a TreeRangeSet or in bitmaps by ledger.
 # Threads      One at a time changes it, and nobody reads meanwhile: its owner's lock.
-# Invariants   PB-1 keys ascend strictly, over the blocks too; no block is empty; `count` is their sum.
+# Invariants   PB-1 keys ascend strictly, over the blocks too; no block is empty; `count` is their
+#              sum.
 # Ordering     The owner's lock.
 # Reclamation  A block is freed when its last record goes.
 # Not promised Records stay where they are: an insertion or removal moves those behind it in the block.

@@ -6,11 +6,12 @@
 #              directory holds one record for each.
 # Threads      map_find, iteration, map_put_if_absent, map_remove: any thread. init, destroy: alone.
 # Invariants   PM-1 (I35) of several puts of a free position exactly one succeeds.
-#              PM-2 (I36) map_remove removes only the handle it was given.
-#              PM-3 (I39) an empty page is unlinked from its branch, an empty branch from the directory.
-#              PM-4 (I38) an iteration ends and sees ascending positions; what is in the map all the
-#              while, it sees.
-#              PM-5 (I7) map_find answers a handle that is in the map all the while.
+#              PM-2 (I36) map_remove removes no handle but its argument.
+#              PM-3 (I39) an empty page is unlinked from its branch, an empty branch from the
+#              directory.
+#              PM-4 (I7, I38) an iteration ends and ascends, and sees every handle that is in the
+#              map during the whole iteration.
+#              PM-5 (I7) map_find answers a handle that is in the map during the whole call.
 # Ordering     put (release) -> find (acquire) of a slot; linking a page (release) -> finding it (acquire);
 #              see map_directory.pxd and map_pages.pxd. Reads prove the directory and nothing below it: a
 #              position that is present keeps its page and branch from being sealed.

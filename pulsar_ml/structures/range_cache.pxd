@@ -6,13 +6,14 @@
 #              leaves nothing behind.
 # Threads      put, get, exists, ranges, removal, size: any thread. delete: alone, after everything was
 #              removed; it waits for a pass that is inside.
-# Invariants   RC-1 (I1-I5) a read answers the entry of that position with one reference for the caller, or
-#              nothing and changes no count; a range is ascending, without duplicates, inside its bounds.
-#              RC-2 (I31) at most one live wrapper a position.
-#              RC-3 (I40, I44, I45) size >= 0; each incarnation is added once and taken off once, by the
-#              size stored at insertion.
-#              RC-4 (I21, I22) a wrapper is linked in the map before it is queued, both inside
-#              one write section. Under a policy without a queue it is linked only.
+# Invariants   RC-1 (I1-I5) a read answers the entry of that position with one reference for the
+#              caller, or nothing and changes no count; a range is ascending, without duplicates,
+#              inside its bounds.
+#              RC-2 (I31) a position has at most one live wrapper.
+#              RC-3 (I40, I44, I45) the size is never negative; each incarnation is added once and
+#              taken off once, by the size stored at insertion.
+#              RC-4 (I21, I22) a wrapper is linked in the map before it is queued, both inside one
+#              write section; under a policy without a queue it is linked only.
 #              RC-5 (I101) no monitor and no second wrapper lock is taken inside a write section.
 # Ordering     See entry_wrapper.pxd, position_map.pxd, refcount.pxd. `size` orders nothing.
 # Reclamation  Removal takes the wrapper out of the map and empties it; the eviction policy recycles it,

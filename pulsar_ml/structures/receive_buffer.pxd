@@ -5,9 +5,10 @@
 #              cache's size and its memory is described in PIP-430. There it is unknown; here it is counted.
 # Threads      new, release, pin, unpin: any thread; all but new by a holder of a reference. append: one
 #              thread at a time, the receiver's.
-# Invariants   RB-1 (I2, I19) bytes that were appended do not change and stay while anybody holds a reference.
-#              RB-2 (I45) the capacity of a buffer is in `pinned` while at least one cached entry is a slice
-#              of it, once, and in `allocated` from its allocation to its release.
+# Invariants   RB-1 (I2, I19) bytes that were appended do not change and stay while anybody holds a
+#              reference.
+#              RB-2 (I45) the capacity of a buffer is in `pinned` while at least one cached entry is
+#              a slice of it, once, and in `allocated` from its allocation to its release.
 #              RB-3 (I41) `sliced` is the sum of the lengths counted for cached slices.
 # Ordering     References as in refcount.pxd. The books order nothing. The first pin and the last unpin are
 #              told by the read-modify-writes of `cached`, which never miss each other, so the books

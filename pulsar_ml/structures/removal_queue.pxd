@@ -9,12 +9,14 @@
 #              RQ-2 (I25, I26) only the consumer recycles queued wrappers, after polling them.
 #              RQ-3 (I51, I52) a time pass removes nothing at or past its threshold and stops at the
 #              first head that is not expired.
-#              RQ-4 (I53, I54) a size pass stops as soon as enough bytes are free, or the queue is empty.
-#              RQ-5 (I55, I56, I59) what is to be kept goes to the tail, marked in one write section.
+#              RQ-4 (I53, I54) a size pass stops as soon as enough bytes are free, or the queue is
+#              empty.
+#              RQ-5 (I55, I56, I59) a kept wrapper goes to the tail, marked in one write section.
 #              RQ-6 (I60) a wrapper that was emptied meanwhile is dropped and counted nowhere.
-#              RQ-7 (I61, I66, I101) one pass at a time; the monitor comes before wrapper locks.
-#              RQ-8 (I57) central_queue: a pass requeues only what was queued before it began, whatever
-#              readers do: each entry once at most.
+#              RQ-7 (I61, I66, I101) passes exclude each other; the monitor comes before wrapper
+#              locks.
+#              RQ-8 (I57) central_queue: a pass requeues only wrappers that were queued before it
+#              began, each once at most, whatever readers do.
 # Ordering     See monitor.pxd, mpsc_queue.pxd, entry_wrapper.pxd.
 # Reclamation  The consumer gives a wrapper back after the poll; it was emptied in a write section.
 # Not promised The queue is only nearly sorted by time: an expired wrapper behind a younger head stays

@@ -4,13 +4,15 @@
 #              Eviction", SOSP 2023), in bytes: the small queue's part is a tenth of the bytes that
 #              the cache has when a size pass begins, the ghost's nine tenths.
 # Threads      Steps: under the monitor. A hit (s3_touch): any thread, without waiting.
-# Invariants   S3-1 (I22, I23) a wrapper is in the intake, the small or the main queue, at most once.
-#              S3-2 what was hit more than once leaves the small queue for the main one; what was hit goes
-#              round in the main queue and loses a hit each time.
-#              S3-3 what a size pass removed from the small queue, and is put again while the ghost
-#              remembers it, goes to the main queue.
-#              S3-4 (I51, I53) a time pass removes what is older than its threshold, hit or not.
-#              S3-5 (I57) a pass keeps at most four times as many wrappers as there were when it began.
+# Invariants   S3-1 (I22, I23) a wrapper is in the intake, the small or the main queue, at most
+#              once.
+#              S3-2 an entry that was hit more than once leaves the small queue for the main one; a
+#              hit entry goes round in the main queue and loses a hit each time.
+#              S3-3 an entry that a size pass removed from the small queue goes to the main queue
+#              when it is put again while the ghost remembers it.
+#              S3-4 (I51, I53) a time pass removes entries older than its threshold, hit or not.
+#              S3-5 (I57) a pass keeps at most four times as many wrappers as there were when it
+#              began.
 # Ordering     Hits are relaxed; see monitor.pxd and mpsc_queue.pxd for the rest.
 # Reclamation  As for the removal queue.
 # Not promised That every hit is counted: two at a time may count as one. That expected reads or the

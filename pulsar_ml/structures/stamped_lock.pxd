@@ -5,7 +5,7 @@
 #              above count write sections. No queue: waiters spin, then yield.
 # Threads      Any thread. Not reentrant, not owned by a thread.
 # Invariants   SL-1 (I29) the version only grows, over every reuse of the object around it.
-#              SL-2 a writer is alone; shared holders exclude it.
+#              SL-2 a writer is alone: no other writer and no shared reader is inside with it.
 #              SL-3 (I9) an optimistic read that validates saw the writes of one write section only.
 # Ordering     unlock_write (release) -> lock_write, lock_read (acquire), optimistic stamp (acquire).
 #              unlock_read (release) -> lock_write (acquire).

@@ -5,8 +5,8 @@
 #              entries with expected reads, trimming. The release replaced it by requeueing.
 # Threads      Steps: under the monitor.
 # Invariants   SQ-1 (I22, I23) a wrapper is in the queue or in the stash, at most once.
-#              SQ-2 (I51, I53) as for the removal queue.
-#              SQ-3 nothing that expects reads is removed before it is `time_to_live_max` old.
+#              SQ-2 (I51, I53) time and size passes stop as those of the removal queue do.
+#              SQ-3 no entry that expects reads is removed before it is time_to_live_max old.
 # Ordering     See monitor.pxd and mpsc_queue.pxd.
 # Reclamation  As for the removal queue; a hole in the stash is closed when half of it is holes.
 # Not promised That a size pass frees what it was asked to: what is stashed and not old stays. A pass looks
