@@ -55,7 +55,7 @@ cdef AckLimits to_limits(
 
 @cython.final
 cdef class AckState:
-    """What one cursor acknowledged, how much of it may be stored, and whether its dispatcher may go on.
+    """The acknowledgements of one cursor, within the limits of what is stored, and the pauses of its dispatcher.
 
     ``mark_delete``: everything up to it is acknowledged; (ledger, -1) is before a ledger's first entry.
     ``max_bytes``: of all metadata that is stored, 1024 to 5 MiB (managedLedgerMaxAckStateInBytesToPersist); a
@@ -149,7 +149,7 @@ cdef class AckState:
         return Position(at.ledger_id, at.entry_id)
 
     def __contains__(self, at) -> bool:
-        """Whether an entry is acknowledged, whole."""
+        """True if the whole entry is acknowledged."""
         cdef NativePosition place = to_position(at, "position")
         cdef bint found
         with nogil:
@@ -157,7 +157,7 @@ cdef class AckState:
         return found
 
     def contains_index(self, at, index) -> bool:
-        """Whether one message of an entry is."""
+        """True if one message of a batch entry is acknowledged."""
         cdef NativePosition place = to_position(at, "position")
         cdef int32_t which = to_count(index, "index", INT32_MAX)
         cdef bint found
@@ -176,8 +176,7 @@ cdef class AckState:
     # Dispatch ----------------------------------------------------------------------------------------
 
     def may_dispatch(self, *, bint replay=False, bint delayed=False) -> bool:
-        """Whether the dispatcher may read on. After False, ``resume`` will be called when it may; it has to
-        ask again then. ``delayed``: on behalf of messages that are due; they are held back alike, as in the
+        """True if the dispatcher may read on. After False, ``resume`` is called once it may; the dispatcher then calls this again. ``delayed``: on behalf of messages that are due; they are held back alike, as in the
         proposal, and who asks for them takes no wake-up from who asks for others.
 
         With ``replay`` always: messages that were delivered before lie in the gaps between the ranges, and
@@ -203,7 +202,7 @@ cdef class AckState:
         self.finish(ACK_NEW, resumed, "")
 
     def set_metadata_bytes(self, metadata_bytes) -> None:
-        """What subscription properties and sequence ids take, which are stored before the ranges."""
+        """Set the bytes that subscription properties and sequence ids take; they are stored before the ranges."""
         cdef int64_t bytes_of_it = to_size(metadata_bytes, "metadata_bytes")
         cdef uint32_t resumed
         with nogil:
@@ -218,7 +217,7 @@ cdef class AckState:
     # Storing -----------------------------------------------------------------------------------------
 
     def encode(self, *, bint in_metadata_store=False) -> EncodedAcks:
-        """What the limits allow, the lowest ranges first and then the lowest batches, as bytes."""
+        """Encode as much as the limits allow: the lowest ranges first, then the lowest batches."""
         return encode_acks(self, ACK_IN_STORE if in_metadata_store else ACK_IN_LEDGER)
 
     @classmethod

@@ -3,7 +3,7 @@
 @cython.final
 @cython.no_gc
 cdef class ReceiveBuffer:
-    """What a connection receives into: bytes are appended once, and entries may be slices of them.
+    """A connection's receive buffer: bytes are appended once, and entries may be slices of them.
 
     Made by EntryCacheManager.receive_buffer. Each slice, and each entry made of one, keeps the whole
     buffer; so a cache that holds one entry of it pins all of it. ``with`` or :meth:`release` gives up the

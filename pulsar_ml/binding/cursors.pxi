@@ -151,7 +151,7 @@ cdef class ActiveManagedCursorContainer:
         return version != 0
 
     def number_of_cursors_at_same_position_or_before(self, str name not None) -> int:
-        """How many tracked cursors are at this one's position or before it, itself included.
+        """The number of tracked cursors at this cursor's position or before it, itself included.
 
         The reads to expect of entries that it just read from storage. 0 for a name that is unknown or not
         tracked.
@@ -170,7 +170,7 @@ cdef class ActiveManagedCursorContainer:
         return from_place(slowest)
 
     def should_cache_added_entry(self, *, now_ns=None) -> bool:
-        """Whether an entry that is added now is worth caching.
+        """True if an entry that is added now is worth caching.
 
         True while a cursor is registered, and for the time given at creation after the last one left, or
         after the container began.

@@ -193,7 +193,7 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         return due != 0
 
     def should_pause_all_deliveries(self, *, now) -> bool:
-        """Whether so many messages of one fixed delay are kept that the next ones would be later still."""
+        """True if so many messages of one fixed delay are kept that the next ones would be due later still."""
         cdef int64_t clock = now
         cdef int64_t pause
         with nogil:
@@ -203,7 +203,7 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         return pause != 0
 
     def number_of_delayed_messages(self) -> int:
-        """How many messages are still to come to this view. Takes time with the number of buckets."""
+        """The number of messages that this view has still to get. Takes time with the number of buckets."""
         cdef int64_t count
         with nogil:
             count = delayed_view_count(self.native, INT64_MAX)

@@ -118,7 +118,7 @@ cdef class Entry:
 
     @property
     def released(self) -> bool:
-        """Whether the reference was given back."""
+        """True if the reference was given back."""
         return self.released
 
     @property

@@ -269,7 +269,7 @@ cdef class EntryCacheManager:
     # Passes ------------------------------------------------------------------------------------------
 
     def periodic_eviction(self, *, now_ns=None) -> Evicted:
-        """What the thread does at its interval: the time pass over what is too old, then the size pass.
+        """Run the thread's periodic task: a time pass over entries that are too old, then a size pass.
 
         Returns both together. Ctrl-C ends it early. Raises ClosedError.
         """

@@ -1,4 +1,4 @@
-# What a manager, its caches and its entries share and keep alive.
+# The native memory that a manager, its caches and its entries share and keep alive.
 
 # Not internal: an extension that cimports a class below imports this one too.
 @cython.final

@@ -103,7 +103,7 @@ cdef class RangeCache:
         return wrap_entry(self.owner, handle) if handle else None
 
     def __contains__(self, at) -> bool:
-        """Whether something is cached at a position; marks nothing."""
+        """True if an entry is cached at a position; does not count as an access."""
         self.check_open()
         cdef NativePosition key = to_stored(at)
         return not cache_manager_disabled(self.owner.manager) and range_cache_exists(self.native, key)

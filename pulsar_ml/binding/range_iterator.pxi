@@ -20,7 +20,7 @@ cdef class RangeIterator:
                                          position(last_ledger, last_entry))
 
     cdef void count(self) noexcept:
-        # What was handed out is what the read found.
+        # The iterator hands out the entries that the read found.
         if self.next_handle:
             cache_manager_hit(self.cache.owner.manager, thread_stripe(), self.next_handle, self.delivered)
         self.delivered = 0

@@ -159,7 +159,7 @@ cdef class Permits:
 @cython.final
 @cython.no_gc
 cdef class InflightReadsLimiter:
-    """How many bytes of storage reads may be under way in a broker.
+    """A limit on the bytes of storage reads that are under way in a broker.
 
     ``max_bytes`` is managedLedgerMaxReadsInFlightSizeInMB in bytes, 0 is no limit; ``acquire_timeout_millis``
     and ``acquire_queue_size`` are the settings of the same names. All methods may be called from any number

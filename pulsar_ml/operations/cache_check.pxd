@@ -1,4 +1,4 @@
-# What must hold in a cache world when nobody is inside: in full, then once more when everything is out.
+# The checks of a cache world while no operation is under way: once with its entries, once after it was emptied.
 #
 # A check gives back what threads hold, looks at every linked wrapper and at the sums, evicts what was
 # not accessed, clears the caches, lets the policy drop the empty wrappers and expects every
@@ -206,20 +206,20 @@ cdef inline void world_empty(CacheWorld* world, PmlViolation* violation) noexcep
 
 # I17, I20, I23, I39: nothing is in use any more.
 cdef inline void world_check_empty(CacheWorld* world, PmlViolation* violation) noexcept nogil:
-    cdef int64_t made = 0, made_sum = 0
+    cdef int64_t n_entries = 0, entry_sum = 0
     cdef int32_t thread
     for thread in range(world.n_threads):
-        made += world.threads[thread].made
-        made_sum += world.threads[thread].made_sum
+        n_entries += world.threads[thread].n_entries
+        entry_sum += world.threads[thread].entry_sum
     world_equal(world, violation, b"I23", b"wrappers in use", world_in_use(&world.memory.wrappers), 0)
     world_equal(world, violation, b"I17", b"entries in use", world_in_use(&world.memory.entries.entries), 0)
     world_equal(world, violation, b"I17", b"bytes of receive buffers",
                 i64_load_relaxed(&world.memory.buffers.allocated), 0)
     world_equal(world, violation, b"RB-2", b"bytes pinned by an empty cache",
                 buffer_books_pinned(&world.memory.buffers, 0), 0)
-    world_equal(world, violation, b"I20", b"deallocations", i64_load_relaxed(&world.deallocated), made)
+    world_equal(world, violation, b"I20", b"deallocations", i64_load_relaxed(&world.deallocated), n_entries)
     world_equal(world, violation, b"I20", b"the sum of incarnations deallocated",
-                i64_load_relaxed(&world.deallocated_sum), made_sum)
+                i64_load_relaxed(&world.deallocated_sum), entry_sum)
     world_equal(world, violation, b"I20", b"callbacks in use",
                 world_in_use(&world.memory.entries.callbacks), 0)
     world_equal(world, violation, b"I70", b"expected-read counts in use",

@@ -92,12 +92,12 @@ cdef inline void range_check_mark(
     CacheWorld* world, int64_t cache, int64_t key, uint32_t handle, uint64_t stamp, PmlViolation* violation
 ) noexcept nogil:
     cdef EntryWrapper* wrapper = wrapper_at(&world.memory.wrappers, handle)
-    cdef bint lost
+    cdef bint unmarked
     if not handle:
         return
-    lost = (not u8_load_relaxed(&wrapper.accessed)
+    unmarked = (not u8_load_relaxed(&wrapper.accessed)
             and wrapper_holds(wrapper, world_position(world, key), world.caches[cache].number))
-    if lost and wrapper_unchanged(wrapper, stamp):
+    if unmarked and wrapper_unchanged(wrapper, stamp):
         world_violate(world, violation, b"I55", b"the mark of a hit on key %lld was taken away", key, 0, 0)
 
 
@@ -180,7 +180,7 @@ cdef inline void range_dispatch(
     world_release(world, entry, violation)
 
 
-# Whether an entry of a range is the one to come: one of the keys, ascending, inside the bounds.
+# The key of the next entry of a range, or -1 with a violation: keys ascend and lie inside the bounds.
 cdef inline int64_t range_next_key(
     CacheWorld* world, int64_t cache, uint32_t entry, int64_t first, int64_t last, int64_t previous,
     PmlViolation* violation

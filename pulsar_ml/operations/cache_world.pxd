@@ -1,6 +1,4 @@
-# What the operations of the range cache and of the removal queue work on: one memory, one eviction
-# policy, one to three range caches, a virtual clock, and for every thread the references it keeps, the
-# payloads it watches and what it put in and took out.
+# The world of the operations on range caches: one memory, one eviction policy, one to three range caches, a virtual clock, and for every thread the references it keeps, the payloads it watches and the entries it put in and took out.
 #
 # A payload says which entry it belongs to and which incarnation of it, and every read checks all of
 # it. When an entry is deallocated its payload is marked dead, so that a read after that is seen even
@@ -79,13 +77,13 @@ cdef struct Held:
     int64_t key
 
 
-# What one thread keeps to itself.
+# The private part of one thread.
 cdef struct WorldThread:
     Held[16] held
     Payload* kept[KEPT]
     int64_t incarnations    # begun
-    int64_t made            # entries that came to be, by number and by sum of incarnation numbers
-    int64_t made_sum
+    int64_t n_entries       # entries that came to be, and the sum of their incarnation numbers
+    int64_t entry_sum
     int64_t dispatched      # counting copies
     int64_t[3] put_entries  # by cache
     int64_t[3] put_bytes
@@ -241,7 +239,7 @@ cdef inline void world_deallocated(void* context, int64_t argument) noexcept nog
         words[0] = 0
 
 
-# Whether the entry, to which the caller holds a reference, is what was put for the key.
+# True if the entry, of which the caller holds a reference, is the one put for the key.
 cdef inline bint world_verify(
     CacheWorld* world, int64_t cache, int64_t key, uint32_t entry, PmlViolation* violation
 ) noexcept nogil:
@@ -281,7 +279,7 @@ cdef inline bint world_verify(
     return world_alive(world, violation)
 
 
-# Whether every incarnation was deallocated once at most, so far.
+# True if every incarnation was deallocated at most once so far.
 cdef inline bint world_alive(CacheWorld* world, PmlViolation* violation) noexcept nogil:
     if u32_load_relaxed(&world.dead_twice):
         world_violate(world, violation, b"I14", b"an incarnation was deallocated twice", 0, 0, 0)
@@ -307,8 +305,8 @@ cdef inline uint32_t world_entry(
     cdef int64_t incarnation
     cdef uint32_t entry, read_count
     cdef Payload* payload
-    me.incarnations += 1
-    incarnation = <int64_t>thread << 40 | me.incarnations
+    me.n_entries += 1
+    incarnation = <int64_t>thread << 40 | me.n_entries
     payload = world_payload(world, cache, key, incarnation, world.keep and world_can_keep(me))
     if payload is NULL:
         return 0
@@ -325,22 +323,21 @@ cdef inline uint32_t world_entry(
                            <int64_t>payload) != PML_OK:
         entry_release(&world.memory.entries, entry, 1)
         return 0
-    me.made += 1
-    me.made_sum += incarnation
+    me.n_entries += 1
+    me.entry_sum += incarnation
     if payload_words(payload)[1] & 1:
         world_keep(me, payload)
     return entry
 
 
-# Whether nobody shares the payload any more whose place the next one would take. It stays otherwise,
-# for its keeper must outlive all others.
+# True if only the keeper shares the payload whose place the next one would take. Otherwise it stays, because its keeper must outlive all others.
 cdef inline bint world_can_keep(const WorldThread* me) noexcept nogil:
-    cdef Payload* before = me.kept[(me.made + 1) % KEPT]
+    cdef Payload* before = me.kept[(me.n_entries + 1) % KEPT]
     return before is NULL or i32_load_acquire(&before.references) == 1
 
 
 cdef inline void world_keep(WorldThread* me, Payload* payload) noexcept nogil:
-    cdef int64_t place = me.made % KEPT
+    cdef int64_t place = me.n_entries % KEPT
     refcount_retain(&payload.references)
     if me.kept[place] is not NULL:
         payload_release(me.kept[place])
@@ -388,7 +385,7 @@ cdef inline int64_t world_later(int64_t moment, int64_t ticks) noexcept nogil:
     return <int64_t>(<uint64_t>moment + <uint64_t>world_ticks(ticks))
 
 
-# Whether a moment is before another one that is less than half of all moments away.
+# True if a moment is before another one that is less than half of all moments away.
 cdef inline bint world_is_before(int64_t moment, int64_t other) noexcept nogil:
     return <int64_t>(<uint64_t>moment - <uint64_t>other) < 0
 

@@ -1,4 +1,4 @@
-# What the tables of both cursor containers share: which cursors there are, and what each thread last did.
+# The common part of both cursor containers' operations: the cursors, and each thread's last change.
 #
 # A program names cursors by small numbers. The first few are a thread's own: nobody else touches them,
 # so its thread can say at any moment what must hold for them. The others are everybody's.
@@ -157,9 +157,9 @@ cdef inline uint64_t cursor_exchange(
 # Notes -------------------------------------------------------------------------------------------
 
 cdef inline void cursor_see_version(
-    CursorLane* lane, int64_t version, bint made, PmlViolation* violation
+    CursorLane* lane, int64_t version, bint changes, PmlViolation* violation
 ) noexcept nogil:
-    if version < lane.version + made:
+    if version < lane.version + changes:
         violate(violation, b"CR-3", b"the data version is %lld after %lld", version, lane.version, 0)
     lane.version = version
 
@@ -177,7 +177,7 @@ cdef inline void cursor_note(
     note.value = target.at.entry_id if target.tracked else CURSOR_UNTRACKED
 
 
-# The same for a change that says whether the cursor is durable too.
+# Notes a change that also sets whether the cursor is durable.
 cdef inline void cursor_note_all(
     CursorWorld* world, int32_t thread, int64_t cursor, uint64_t name, int64_t version, CursorPosition target,
     bint durable, PmlViolation* violation

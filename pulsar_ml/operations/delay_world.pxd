@@ -1,5 +1,4 @@
-# What the operations of delayed delivery share: how they name messages, what is noted of each, a clock for
-# each thread, and an inspection of a bucket.
+# The common part of the operations of delayed delivery: names and notes of messages, a clock for each thread, and an inspection of a bucket.
 #
 # Time is an argument of the structures. Each thread has a clock of its own, so what a call is given does not
 # depend on the schedule, and threads come with times of any order, as those do that read a clock and then

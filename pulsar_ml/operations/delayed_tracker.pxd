@@ -160,10 +160,10 @@ cdef inline void tracker_run_scheduled(
 ) noexcept nogil:
     cdef Position[64] got
     cdef uint64_t digest = 0
-    cdef int64_t asked = most if most < DELAY_BATCH else DELAY_CHUNK
+    cdef int64_t room = most if most < DELAY_BATCH else DELAY_CHUNK
     cdef int64_t n
     while True:
-        n = delayed_tracker_scheduled(&run.tracker, got, asked, now)
+        n = delayed_tracker_scheduled(&run.tracker, got, room, now)
         digest = delay_take(&run.notes, digest, got, n, now, violation)
         result.words[0] += n
         if most < DELAY_BATCH or n < DELAY_CHUNK:
@@ -237,7 +237,7 @@ cdef inline void tracker_check(void* instance, PmlViolation* violation) noexcept
     tracker_inspect_timer(run, violation)
     if violation.found:
         return
-    # Whoever looks and finds nothing due leaves a timer for what is later.
+    # A look that finds nothing due leaves a timer for later messages.
     if not delayed_tracker_has_message(&run.tracker, now) and delayed_tracker_count(&run.tracker):
         first = 0
         index_first(&run.tracker.index, &first)

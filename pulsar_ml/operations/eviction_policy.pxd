@@ -27,7 +27,7 @@ cdef enum:
     POLICY_FREE_WHILE_READ = PASS_CONFIGURE + 1
 
 
-# What a pass keeps from slice to slice.
+# The record of a pass, kept from slice to slice.
 cdef struct PolicyRecord:
     uint64_t digest         # of the victims, in their order
     int64_t most_requeues   # -1: no bound

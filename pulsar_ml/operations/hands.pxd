@@ -35,7 +35,7 @@ cdef inline uint64_t hands_at(const Hands* hands, int64_t which) noexcept nogil:
     return hands.words[which % hands.held]
 
 
-# The same, taken out of the hands; the last one moves to its place.
+# Takes an item out of the hands; the last item moves to its place.
 cdef inline uint64_t hands_pick(Hands* hands, int64_t which) noexcept nogil:
     cdef int64_t index = which % hands.held
     cdef uint64_t word = hands.words[index]

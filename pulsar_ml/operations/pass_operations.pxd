@@ -89,7 +89,7 @@ cdef inline void pass_in_slices(
     result.words[3] = run.missing
 
 
-# What any policy's step must keep, given the pass before it.
+# Checks a step of any policy against the pass before it.
 cdef inline void pass_check_step(
     CacheWorld* world, const EvictionPass* before, const EvictionPass* run, PmlViolation* violation
 ) noexcept nogil:

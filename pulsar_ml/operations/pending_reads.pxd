@@ -121,7 +121,7 @@ cdef inline void pending_ask(
     request.first = call.arguments[1]
     last = min(request.first + call.arguments[2], PR_KEYS) - 1
     request.count = last - request.first + 1
-    i32_store_relaxed(&request.told, 0)
+    i32_store_relaxed(&request.answers, 0)
     i32_store_relaxed(&request.state, PR_WAITS)
     if pending_reads_read(&run.reads, request.ledger, request.first, last, i64_load_relaxed(&run.clock),
                           pending_listener, run, <int64_t>thread << 8 | i) != PML_OK:

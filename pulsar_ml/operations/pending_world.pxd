@@ -46,7 +46,7 @@ cdef enum:
     PR_TOLD = 2
 
 
-# What a listener saw that must not be.
+# The violations that a listener can see.
 cdef enum:
     PR_TOLD_TWICE = 1
     PR_WRONG_COUNT = 2
@@ -57,7 +57,7 @@ cdef enum:
 
 cdef struct PendingRequested:
     pml_i32 state
-    pml_i32 told
+    pml_i32 answers
     int64_t ledger
     int64_t first
     int64_t count
@@ -146,8 +146,7 @@ cdef inline uint64_t storage_pattern(int64_t ledger, int64_t entry_id) noexcept 
     return mix(<uint64_t>ledger << 48 ^ <uint64_t>entry_id)
 
 
-# As it comes from the storage, or 0 without memory. Positions that nobody may be given have no expected
-# reads.
+# An entry as it comes from the storage, or 0 without memory. Positions that are never delivered have no expected reads.
 cdef inline uint32_t storage_entry(PendingRun* run, int64_t ledger, int64_t entry_id) noexcept nogil:
     cdef Payload* payload = payload_new(8)
     cdef uint64_t pattern = storage_pattern(ledger, entry_id)
@@ -297,7 +296,7 @@ cdef inline void pending_listener(
         i32_store_relaxed(&run.wrong, PR_UNDER_MONITOR)
     else:
         pending_reads_running(&run.reads)
-    if i32_fetch_add_relaxed(&request.told, 1) or i32_load_relaxed(&request.state) != PR_WAITS:
+    if i32_fetch_add_relaxed(&request.answers, 1) or i32_load_relaxed(&request.state) != PR_WAITS:
         i32_store_relaxed(&run.wrong, PR_TOLD_TWICE)
         return
     if count != (request.count if status == PENDING_DELIVERED else 0):

@@ -73,7 +73,7 @@ cdef enum:
     RB_LOSE_BUFFER
 
 
-# What one thread receives into.
+# The buffer of one receiving thread.
 cdef struct Receiver:
     ReceiveBuffer* buffer
     uint64_t number         # serials drawn so far
@@ -94,23 +94,23 @@ cdef struct BufferRun:
 
 cdef inline void* buffer_create(const int64_t* settings, int32_t threads) noexcept nogil:
     cdef BufferRun* run = <BufferRun*>allocate_zeroed(1, sizeof(BufferRun))
-    cdef bint made
+    cdef bint complete
     cdef int i
     if run is NULL:
         return NULL
     run.threads = threads
-    made = entry_pool_init(&run.pool, <uint32_t>settings[0], <uint32_t>settings[1]) == PML_OK
+    complete = entry_pool_init(&run.pool, <uint32_t>settings[0], <uint32_t>settings[1]) == PML_OK
     for i in range(threads):
         receive_size_init(&run.receivers[i].size, 16, 64, 256)
         run.receivers[i].buffer = receive_buffer_new(&run.books, RB_FIRST_CAPACITY)
-        made = made and run.receivers[i].buffer is not NULL
-    if not made:
+        complete = complete and run.receivers[i].buffer is not NULL
+    if not complete:
         buffer_destroy(run)
         return NULL
     return run
 
 
-# What must hold for whoever holds a reference.
+# Checks the invariants that a holder of a reference can rely on.
 cdef inline void buffer_look(BufferRun* run, uint64_t held, PmlViolation* violation) noexcept nogil:
     cdef uint32_t handle = held & 0xFF
     cdef int64_t wrong

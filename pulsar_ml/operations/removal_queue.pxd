@@ -26,7 +26,7 @@ from pulsar_ml.structures.stamped_lock cimport stamped_lock_read, stamped_unlock
 from pulsar_ml.sync.atomics cimport i64_load_relaxed, u8_load_relaxed
 
 
-# What a step should act on: the head, before it.
+# The head of the queue before a step.
 cdef struct RemovalHead:
     Position key
     int64_t timestamp

@@ -43,7 +43,7 @@ cdef enum:
     SL_ENTER_UNLOCKED
 
 
-# What a thread remembers from one call to the next.
+# The memory of a thread from one call to the next.
 cdef struct StampHolder:
     uint64_t stamp
     int64_t a

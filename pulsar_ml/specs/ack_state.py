@@ -43,7 +43,7 @@ class Past:
         return value in self.values[self.known[thread] :]
 
     def read(self, value: object, thread: int, *, fresh: bool = False) -> bool:
-        """Whether the thread may read it now; if so it reads nothing older from now on."""
+        """True if the thread may read this value now; then it reads nothing older from now on."""
         if fresh:
             self.know(thread)
         if not self.may_be(value, thread):
@@ -111,11 +111,11 @@ class Model:
             return answer(NEW, self.open or kind == REPLAY)
         if operation in self.spans:
             status = self.change(operation, arguments, thread)
-            told = 0
+            resumed = 0
             if self.open:
-                told = sum(1 << kind for kind in range(KINDS) if self.waiting[kind])
+                resumed = sum(1 << kind for kind in range(KINDS) if self.waiting[kind])
                 self.waiting = [0] * KINDS
-            return answer(status, told)
+            return answer(status, resumed)
         self.know(thread)
         if operation == "is_acked":
             at = (1 + arguments[0], arguments[1])
@@ -174,9 +174,9 @@ class Model:
             self.waiting[kind] += 1
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
-        status, (word, *rest) = given
+        status, (word, *rest) = result
         if any(rest):
             return False
         if operation == "mark":
@@ -199,7 +199,7 @@ class Model:
         return min(self.waiting) >= 0
 
     def may_see(self, is_open: bool, thread: int) -> bool:
-        """Whether the thread may see dispatch open, or closed. It is told in the middle of a section."""
+        """True if the thread may see dispatch open, or closed. The change is visible in the middle of a section."""
         if self.fresh:
             return is_open == self.open or self.opener >= 0
         return self.opens.may_be(is_open, thread)

@@ -31,7 +31,7 @@ class Model(range_cache.Model):
         self.low_mark = self.max_size * watermark // 100
         self.time_to_live = ticks
 
-    # What the caches do, counted --------------------------------------------------------------------
+    # The operations of the caches, counted --------------------------------------------------------------------
 
     def insert(
         self, words: Words, thread: int, cache: int, key: int, expected_reads: int, late: int

@@ -1,4 +1,4 @@
-"""What the models of both cursor containers share: registered cursors, and what a thread may still see.
+"""The common part of the models of both cursor containers: cursors, and the states a thread may see.
 
 Every change is one write section and answers the data version it made, so the order of changes is given. A
 query that takes no lock sees the container as it was after one of them: not before the last change that its
@@ -48,13 +48,13 @@ class Moment(NamedTuple):
     more: int = 0
 
     def may_be_slowest(self, value: int) -> bool:
-        """Whether that may be the slowest value."""
+        """True if `slowest` may be the slowest value."""
         if value != UNTRACKED and value in self.churned:
             return self.slowest == UNTRACKED or value <= self.slowest
         return value == self.slowest
 
     def rank(self, tag: int, rank: int) -> bool:
-        """Whether a cursor may have that rank."""
+        """True if a cursor may have that rank."""
         value = next((cursor.value for cursor in self.cursors if cursor.tag == tag), UNTRACKED)
         if value == UNTRACKED:
             return rank == 0
@@ -62,8 +62,7 @@ class Moment(NamedTuple):
         return least <= rank <= least + sum([UNTRACKED < guest <= value for guest in self.churned])
 
 
-# What a thread knows of: a moment, and later ones at which it saw the size and whether one is durable; where
-# its call began, -1: none is under way; and the data version that it saw.
+# A thread's knowledge: a moment, and later ones at which it saw the size and whether a cursor is durable; the moment where its call began (-1: none is under way); and the data version that it saw.
 View = tuple[int, int, int, int, int]
 NOTHING_SEEN: View = (0, 0, 0, -1, 0)
 
@@ -138,7 +137,7 @@ class CursorModel:
         self.names: tuple[tuple[Name, ...], ...] = (
             (),
         ) * threads  # of all tags that each thread gave
-        self.made = (0,) * threads  # cursors registered by each thread
+        self.n_registered = (0,) * threads  # cursors registered by each thread
         self.cursors: tuple[Cursor, ...] = ()  # by name, then as they were registered
         self.lowest = UNTRACKED  # of their values
         self.durable = False  # whether one of them is
@@ -158,18 +157,18 @@ class CursorModel:
             self.moments,
             self.cursors,
             self.names,
-            self.made,
+            self.n_registered,
             self.to_remove,
             self.walks,
             *self.views,
         )
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
-        given = self.alone(operation, arguments, thread)
+        result = self.alone(operation, arguments, thread)
         if operation in self.spans:
-            self.begins(operation, arguments, thread=thread, given=given)
-        self.concurrent(operation, arguments, thread=thread, given=given)
-        return given
+            self.begins(operation, arguments, thread=thread, result=result)
+        self.concurrent(operation, arguments, thread=thread, result=result)
+        return result
 
     def alone(self, operation: str, arguments: Sequence[int], thread: int) -> Answer:
         if operation not in self.operations:
@@ -178,34 +177,34 @@ class CursorModel:
         return call(thread, *arguments)
 
     def begins(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Answer | None
     ) -> bool:
-        if given is None:
-            given = self.alone(operation, arguments, thread)
-        if operation != "add" or given[1][2]:
+        if result is None:
+            result = self.alone(operation, arguments, thread)
+        if operation != "add" or result[1][2]:
             self.put_began(thread, self.last if self.fresh else 0)
         if operation == "add":
-            return self.may_begin_add(thread, given, *arguments)
+            return self.may_begin_add(thread, result, *arguments)
         if operation == "iterate":
             walk = Walk(frozenset([cursor.tag for cursor in self.cursors]), self.churning())
             self.walks = put(self.walks, thread, walk)
         return True
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Answer
     ) -> bool:
         call: Callable[..., bool] = getattr(self, self.may[operation])
-        if operation in self.spans and (operation != "add" or given[1][2]):
-            if self.views[thread][3] < 0 or not call(thread, given, *arguments):
+        if operation in self.spans and (operation != "add" or result[1][2]):
+            if self.views[thread][3] < 0 or not call(thread, result, *arguments):
                 return False
             self.put_began(thread, -1)
             return True
-        return call(thread, given, *arguments)
+        return call(thread, result, *arguments)
 
     @staticmethod
-    def idle(operation: str, given: Answer) -> bool:
+    def idle(operation: str, result: Answer) -> bool:
         """An ``add`` that has nothing to remove is over when it begins."""
-        return operation == "add" and given[1][2] == 0
+        return operation == "add" and result[1][2] == 0
 
     def hidden(self) -> list[int]:
         if not any(self.to_remove):
@@ -233,17 +232,17 @@ class CursorModel:
         return UNTRACKED if value == UNTRACKED else value % self.values
 
     def next_tag(self, thread: int) -> int:
-        return thread << 14 | self.made[thread] % TAGS + 1
+        return thread << 14 | self.n_registered[thread] % TAGS + 1
 
     def name_of(self, tag: int) -> Name | None:
-        """What the cursor of that tag was registered under."""
+        """The name under which the cursor of that tag was registered."""
         thread, place = tag >> 14, (tag & TAGS) - 1
         if not 0 <= thread < len(self.names) or not 0 <= place < len(self.names[thread]):
             return None
         return self.names[thread][place]
 
     def tag_of(self, name: Name) -> int:
-        """Of the cursor that the number stands for, where nothing runs beside it or for own ones; 0: none."""
+        """The tag of the cursor that the number stands for, while nothing runs beside the call or for own cursors; 0: none."""
         for cursor in reversed(self.cursors):
             if cursor.name == name:
                 return cursor.tag
@@ -256,7 +255,7 @@ class CursorModel:
         return None
 
     def right_tag(self, name: Name, tag: int) -> bool:
-        """Whether the number may have stood for that cursor, or for none."""
+        """True if the number may have stood for the tag's cursor, or for none."""
         if name[0] >= 0:
             return tag == self.tag_of(name)
         return tag == 0 or self.name_of(tag) == name
@@ -352,9 +351,9 @@ class CursorModel:
         return answer(DONE, self.changes + 1, tag)
 
     def may_begin_add(
-        self, thread: int, given: Answer, number: int, value: int, durable: int
+        self, thread: int, result: Answer, number: int, value: int, durable: int
     ) -> bool:
-        status, (version, tag, removal, removed) = given
+        status, (version, tag, removal, removed) = result
         name = self.name(thread, number)
         if status != DONE or not self.comes_next(version):
             return False
@@ -373,7 +372,7 @@ class CursorModel:
             place = (tag & TAGS) - 1
             names = (*given_before[:place], name, *given_before[place + 1 :])
             self.names = put(self.names, thread, names)
-            self.made = put(self.made, thread, self.made[thread] + 1)
+            self.n_registered = put(self.n_registered, thread, self.n_registered[thread] + 1)
             self.more_walked(1)
             if removal:
                 self.to_remove = put(self.to_remove, thread, (removal, removed, name))
@@ -381,17 +380,17 @@ class CursorModel:
         self.count(version)
         return self.happened(thread)
 
-    def may_add(self, thread: int, given: Answer, number: int, value: int, durable: int) -> bool:
+    def may_add(self, thread: int, result: Answer, number: int, value: int, durable: int) -> bool:
         return self.to_remove[thread] is None
 
     def remove(self, thread: int, number: int, now: int = 0) -> Answer:
         tag = self.tag_of(self.name(thread, number))
         return answer(DONE, self.changes + 1, tag) if tag else answer(UNKNOWN)
 
-    def may_remove(self, thread: int, given: Answer, number: int, now: int = 0) -> bool:
-        status, (version, tag, *_) = given
+    def may_remove(self, thread: int, result: Answer, number: int, now: int = 0) -> bool:
+        status, (version, tag, *_) = result
         name = self.name(thread, number)
-        if not self.right_tag(name, tag) or given != answer(DONE if tag else UNKNOWN, version, tag):
+        if not self.right_tag(name, tag) or result != answer(DONE if tag else UNKNOWN, version, tag):
             return False
         if not tag:
             return version == 0 and self.was_inside(thread)
@@ -426,17 +425,17 @@ class CursorModel:
     def update_stale(self, thread: int, value: int) -> Answer:
         return answer(UNKNOWN)
 
-    def may_update_stale(self, thread: int, given: Answer, value: int) -> bool:
-        return given == answer(UNKNOWN) and self.was_inside(thread)
+    def may_update_stale(self, thread: int, result: Answer, value: int) -> bool:
+        return result == answer(UNKNOWN) and self.was_inside(thread)
 
     # Queries -----------------------------------------------------------------------------------------
 
     def slowest(self, thread: int) -> Answer:
         return answer(DONE, self.lowest)
 
-    def may_slowest(self, thread: int, given: Answer) -> bool:
-        value = given[1][0]
-        if given != (DONE, (value, 0, 0, 0)):
+    def may_slowest(self, thread: int, result: Answer) -> bool:
+        value = result[1][0]
+        if result != (DONE, (value, 0, 0, 0)):
             return False
         for number in self.seen(thread, self.since(thread)):
             if self.moment(number).may_be_slowest(value):
@@ -446,9 +445,9 @@ class CursorModel:
     def size(self, thread: int) -> Answer:
         return answer(DONE, len(self.cursors), self.durable)
 
-    def may_size(self, thread: int, given: Answer) -> bool:
-        size, durable = given[1][:2]
-        if given != (DONE, (size, durable, 0, 0)):
+    def may_size(self, thread: int, result: Answer) -> bool:
+        size, durable = result[1][:2]
+        if result != (DONE, (size, durable, 0, 0)):
             return False
         known, at_size, at_durable, began, version = self.views[thread]
         at_size = self.size_seen(thread, began - 1 if self.fresh else at_size, size)
@@ -476,10 +475,10 @@ class CursorModel:
     def version(self, thread: int) -> Answer:
         return answer(DONE, self.changes)
 
-    def may_version(self, thread: int, given: Answer) -> bool:
-        version = given[1][0]
+    def may_version(self, thread: int, result: Answer) -> bool:
+        version = result[1][0]
         known, size, durable, began, latest = self.views[thread]
-        if version < latest or given != (DONE, (version, 0, 0, 0)):
+        if version < latest or result != (DONE, (version, 0, 0, 0)):
             return False
         for number in self.seen(thread, self.last - 1 if self.fresh else 0):
             moment = self.moment(number)
@@ -491,15 +490,15 @@ class CursorModel:
     def iterate(self, thread: int) -> Answer:
         return answer(DONE, len(self.cursors))
 
-    def may_iterate(self, thread: int, given: Answer) -> bool:
+    def may_iterate(self, thread: int, result: Answer) -> bool:
         walk = self.walks[thread]
         self.walks = put(self.walks, thread, None)
-        count = given[1][0]
+        count = result[1][0]
         right = walk is not None and 0 <= count - len(walk.sure) <= walk.more
-        return right and given == answer(DONE, count) and self.was_inside(thread)
+        return right and result == answer(DONE, count) and self.was_inside(thread)
 
     def inspect(self, thread: int) -> Answer:
         return answer(DONE)
 
-    def may_inspect(self, thread: int, given: Answer) -> bool:
-        return given == answer(DONE) and self.was_inside(thread)
+    def may_inspect(self, thread: int, result: Answer) -> bool:
+        return result == answer(DONE) and self.was_inside(thread)

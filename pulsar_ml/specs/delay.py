@@ -1,4 +1,4 @@
-"""What the models of delayed delivery share: times, buckets, and how operations name messages."""
+"""The common part of the models of delayed delivery: times, buckets, and the names of messages."""
 
 from __future__ import annotations
 

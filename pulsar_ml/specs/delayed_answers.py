@@ -1,4 +1,4 @@
-"""What views of delayed messages may answer while others change them: which messages come, which may not.
+"""The legal answers of views of delayed messages while other calls run: which messages come, which may not.
 
 The model ``delayed_manager`` says what each call answers when nothing runs beside it; this one says what all
 schedules have in common. Of each topic it knows the messages that were added by calls that ended, and those
@@ -47,7 +47,7 @@ class Topic:
 
 
 class View:
-    """What is known of a view. Pairs that it returned are in ``returned``, and those of them that may come
+    """The knowledge of a view. Pairs that it returned are in ``returned``, and those of them that may come
     again in ``again``; those that may be pruned, as it and all others had marked them, in ``pruned``."""
 
     __slots__ = (
@@ -141,7 +141,7 @@ class Model:
         self.lookahead = settings["lookahead"]
         self.clocks = [settings["start"]] * threads
         self.messages = 2 << settings["spread"]
-        self.made = 0  # topics
+        self.n_topics = 0  # topics
         self.current: list[Topic | None] = [None] * TOPICS
         self.views: list[View] = []
         self.slots = list(range(SLOTS))
@@ -174,15 +174,15 @@ class Model:
     def join(self, number: int) -> View:
         topic = self.current[number]
         if topic is None:
-            topic = self.current[number] = Topic(self.made, self.tick)
-            self.made += 1
+            topic = self.current[number] = Topic(self.n_topics, self.tick)
+            self.n_topics += 1
         topic.open_views += 1
         view = View(topic)
         self.views.append(view)
         return view
 
     def ticks(self, topic: Topic, thread: int) -> tuple[int, ...]:
-        """Those that a call of a thread may go by."""
+        """The topics that a call of a thread may use."""
         return topic.ticks[self.known[thread].get(topic.number, 0) :]
 
     def limits(self, topic: Topic, thread: int) -> list[int]:
@@ -219,7 +219,7 @@ class Model:
         for other in self.views:
             if other.topic is view.topic:
                 other.again |= {come for come in other.returned if come[0] >= pair[0]}
-                # Whoever seeks back waits for a prune that relies on what it marked.
+                # A view that seeks back waits for a prune that relies on its mark.
                 other.pruned = (
                     other.pruned | {pair} if pair[1] <= other.mark else other.pruned - {pair}
                 )
@@ -233,9 +233,9 @@ class Model:
     # Ends --------------------------------------------------------------------------------------------
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
-        status, words = given
+        status, words = result
         if operation not in self.spans:
             return self.at_once(operation, arguments, thread, status, words)
         call, self.under_way[thread] = self.under_way[thread], None
@@ -275,7 +275,7 @@ class Model:
         elif operation == "timer":
             return words[0] in (0, 1)
         elif not words[0]:
-            # Of this one, or of one that had the slot when the call began.
+            # A close of this view, or of one that had the slot when the call began.
             return any(other.closers for other in self.views)
         elif view.closing:
             return False
@@ -302,7 +302,7 @@ class Model:
             if any(other.topic is topic for other in self.views):
                 return False
             self.current[slot % TOPICS] = None
-            self.made -= topic.number == self.made - 1
+            self.n_topics -= topic.number == self.n_topics - 1
         if words[0]:
             return status == FULL and before.is_closed() and len(self.views) == VIEWS
         return not before.closing
@@ -355,7 +355,7 @@ class Model:
         }
 
     def known_to(self, view: View, thread: int, before: Iterable[Pair]) -> Iterable[Pair]:
-        """Those that a call which does not move the view cannot miss."""
+        """The messages that a call which does not move the view cannot miss."""
         if self.fresh:
             return before
         unknown_ones = {pair for pair, by in view.late if by != thread}
@@ -423,7 +423,7 @@ class Model:
 
 
 def topic_fits(view: View, before: frozenset[Pair], words: Sequence[int]) -> bool:
-    """Whether a topic may have so many messages and buckets."""
+    """True if a topic may have so many messages and buckets."""
     topic = view.topic
     most = {key for key, _ in topic.ever}
     least = (
@@ -433,7 +433,7 @@ def topic_fits(view: View, before: frozenset[Pair], words: Sequence[int]) -> boo
 
 
 def chosen(
-    wanted: set[Pair], possible: set[Pair], most: int, count: int, told: int
+    wanted: set[Pair], possible: set[Pair], most: int, count: int, expected_digest: int
 ) -> frozenset[Pair] | None:
     """Messages whose digest was ``told``: the first so many of all that must and some that may come."""
     if not 0 <= count <= most:
@@ -442,8 +442,8 @@ def chosen(
 
     def search(at: int, taken: tuple[Pair, ...]) -> tuple[Pair, ...] | None:
         if len(taken) == count:
-            left_out = count < most and any(pair in wanted for pair in pairs[at:])
-            if not left_out and digest(message for _, message in taken) == told:
+            misses_one = count < most and any(pair in wanted for pair in pairs[at:])
+            if not misses_one and digest(message for _, message in taken) == expected_digest:
                 return taken
             return None
         if at == len(pairs):

@@ -35,7 +35,7 @@ class Thread:
         self.stale.append((wrapper, key))
 
     def recall(self, place: int) -> tuple[Wrapper, int] | None:
-        """What the ring of remembered wrappers holds at a place: the latest that went there."""
+        """The content of the ring of remembered wrappers at a place: the latest that went there."""
         indices = range(place % STALE, len(self.stale), STALE)
         return self.stale[indices[-1]] if indices else None
 
@@ -113,8 +113,8 @@ class Model:
             return NOTHING
         wrapper, own = recalled
         # A remainder with the sign of the dividend: below zero stands for the remembered key.
-        asked = int(math.fmod(key, self.n_keys))
-        words[0] = self.look(wrapper, own if asked < 0 else asked)
+        wanted_key = int(math.fmod(key, self.n_keys))
+        words[0] = self.look(wrapper, own if wanted_key < 0 else wanted_key)
         return DONE
 
     def clear(self, words: Words, thread: int, key: int) -> int:

@@ -12,7 +12,7 @@ MAILBOXES = 4
 
 
 class Hands(Generic[Item]):
-    """What each thread holds, and what lies in the mailboxes."""
+    """The references that each thread holds, and those in the mailboxes."""
 
     def __init__(self, threads: int) -> None:
         self.threads: list[list[Item]] = [[] for _ in range(threads)]
@@ -27,7 +27,7 @@ class Hands(Generic[Item]):
         return held[which % len(held)]
 
     def pick(self, thread: int, which: int) -> Item:
-        """The same, taken out; the last item moves to its place."""
+        """Takes an item out of the hands; the last item moves to its place."""
         held = self.threads[thread]
         index = which % len(held)
         held[index], held[-1] = held[-1], held[index]

@@ -17,11 +17,10 @@ GRANTED, WAITING, REFUSED, NOTHING, FULL = range(5)
 
 REQUESTS = 4  # of one thread
 
-# What became of a request: it is in the queue; it has its permits; it failed, or declined them.
+# The states of a request: it is in the queue; it has its permits; it failed, or declined them.
 WAITS, HELD, LOST = range(3)
 
-# What a request's thread knows of the answer: nothing was decided; somebody tells it now; it was told; the
-# thread was in the limiter since and must see that.
+# The states of a request's answer: undecided; on its way; delivered; delivered, and the thread was in the limiter since and must see that.
 OPEN, TELLING, TOLD, KNOWN = range(4)
 
 TICK, SETTLE, DUE, GIVE_BACK = "tick", "settle", "due", "give back"
@@ -80,7 +79,7 @@ class Model:
         self.clock = 0
         self.now = 0  # the latest time that the limiter was told
         self.taken = 0  # requests that were taken off the queue
-        self.told = 0  # those of them that were told by calls that ended
+        self.answers = 0  # those of them that were told by calls that ended
         # By number: thread * REQUESTS + place. Whoever waits is not forgotten by its thread.
         self.requests = (EMPTY,) * (REQUESTS * threads)
         self.queue: tuple[int, ...] = ()  # their numbers
@@ -96,9 +95,9 @@ class Model:
         while self.underway(thread).to_do:
             self.happens(thread)
         due = self.underway(thread).due
-        given = answer(status, self.remaining, len(self.queue), self.taken, due)
-        self.concurrent(operation, arguments, thread=thread, given=given)
-        return given
+        result = answer(status, self.remaining, len(self.queue), self.taken, due)
+        self.concurrent(operation, arguments, thread=thread, result=result)
+        return result
 
     def canonical(self) -> object:
         """Times count from now on."""
@@ -116,7 +115,7 @@ class Model:
             self.remaining,
             self.clock - now,
             self.taken,
-            self.told,
+            self.answers,
             self.requests,
             self.queue,
             self.shares,
@@ -139,22 +138,22 @@ class Model:
         self.requests = (*self.requests[:number], request, *self.requests[number + 1 :])
 
     def begins(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Answer | None
     ) -> bool:
-        status = self.start(operation, arguments, thread, None if given is None else given[0])
-        return given is None or status == given[0]
+        status = self.start(operation, arguments, thread, None if result is None else result[0])
+        return result is None or status == result[0]
 
     def start(
-        self, operation: str, arguments: Sequence[int], thread: int, given: int | None
+        self, operation: str, arguments: Sequence[int], thread: int, result: int | None
     ) -> int:
         """The status, decided now; of several that may be, the one that is given."""
         self.put_call(thread, Call())
         if operation == "acquire":
             return self.acquire(thread, arguments[0], bool(arguments[1]))
         if operation == "release":
-            return self.release(thread, arguments[0], given)
+            return self.release(thread, arguments[0], result)
         if operation == "share":
-            return self.share(thread, arguments[0], arguments[1], given)
+            return self.share(thread, arguments[0], arguments[1], result)
         if operation == "pass_on":
             return self.pass_on(thread, arguments[0])
         if operation == "drop":
@@ -192,24 +191,24 @@ class Model:
                 request = self.waiting(number)
                 self.put(number, request._replace(since=request.since - later))
 
-    def fits(self, operation: str, *, thread: int, given: Answer) -> bool:
-        """Whether a call may see that at its end."""
+    def fits(self, operation: str, *, thread: int, result: Answer) -> bool:
+        """True if a call may see these values at its end."""
         call = self.calls[thread]
-        remaining, waiting, told, due = given[1]
+        remaining, waiting, answers, due = result[1]
         return (
             call is not None
             and not call.to_do
             and (remaining, waiting, due) == (self.remaining, len(self.queue), call.due)
-            and self.told + call.telling <= told <= self.taken
+            and self.answers + call.telling <= answers <= self.taken
         )
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Answer
     ) -> bool:
         """The look at the end of a call."""
-        if not self.fits(operation, thread=thread, given=given):
+        if not self.fits(operation, thread=thread, result=result):
             return False
-        self.told += self.underway(thread).telling
+        self.answers += self.underway(thread).telling
         self.put_call(thread, None)
         for number, request in enumerate(self.requests):
             if request is None or request.stage == OPEN or request.stage == KNOWN:
@@ -246,30 +245,30 @@ class Model:
             return REFUSED
         return GRANTED
 
-    def seems_to_wait(self, request: Request, thread: int, given: int | None) -> bool:
-        """Whether the request's thread is not told yet; where it may or may not be, as the answer says."""
+    def seems_to_wait(self, request: Request, thread: int, result: int | None) -> bool:
+        """True if the request has no answer yet; where both are possible, the result decides."""
         if request.stage == OPEN:
             return True
-        if request.stage == KNOWN or given != WAITING:
+        if request.stage == KNOWN or result != WAITING:
             return False
         return not self.fresh if request.stage == TOLD else request.teller != thread
 
-    def release(self, thread: int, which: int, given: int | None) -> int:
+    def release(self, thread: int, which: int, result: int | None) -> int:
         number = thread * REQUESTS + which
         request = self.requests[number]
         if request is None:
             return NOTHING
-        if self.seems_to_wait(request, thread, given):
+        if self.seems_to_wait(request, thread, result):
             return WAITING
         self.put(number, None)
         if request.state == HELD:
             self.owe(thread, request.permits)
         return GRANTED
 
-    def share(self, thread: int, which: int, copies: int, given: int | None) -> int:
+    def share(self, thread: int, which: int, copies: int, result: int | None) -> int:
         number = thread * REQUESTS + which
         request = self.requests[number]
-        if request is not None and self.seems_to_wait(request, thread, given):
+        if request is not None and self.seems_to_wait(request, thread, result):
             return WAITING
         if request is None or request.state != HELD:
             return NOTHING

@@ -1,4 +1,4 @@
-"""What the cache manager may answer while others are at it: the caches' answers, where anybody may evict.
+"""The legal answers of the cache manager while other calls run: the caches' answers, where any call may evict.
 
 A put that leaves the size above the threshold evicts before it returns, or leaves it to a task of somebody
 else; only ``evict``, ``free`` and removals say what they took. So an eviction is legal from the moment at
@@ -75,8 +75,8 @@ class Model(range_answers.Model):
     def covered(self, key: Key) -> int:
         return UNTOLD if self.evicting else super().covered(key)
 
-    def told(self, thread: int, cache: int, entries: int, size: int) -> None:
-        super().told(thread, cache, entries, size)
+    def count_removed(self, thread: int, cache: int, entries: int, size: int) -> None:
+        super().count_removed(thread, cache, entries, size)
         self.taken[thread] += entries
         self.freed += size
 
@@ -103,14 +103,14 @@ class Model(range_answers.Model):
         arguments: Sequence[int],
         *,
         thread: int = 0,
-        given: Answer | None = None,
+        result: Answer | None = None,
     ) -> bool:
         self.goes_on(thread)
         if operation == "stats":
             self.freed_before[thread] = self.freed
             return True
         if operation not in PASSES | HIDDEN:
-            return super().begins(operation, arguments, thread=thread, given=given)
+            return super().begins(operation, arguments, thread=thread, result=result)
         if operation == "configure":
             size = arguments[0]
             beside = frozenset(new for new, _ in self.changes.values())
@@ -135,13 +135,13 @@ class Model(range_answers.Model):
         for number in range(puts):
             self.estrange((cache, (first + number) % self.n_keys))
 
-    def ends(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
-        status, words = given
+    def ends(self, operation: str, arguments: Sequence[int], thread: int, result: Answer) -> bool:
+        status, words = result
         if thread not in self.open:
             return False
         if operation in PASSES:
             entries, size, _, missing = words
-            self.told(thread, -1, entries, size)
+            self.count_removed(thread, -1, entries, size)
             self.dropped += entries + missing
             del self.open[thread]
             return (
@@ -149,7 +149,7 @@ class Model(range_answers.Model):
                 and (operation == "free" or not entries or self.was_above)
             )  # fmt: skip
         if operation not in HIDDEN:
-            return super().ends(operation, arguments, thread, given)
+            return super().ends(operation, arguments, thread, result)
         del self.open[thread]
         if operation == "configure":
             if thread not in self.changes:
@@ -158,22 +158,22 @@ class Model(range_answers.Model):
             for who in range(len(self.sizes)) if self.fresh else [thread]:
                 self.sizes[who] = others | {new}
         if operation == "trigger":
-            return given == answer(MISS) or (given == answer(HIT) and self.was_above)
+            return result == answer(MISS) or (result == answer(HIT) and self.was_above)
         return not any(words) and (operation == "serve" or status == 0)
 
     # Everything else -----------------------------------------------------------------------------------
 
-    def answers(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
+    def answers(self, operation: str, arguments: Sequence[int], thread: int, result: Answer) -> bool:
         if operation not in self.spans:
             self.goes_on(thread)
-        if given == answer(DISABLED) and (operation in PUTS or operation == "put_foreign"):
+        if result == answer(DISABLED) and (operation in PUTS or operation == "put_foreign"):
             self.numbers[thread] += 1
             return self.hides(thread)
         if operation == "stats":
-            return (not self.fresh or thread in self.freed_before) and self.counts(thread, given)
-        if not super().answers(operation, arguments, thread, given):
+            return (not self.fresh or thread in self.freed_before) and self.counts(thread, result)
+        if not super().answers(operation, arguments, thread, result):
             return False
-        if operation in PUTS and given[0] == OK:
+        if operation in PUTS and result[0] == OK:
             if self.sizes[thread] == {0}:
                 return False
             self.mine[thread] += 1
@@ -182,8 +182,8 @@ class Model(range_answers.Model):
             self.look_at_size()
         return True
 
-    def counts(self, thread: int, given: Answer) -> bool:
-        status, (size, put, evicted, evictions) = given
+    def counts(self, thread: int, result: Answer) -> bool:
+        status, (size, put, evicted, evictions) = result
         before = self.seen_so_far[thread]
         self.seen_so_far[thread] = put, evicted, evictions
         entries = sum(map(len, self.put_so_far.values())) + self.strays

@@ -49,21 +49,21 @@ class Model:
         raise unknown("mpsc_queue", operation)
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         if not self.fresh:
             # The handles up to its own last one the consumer has seen queued.
-            if given == NOTHING_THERE:
+            if result == NOTHING_THERE:
                 return not self.waiting(thread)
             if operation == "size":
-                size = given[1][0]
-                return given[1] == (size, 0, 0, 0) and self.last_own(thread) <= size <= len(
+                size = result[1][0]
+                return result[1] == (size, 0, 0, 0) and self.last_own(thread) <= size <= len(
                     self.queue
                 )
-        return self.step(operation, arguments, thread=thread) == given
+        return self.step(operation, arguments, thread=thread) == result
 
     def waiting(self, thread: int) -> int:
-        """How many handles of the producer are in the queue."""
+        """The number of the producer's handles in the queue."""
         return sum([handle % PRODUCERS == thread for handle in self.queue])
 
     def last_own(self, thread: int) -> int:

@@ -11,7 +11,7 @@ DONE, EXHAUSTED, NOT_HELD = range(3)
 
 
 class Model:
-    """How many objects each thread holds, and whether it ever gave one back."""
+    """The number of objects that each thread holds, and whether it ever gave one back."""
 
     weak: ClassVar[Mapping[str, str]] = {
         "take": "EXHAUSTED says that every object was taken at least once, and that at one moment since the "
@@ -52,13 +52,13 @@ class Model:
         return answer(status, self.held[thread])
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
-        if given == answer(EXHAUSTED, self.held[thread]):
+        if result == answer(EXHAUSTED, self.held[thread]):
             # The free list was empty when it was looked at, and later, in the same call, no object was new
             # any more: the two need not have been true at once.
             return self.takes == self.objects and self.none_free[thread]
-        return self.step(operation, arguments, thread=thread) == given
+        return self.step(operation, arguments, thread=thread) == result
 
     def canonical(self) -> object:
         return tuple(self.held), tuple(self.gave), self.takes, self.most_held, tuple(self.none_free)

@@ -46,7 +46,7 @@ class Pass:
 
 
 class Policy:
-    """What is the same for all kinds."""
+    """The common part of all policies."""
 
     name: ClassVar[str]
     merges_counts = False
@@ -67,7 +67,7 @@ class Policy:
         raise NotImplementedError
 
     def run(self, run: Pass, most_steps: int) -> bool:
-        """Whether the pass is not over after so many steps."""
+        """Takes at most so many steps; True if the pass is not over yet."""
         return all(self.step(run) for _ in range(most_steps))
 
     def forget(self) -> None:

@@ -37,7 +37,7 @@ def own_position(place: int, thread: int) -> Position:
 
 
 class Model:
-    """Who put each position, by map. A page exists while one of its positions is taken."""
+    """The thread that put each position, by map. A page exists while one of its positions is taken."""
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
@@ -144,18 +144,18 @@ class Model:
         self.scans[thread] = ({at for at in self.maps[which] if at in known}, set(perhaps))
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         if operation == "remove":
             which, at = self.removing.pop(thread, (-1, (0, 0)))
-            if which >= 0 and given == answer(ABSENT) and self.maps[which].get(at) == thread:
+            if which >= 0 and result == answer(ABSENT) and self.maps[which].get(at) == thread:
                 return (which, at) in self.removing.values()
-            if which < 0 or given == answer(ABSENT):
+            if which < 0 or result == answer(ABSENT):
                 return which >= 0
-            return self.step(operation, arguments, thread=thread) == given
+            return self.step(operation, arguments, thread=thread) == result
         if operation in self.spans:
-            return self.scan_ends(operation, arguments, thread, given)
-        if operation in ("put", "put_own") and given == answer(NO_MEMORY):
+            return self.scan_ends(operation, arguments, thread, result)
+        if operation in ("put", "put_own") and result == answer(NO_MEMORY):
             # Each other thread may have one page that no position is in, and each map keeps its last branch.
             # Without the threads the engine (c11, limits of 8 to 10) shows a put refused for such a page.
             return len(self.pages_used()) + self.threads - 1 + len(self.maps) >= self.pages
@@ -163,13 +163,13 @@ class Model:
             key, which = arguments
             ever = self.ever[which].get(self.shared(key), frozenset())
             if operation == "find":
-                return given == answer(ABSENT) or given in [answer(DONE, by + 1) for by in ever]
-            if given == answer(EXISTS):
+                return result == answer(ABSENT) or result in [answer(DONE, by + 1) for by in ever]
+            if result == answer(EXISTS):
                 return bool(ever)
-        return self.step(operation, arguments, thread=thread) == given
+        return self.step(operation, arguments, thread=thread) == result
 
     def scan_ends(
-        self, operation: str, arguments: Sequence[int], thread: int, given: Answer
+        self, operation: str, arguments: Sequence[int], thread: int, result: Answer
     ) -> bool:
         if thread not in self.scans:
             return False
@@ -180,7 +180,7 @@ class Model:
             {at for at in some if bounds[0] <= at <= bounds[1]} for some in self.scans.pop(thread)
         )
         del self.scanned[thread]
-        status, (count, seen, *rest) = given
+        status, (count, seen, *rest) = result
         if status != DONE or any(rest) or not len(sure) <= count <= len(sure | perhaps):
             return False
         return any(

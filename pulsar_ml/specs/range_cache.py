@@ -179,10 +179,10 @@ class Model:
 
     def read_range(self, words: Words, thread: int, cache: int, key: int, width: int) -> int:
         key %= self.n_keys
-        asked = self.caches[cache % len(self.caches)].ascending(
+        within = self.caches[cache % len(self.caches)].ascending(
             key, min(key + width, self.n_keys - 1)
         )
-        found = [wrapper.key for wrapper in asked if self.find(cache, wrapper.key) is not None]
+        found = [wrapper.key for wrapper in within if self.find(cache, wrapper.key) is not None]
         words[:2] = [len(found), sum(1 << (other - key) for other in found)]
         return 0
 
@@ -240,9 +240,9 @@ class Model:
             held.clear()
         self.clock += 1
         everything_old = Pass(self.clock, threshold=self.clock)
-        given, self.policy.rules = self.policy.rules, Rules(0, False, 0)
+        rules, self.policy.rules = self.policy.rules, Rules(0, False, 0)
         self.policy.run(everything_old, 1 << 30)
-        self.policy.rules = given
+        self.policy.rules = rules
         for number in range(len(self.caches)):
             self.clear([0, 0, 0, 0], 0, number)
         self.policy.forget()

@@ -67,9 +67,9 @@ class Model:
         return DONE, 0
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
-        if given == answer(EXHAUSTED, len(self.hands.threads[thread])):
+        if result == answer(EXHAUSTED, len(self.hands.threads[thread])):
             # Nothing changed, and whatever was refused would have been tried.
             return self.takes == self.counts
-        return self.step(operation, arguments, thread=thread) == given
+        return self.step(operation, arguments, thread=thread) == result

@@ -28,8 +28,7 @@ class Model:
         self.known = [
             [0] * settings["objects"] for _ in range(threads)
         ]  # the latest incarnation a thread held
-        # Who published it last, or released it last, as long as that call may be under way; and who the
-        # latter was.
+        # The threads that published or released each object last, as long as that call may be under way; and the last releasing thread.
         self.starting: dict[int, int] = {}
         self.ending: dict[int, int] = {}
         self.ended: dict[int, int] = {}
@@ -72,17 +71,17 @@ class Model:
         raise unknown("refcount", operation)
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         self.returned(thread)
-        if given == answer(REFUSED) and self.may_refuse(
+        if result == answer(REFUSED) and self.may_refuse(
             operation, arguments[0] % len(self.held), thread
         ):
             return True
-        return self.step(operation, arguments, thread=thread) == given
+        return self.step(operation, arguments, thread=thread) == result
 
     def may_refuse(self, operation: str, which: int, thread: int) -> bool:
-        """Whether a publish or retain may be refused though the counts do not say so.
+        """True if a publish or retain may be refused though the counts allow it.
 
         Between the two steps of publish (to own the object, to set its count) a retain is refused and so is
         another publish; between the two of the last release (the count, the ownership) a publish is. No

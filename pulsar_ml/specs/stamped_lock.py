@@ -49,18 +49,18 @@ class Model:
         return answer(DONE, self.values[-1], self.sections if operation == "write" else 0)
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
-        value = given[1][0]
+        value = result[1][0]
         stamp = self.stamps[thread]
-        if given == answer(CHANGED):
+        if result == answer(CHANGED):
             # A section counts from the moment at which its writer has the lock. One that the caller read or
             # wrote before is over: its number comes with the lock word behind it.
             unseen = self.known[thread] < self.sections
             if operation == "stamp_keep":
                 self.stamps[thread] = None
             return unseen if operation != "stamp_check" else stamp is None or stamp < self.sections
-        if given != answer(DONE, value) or value not in self.values:
+        if result != answer(DONE, value) or value not in self.values:
             return False
         section = self.values.index(value)
         if operation == "stamp_check" and section != stamp:

@@ -25,7 +25,7 @@ from pulsar_ml.structures.position_blocks cimport (
 from pulsar_ml.sync.memory cimport allocate, allocate_zeroed, release
 
 
-# What may be stored. Equality is fine.
+# The limits of what is stored. A state that reaches a limit exactly is within it.
 cdef struct AckLimits:
     int64_t max_bytes               # of everything; 0: no limit, and the number of ranges decides
     int64_t max_ranges              # without a limit of bytes
@@ -33,7 +33,7 @@ cdef struct AckLimits:
     int64_t max_store_ranges        # in the metadata store, with or without a limit of bytes
 
 
-# What is stored, and what is not.
+# The part of a state that is stored, and the counts of the rest.
 cdef struct AckPlan:
     Position mark
     int64_t ranges
@@ -55,7 +55,7 @@ cdef inline int64_t acks_size(const AckRanges* acks, int64_t metadata_bytes) noe
     return metadata_bytes + acks.ranges.count * RANGE_BYTES + acks.batch_bytes
 
 
-# Whether all of it may be stored.
+# True if the whole state is within the limits.
 cdef inline bint acks_fit(
     const AckRanges* acks, const AckLimits* limits, int64_t metadata_bytes
 ) noexcept nogil:

@@ -10,6 +10,7 @@
 #              AS-3 a bit of `paused` is set only by the dispatch of that kind, and is taken away
 #              once: by an acknowledgement, whose caller must resume the dispatcher, or by the next
 #              call of the dispatch itself.
+#              AS-4 while dispatch is closed only replays are allowed.
 # Ordering     The stamped lock's: acknowledgements are shared under it, the mark is read optimistically.
 #              The two words: the dispatcher stores paused and then loads open, an acknowledgement stores open
 #              and then loads paused, each with a sequentially consistent fence between: one of the two sees
@@ -40,8 +41,7 @@ from pulsar_ml.sync.atomics cimport (
 from pulsar_ml.sync.memory cimport allocate
 
 
-# What a dispatcher wants to read. Each kind is paused by itself: who goes on with one takes no wake-up
-# from who waits for another.
+# The kinds of reads of a dispatcher. Each kind is paused by itself: a dispatcher that goes on with one kind takes no wake-up from one that waits for another kind.
 cdef enum DispatchKind:
     DISPATCH_NORMAL = 0
     DISPATCH_REPLAY = 1     # entries that were delivered before: they lie in the gaps, and close them
@@ -109,7 +109,7 @@ cdef inline uint32_t ack_state_leave(AckState* state) noexcept nogil:
     return 0
 
 
-# Whether a dispatcher may read on. False: it is paused, and somebody will be told to make it go on.
+# True if a dispatcher may read on. False: it is paused, and a later change answers its kind in `resumed`.
 cdef inline bint ack_state_may_dispatch(AckState* state, DispatchKind kind) noexcept nogil:
     cdef uint32_t bit = <uint32_t>1 << kind
     if kind == DISPATCH_REPLAY:
@@ -177,7 +177,7 @@ cdef inline void ack_state_configure(
     resumed[0] = ack_state_leave(state)
 
 
-# What subscription properties and sequence ids take.
+# Sets the bytes that subscription properties and sequence ids take.
 cdef inline void ack_state_set_metadata(
     AckState* state, int64_t metadata_bytes, uint32_t* resumed
 ) noexcept nogil:
@@ -242,7 +242,7 @@ cdef inline Status ack_state_encode(
     return status
 
 
-# What was stored, into a state that is new but for its mark, before anybody else knows it.
+# Restores a stored state into one that is new but for its mark, and that no other thread knows yet.
 cdef inline AckRestored ack_state_restore(
     AckState* state, const unsigned char* data, int64_t length, int64_t ranges, int64_t batches
 ) noexcept nogil:

@@ -160,7 +160,7 @@ cdef inline int64_t active_cursors_update(
     return version
 
 
-# What adding a name once more means: the cursor's position and durability are replaced. As update.
+# Replaces a registered cursor's position and durability, as when its name is added again. Answers as update does.
 cdef inline int64_t active_cursors_replace(
     ActiveCursors* container, uint64_t id, CursorPosition target, bint durable
 ) noexcept nogil:
@@ -198,7 +198,7 @@ cdef inline int64_t active_cursors_remove(
     return version
 
 
-# Whether so many removed cursors wait that this removal has to see to them.
+# True if so many removed cursors wait that this removal has to flush them.
 cdef inline bint active_is_crowded(const ActiveCursors* container) noexcept nogil:
     cdef int64_t size = registry_size(&container.registry)
     return size == 0 or container.removed >= max(size, <int64_t>ACTIVE_FEWEST_REMOVALS)
@@ -215,8 +215,7 @@ cdef inline void active_change(ActiveCursors* container, ActiveCursor* cursor) n
 
 # Queries -----------------------------------------------------------------------------------------
 
-# How many tracked cursors are at the position of this one or before it, itself included; 0 for one that
-# is not tracked or not registered.
+# The number of tracked cursors at this cursor's position or before it, itself included; 0 for a cursor that is not tracked or not registered.
 cdef inline int64_t active_cursors_rank(ActiveCursors* container, uint64_t id) noexcept nogil:
     cdef uint64_t stamp = stamped_optimistic(&container.registry.lock)
     cdef int64_t rank
@@ -255,7 +254,7 @@ cdef inline CursorPosition active_cursors_slowest(ActiveCursors* container) noex
     return slowest
 
 
-# Whether an entry that is added now is worth caching: somebody may read it soon.
+# True if an entry that is added now is worth caching: a cursor may read it soon.
 cdef inline bint active_cursors_should_cache(const ActiveCursors* container, int64_t now) noexcept nogil:
     return not registry_idle(&container.registry, now, container.grace)
 

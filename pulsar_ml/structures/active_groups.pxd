@@ -113,7 +113,7 @@ cdef inline void groups_leave(CursorGroups* groups, ActiveCursor* cursor) noexce
         groups_drop(groups, group)
 
 
-# Of two cursors one stands in a group and the other nowhere: they change places, and no rank changes.
+# Exchanges two cursors of which one stands in a group and the other nowhere; no rank changes.
 cdef inline void cursor_hand_over(ActiveCursor* a, ActiveCursor* b) noexcept nogil:
     cdef CursorGroup* group = cursor_group(a)
     ptr_store_release(&a.group, cursor_group(b))
@@ -124,7 +124,7 @@ cdef inline void group_add(CursorGroup* group, int64_t amount) noexcept nogil:
     i64_store_relaxed(&group.rank, i64_load_relaxed(&group.rank) + amount)
 
 
-# Whether the cursor is alone in its group and the group may stay where it is in the list.
+# True if the cursor is alone in its group and the group may stay where it is in the list.
 cdef inline bint group_fits(const ActiveCursor* cursor, const CursorGroup* group) noexcept nogil:
     return (group.members == 1 and cursor.target.tracked
             and (group.before is NULL or position_less(group.before.at, cursor.target.at))

@@ -143,20 +143,20 @@ cdef inline int64_t share(int64_t size, int64_t part, int64_t whole) noexcept no
     return size // whole * part + size % whole * part // whole
 
 
-cdef inline int64_t chosen(int64_t before, int64_t given) noexcept nogil:
-    return before if given < 0 else given
+cdef inline int64_t chosen(int64_t before, int64_t requested) noexcept nogil:
+    return before if requested < 0 else requested
 
 
-cdef inline void cache_manager_set(CacheManager* manager, const ManagerSettings* given) noexcept nogil:
+cdef inline void cache_manager_set(CacheManager* manager, const ManagerSettings* requested) noexcept nogil:
     cdef ManagerSettings* now = &manager.settings
-    now.max_size = chosen(now.max_size, given.max_size)
-    now.watermark = chosen(now.watermark, given.watermark)
-    now.time_to_live = chosen(now.time_to_live, given.time_to_live)
-    now.interval = chosen(now.interval, given.interval)
-    now.max_requeue_count = <int32_t>chosen(now.max_requeue_count, given.max_requeue_count)
+    now.max_size = chosen(now.max_size, requested.max_size)
+    now.watermark = chosen(now.watermark, requested.watermark)
+    now.time_to_live = chosen(now.time_to_live, requested.time_to_live)
+    now.interval = chosen(now.interval, requested.interval)
+    now.max_requeue_count = <int32_t>chosen(now.max_requeue_count, requested.max_requeue_count)
     now.extend_recently_accessed = <int32_t>chosen(
-        now.extend_recently_accessed, given.extend_recently_accessed)
-    now.time_to_live_max = chosen(now.time_to_live_max, given.time_to_live_max)
+        now.extend_recently_accessed, requested.extend_recently_accessed)
+    now.time_to_live_max = chosen(now.time_to_live_max, requested.time_to_live_max)
     i64_store_relaxed(&manager.max_size, now.max_size)
     i64_store_relaxed(&manager.threshold, share(now.max_size, TRIGGER, 100))
     i64_store_relaxed(&manager.low_mark, share(now.max_size, now.watermark, MILLION))
@@ -321,7 +321,7 @@ cdef inline bint cache_manager_step(
     return more
 
 
-# The same for a pass that a caller made and may want to interrupt.
+# Takes one slice of a pass that a caller made and may want to interrupt; False when the pass is over.
 cdef inline bint cache_manager_run(
     CacheManager* manager, EvictionPass* run, int64_t most_steps
 ) noexcept nogil:
@@ -407,7 +407,7 @@ cdef inline void cache_manager_task(CacheManager* manager, bint by_time, int64_t
             return
 
 
-# Whether the thread takes the task. An insert never evicts itself while there is one.
+# True if the thread takes the task. An insert never evicts itself while there is one.
 cdef inline bint cache_manager_submit(CacheManager* manager) noexcept nogil:
     cdef bint taken
     condition_enter(&manager.work)
@@ -428,8 +428,7 @@ cdef inline bint cache_manager_trigger(CacheManager* manager, int64_t now) noexc
     return True
 
 
-# The same if the size is above the threshold. The size is exchanged with itself: either this call sees
-# an insert, or that insert sees the settings from before this call.
+# Triggers an eviction if the size is above the threshold. The size is exchanged with itself: either this call sees an insert, or that insert sees the settings from before this call.
 cdef inline bint cache_manager_look(CacheManager* manager, int64_t now) noexcept nogil:
     if i64_fetch_add_acq_rel(&manager.size, 0) <= i64_load_relaxed(&manager.threshold):
         return False

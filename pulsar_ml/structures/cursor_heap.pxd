@@ -58,7 +58,7 @@ cdef struct CursorHeap:
     int64_t room
 
 
-# What an update did to the slowest position.
+# The slowest position before and after an update.
 cdef struct SlowestChange:
     CursorPosition previous
     CursorPosition slowest
@@ -142,8 +142,7 @@ cdef inline int64_t cursor_heap_update(
     return version
 
 
-# What adding a name once more means: the cursor's position and durability are replaced, tracked before or
-# not. The data version that this made, or 0 when there is no such cursor.
+# Replaces a registered cursor's position and durability, as when its name is added again. The data version of the change, or 0 when there is no such cursor.
 cdef inline int64_t cursor_heap_replace(
     CursorHeap* heap, uint64_t id, CursorPosition target, bint durable
 ) noexcept nogil:

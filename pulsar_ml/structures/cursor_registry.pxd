@@ -1,4 +1,4 @@
-# What both cursor containers keep of their cursors: ids, order of registration, counts, the slowest position.
+# The registry of either cursor container: ids, order of registration, counts, the slowest position.
 #
 # Origin       The map from name to node of ManagedCursorContainer (Pulsar 4.1). Names belong to the
 #              binding; here a cursor is named by a number that is never used again, so an operation on a
@@ -71,17 +71,17 @@ cdef struct CursorWalk:
 
 
 cdef inline CursorPosition tracked_at(Position at) noexcept nogil:
-    cdef CursorPosition made
-    made.tracked = True
-    made.at = at
-    return made
+    cdef CursorPosition target
+    target.tracked = True
+    target.at = at
+    return target
 
 
 cdef inline CursorPosition untracked() noexcept nogil:
-    cdef CursorPosition made
-    made.tracked = False
-    made.at = position(0, 0)
-    return made
+    cdef CursorPosition target
+    target.tracked = False
+    target.at = position(0, 0)
+    return target
 
 
 # The cursors of the pool begin with a CursorNode, whose `link` is the pool's.
@@ -103,7 +103,7 @@ cdef inline CursorNode* registry_take(CursorRegistry* registry) noexcept nogil:
     return node
 
 
-# Of a cursor that was withdrawn, or never registered, and is used nowhere any more.
+# Gives back a cursor that was withdrawn, or never registered, and that nobody uses any more.
 cdef inline void registry_give(CursorRegistry* registry, CursorNode* node) noexcept nogil:
     pool_give(registry.cursors, node.handle)
 
@@ -185,7 +185,7 @@ cdef inline int64_t registry_version(const CursorRegistry* registry) noexcept no
     return i64_load_relaxed(&registry.version)
 
 
-# Whether no cursor is registered and the last one left so long ago; 0 or less: whenever it was.
+# True if no cursor is registered and the last one left at least `grace` ago; a grace of 0 or less always is over.
 cdef inline bint registry_idle(const CursorRegistry* registry, int64_t now, int64_t grace) noexcept nogil:
     if i64_load_acquire(&registry.size) > 0:
         return False

@@ -187,7 +187,7 @@ cdef inline int64_t bucket_copy(
     return n
 
 
-# How many messages are above `after`.
+# The number of messages above `after`.
 cdef inline int64_t bucket_count_above(const DelayBucket* bucket, Position after) noexcept nogil:
     cdef int32_t place = bucket_bound(bucket, after.ledger_id)
     cdef int64_t n = 0

@@ -236,7 +236,7 @@ cdef inline void manager_late(DelayedManager* manager, int64_t key) noexcept nog
     stamped_unlock_read(&manager.views_lock)
 
 
-# What an added message says of the view's delays.
+# Notes an added message's delivery time: it tells whether the view's delays are all the same.
 cdef inline void view_note_time(DelayedView* view, int64_t deliver_at, int64_t tick) noexcept nogil:
     cdef int64_t seen = i64_load_relaxed(&view.highest)
     if deliver_at < add_saturating(seen, -tick):

@@ -239,7 +239,7 @@ cdef inline int64_t table_collect(
     return n
 
 
-# How many messages above `above` are from the cursor on; stops counting when they are enough.
+# The number of messages above `above` from the cursor on; stops counting at `enough`.
 cdef inline int64_t table_count_above(
     DelayTable* table, DelayCursor cursor, Position above, int64_t enough
 ) noexcept nogil:
@@ -314,8 +314,7 @@ cdef inline void table_arm_next(DelayTable* table, int64_t now) noexcept nogil:
             table_arm(table, key)
 
 
-# Whether it is time to prune; at most once in an interval, whatever the clock's value. A clock that went
-# back waits until it is there again.
+# True if a prune is due: at most once in an interval, and the first time at once. After the clock went back a prune waits until the clock is there again.
 cdef inline bint table_start_prune(DelayTable* table, int64_t interval, int64_t now) noexcept nogil:
     cdef bint due
     monitor_enter(&table.clock)

@@ -168,7 +168,7 @@ cdef inline DelayAnswer delayed_tracker_add(
     return DELAY_NO_MEMORY if added == SET_NO_MEMORY else DELAY_TRACKED
 
 
-# Whether a message is due.
+# True if a message is due.
 cdef inline bint delayed_tracker_has_message(DelayedTracker* tracker, int64_t now) noexcept nogil:
     cdef bint due
     monitor_enter(&tracker.monitor)
@@ -219,7 +219,7 @@ cdef inline void delayed_tracker_clear(DelayedTracker* tracker) noexcept nogil:
     monitor_leave(&tracker.monitor)
 
 
-# Whether the dispatcher may rest: so many messages of one fixed delay that those it would read are later.
+# True if the dispatcher may rest: so many messages of one fixed delay are kept that those it would read are due later.
 cdef inline bint delayed_tracker_should_pause(DelayedTracker* tracker, int64_t now) noexcept nogil:
     cdef bint pause
     monitor_enter(&tracker.monitor)

@@ -65,7 +65,7 @@ cdef struct PayloadSlice:
     char* bytes
 
 
-# What an entry with an on-deallocate callback has beyond the others.
+# The part of an entry with an on-deallocate callback that other entries lack.
 cdef struct Callback:
     DeallocateCallback function
     void* context
@@ -149,7 +149,7 @@ cdef inline Payload* payload_slice(ReceiveBuffer* source, uint32_t start, uint32
     return &slice.payload
 
 
-# The same bytes in memory of their own, with one reference, or NULL (managedLedgerCacheCopyEntries).
+# A copy of a payload's bytes in memory of its own, with one reference, or NULL (managedLedgerCacheCopyEntries).
 cdef inline Payload* payload_copy(Payload* payload) noexcept nogil:
     cdef Payload* copy = payload_new(payload_length(payload))
     if copy is not NULL:
@@ -255,14 +255,14 @@ cdef inline Status entry_on_deallocate(
 ) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
     cdef uint32_t callback = pool_take(&pool.callbacks)
-    cdef Callback* made
+    cdef Callback* fresh
     if not callback:
         return PML_NO_MEMORY
-    made = <Callback*>pool_at(&pool.callbacks, callback)
-    made.function = function
-    made.context = context
-    made.argument = argument
-    u32_store_relaxed(&made.read_count, u32_load_relaxed(&entry.extra) & EXTRA_HANDLE)
+    fresh = <Callback*>pool_at(&pool.callbacks, callback)
+    fresh.function = function
+    fresh.context = context
+    fresh.argument = argument
+    u32_store_relaxed(&fresh.read_count, u32_load_relaxed(&entry.extra) & EXTRA_HANDLE)
     u32_store_relaxed(&entry.extra, callback | EXTRA_IS_CALLBACK
                       | (u32_load_relaxed(&entry.extra) & EXTRA_COUNTS_READ))
     return PML_OK
@@ -359,26 +359,26 @@ cdef inline uint32_t entry_read_count(const EntryPool* pool, uint32_t handle) no
 cdef inline uint32_t entry_hold_reads(EntryPool* pool, uint32_t handle, bint create) noexcept nogil:
     cdef pml_u32* cell = entry_reads_cell(pool, handle)
     cdef uint32_t seen = u32_load_acquire(cell)
-    cdef uint32_t made
+    cdef uint32_t fresh
     while True:
         if seen & EXTRA_HANDLE:
-            # What was adopted away before this may have been given back, and be another entry's now.
+            # A read count that was replaced before this may have been given back, and be another entry's now.
             if read_count_retain(&pool.read_counts, seen & EXTRA_HANDLE):
-                made = u32_load_acquire(cell)
-                if (made ^ seen) & EXTRA_HANDLE == 0:
+                fresh = u32_load_acquire(cell)
+                if (fresh ^ seen) & EXTRA_HANDLE == 0:
                     return seen & EXTRA_HANDLE
                 read_count_release(&pool.read_counts, seen & EXTRA_HANDLE)
             seen = u32_load_acquire(cell)
             continue
-        made = read_count_new(&pool.read_counts, 0) if create else 0
-        if not made:
+        fresh = read_count_new(&pool.read_counts, 0) if create else 0
+        if not fresh:
             return 0
-        read_count_retain(&pool.read_counts, made)
+        read_count_retain(&pool.read_counts, fresh)
         # Fails when another thread was first.
-        if u32_cas_strong_acq_rel(cell, &seen, seen | made):
-            return made
-        read_count_release(&pool.read_counts, made)
-        read_count_release(&pool.read_counts, made)
+        if u32_cas_strong_acq_rel(cell, &seen, seen | fresh):
+            return fresh
+        read_count_release(&pool.read_counts, fresh)
+        read_count_release(&pool.read_counts, fresh)
 
 
 # updateExpectedReadCount: the entry shares the newest addition's read count from here, also none.

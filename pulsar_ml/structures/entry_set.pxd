@@ -364,7 +364,7 @@ cdef inline int64_t entry_set_copy(
     return n
 
 
-# How many members are `low` or above.
+# The number of members that are `low` or above.
 cdef inline int64_t entry_set_count_from(const EntrySet* entries, int64_t low) noexcept nogil:
     cdef int32_t at = set_bound(entries, low >> 16)
     cdef int64_t n = 0

@@ -143,8 +143,7 @@ cdef inline uint32_t wrapper_read(
     return value
 
 
-# Whether no write section began since wrapper_read gave out the stamp. If so, the wrapper kept its
-# reference to the entry all the while, and what was retained in between is that entry.
+# True if no write section began since wrapper_read answered the stamp. Then the wrapper kept its reference to the entry meanwhile, and a reference retained in between is of that entry.
 cdef inline bint wrapper_unchanged(const EntryWrapper* wrapper, uint64_t stamp) noexcept nogil:
     return stamped_validate(&wrapper.lock, stamp)
 

@@ -1,4 +1,4 @@
-# What left lately: a first-in first-out list of keys that only remembers, with a table to find them.
+# The keys that left lately, first in, first out, with a table to find them.
 #
 # Origin       The ghost queue of S3-FIFO (Yang et al., SOSP 2023), bounded by the bytes that the entries
 #              had. Keys are 64-bit hashes; open addressing with linear probing.

@@ -1,5 +1,4 @@
-# How many bytes of storage reads may be under way: permits, a bounded queue of requests that wait for
-# them, and permits that go back with the last copy of what was read.
+# A limit on the bytes of storage reads under way: permits, a bounded queue of requests that wait for them, and permits that go back with the last copy of an entry read.
 #
 # Origin       InflightReadsLimiter (Pulsar 4.1). The original tells a waiting request under its monitor
 #              and loses the permits when that throws (#26296); here it is told outside, and what it
@@ -122,7 +121,7 @@ cdef inline bint limiter_is_expired(
 # Takes off the queue whatever is to be told: a first request that fits, or is past its timeout, and so
 # on. The first of a chain for limiter_tell, 0 when there is none.
 cdef inline uint32_t limiter_settle(InflightLimiter* limiter) noexcept nogil:
-    cdef uint32_t told = limiter.first
+    cdef uint32_t ready = limiter.first
     cdef uint32_t last = 0
     cdef PermitsWaiter* waiter
     while limiter.first:
@@ -140,7 +139,7 @@ cdef inline uint32_t limiter_settle(InflightLimiter* limiter) noexcept nogil:
     limiter_waiter(limiter, last).next = 0
     if not limiter.first:
         limiter.last = 0
-    return told
+    return ready
 
 
 cdef inline bint limiter_enqueue(
@@ -170,39 +169,39 @@ cdef inline bint limiter_enqueue(
 
 # Runs the callbacks of a chain. What they refuse goes back, which may grant further requests; it ends
 # when none is left that fits.
-cdef inline void limiter_tell(InflightLimiter* limiter, uint32_t told) noexcept nogil:
+cdef inline void limiter_tell(InflightLimiter* limiter, uint32_t ready) noexcept nogil:
     cdef PermitsWaiter* waiter
     cdef PermitsCallback callback
     cdef void* context
     cdef int64_t argument, permits, refused
     cdef bint granted
     cdef uint32_t handle
-    while told:
+    while ready:
         refused = 0
-        while told:
-            handle = told
+        while ready:
+            handle = ready
             waiter = limiter_waiter(limiter, handle)
             callback = waiter.callback
             context = waiter.context
             argument = waiter.argument
             granted = waiter.granted
             permits = waiter.permits if granted else 0
-            told = waiter.next
+            ready = waiter.next
             # Before the callback, which may ask for permits itself.
             pool_give(&limiter.waiters, handle)
             if not callback(context, argument, permits, granted):
                 refused += permits
         if refused:
-            told = limiter_give_back(limiter, refused)
+            ready = limiter_give_back(limiter, refused)
 
 
 cdef inline uint32_t limiter_give_back(InflightLimiter* limiter, int64_t permits) noexcept nogil:
-    cdef uint32_t told
+    cdef uint32_t ready
     monitor_enter(&limiter.monitor)
     limiter.remaining += permits
-    told = limiter_settle(limiter)
+    ready = limiter_settle(limiter)
     monitor_leave(&limiter.monitor)
-    return told
+    return ready
 
 
 # Operations --------------------------------------------------------------------------------------
@@ -214,13 +213,13 @@ cdef inline Acquired limiter_acquire(
     int64_t argument, int64_t* taken
 ) noexcept nogil:
     cdef Acquired acquired = PERMITS_REFUSED
-    cdef uint32_t told
+    cdef uint32_t ready
     taken[0] = 0
     if limiter.maximum <= 0:
         return PERMITS_GRANTED
     monitor_enter(&limiter.monitor)
     limiter_advance(limiter, now)
-    told = limiter_settle(limiter)
+    ready = limiter_settle(limiter)
     if not limiter.closed:
         if permits <= limiter.remaining:
             limiter.remaining -= permits
@@ -230,7 +229,7 @@ cdef inline Acquired limiter_acquire(
             if limiter_enqueue(limiter, permits, callback, context, argument):
                 acquired = PERMITS_WAITING
     monitor_leave(&limiter.monitor)
-    limiter_tell(limiter, told)
+    limiter_tell(limiter, ready)
     return acquired
 
 
@@ -243,12 +242,12 @@ cdef inline void limiter_release(InflightLimiter* limiter, int64_t permits) noex
 # Fails what waited too long. Nanoseconds until the next request is due, -1 when none waits.
 cdef inline int64_t limiter_expire(InflightLimiter* limiter, int64_t now) noexcept nogil:
     cdef int64_t due = -1
-    cdef uint32_t told
+    cdef uint32_t ready
     monitor_enter(&limiter.monitor)
     limiter_advance(limiter, now)
-    told = limiter_settle(limiter)
+    ready = limiter_settle(limiter)
     monitor_leave(&limiter.monitor)
-    limiter_tell(limiter, told)
+    limiter_tell(limiter, ready)
     # Looked at afterwards: what refused its permits may have made others go on.
     monitor_enter(&limiter.monitor)
     if limiter.first:
@@ -260,12 +259,12 @@ cdef inline int64_t limiter_expire(InflightLimiter* limiter, int64_t now) noexce
 
 # Fails whatever waits, and refuses from now on. Permits that are out come back as ever.
 cdef inline void limiter_close(InflightLimiter* limiter) noexcept nogil:
-    cdef uint32_t told
+    cdef uint32_t ready
     monitor_enter(&limiter.monitor)
     limiter.closed = True
-    told = limiter_settle(limiter)
+    ready = limiter_settle(limiter)
     monitor_leave(&limiter.monitor)
-    limiter_tell(limiter, told)
+    limiter_tell(limiter, ready)
 
 
 # Permits that nobody has, -1 without a limit.

@@ -39,7 +39,7 @@ cdef struct ScanShare:
     int64_t bytes           # its size, then its part of what is to be freed
 
 
-# Who is asked for how much. It belongs to the pass that made it last.
+# The caches that a size pass takes from, and how much of each. The plan belongs to the pass that made it last.
 cdef struct ScanPlan:
     ScanShare* shares
     uint64_t capacity

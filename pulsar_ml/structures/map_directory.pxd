@@ -51,11 +51,11 @@ cdef struct Directory:
 
 
 cdef inline BranchArray* array_new(int64_t capacity) noexcept nogil:
-    cdef BranchArray* made = <BranchArray*>allocate_zeroed(
+    cdef BranchArray* array = <BranchArray*>allocate_zeroed(
         1, sizeof(BranchArray) + <size_t>(capacity - 1) * sizeof(DirectoryRecord))
-    if made is not NULL:
-        made.capacity = capacity
-    return made
+    if array is not NULL:
+        array.capacity = capacity
+    return array
 
 
 # In zeroed memory, or memory of a directory that was destroyed.
@@ -92,7 +92,7 @@ cdef inline BranchArray* directory_enter(const Directory* directory, uint64_t* p
     return <BranchArray*>ptr_load_acquire(&directory.installed)
 
 
-# Whether everything read since directory_enter came from the installed array.
+# True if everything read since directory_enter came from the installed array.
 cdef inline bint directory_proved(const Directory* directory, uint64_t proof) noexcept nogil:
     # Pairs with the release fence in directory_spare.
     fence_acquire()
@@ -145,7 +145,7 @@ cdef inline uint32_t directory_find(
     return <uint32_t>u64_load_acquire(&array.records[index].branch)
 
 
-# Whether no branch is left; exact at quiescence.
+# True if the directory has no branch; exact at quiescence.
 cdef inline bint directory_is_empty(const Directory* directory) noexcept nogil:
     return i64_load_relaxed(&(<BranchArray*>ptr_load_acquire(&directory.installed)).count) == 0
 

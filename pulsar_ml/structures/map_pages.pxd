@@ -41,7 +41,7 @@ cdef inline int64_t map_entry_slot(int64_t entry_id) noexcept nogil:
     return entry_id & (SLOTS - 1)
 
 
-# What a page and a branch have in common. The label says which ids it serves.
+# The common part of a page and a branch. The label says which ids the node serves.
 cdef struct MapNode:
     pml_i32 count           # occupied + reserved slots, or SEALED
     pml_ptr owner           # label: the map

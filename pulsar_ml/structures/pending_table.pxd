@@ -61,7 +61,7 @@ cdef struct PendingRead:
     pml_i64 link            # next free read while pooled
 
 
-# What one request wants of one read.
+# The part of one request that one read serves.
 cdef struct PendingPart:
     PendingRequest* request
     int64_t first, last
@@ -116,7 +116,7 @@ cdef inline PendingRead* pending_read_at(const PendingReads* reads, uint32_t han
     return <PendingRead*>pool_at(&reads.reads, handle)
 
 
-# Whether a token can be one at all, of a read under way or an earlier one.
+# True if the number can be a token: of a read under way or of an earlier one.
 cdef inline bint pending_was_token(const PendingReads* reads, uint64_t token) noexcept nogil:
     return <uint32_t>token != 0 and <uint32_t>token < u32_load_relaxed(&reads.reads.used)
 
@@ -172,7 +172,7 @@ cdef inline uint32_t pending_begin(
     return handle
 
 
-# From here on nobody finds it.
+# Takes a read out of the lists: no request finds it any more.
 cdef inline void pending_unlink(PendingReads* reads, PendingRead* read) noexcept nogil:
     if read.before:
         pending_read_at(reads, read.before).after = read.after
@@ -193,17 +193,17 @@ cdef inline void pending_unlink(PendingReads* reads, PendingRead* read) noexcept
 cdef inline bint pending_attach(
     PendingReads* reads, PendingRequest* request, uint32_t handle, int64_t first, int64_t last
 ) noexcept nogil:
-    cdef uint32_t made = pool_take(&reads.parts)
+    cdef uint32_t fresh = pool_take(&reads.parts)
     cdef PendingPart* part
     cdef PendingRead* read
-    if not made:
+    if not fresh:
         return False
-    part = pending_part_at(reads, made)
+    part = pending_part_at(reads, fresh)
     part.creates = handle == 0
     if part.creates:
         handle = pending_begin(reads, request.ledger_id, first, last)
         if not handle:
-            pool_give(&reads.parts, made)
+            pool_give(&reads.parts, fresh)
             return False
     read = pending_read_at(reads, handle)
     part.request = request
@@ -211,9 +211,9 @@ cdef inline bint pending_attach(
     part.last = last
     part.token = <uint64_t>read.generation << 32 | handle
     part.next_listener = read.listeners
-    read.listeners = made
+    read.listeners = fresh
     part.next_part = request.parts
-    request.parts = made
+    request.parts = fresh
     i32_store_relaxed(&request.left, i32_load_relaxed(&request.left) + 1)
     return True
 

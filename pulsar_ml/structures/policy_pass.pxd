@@ -118,24 +118,24 @@ cdef inline PolicyRow policy_row(
 
 # Removes entries with a timestamp before the threshold.
 cdef inline EvictionPass time_pass(int64_t threshold, int64_t now) noexcept nogil:
-    cdef EvictionPass made
-    memset(&made, 0, sizeof(EvictionPass))
-    made.by_time = True
-    made.threshold = threshold
-    made.now = now
-    return made
+    cdef EvictionPass run
+    memset(&run, 0, sizeof(EvictionPass))
+    run.by_time = True
+    run.threshold = threshold
+    run.now = now
+    return run
 
 
 # Removes entries until `target` bytes (above zero) are free.
 cdef inline EvictionPass size_pass(int64_t target, int64_t now) noexcept nogil:
-    cdef EvictionPass made
-    memset(&made, 0, sizeof(EvictionPass))
-    made.target = target
-    made.now = now
-    return made
+    cdef EvictionPass run
+    memset(&run, 0, sizeof(EvictionPass))
+    run.target = target
+    run.now = now
+    return run
 
 
-# Whether `timestamp` is before `threshold`. The difference, not the values, is compared: clocks may be
+# True if `timestamp` is before `threshold`. The difference, not the values, is compared: clocks may be
 # negative or wrap.
 cdef inline bint pass_is_before(int64_t timestamp, int64_t threshold) noexcept nogil:
     return <int64_t>(<uint64_t>threshold - <uint64_t>timestamp) > 0

@@ -124,25 +124,25 @@ cdef inline BlockSpot blocks_above(const PositionBlocks* blocks, Position at) no
 # A new, empty block at a place of the directory; False without memory, and nothing changed.
 cdef inline bint blocks_open(PositionBlocks* blocks, int64_t at) noexcept nogil:
     cdef PositionBlock** grown
-    cdef PositionBlock* made = <PositionBlock*>allocate(
+    cdef PositionBlock* fresh = <PositionBlock*>allocate(
         sizeof(PositionBlock) + <size_t>(BLOCK_RECORDS * blocks.record))
     cdef int64_t room
-    if made is NULL:
+    if fresh is NULL:
         return False
     if blocks.used == blocks.room:
         room = 2 * blocks.room if blocks.room else 4
         grown = <PositionBlock**>allocate(<size_t>room * sizeof(PositionBlock*))
         if grown is NULL:
-            release(made)
+            release(fresh)
             return False
         if blocks.used:
             memcpy(grown, blocks.blocks, <size_t>blocks.used * sizeof(PositionBlock*))
         release(blocks.blocks)
         blocks.blocks = grown
         blocks.room = room
-    made.used = 0
+    fresh.used = 0
     memmove(&blocks.blocks[at + 1], &blocks.blocks[at], <size_t>(blocks.used - at) * sizeof(PositionBlock*))
-    blocks.blocks[at] = made
+    blocks.blocks[at] = fresh
     blocks.used += 1
     return True
 

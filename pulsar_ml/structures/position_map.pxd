@@ -350,7 +350,7 @@ cdef inline uint32_t map_next(const PositionMap* map, MapCursor* cursor, Positio
     return 0
 
 
-# From one slot to the next; after the last slot the page is to be looked up anew.
+# Moves the cursor one slot on; after the last slot its page has to be looked up anew.
 cdef inline void map_step(MapCursor* cursor, int64_t slot) noexcept nogil:
     if slot == SLOTS:
         cursor.page = NULL
@@ -360,6 +360,6 @@ cdef inline void map_step(MapCursor* cursor, int64_t slot) noexcept nogil:
         cursor.last = position(NOWHERE, NOWHERE)
 
 
-# Whether nothing is in the map; exact at quiescence.
+# True if the map is empty; exact at quiescence.
 cdef inline bint map_is_empty(const PositionMap* map) noexcept nogil:
     return directory_is_empty(&map.directory)

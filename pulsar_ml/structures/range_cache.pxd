@@ -81,7 +81,7 @@ cdef struct RangeCache:
     pml_i64 link            # next free cache while pooled
 
 
-# What a removal took out.
+# The entries and bytes that a removal took out.
 cdef struct Removed:
     int64_t entries
     int64_t bytes

@@ -1,4 +1,4 @@
-# How many reads of an entry are still expected: one atomic count that copies of the entry share.
+# The number of reads of an entry that are still expected: one atomic count that copies of the entry share.
 #
 # Origin       EntryReadCountHandlerImpl (Pulsar 4.1, PIP-430). The original leaves the object to the
 #              collector; here entries that share it count their references.

@@ -30,7 +30,7 @@ from pulsar_ml.sync.atomics cimport (
 from pulsar_ml.sync.memory cimport allocate, release
 
 
-# What the buffers of one manager cost, bytes.
+# The bytes that the receive buffers of one manager cost.
 cdef struct BufferBooks:
     pml_i64 allocated       # capacity of all buffers that exist
     pml_i64 pinned          # capacity of those that cached entries are slices of
@@ -99,7 +99,6 @@ cdef inline void receive_buffer_unpin(ReceiveBuffer* buffer, int64_t length) noe
         i64_fetch_sub_relaxed(&buffer.books.pinned, buffer.capacity)
 
 
-# What cached entries of `counted` bytes pin: their own bytes, and the whole of each buffer that some
-# of them are slices of.
+# The bytes that cached entries of `counted` bytes pin: their own bytes, and the whole of each buffer that some of them are slices of.
 cdef inline int64_t buffer_books_pinned(const BufferBooks* books, int64_t counted) noexcept nogil:
     return counted - i64_load_relaxed(&books.sliced) + i64_load_relaxed(&books.pinned)

@@ -49,7 +49,7 @@ cdef inline bint removal_expected(const PolicyBase* base, const EntryWrapper* wr
             and entry_has_expected_reads(&base.memory.entries, u32_load_relaxed(&wrapper.value)))
 
 
-# Whether the head was queued before the pass began. What a pass requeues comes after that.
+# True if the head was queued before the pass began. Wrappers that the pass requeues stand behind.
 cdef inline bint removal_first_round(const PolicyBase* base, const EvictionPass* run) noexcept nogil:
     return base.intake.queue.head < run.round_end
 

@@ -43,7 +43,7 @@ cdef enum:
     S3_MOST_KEEPS = 4       # of one wrapper in a pass: once in each round that a visit is worth, and one more
 
 
-# Of a turn in a size pass: which queue it takes a victim from.
+# The queue from which a turn of a size pass takes its victim.
 cdef enum:
     S3_CHOOSE = 0
     S3_SMALL = 1

@@ -162,13 +162,13 @@ KNOWN: Mapping[tuple[str, str, str, str], str] = {
     (
         "entry",
         "entry_hold_reads",
-        "if u32_cas_strong_acq_rel(cell, &seen, seen | made):",
+        "if u32_cas_strong_acq_rel(cell, &seen, seen | fresh):",
         "release",
     ): (
         "Needed, untested: the count that is given back may lie in memory that another thread has just "
         "made; in the suites this thread knows the chunk by then."
     ),
-    ("entry", "entry_hold_reads", "made = u32_load_acquire(cell)", "relaxed"): (
+    ("entry", "entry_hold_reads", "fresh = u32_load_acquire(cell)", "relaxed"): (
         "Over-strong: retaining acquired what the last owner of the count did, so an older value of the "
         "cell cannot be read."
     ),

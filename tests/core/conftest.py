@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from pulsar_ml import EntryCacheManager, RangeCache
 
-# The same examples in every run.
+# Hypothesis tries the same examples in every run.
 FIXED = settings(derandomize=True, deadline=None, max_examples=200)
 
 

@@ -1,4 +1,4 @@
-"""What the Python face should do, on one thread, in plain Python."""
+"""A model of the Python binding on one thread, in plain Python."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Manager:
         return sum(len(wrapper.entry.data) for wrapper in self.caches.get(name, {}).values())
 
     def objects_in_use(self, held: list[Bytes]) -> dict[str, int]:
-        """As EntryCacheManager.objects_in_use says it, without the caches; ``held`` by the caller."""
+        """The counts of EntryCacheManager.objects_in_use without the caches; ``held`` by the caller."""
         cached = [(name, at) for name, cache in self.caches.items() for at in cache]
         alive = {id(entry): entry for entry in held}
         alive |= {id(wrapper.entry): wrapper.entry for wrapper in self.queue if wrapper.entry}

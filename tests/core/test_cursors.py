@@ -64,7 +64,7 @@ class Oracle:
 
 
 class ContainerMachine(RuleBasedStateMachine):
-    """What both containers have in common."""
+    """The common part of both containers."""
 
     container: Container
 
@@ -187,7 +187,7 @@ TestActive.settings = TestHeap.settings = settings(
 )
 
 
-# What is wrong in the original -------------------------------------------------------------------
+# Mistakes of the original -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

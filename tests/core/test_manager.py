@@ -17,7 +17,7 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 def cached(cache: RangeCache) -> list[tuple[int, int]]:
-    """What is cached, without touching it."""
+    """The cached entries, without an access to them."""
     return [(1, i) for i in range(20) if (1, i) in cache]
 
 
@@ -194,7 +194,7 @@ def test_times_fit_64_bits(manager: EntryCacheManager, cache: RangeCache, time: 
     assert cache.size == 1
 
 
-# What is kept ------------------------------------------------------------------------------------
+# Kept entries ------------------------------------------------------------------------------------
 
 
 def test_a_read_since_the_last_pass_keeps_an_entry_once(
@@ -322,7 +322,7 @@ def test_an_interrupt_ends_a_pass_that_would_go_on(
 def test_another_thread_runs_while_a_pass_does(
     manager: EntryCacheManager, cache: RangeCache
 ) -> None:
-    """What another thread clears while a pass goes round is gone when it comes round again."""
+    """Entries that another thread clears during a pass are gone when the pass comes round again."""
     manager.configure(max_requeue_count=65535, extend_ttl_of_recently_accessed=False)
     count = 100_000
 

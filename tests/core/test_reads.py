@@ -342,5 +342,5 @@ def test_ranges_and_answers_that_cannot_be_are_refused(storage: Storage) -> None
             storage.reads.complete(never, own)
         with pytest.raises(UsageError, match=f"token={never} "):
             storage.reads.fail(never, OSError())
-    # The same entry twice is one entry.
+    # An entry that comes twice is one entry.
     assert storage.reads.complete(token, own * 2)

@@ -95,7 +95,7 @@ def test_every_line_of_the_allowlist_has_its_reason_above() -> None:
 
 
 def test_the_stub_of_the_core_type_checks_real_use(tmp_path: Path) -> None:
-    """What the README does is accepted, and misuse is not."""
+    """The README's calls are accepted, and misuse is refused."""
     good = tmp_path / "good.py"
     good.write_text(
         "from pulsar_ml import EntryCacheManager, Position\n"

@@ -111,7 +111,7 @@ def test_a_paused_dispatcher_is_told_once_when_the_state_fits() -> None:
     pair = started(max_ranges=0)
     pair.call("ack_entry", 0, 1)
     assert pair.call("dispatch", NORMAL).words[0] == 0
-    # What closes the gap may be read.
+    # A replay, which closes the gap, may be read.
     assert pair.call("dispatch", REPLAY).words[0] == 1
     assert pair.call("ack_entry", 0, 0, thread=1).words[0] == 1 << NORMAL
     assert pair.call("ack_entry", 0, 2, thread=1).words[0] == 0
@@ -205,7 +205,7 @@ class Said:
 
 
 def refused(*said: Said, fresh: bool = False) -> str:
-    """What the model of the suite says of a history with room for no range."""
+    """The verdict of the suite's model about a history with room for no range."""
     names = sorted({call.operation for call in said})
     settings = {
         "by_bytes": 0,

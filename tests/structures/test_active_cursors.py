@@ -83,7 +83,7 @@ def test_a_cursor_without_position_is_registered_and_counts_nowhere() -> None:
 def test_a_move_of_the_tail_keeps_the_ranks_of_the_groups_it_leaves_and_joins(
     values: tuple[int, ...], moved: int, target: int, expected: list[int]
 ) -> None:
-    """What every revision of the original miscounts: its walk returns early at the tail."""
+    """The case that the original miscounts: its walk returns early at the tail."""
     pair = started(*values)
     ranks(pair, len(values))  # applies the additions, so that the move is a walk
     pair.call("update", FIRST + moved, target)

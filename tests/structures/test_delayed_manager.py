@@ -193,7 +193,7 @@ def test_a_trigger_after_the_close_is_noticed() -> None:
         pair.instance.call("trigger_closed")
 
 
-# What the judge of concurrent answers accepts and refuses.
+# The judge of concurrent answers: what it accepts and refuses.
 
 Row = tuple[int, str, tuple[int, ...], tuple[int, tuple[int, ...]], int, int]
 SETTINGS = {"tick": 1, "strict": 1, "lookahead": 0, "start": 0, "prune_interval": 0, "spread": 5}

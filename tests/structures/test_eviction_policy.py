@@ -75,7 +75,7 @@ def test_threads_keep_the_invariants(seed: int) -> None:
     run_threads(SUITE, seed)
 
 
-# What all kinds have in common.
+# The common part of all policies.
 
 
 @EVERY_KIND

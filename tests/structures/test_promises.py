@@ -1,4 +1,4 @@
-"""What a structure's page says of its operations is what its model checks."""
+"""The page of a structure says of its operations what its model checks."""
 
 from __future__ import annotations
 
