@@ -3,7 +3,8 @@
 # Not internal: an extension that cimports a class below imports this one too.
 @cython.final
 cdef class NativeMemory:
-    """The native memory, eviction policy, books and thread of one manager; of use to extensions only.
+    """The native memory, eviction policy, books and thread of one manager; of use to extensions
+    only.
 
     It lives as long as the manager, a cache or an entry of it.
     """

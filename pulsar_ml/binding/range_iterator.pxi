@@ -4,8 +4,9 @@
 @cython.internal
 @cython.no_gc
 cdef class RangeIterator:
-    # Fetches entries in groups without the GIL; gives back what was not handed out. Not tracked by the
-    # collector, which would take the cache away before the last handles go back; it is in no cycle.
+    # Fetches entries in groups without the GIL; gives back what was not handed out. Not tracked by
+    # the collector, which would take the cache away before the last handles go back; it is in no
+    # cycle.
     cdef RangeCache cache
     cdef MapCursor cursor
     cdef uint32_t[GATHER] handles

@@ -1,8 +1,9 @@
-# The acknowledgement state's operations for the harness: acknowledgements of entries, of indexes and up to
-# an entry, ledgers that end, a dispatcher that is paused, and states that are stored and come back.
+# The acknowledgement state's operations for the harness: acknowledgements of entries, of indexes
+# and up to an entry, ledgers that end, a dispatcher that is paused, and states that are stored and
+# come back.
 #
-# Beside the state stands what was asked to be acknowledged (set before the call) and what was acknowledged
-# (set after it): the state lies between the two, and so does what is read back.
+# Beside the state stands what was asked to be acknowledged (set before the call) and what was
+# acknowledged (set after it): the state lies between the two, and so does what is read back.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 

@@ -1,7 +1,8 @@
-# The checks of a cache world while no operation is under way: once with its entries, once after it was emptied.
+# The checks of a cache world while no operation is under way: once with its entries, once after it
+# was emptied.
 #
-# A check gives back what threads hold, looks at every linked wrapper and at the sums, evicts what was
-# not accessed, clears the caches, lets the policy drop the empty wrappers and expects every
+# A check gives back what threads hold, looks at every linked wrapper and at the sums, evicts what
+# was not accessed, clears the caches, lets the policy drop the empty wrappers and expects every
 # pool to be empty.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t
@@ -29,8 +30,8 @@ from pulsar_ml.sync.atomics cimport (
 )
 
 
-# Gives back what threads hold, checks what is linked, then clears everything and checks that nothing
-# is left. The world is empty afterwards and can be used again.
+# Gives back what threads hold, checks what is linked, then clears everything and checks that
+# nothing is left. The world is empty afterwards and can be used again.
 cdef inline void world_check(void* instance, PmlViolation* violation) noexcept nogil:
     cdef CacheWorld* world = <CacheWorld*>instance
     cdef int32_t thread, i
@@ -113,10 +114,12 @@ cdef inline bint world_check_totals(CacheWorld* world, PmlViolation* violation) 
                             bytes, size))
 
 
-# I55, I59: a time pass that nobody disturbs, for which everything is old and no read is waited for, removes
-# all but what a queue keeps because it was accessed, and leaves that marked as new and not accessed.
+# I55, I59: a time pass that nobody disturbs, for which everything is old and no read is waited for,
+# removes all but what a queue keeps because it was accessed, and leaves that marked as new and not
+# accessed.
 cdef inline void world_last_pass(CacheWorld* world, PmlViolation* violation) noexcept nogil:
-    # Later than every put: one without memory gives its moment back, and then two moments may be equal.
+    # Later than every put: one without memory gives its moment back, and then two moments may be
+    # equal.
     cdef int64_t now = world_later(world_tick(world), 1 << 20)
     cdef EvictionPass run = time_pass(now, now)
     cdef PolicySettings settings = world.policy.base.settings

@@ -1,8 +1,8 @@
-# The cache manager's operations for the harness: those of the range caches, which it counts here, its
-# passes, its trigger, its settings, and its thread.
+# The cache manager's operations for the harness: those of the range caches, which it counts here,
+# its passes, its trigger, its settings, and its thread.
 #
-# Without a thread an operation that triggers runs the eviction before it returns. `serve` starts the
-# thread, puts, and ends it; meanwhile all others leave their tasks to it.
+# Without a thread an operation that triggers runs the eviction before it returns. `serve` starts
+# the thread, puts, and ends it; meanwhile all others leave their tasks to it.
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -143,7 +143,8 @@ cdef inline void manager_stats(ManagerWorld* at, PmlResult* result) noexcept nog
     result.words[3] = stats.evictions
 
 
-# The thread's life, and puts of consecutive keys meanwhile. While another call of it serves, the puts only.
+# The thread's life, and puts of consecutive keys meanwhile. While another call of it serves, the
+# puts only.
 cdef inline void manager_serve(
     ManagerWorld* at, int32_t thread, int64_t cache, int64_t key, int64_t puts, PmlResult* result,
     PmlViolation* violation
@@ -193,7 +194,7 @@ cdef inline void manager_apply(
     manager_check_tasks(at, violation)
 
 
-# At quiescence -------------------------------------------------------------------------------------
+# At quiescence ------------------------------------------------------------------------------------
 
 # Adds the entries that the manager's passes removed to the world's books.
 cdef inline void manager_tell_world(ManagerWorld* at) noexcept nogil:
@@ -224,7 +225,9 @@ cdef inline bint manager_calls_removed(const CacheWorld* world) noexcept nogil:
     return False
 
 
-# True if passes reach their target while enough is cached. A pass of the stash may free nothing and still have moved entries that the next one frees; a scan may take a cache whose entries a call is just removing.
+# True if passes reach their target while enough is cached. A pass of the stash may free nothing and
+# still have moved entries that the next one frees; a scan may take a cache whose entries a call is
+# just removing.
 cdef inline bint manager_frees(const CacheWorld* world) noexcept nogil:
     if not world.policy.row.queued:
         return not manager_calls_removed(world)
@@ -329,7 +332,7 @@ cdef inline void manager_destroy(void* instance) noexcept nogil:
     release(at)
 
 
-# The table -----------------------------------------------------------------------------------------
+# The table ----------------------------------------------------------------------------------------
 
 cdef inline void cache_manager_subject(SubjectTable* table) noexcept nogil:
     cdef PmlOperation* operation

@@ -1,5 +1,5 @@
-# The operations on range caches that both subjects over a cache world have: puts, reads of three kinds,
-# removal, and references that outlive the call.
+# The operations on range caches that both subjects over a cache world have: puts, reads of three
+# kinds, removal, and references that outlive the call.
 #
 # A call names a cache and a key by numbers that are taken modulo what the world has.
 
@@ -65,7 +65,7 @@ cdef enum:
     RANGE_MISCOUNT
 
 
-# Operations ----------------------------------------------------------------------------------------
+# Operations ---------------------------------------------------------------------------------------
 
 # A verified hit; words are the incarnation, the expected reads left and the references.
 cdef inline uint32_t range_hit(
@@ -86,8 +86,8 @@ cdef inline uint64_t range_stamp(const CacheWorld* world, uint32_t handle) noexc
     return stamped_optimistic(&wrapper_at(&world.memory.wrappers, handle).lock) if handle else 0
 
 
-# I55: after a hit through a wrapper that no write section changed since the stamp, its mark is set: only a
-# write section takes it away.
+# I55: after a hit through a wrapper that no write section changed since the stamp, its mark is set:
+# only a write section takes it away.
 cdef inline void range_check_mark(
     CacheWorld* world, int64_t cache, int64_t key, uint32_t handle, uint64_t stamp, PmlViolation* violation
 ) noexcept nogil:
@@ -140,7 +140,8 @@ cdef inline void range_drop(
     range_release(world, thread, place, result, violation)
 
 
-# One more read of what the thread keeps at a place is expected; words are the incarnation and the reads.
+# One more read of what the thread keeps at a place is expected; words are the incarnation and the
+# reads.
 cdef inline void range_expect(
     CacheWorld* world, int32_t thread, int64_t place, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
@@ -180,7 +181,8 @@ cdef inline void range_dispatch(
     world_release(world, entry, violation)
 
 
-# The key of the next entry of a range, or -1 with a violation: keys ascend and lie inside the bounds.
+# The key of the next entry of a range, or -1 with a violation: keys ascend and lie inside the
+# bounds.
 cdef inline int64_t range_next_key(
     CacheWorld* world, int64_t cache, uint32_t entry, int64_t first, int64_t last, int64_t previous,
     PmlViolation* violation
@@ -307,7 +309,8 @@ cdef inline void range_size(
         world_violate(world, violation, b"I40", b"the size of cache %lld is %lld", cache, result.words[0], 0)
 
 
-# Lets the policy drop what was emptied where it looks first: a time pass for which nothing is old enough.
+# Lets the policy drop what was emptied where it looks first: a time pass for which nothing is old
+# enough.
 cdef inline void range_sweep(
     CacheWorld* world, int32_t thread, int64_t steps, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:

@@ -1,9 +1,11 @@
-# The world of the operations on range caches: one memory, one eviction policy, one to three range caches, a virtual clock, and for every thread the references it keeps, the payloads it watches and the entries it put in and took out.
+# The world of the operations on range caches: one memory, one eviction policy, one to three range
+# caches, a virtual clock, and for every thread the references it keeps, the payloads it watches and
+# the entries it put in and took out.
 #
 # A payload says which entry it belongs to and which incarnation of it, and every read checks all of
-# it. When an entry is deallocated its payload is marked dead, so that a read after that is seen even
-# where the memory was not reused. With the setting `keep` most payloads outlive their entry by a
-# while, which makes such a read harmless; without it, an address sanitizer sees the read as well.
+# it. When an entry is deallocated its payload is marked dead, so that a read after that is seen
+# even where the memory was not reused. With the setting `keep` most payloads outlive their entry by
+# a while, which makes such a read harmless; without it, an address sanitizer sees the read as well.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 
@@ -58,17 +60,18 @@ cdef extern from *:
         OBJECT_LIMIT        # entries, wrappers, pages, ... each
 
 cdef enum:
-    # A tick of the virtual clock is 2**32. No timestamp is before the first one; the clock itself begins
-    # so much later that a late put fits in, and soon passes the largest number. The lower half of all
-    # timestamps is 0, which a free list takes for its end: a wrapper that is filled while it is in its
-    # pool, where timestamps are links, loses others but sends nobody astray.
+    # A tick of the virtual clock is 2**32. No timestamp is before the first one; the clock itself
+    # begins so much later that a late put fits in, and soon passes the largest number. The lower
+    # half of all timestamps is 0, which a free list takes for its end: a wrapper that is filled
+    # while it is in its pool, where timestamps are links, loses others but sends nobody astray.
     TICK_BITS = 32
     FIRST_TICK = 0x7FFFFFC0
     MOST_LATE = 40
     LONG_LIFE = 100         # ticks, of entries that still expect reads
 
 cdef enum:
-    LEDGER = 5              # the first half of the keys; the second half ends at both largest numbers
+    # the first half of the keys; the second half ends at both largest numbers
+    LEDGER = 5
 
 
 cdef struct Held:
@@ -117,7 +120,7 @@ cdef struct CacheWorld:
     pml_u32 broken          # a violation was reported; nothing inside can be relied on
 
 
-# Violations ----------------------------------------------------------------------------------------
+# Violations ---------------------------------------------------------------------------------------
 
 # Reports a broken invariant, see violate; the world is not to be relied on from here.
 cdef inline void world_violate(
@@ -139,7 +142,7 @@ cdef inline bint world_equal(
     return False
 
 
-# Keys and payloads ---------------------------------------------------------------------------------
+# Keys and payloads --------------------------------------------------------------------------------
 
 # Keys ascend with their positions. The first half stands in clusters of four in ledger 5, across
 # pages of 64; the second half lies apart in the last ledger, up to the largest entry id, across
@@ -233,8 +236,8 @@ cdef inline void world_deallocated(void* context, int64_t argument) noexcept nog
         return
     i64_fetch_add_relaxed(&world.deallocated, 1)
     i64_fetch_add_relaxed(&world.deallocated_sum, <int64_t>(words[1] >> 1))
-    # If only this entry and the keeper share it, nobody else can come to share it any more. Acquire:
-    # those who did have read what they wanted.
+    # If only this entry and the keeper share it, nobody else can come to share it any more.
+    # Acquire: those who did have read what they wanted.
     if i32_load_acquire(&payload.references) == 1 + <int32_t>(words[1] & 1):
         words[0] = 0
 
@@ -295,7 +298,7 @@ cdef inline int64_t world_expected(CacheWorld* world, uint32_t entry) noexcept n
     return entry_expected_reads(&world.memory.entries, entry)
 
 
-# Entries and references ----------------------------------------------------------------------------
+# Entries and references ---------------------------------------------------------------------------
 
 # A new entry for the key with one reference, the caller's; 0 without memory.
 cdef inline uint32_t world_entry(
@@ -330,7 +333,8 @@ cdef inline uint32_t world_entry(
     return entry
 
 
-# True if only the keeper shares the payload whose place the next one would take. Otherwise it stays, because its keeper must outlive all others.
+# True if only the keeper shares the payload whose place the next one would take. Otherwise it
+# stays, because its keeper must outlive all others.
 cdef inline bint world_can_keep(const WorldThread* me) noexcept nogil:
     cdef Payload* before = me.kept[(me.n_entries + 1) % KEPT]
     return before is NULL or i32_load_acquire(&before.references) == 1
@@ -394,14 +398,14 @@ cdef inline int64_t world_tick(CacheWorld* world) noexcept nogil:
     return world_later(i64_fetch_add_relaxed(&world.clock, world_ticks(1)), 1)
 
 
-# Life ----------------------------------------------------------------------------------------------
+# Life ---------------------------------------------------------------------------------------------
 
 cdef inline PolicySettings world_settings(int64_t max_requeue, bint extend) noexcept nogil:
     return PolicySettings(<int32_t>max_requeue, extend, world_ticks(LONG_LIFE))
 
 
-# Settings: caches, keys, chunk_bits, queue_chunk_bits, max_requeue, extend, length_shift, keep, policy. NULL
-# without memory, and nothing is left behind.
+# Settings: caches, keys, chunk_bits, queue_chunk_bits, max_requeue, extend, length_shift, keep,
+# policy. NULL without memory, and nothing is left behind.
 cdef inline void* world_create(const int64_t* settings, int32_t threads) noexcept nogil:
     cdef CacheWorld* world = <CacheWorld*>allocate_zeroed(1, sizeof(CacheWorld))
     cdef int32_t i

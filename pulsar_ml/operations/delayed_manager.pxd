@@ -1,8 +1,9 @@
-# The delayed manager's operations for the harness: views of two topics that open and close, messages that
-# they add, take and mark deleted, clocks that go on, and a timer. Each answer is that of one call.
+# The delayed manager's operations for the harness: views of two topics that open and close,
+# messages that they add, take and mark deleted, clocks that go on, and a timer. Each answer is that
+# of one call.
 #
-# What a view added and what was returned to it is noted, so the check can say which messages must still be
-# there and which must have come. In the end only the timer's triggers make views read.
+# What a view added and what was returned to it is noted, so the check can say which messages must
+# still be there and which must have come. In the end only the timer's triggers make views read.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset

@@ -1,5 +1,6 @@
-# The delayed tracker's operations for the harness: messages that come and become due, clocks that go on, and
-# an inspection of all buckets and of the timer under the monitor. Each answer is that of one call.
+# The delayed tracker's operations for the harness: messages that come and become due, clocks that
+# go on, and an inspection of all buckets and of the timer under the monitor. Each answer is that of
+# one call.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -120,8 +121,8 @@ cdef inline void tracker_inspect(TrackerRun* run, PmlViolation* violation) noexc
     monitor_leave(&tracker.monitor)
 
 
-# Under the monitor, after an operation that updates the timer when nobody else is there: what is due later
-# has a timer, and a timer has a target.
+# Under the monitor, after an operation that updates the timer when nobody else is there: what is
+# due later has a timer, and a timer has a target.
 cdef inline void tracker_inspect_timer(TrackerRun* run, PmlViolation* violation) noexcept nogil:
     cdef DelayedTracker* tracker = &run.tracker
     cdef int64_t latest

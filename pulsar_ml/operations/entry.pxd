@@ -71,7 +71,8 @@ cdef enum:
     EN_LOSE
 
 
-# The note of the thread that set an entry's callback, for the thread that runs it. Plain: published with the entry's references.
+# The note of the thread that set an entry's callback, for the thread that runs it. Plain: published
+# with the entry's references.
 cdef struct EntryNote:
     uint32_t read_count
     uint32_t counts
@@ -159,7 +160,8 @@ cdef inline bint entry_made_late(uint64_t serial) noexcept nogil:
     return serial >> 14 & 1
 
 
-# Checks all fields for a holder that may read them: not one by a stale handle, which may have met the entry before its creator set the callback.
+# Checks all fields for a holder that may read them: not one by a stale handle, which may have met
+# the entry before its creator set the callback.
 cdef inline void entry_look_whole(
     EntryRun* run, uint32_t handle, uint64_t serial, PmlViolation* violation
 ) noexcept nogil:

@@ -1,5 +1,5 @@
-# The eviction policies as a subject: the operations of the removal queue's, but a pass is cut into slices
-# of any length, every step is checked, and the answer has the victims in their order.
+# The eviction policies as a subject: the operations of the removal queue's, but a pass is cut into
+# slices of any length, every step is checked, and the answer has the victims in their order.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -70,8 +70,8 @@ cdef inline void policy_pass(
     result.words[3] = <int64_t>record.digest
 
 
-# free_while_read(bytes, most_steps): a size pass step by step; before each step every entry is read.
-# words: entries, bytes, kept, steps.
+# free_while_read(bytes, most_steps): a size pass step by step; before each step every entry is
+# read. words: entries, bytes, kept, steps.
 cdef inline void policy_free_while_read(
     CacheWorld* world, int32_t thread, int64_t amount, int64_t most_steps, PmlResult* result,
     PmlViolation* violation

@@ -44,7 +44,8 @@ cdef inline uint64_t hands_pick(Hands* hands, int64_t which) noexcept nogil:
     return word
 
 
-# Leaves the last word in the mailbox, if there is one, and takes what was there; the taken word, or 0.
+# Leaves the last word in the mailbox, if there is one, and takes what was there; the taken word, or
+# 0.
 cdef inline uint64_t hands_pass(Hands* hands, pml_u64* mailbox) noexcept nogil:
     cdef uint64_t mine = 0
     cdef uint64_t seen = u64_load_relaxed(mailbox)

@@ -1,5 +1,6 @@
-# The in-flight read limiter's operations for the harness: requests that wait, permits held for a while
-# or by copies that threads pass on, time that goes on, and callbacks that refuse what they are granted.
+# The in-flight read limiter's operations for the harness: requests that wait, permits held for a
+# while or by copies that threads pass on, time that goes on, and callbacks that refuse what they
+# are granted.
 #
 # A callback asks the limiter how many permits remain: one that was run under the monitor would wait
 # for itself. After each operation the queue is looked at under the monitor.
@@ -162,7 +163,8 @@ cdef inline void limiter_audit(LimiterRun* run, PmlResult* result, PmlViolation*
     expect_equal(violation, b"IL-3", b"requests in the queue", length, limiter.waiting)
     if length > limiter.queue_size:
         violate(violation, b"IL-3", b"more than %lld requests wait", limiter.queue_size, 0, 0)
-    # Inside: what is told later was taken off the queue later, or by a call that is still under way.
+    # Inside: what is told later was taken off the queue later, or by a call that is still under
+    # way.
     result.words[2] = i64_load_relaxed(&run.answers)
     monitor_leave(&limiter.monitor)
     limiter_report(run, violation)

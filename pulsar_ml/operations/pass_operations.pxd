@@ -1,5 +1,5 @@
-# Passes of the eviction policy for the harness: time passes, size passes and changes of settings, and what
-# every step of every policy must keep.
+# Passes of the eviction policy for the harness: time passes, size passes and changes of settings,
+# and what every step of every policy must keep.
 
 from libc.stdint cimport int32_t, int64_t
 

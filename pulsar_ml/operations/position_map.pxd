@@ -117,7 +117,8 @@ cdef inline int64_t map_key(const MapRun* run, int64_t key) noexcept nogil:
     return key - key % PM_PLACES + key % PM_PLACES % run.places
 
 
-# True if a handle that was found under a position in a map belongs there. If not, the page served another range meanwhile, and the wrapper's key check would reject it.
+# True if a handle that was found under a position in a map belongs there. If not, the page served
+# another range meanwhile, and the wrapper's key check would reject it.
 cdef inline bint map_handle_fits(uint32_t handle, int64_t map, Position at) noexcept nogil:
     return (handle >> 14 & 1) == map and position_equal(map_position_of(handle), at)
 
@@ -451,7 +452,8 @@ cdef inline void position_map_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"chunk_bits", 0, 2)
     table_setting(table, b"limit", 2, 256)
     table_setting(table, b"spread", 0, 5)
-    # More removals than puts: maps that are nearly empty make and drop pages and branches all the time.
+    # More removals than puts: maps that are nearly empty make and drop pages and branches all the
+    # time.
     operation = table_operation(table, PM_PUT, b"put", 5, 0)
     operation_argument(operation, b"key", 0, PM_SHARED - 1)
     operation_argument(operation, b"map", 0, PM_MAPS - 1)

@@ -1,7 +1,8 @@
-# Receive buffers that threads fill, cut into entries, cache and pass on, as operations for the harness.
+# Receive buffers that threads fill, cut into entries, cache and pass on, as operations for the
+# harness.
 #
-# Each thread receives into a buffer of its own. An entry's serial says its length, its bytes follow from
-# it. Four slots stand for a cache: what lies in one is pinned.
+# Each thread receives into a buffer of its own. An entry's serial says its length, its bytes follow
+# from it. Four slots stand for a cache: what lies in one is pinned.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 

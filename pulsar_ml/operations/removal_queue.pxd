@@ -1,5 +1,5 @@
-# The removal queue's operations for the harness: those of the range caches that it empties, time passes,
-# size passes and its settings. Under another policy they are the same calls.
+# The removal queue's operations for the harness: those of the range caches that it empties, time
+# passes, size passes and its settings. Under another policy they are the same calls.
 #
 # A pass runs as its users run it, or watched: then this file takes the monitor itself, looks at the
 # head before each step and compares what the step did with what it should have done.

@@ -2,7 +2,8 @@
 # harness.
 #
 # The fields obey b == mix(a) outside write sections. They are relaxed cells, because optimistic
-# readers look at them; a plain copy, for shared readers, lets a thread sanitizer see the lock's order.
+# readers look at them; a plain copy, for shared readers, lets a thread sanitizer see the lock's
+# order.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 

@@ -1,4 +1,5 @@
-# The world of the operations on wrappers: slots that play the map, a queue that plays the removal queue, the pool, and each thread's memory; and the oracles that look at a wrapper.
+# The world of the operations on wrappers: slots that play the map, a queue that plays the removal
+# queue, the pool, and each thread's memory; and the oracles that look at a wrapper.
 #
 # A value tells key, owner and incarnation, so a read that mixes two write sections shows.
 
@@ -101,7 +102,7 @@ cdef inline uint32_t ew_size(uint32_t value) noexcept nogil:
     return value % 1009 + 1
 
 
-# Oracles -------------------------------------------------------------------------------------------
+# Oracles ------------------------------------------------------------------------------------------
 
 # SL-1, I29: what one thread sees of the lock word's section count never goes back.
 cdef inline void ew_watch_lock(

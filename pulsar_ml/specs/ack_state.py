@@ -1,4 +1,6 @@
-"""Acknowledgements of a cursor, one call after the other: a set of indexes, and what derives from it."""
+"""Acknowledgements of a cursor, one call after the other: a set of indexes, and what derives from
+it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ At = tuple[int, int]
 
 
 class Past:
-    """Values of a cell that is written under a lock and read without: those that a thread may still see."""
+    """Values of a cell that is written under a lock and read without: those that a thread may still
+    see.
+    """
 
     def __init__(self, value: object, threads: int) -> None:
         self.values: tuple[object, ...] = (value,)
@@ -64,7 +68,8 @@ RESUMED = (
 class Model:
     """The operations of the subject ``ack_state``.
 
-    Beside the others a change has two moments: its write section, and the look at dispatchers that wait.
+    Beside the others a change has two moments: its write section, and the look at dispatchers that
+    wait.
     """
 
     fresh = False
@@ -158,7 +163,7 @@ class Model:
         self.know(thread)
         return status
 
-    # Beside others -----------------------------------------------------------------------------------
+    # Beside others --------------------------------------------------------------------------------
 
     def know(self, thread: int) -> None:
         for past in (self.opens, self.marks, self.sizes):
@@ -199,7 +204,9 @@ class Model:
         return min(self.waiting) >= 0
 
     def may_see(self, is_open: bool, thread: int) -> bool:
-        """True if the thread may see dispatch open, or closed. The change is visible in the middle of a section."""
+        """True if the thread may see dispatch open, or closed. The change is visible in the middle
+        of a section.
+        """
         if self.fresh:
             return is_open == self.open or self.opener >= 0
         return self.opens.may_be(is_open, thread)
@@ -231,7 +238,7 @@ class Model:
             self.sizes.canonical(),
         )
 
-    # The log -----------------------------------------------------------------------------------------
+    # The log --------------------------------------------------------------------------------------
 
     def after(self, at: At) -> At:
         return (
@@ -271,7 +278,7 @@ class Model:
             at for at, have in self.indexes.items() if at > self.mark and 0 < len(have) < BATCH
         )
 
-    # Limits ------------------------------------------------------------------------------------------
+    # Limits ---------------------------------------------------------------------------------------
 
     @property
     def size(self) -> int:

@@ -53,7 +53,7 @@ class Model(CursorModel):
             *self.views,
         )
 
-    # Changes that are somewhere in between ------------------------------------------------------------
+    # Changes that are somewhere in between --------------------------------------------------------
 
     def now(self) -> Moment:
         return Moment(
@@ -118,7 +118,7 @@ class Model(CursorModel):
         right = super().begins(operation, arguments, thread=thread, result=result)
         return self.begin_churn(thread, *arguments) if operation == "churn" else right
 
-    # Operations --------------------------------------------------------------------------------------
+    # Operations -----------------------------------------------------------------------------------
 
     def update(self, thread: int, number: int, value: int) -> Answer:
         tag = self.tag_of(self.name(thread, number))

@@ -1,4 +1,6 @@
-"""The cache manager, one call after the other: its books, and evictions that run before a call returns."""
+"""The cache manager, one call after the other: its books, and evictions that run before a call
+returns.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ class Model(range_cache.Model):
         self.low_mark = self.max_size * watermark // 100
         self.time_to_live = ticks
 
-    # The operations of the caches, counted --------------------------------------------------------------------
+    # The operations of the caches, counted --------------------------------------------------------
 
     def insert(
         self, words: Words, thread: int, cache: int, key: int, expected_reads: int, late: int
@@ -63,7 +65,7 @@ class Model(range_cache.Model):
         self.evicted += entries
         self.bytes -= size
 
-    # Passes -----------------------------------------------------------------------------------------
+    # Passes ---------------------------------------------------------------------------------------
 
     def complete(self, run: Pass) -> int:
         while self.policy.run(run, SLICE):
@@ -116,7 +118,7 @@ class Model(range_cache.Model):
         words[:] = [run.entries, run.bytes, run.requeued, run.missing]
         return 0
 
-    # Settings and counters --------------------------------------------------------------------------
+    # Settings and counters ------------------------------------------------------------------------
 
     def configure(
         self, words: Words, thread: int, max_size: int, watermark: int, ticks: int

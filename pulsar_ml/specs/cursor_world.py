@@ -1,8 +1,10 @@
-"""The common part of the models of both cursor containers: cursors, and the states a thread may see.
+"""The common part of the models of both cursor containers: cursors, and the states a thread may
+see.
 
-Every change is one write section and answers the data version it made, so the order of changes is given. A
-query that takes no lock sees the container as it was after one of them: not before the last change that its
-thread knows of, but perhaps before others that are over. The model keeps those moments.
+Every change is one write section and answers the data version it made, so the order of changes is
+given. A query that takes no lock sees the container as it was after one of them: not before the
+last change that its thread knows of, but perhaps before others that are over. The model keeps those
+moments.
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ class Moment(NamedTuple):
         return least <= rank <= least + sum([UNTRACKED < guest <= value for guest in self.churned])
 
 
-# A thread's knowledge: a moment, and later ones at which it saw the size and whether a cursor is durable; the moment where its call began (-1: none is under way); and the data version that it saw.
+# A thread's knowledge: a moment, and later ones at which it saw the size and whether a cursor is
+# durable; the moment where its call began (-1: none is under way); and the data version that it
+# saw.
 View = tuple[int, int, int, int, int]
 NOTHING_SEEN: View = (0, 0, 0, -1, 0)
 
@@ -87,9 +91,10 @@ def put(items: tuple[Item, ...], place: int, item: Item) -> tuple[Item, ...]:
 class CursorModel:
     """The operations that both containers have.
 
-    Each has a method of its name with what it answers when nothing runs beside it, and one that says whether
-    it may answer something else, and does what it does. Everybody's cursors change hands: which one a number
-    stood for is in the answer and believed, as long as that cursor was registered under it.
+    Each has a method of its name with what it answers when nothing runs beside it, and one that
+    says whether it may answer something else, and does what it does. Everybody's cursors change
+    hands: which one a number stood for is in the answer and believed, as long as that cursor was
+    registered under it.
     """
 
     structure = ""
@@ -222,7 +227,7 @@ class CursorModel:
         self.to_remove = put(self.to_remove, thread, None)
         self.take_out(thread, *removal[:2], 0)
 
-    # Cursors -----------------------------------------------------------------------------------------
+    # Cursors --------------------------------------------------------------------------------------
 
     def name(self, thread: int, number: int) -> Name:
         number %= self.named
@@ -242,7 +247,9 @@ class CursorModel:
         return self.names[thread][place]
 
     def tag_of(self, name: Name) -> int:
-        """The tag of the cursor that the number stands for, while nothing runs beside the call or for own cursors; 0: none."""
+        """The tag of the cursor that the number stands for, while nothing runs beside the call or
+        for own cursors; 0: none.
+        """
         for cursor in reversed(self.cursors):
             if cursor.name == name:
                 return cursor.tag
@@ -285,7 +292,7 @@ class CursorModel:
         elif before is not None and before.durable:
             self.durable = any(cursor.durable for cursor in self.cursors)
 
-    # Moments -----------------------------------------------------------------------------------------
+    # Moments --------------------------------------------------------------------------------------
 
     def now(self) -> Moment:
         return Moment(self.lowest, len(self.cursors), self.durable, self.changes)
@@ -344,7 +351,7 @@ class CursorModel:
         """The first moment from which a query that takes no lock may see something."""
         return self.last if self.fresh else self.views[thread][0]
 
-    # Changes -----------------------------------------------------------------------------------------
+    # Changes --------------------------------------------------------------------------------------
 
     def add(self, thread: int, number: int, value: int, durable: int) -> Answer:
         tag = self.tag_of(self.name(thread, number)) or self.next_tag(thread)
@@ -390,7 +397,9 @@ class CursorModel:
     def may_remove(self, thread: int, result: Answer, number: int, now: int = 0) -> bool:
         status, (version, tag, *_) = result
         name = self.name(thread, number)
-        if not self.right_tag(name, tag) or result != answer(DONE if tag else UNKNOWN, version, tag):
+        if not self.right_tag(name, tag) or result != answer(
+            DONE if tag else UNKNOWN, version, tag
+        ):
             return False
         if not tag:
             return version == 0 and self.was_inside(thread)
@@ -428,7 +437,7 @@ class CursorModel:
     def may_update_stale(self, thread: int, result: Answer, value: int) -> bool:
         return result == answer(UNKNOWN) and self.was_inside(thread)
 
-    # Queries -----------------------------------------------------------------------------------------
+    # Queries --------------------------------------------------------------------------------------
 
     def slowest(self, thread: int) -> Answer:
         return answer(DONE, self.lowest)
@@ -458,8 +467,8 @@ class CursorModel:
         return True
 
     def size_seen(self, thread: int, since: int, size: int) -> int:
-        """The first moment from which it may have been seen; -1 for none. It leaves most open for what
-        follows."""
+        """The first moment from which it may have been seen; -1 for none. It leaves most open for
+        what follows."""
         for number in self.seen(thread, since):
             moment = self.moment(number)
             if 0 <= size - moment.size <= len(moment.churned):

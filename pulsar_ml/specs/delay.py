@@ -15,7 +15,9 @@ STRIDES = (1, 1, 3, 64)  # between the messages of a run
 
 
 def message_time(delay: int, clock: int) -> int:
-    """When a message is due that an operation names by its delay; beyond all others: at the end of time."""
+    """When a message is due that an operation names by its delay; beyond all others: at the end of
+    time.
+    """
     if delay >= ENTRIES:
         return MOST_TIME - (delay - ENTRIES)
     return clock + delay

@@ -1,8 +1,10 @@
-"""The legal answers of views of delayed messages while other calls run: which messages come, which may not.
+"""The legal answers of views of delayed messages while other calls run: which messages come, which
+may not.
 
-The model ``delayed_manager`` says what each call answers when nothing runs beside it; this one says what all
-schedules have in common. Of each topic it knows the messages that were added by calls that ended, and those
-of calls under way; of each view which it returned, so which must come with the next answer and which may.
+The model ``delayed_manager`` says what each call answers when nothing runs beside it; this one says
+what all schedules have in common. Of each topic it knows the messages that were added by calls that
+ended, and those of calls under way; of each view which it returned, so which must come with the
+next answer and which may.
 """
 
 from __future__ import annotations
@@ -47,8 +49,9 @@ class Topic:
 
 
 class View:
-    """The knowledge of a view. Pairs that it returned are in ``returned``, and those of them that may come
-    again in ``again``; those that may be pruned, as it and all others had marked them, in ``pruned``."""
+    """The knowledge of a view. Pairs that it returned are in ``returned``, and those of them that
+    may come again in ``again``; those that may be pruned, as it and all others had marked them, in
+    ``pruned``."""
 
     __slots__ = (
         "again", "closers", "closing", "ended", "late", "mark", "pruned", "reach", "returned",
@@ -83,8 +86,8 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call under way: the place of its view, what of its topic was sure and whether the view was closed
-    when it began, and the buckets of messages that others began to add meanwhile."""
+    """A call under way: the place of its view, what of its topic was sure and whether the view was
+    closed when it began, and the buckets of messages that others began to add meanwhile."""
 
     operation: str
     place: int
@@ -103,7 +106,9 @@ class Adding:
 
 
 class Model:
-    """The operations of the subject ``delayed_manager``; ``pass_time`` alone is linearizable as a whole."""
+    """The operations of the subject ``delayed_manager``; ``pass_time`` alone is linearizable as a
+    whole.
+    """
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
@@ -188,11 +193,13 @@ class Model:
     def limits(self, topic: Topic, thread: int) -> list[int]:
         return [self.rule.limit(tick, self.clocks[thread]) for tick in self.ticks(topic, thread)]
 
-    # Beginnings --------------------------------------------------------------------------------------
+    # Beginnings -----------------------------------------------------------------------------------
 
     def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
         if self.under_way[thread] is not None:
-            return  # of one call at a time; whoever asks otherwise makes the smallest part of a wrong history
+            # of one call at a time; whoever asks otherwise makes the smallest part of a wrong
+            # history
+            return
         if operation == "open":
             # Undone at its end if the slot's view turns out to be open.
             self.join(arguments[0] % TOPICS)
@@ -230,7 +237,7 @@ class Model:
     def added_to(self, topic: Topic) -> list[Adding]:
         return [one for one in self.adding if one is not None and one.topic == topic.number]
 
-    # Ends --------------------------------------------------------------------------------------------
+    # Ends -----------------------------------------------------------------------------------------
 
     def concurrent(
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
@@ -292,7 +299,8 @@ class Model:
         if status == TRACKED and words[0]:
             self.slots[slot] = self.views.index(view)
             return before.is_closed()
-        # It was not made. If that made a difference to a close meanwhile, this is not the order of the calls.
+        # It was not made. If that made a difference to a close meanwhile, this is not the order of
+        # the calls.
         topic = view.topic
         topic.open_views -= 1
         if self.views[-1] is not view:
@@ -345,7 +353,7 @@ class Model:
                 other.late |= {(adding.pair, thread)}
         return True
 
-    # Messages ------------------------------------------------------------------------------------------
+    # Messages -------------------------------------------------------------------------------------
 
     def wanted(self, view: View, before: Iterable[Pair], limit: int) -> set[Pair]:
         """Messages that are there and that the view must find."""
@@ -435,7 +443,9 @@ def topic_fits(view: View, before: frozenset[Pair], words: Sequence[int]) -> boo
 def chosen(
     wanted: set[Pair], possible: set[Pair], most: int, count: int, expected_digest: int
 ) -> frozenset[Pair] | None:
-    """Messages whose digest was ``told``: the first so many of all that must and some that may come."""
+    """Messages whose digest was ``told``: the first so many of all that must and some that may
+    come.
+    """
     if not 0 <= count <= most:
         return None
     pairs = sorted(wanted | possible)

@@ -56,7 +56,9 @@ class Model:
         if operation == "new":
             if hands.full(thread):
                 return HANDS_FULL, 0
-            return self.new_entry(thread, Reads(arguments[1]) if arguments[1] else None, arguments[2])
+            return self.new_entry(
+                thread, Reads(arguments[1]) if arguments[1] else None, arguments[2]
+            )
         if operation == "pass_on":
             return DONE, hands.exchange(thread, arguments[0])
         if operation == "retain_stale":
@@ -108,13 +110,18 @@ class Model:
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         if result == answer(NO_MEMORY, len(self.hands.threads[thread])):
-            # Nothing changed, and whatever was refused would have been tried. It cannot be exact: an entry
-            # takes an object each of up to three pools, one after the other, and gives back what it has when
-            # the next one is empty; and a pool looks at its free list and its limit at two moments (see
-            # object_pool). Meanwhile each of the others holds one object more than its calls say, at most.
+            # Nothing changed, and whatever was refused would have been tried. It cannot be exact:
+            # an entry takes an object each of up to three pools, one after the other, and gives
+            # back what it has when the next one is empty; and a pool looks at its free list and its
+            # limit at two moments (see object_pool). Meanwhile each of the others holds one object
+            # more than its calls say, at most.
             return self.takes + self.others >= self.entries
         expected = self.step(operation, arguments, thread=thread)
-        if operation.startswith("release") and expected == answer(LAST, *expected[1][:2]) and self.trying:
+        if (
+            operation.startswith("release")
+            and expected == answer(LAST, *expected[1][:2])
+            and self.trying
+        ):
             # Such a call is only known to have run beside this one: it is put just before.
             return result in (expected, answer(DONE, *expected[1][:2]))
         return expected == result

@@ -1,4 +1,6 @@
-"""Raw wrappers, one call after the other: slots by key, a queue, and a pool that hands out what came last."""
+"""Raw wrappers, one call after the other: slots by key, a queue, and a pool that hands out what
+came last.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,9 @@ class Hands(Generic[Item]):
         return held.pop()
 
     def exchange(self, thread: int, mailbox: int) -> bool:
-        """Leaves the last item in the mailbox and takes what was there; whether there was something."""
+        """Leaves the last item in the mailbox and takes what was there; whether there was
+        something.
+        """
         held = self.threads[thread]
         mine = held.pop() if held else None
         theirs, self.mailboxes[mailbox] = self.mailboxes[mailbox], mine

@@ -1,8 +1,8 @@
 """Permits of reads under way: who has how many, who waits for some, and who is being told.
 
-Each call decides at one moment and then does the rest in moments of its own: it tells the requests that it
-took off the queue, gives back what these decline, which may take off others, and looks at the limiter at its
-end. ``step`` does all of it at once.
+Each call decides at one moment and then does the rest in moments of its own: it tells the requests
+that it took off the queue, gives back what these decline, which may take off others, and looks at
+the limiter at its end. ``step`` does all of it at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ REQUESTS = 4  # of one thread
 # The states of a request: it is in the queue; it has its permits; it failed, or declined them.
 WAITS, HELD, LOST = range(3)
 
-# The states of a request's answer: undecided; on its way; delivered; delivered, and the thread was in the limiter since and must see that.
+# The states of a request's answer: undecided; on its way; delivered; delivered, and the thread was
+# in the limiter since and must see that.
 OPEN, TELLING, TOLD, KNOWN = range(4)
 
 TICK, SETTLE, DUE, GIVE_BACK = "tick", "settle", "due", "give back"
@@ -83,8 +84,8 @@ class Model:
         # By number: thread * REQUESTS + place. Whoever waits is not forgotten by its thread.
         self.requests = (EMPTY,) * (REQUESTS * threads)
         self.queue: tuple[int, ...] = ()  # their numbers
-        # By number: permits, and copies that hold them. Shares are numbered as they are met in the hands of
-        # the threads and then in the mailboxes.
+        # By number: permits, and copies that hold them. Shares are numbered as they are met in the
+        # hands of the threads and then in the mailboxes.
         self.shares: tuple[tuple[int, int], ...] = ()
         self.held: tuple[tuple[int, ...], ...] = ((),) * threads  # copies: the numbers of shares
         self.mailboxes = (NOBODY,) * MAILBOXES
@@ -124,7 +125,7 @@ class Model:
             calls,
         )
 
-    # The moments of a call --------------------------------------------------------------------------
+    # The moments of a call ------------------------------------------------------------------------
 
     def underway(self, thread: int) -> Call:
         call = self.calls[thread]
@@ -223,7 +224,7 @@ class Model:
                 self.put(number, Request(permits, declines, since, state, stage, -1))
         return True
 
-    # Operations --------------------------------------------------------------------------------------
+    # Operations -----------------------------------------------------------------------------------
 
     def acquire(self, thread: int, permits: int, declines: bool) -> int:
         mine = thread * REQUESTS
@@ -335,7 +336,9 @@ class Model:
         return -self.waiting(number).since
 
     def settle(self, thread: int) -> None:
-        """Takes off the queue what fits or is too old; the thread tells it, and owes what is declined."""
+        """Takes off the queue what fits or is too old; the thread tells it, and owes what is
+        declined.
+        """
         declined = 0
         while self.queue:
             number = self.queue[0]

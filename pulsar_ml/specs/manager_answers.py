@@ -1,8 +1,10 @@
-"""The legal answers of the cache manager while other calls run: the caches' answers, where any call may evict.
+"""The legal answers of the cache manager while other calls run: the caches' answers, where any call
+may evict.
 
-A put that leaves the size above the threshold evicts before it returns, or leaves it to a task of somebody
-else; only ``evict``, ``free`` and removals say what they took. So an eviction is legal from the moment at
-which the size may have been above the threshold, until the caller's next operation.
+A put that leaves the size above the threshold evicts before it returns, or leaves it to a task of
+somebody else; only ``evict``, ``free`` and removals say what they took. So an eviction is legal
+from the moment at which the size may have been above the threshold, until the caller's next
+operation.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ class Model(range_answers.Model):
 
     def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
         super().__init__(settings, threads)
-        # Largest sizes that a thread may see; and, of changes under way, the new one and those beside it.
+        # Largest sizes that a thread may see; and, of changes under way, the new one and those
+        # beside it.
         self.sizes = [frozenset({settings["max_size"]}) for _ in range(threads)]
         self.changes: dict[int, tuple[int, frozenset[int]]] = {}
         self.putting: frozenset[int] = frozenset()  # threads whose latest call was a put
@@ -86,7 +89,9 @@ class Model(range_answers.Model):
         self.evicting -= {thread}
 
     def look_at_size(self) -> None:
-        """If the size may be above the threshold now, every put that is not known to be over may evict."""
+        """If the size may be above the threshold now, every put that is not known to be over may
+        evict.
+        """
         largest = min(min(sizes) for sizes in self.sizes) << self.shift
         if self.bytes - self.freed <= largest * 98 // 100:
             return
@@ -95,7 +100,7 @@ class Model(range_answers.Model):
         if self.evicting:
             self.doubt(Span(-1, 0, self.n_keys - 1, (), takes=True, tells=False))
 
-    # Calls that take their time ------------------------------------------------------------------------
+    # Calls that take their time -------------------------------------------------------------------
 
     def begins(
         self,
@@ -161,9 +166,11 @@ class Model(range_answers.Model):
             return result == answer(MISS) or (result == answer(HIT) and self.was_above)
         return not any(words) and (operation == "serve" or status == 0)
 
-    # Everything else -----------------------------------------------------------------------------------
+    # Everything else ------------------------------------------------------------------------------
 
-    def answers(self, operation: str, arguments: Sequence[int], thread: int, result: Answer) -> bool:
+    def answers(
+        self, operation: str, arguments: Sequence[int], thread: int, result: Answer
+    ) -> bool:
         if operation not in self.spans:
             self.goes_on(thread)
         if result == answer(DISABLED) and (operation in PUTS or operation == "put_foreign"):

@@ -23,8 +23,9 @@ class Model:
         self.held = [0] * threads
         self.gave = [False] * threads
         self.takes = 0  # up to the number of objects
-        # No object was free if as many were held as ever before, for no others had been made then. A thread
-        # sees that until it gives something back itself, after which it sees its own object come or go.
+        # No object was free if as many were held as ever before, for no others had been made then.
+        # A thread sees that until it gives something back itself, after which it sees its own
+        # object come or go.
         self.most_held = 0
         self.none_free = [True] * threads
 
@@ -55,8 +56,8 @@ class Model:
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         if result == answer(EXHAUSTED, self.held[thread]):
-            # The free list was empty when it was looked at, and later, in the same call, no object was new
-            # any more: the two need not have been true at once.
+            # The free list was empty when it was looked at, and later, in the same call, no object
+            # was new any more: the two need not have been true at once.
             return self.takes == self.objects and self.none_free[thread]
         return self.step(operation, arguments, thread=thread) == result
 

@@ -1,4 +1,6 @@
-"""The legal answers of eviction passes while other calls change the caches: passes remove the entries that they answer, from any cache."""
+"""The legal answers of eviction passes while other calls change the caches: passes remove the
+entries that they answer, from any cache.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
 """Storage reads under way, joined and split, and who waits for them.
 
-Each call decides at one moment and then does the rest in moments of its own: a request starts its reads, an
-answer completes the read that was picked, an expiry completes what is too old, one after the other. Whoever
-completes the last part of a request tells it, by the end of its call. ``step`` does all of it at once.
+Each call decides at one moment and then does the rest in moments of its own: a request starts its
+reads, an answer completes the read that was picked, an expiry completes what is too old, one after
+the other. Whoever completes the last part of a request tells it, by the end of its call. ``step``
+does all of it at once.
 
-Which of the outstanding reads an answer picked is in the answer and believed, as long as it was one.
+Which of the outstanding reads an answer picked is in the answer and believed, as long as it was
+one.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ READ, NOT_READ, MATCHED, MATCHED_INCLUDED, MISSED, MISS_LEFT, MISS_RIGHT, MISS_B
 
 
 class Request(NamedTuple):
-    """Told by threads under way that were done with a part of it, a bit for each; ``known``: its thread was
-    inside after it was told, and must see that."""
+    """Told by threads under way that were done with a part of it, a bit for each; ``known``: its
+    thread was inside after it was told, and must see that."""
 
     parts: int = 0
     failed: bool = False
@@ -153,7 +155,7 @@ class Model:
             ]
         )
 
-    # The moments of a call --------------------------------------------------------------------------
+    # The moments of a call ------------------------------------------------------------------------
 
     def put_steps(self, thread: int, steps: tuple[Step, ...] | None) -> None:
         self.steps = (*self.steps[:thread], steps, *self.steps[thread + 1 :])
@@ -175,7 +177,9 @@ class Model:
     def start(
         self, operation: str, arguments: Sequence[int], thread: int, result: Answer | None
     ) -> Answer:
-        """The status and the read that was picked, decided now; of several that may be, what is given."""
+        """The status and the read that was picked, decided now; of several that may be, what is
+        given.
+        """
         self.put_steps(thread, ())
         if operation == "read":
             return answer(self.read(thread, *arguments))
@@ -279,7 +283,7 @@ class Model:
             self.collected = tuple([request for request in rest if request.tellers])
         return True
 
-    # Operations --------------------------------------------------------------------------------------
+    # Operations -----------------------------------------------------------------------------------
 
     def read(self, thread: int, ledger: int, first: int, entries: int) -> int:
         mine = thread * REQUESTS
@@ -304,7 +308,8 @@ class Model:
     def split(
         self, thread: int, request: int, ledger: int, first: int, last: int
     ) -> list[tuple[int, int]]:
-        """Joins the request to what is under way. Tag and beginning of the new reads between, the last one
+        """Joins the request to what is under way. Tag and beginning of the new reads between, the
+        last one
         first: so they are started."""
         gaps: list[tuple[int, int]] = []
         parts = 0

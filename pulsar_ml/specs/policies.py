@@ -1,7 +1,7 @@
 """The eviction policies, one call after the other: which wrappers leave in which order.
 
-A policy is told what was put and what was hit. A pass runs step by step over it, as the native one does;
-``POLICIES`` has the kinds in the order of their numbers.
+A policy is told what was put and what was hit. A pass runs step by step over it, as the native one
+does; ``POLICIES`` has the kinds in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -234,7 +234,9 @@ class Lru(Policy):
 
 
 class S3Fifo(Policy):
-    """A small queue for what is new, a main one, and a ghost that remembers what left the small one."""
+    """A small queue for what is new, a main one, and a ghost that remembers what left the small
+    one.
+    """
 
     name = "s3_fifo"
 

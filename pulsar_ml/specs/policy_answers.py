@@ -1,4 +1,6 @@
-"""The legal answers of the eviction policies while other calls change the caches: passes with their victims."""
+"""The legal answers of the eviction policies while other calls change the caches: passes with their
+victims.
+"""
 
 from __future__ import annotations
 

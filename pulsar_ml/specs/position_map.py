@@ -156,8 +156,9 @@ class Model:
         if operation in self.spans:
             return self.scan_ends(operation, arguments, thread, result)
         if operation in ("put", "put_own") and result == answer(NO_MEMORY):
-            # Each other thread may have one page that no position is in, and each map keeps its last branch.
-            # Without the threads the engine (c11, limits of 8 to 10) shows a put refused for such a page.
+            # Each other thread may have one page that no position is in, and each map keeps its
+            # last branch. Without the threads the engine (c11, limits of 8 to 10) shows a put
+            # refused for such a page.
             return len(self.pages_used()) + self.threads - 1 + len(self.maps) >= self.pages
         if not self.fresh and operation in ("find", "put"):
             key, which = arguments

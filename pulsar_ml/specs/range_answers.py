@@ -1,9 +1,11 @@
-"""The legal answers of range caches while other calls change them: which incarnations a hit may show, and when a hit is due.
+"""The legal answers of range caches while other calls change them: which incarnations a hit may
+show, and when a hit is due.
 
-The model ``range_cache`` says what each call answers when nothing runs beside it; this one says what all
-schedules have in common. Of each key it knows the incarnations that were put, and whether the last one is
-there, gone, or perhaps gone, because something that removes is or was under way. What removals say that they
-took out is held against what was put: as many entries are gone as they say, no more and no fewer.
+The model ``range_cache`` says what each call answers when nothing runs beside it; this one says
+what all schedules have in common. Of each key it knows the incarnations that were put, and whether
+the last one is there, gone, or perhaps gone, because something that removes is or was under way.
+What removals say that they took out is held against what was put: as many entries are gone as they
+say, no more and no fewer.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ SEQUENCE = (1 << 40) - 1  # of an incarnation, without its thread
 
 
 class Span(NamedTuple):
-    """A call under way: the keys it is about (of all caches: -1), and of those the ones that had been put
-    when it began, with how often and how sure the caller could be of the latest."""
+    """A call under way: the keys it is about (of all caches: -1), and of those the ones that had
+    been put when it began, with how often and how sure the caller could be of the latest."""
 
     cache: int
     first: int
@@ -49,7 +51,9 @@ class Span(NamedTuple):
 
 
 class Model:
-    """The operations of the subject ``range_cache``. None of them is linearizable in all its answers."""
+    """The operations of the subject ``range_cache``. None of them is linearizable in all its
+    answers.
+    """
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
@@ -81,9 +85,11 @@ class Model:
         "sweep": "No entry goes, only wrappers that are empty already; they are not more than entries gone.",
         "over_release": "As get. Nothing is known of the key from then on.",
     }
-    # A dispatch makes a copy, whose release others see, and looks at the entry once more after that.
+    # A dispatch makes a copy, whose release others see, and looks at the entry once more after
+    # that.
     spans: ClassVar[frozenset[str]] = REMOVALS | RANGES | {"dispatch"}
-    # When an entry is found matters to those who see every change at once; its counts are read later.
+    # When an entry is found matters to those who see every change at once; its counts are read
+    # later.
     fresh_spans: ClassVar[frozenset[str]] = LOOKS
     foresees = True
 
@@ -94,7 +100,8 @@ class Model:
         self.sums_reads = settings["policy"] == STASH
         self.put_so_far: dict[Key, tuple[int, ...]] = {}
         self.state: dict[Key, int] = {}
-        # Each thread's knowledge of each key: incarnation number i is there (2 i + 1) or gone (2 i + 2).
+        # Each thread's knowledge of each key: incarnation number i is there (2 i + 1) or gone (2 i
+        # + 2).
         self.known: list[dict[Key, int]] = [{} for _ in range(threads)]
         self.numbers = [0] * threads
         self.refused = [
@@ -112,7 +119,8 @@ class Model:
             Key, int
         ] = {}  # expected reads: the most of one put, or their sum; and added ones
         self.copied: dict[Key, int] = {}
-        # Entries and bytes that were told and are not known gone; below 0 while a removal is under way.
+        # Entries and bytes that were told and are not known gone; below 0 while a removal is under
+        # way.
         self.loose = self.loose_bytes = 0
         self.slack = self.slack_bytes = 0  # of UNTOLD ones that turned out to be gone
         self.dropped = 0  # empty wrappers, and those that passes emptied
@@ -138,14 +146,16 @@ class Model:
     def puts(self, key: Key) -> int:
         return len(self.put_so_far.get(key, ()))
 
-    # Puts and removals -------------------------------------------------------------------------------
+    # Puts and removals ----------------------------------------------------------------------------
 
     def knows(self, key: Key, thread: int) -> bool:
         """True if the thread cannot miss the latest incarnation while it is there."""
         return self.fresh or self.known[thread].get(key, 0) >= 2 * self.puts(key) - 1
 
     def covered(self, key: Key) -> int:
-        """The state of an entry that is put now: THERE, or PERHAPS or UNTOLD while calls are under way."""
+        """The state of an entry that is put now: THERE, or PERHAPS or UNTOLD while calls are under
+        way.
+        """
         found = THERE
         for span in self.open.values():
             if span.takes and span.covers(key):
@@ -174,7 +184,9 @@ class Model:
         self.cut[thread][cache] = self.cut[thread].get(cache, 0) + size
 
     def balanced(self) -> bool:
-        """True if as many entries are gone as answers said, as far as is known; that settles keys, too."""
+        """True if as many entries are gone as answers said, as far as is known; that settles keys,
+        too.
+        """
         unsure = [key for key, state in self.state.items() if state in (PERHAPS, UNTOLD)]
         most = len(unsure) + self.slack + self.strays
         size = sum(map(self.length, unsure)) + self.slack_bytes + self.strays * (56 << self.shift)
@@ -202,7 +214,7 @@ class Model:
         self.strays += len(self.put_so_far.pop(key, ()))
         self.state.pop(key, None)
 
-    # Calls that take their time ------------------------------------------------------------------------
+    # Calls that take their time -------------------------------------------------------------------
 
     def begins(
         self,
@@ -283,7 +295,9 @@ class Model:
         return True
 
     def shows(self, key: Key, thread: int, *, was: bool, since: int) -> bool:
-        """True if a call may find an entry of the key, when there were so many puts of the key before the call and the latest ``was`` not surely gone."""
+        """True if a call may find an entry of the key, when there were so many puts of the key
+        before the call and the latest ``was`` not surely gone.
+        """
         if key in self.strange:
             return True
         if self.known[thread].get(key, 0) >= 2 * self.puts(key):
@@ -317,14 +331,16 @@ class Model:
         """True if the thread may miss the entry that is there."""
         return False
 
-    # Everything else -----------------------------------------------------------------------------------
+    # Everything else ------------------------------------------------------------------------------
 
     def concurrent(
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         return self.answers(operation, arguments, thread, result) and self.balanced()
 
-    def answers(self, operation: str, arguments: Sequence[int], thread: int, result: Answer) -> bool:
+    def answers(
+        self, operation: str, arguments: Sequence[int], thread: int, result: Answer
+    ) -> bool:
         status, words = result
         if operation in LOOKS:
             return self.look(operation, arguments, thread, result)
@@ -394,7 +410,9 @@ class Model:
         return operation in LOOKS and result[0] == MISS
 
     def finds(self, operation: str, key: Key, thread: int, result: Answer | None) -> bool:
-        """True if a look may find the entry that it will show, or none; a dispatch makes its copy here."""
+        """True if a look may find the entry that it will show, or none; a dispatch makes its copy
+        here.
+        """
         if result is not None:
             status, words = result
             if status == MISS:

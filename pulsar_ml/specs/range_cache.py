@@ -20,7 +20,9 @@ Words = list[int]
 
 
 class Model:
-    """The operations of the subject ``range_cache``; keys and caches are taken modulo their numbers."""
+    """The operations of the subject ``range_cache``; keys and caches are taken modulo their
+    numbers.
+    """
 
     operations: frozenset[str] = frozenset(
         (
@@ -87,7 +89,9 @@ class Model:
         return OK
 
     def merge(self, wrapper: Wrapper, duplicate: Entry) -> None:
-        """The cached entry shares a duplicate's expected reads, or adds them where the policy does that."""
+        """The cached entry shares a duplicate's expected reads, or adds them where the policy does
+        that.
+        """
         cached = wrapper.entry
         if cached is None or not cached.references:
             return

@@ -19,7 +19,9 @@ SIZES = [*range(16, 512, 16), *(2**power for power in range(9, 31))]
 
 
 class Guess:
-    """The size of the next buffer: up by four when a read filled it, down by one after two small ones."""
+    """The size of the next buffer: up by four when a read filled it, down by one after two small
+    ones.
+    """
 
     def __init__(self, minimum: int, initial: int, maximum: int) -> None:
         self.minimum, self.maximum = minimum, maximum
@@ -49,7 +51,9 @@ class Entry:
 
 
 class Model:
-    """The entries that threads hold and those in the slots. A thread cuts entries while its buffer has room."""
+    """The entries that threads hold and those in the slots. A thread cuts entries while its buffer
+    has room.
+    """
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {

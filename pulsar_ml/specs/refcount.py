@@ -28,7 +28,8 @@ class Model:
         self.known = [
             [0] * settings["objects"] for _ in range(threads)
         ]  # the latest incarnation a thread held
-        # The threads that published or released each object last, as long as that call may be under way; and the last releasing thread.
+        # The threads that published or released each object last, as long as that call may be under
+        # way; and the last releasing thread.
         self.starting: dict[int, int] = {}
         self.ending: dict[int, int] = {}
         self.ended: dict[int, int] = {}
@@ -83,9 +84,10 @@ class Model:
     def may_refuse(self, operation: str, which: int, thread: int) -> bool:
         """True if a publish or retain may be refused though the counts allow it.
 
-        Between the two steps of publish (to own the object, to set its count) a retain is refused and so is
-        another publish; between the two of the last release (the count, the ownership) a publish is. No
-        single moment of the owner's call fits both. Without sequential consistency either may see the past.
+        Between the two steps of publish (to own the object, to set its count) a retain is refused
+        and so is another publish; between the two of the last release (the count, the ownership) a
+        publish is. No single moment of the owner's call fits both. Without sequential consistency
+        either may see the past.
         """
         if operation == "publish":
             if self.fresh:

@@ -54,8 +54,8 @@ class Model:
         value = result[1][0]
         stamp = self.stamps[thread]
         if result == answer(CHANGED):
-            # A section counts from the moment at which its writer has the lock. One that the caller read or
-            # wrote before is over: its number comes with the lock word behind it.
+            # A section counts from the moment at which its writer has the lock. One that the caller
+            # read or wrote before is over: its number comes with the lock word behind it.
             unseen = self.known[thread] < self.sections
             if operation == "stamp_keep":
                 self.stamps[thread] = None

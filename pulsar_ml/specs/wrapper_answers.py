@@ -1,8 +1,10 @@
-"""The legal answers of raw wrappers while other calls change them: whose value a look may show, when a miss is due.
+"""The legal answers of raw wrappers while other calls change them: whose value a look may show,
+when a miss is due.
 
-The model ``entry_wrapper`` says what each call answers when nothing runs beside it. Here a wrapper has no
-identity, for which one the pool hands out depends on the schedule; of each key the model knows the values
-that were filled in and how often it was cleared, and of each thread how much of that it must have seen.
+The model ``entry_wrapper`` says what each call answers when nothing runs beside it. Here a wrapper
+has no identity, for which one the pool hands out depends on the schedule; of each key the model
+knows the values that were filled in and how often it was cleared, and of each thread how much of
+that it must have seen.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ Stale = tuple[int, int]  # the key that a wrapper was remembered under, the valu
 
 
 class Model:
-    """The operations of the subject ``entry_wrapper``. None of them is linearizable in all its answers.
+    """The operations of the subject ``entry_wrapper``. None of them is linearizable in all its
+    answers.
 
     A key's version counts its fills and clears: it is odd while the key is there.
     """
@@ -83,7 +86,8 @@ class Model:
             self.turns[thread] += arguments[1]
             self.open |= {thread}
         elif operation == "read_stale":
-            # It answers its last look. An earlier one may have marked what a clear takes before the last.
+            # It answers its last look. An earlier one may have marked what a clear takes before the
+            # last.
             self.looked |= arguments[2] > 1
         else:
             self.draining = True
@@ -111,7 +115,9 @@ class Model:
         return self.versions[key] % 2 == 1
 
     def sees(self, key: int, thread: int, *kinds: int, now: bool = True) -> bool:
-        """True if the thread may see versions of these kinds (1: there, 0: not) one after the other, the last of them ``now`` unless it may see old ones."""
+        """True if the thread may see versions of these kinds (1: there, 0: not) one after the
+        other, the last of them ``now`` unless it may see old ones.
+        """
         version = self.known[thread][key]
         if self.fresh and now:
             version = max(version, self.versions[key] - len(kinds) + 1)
@@ -162,7 +168,9 @@ class Model:
         return self.draining or self.balanced()
 
     def balanced(self) -> bool:
-        """True if clears showed no more requeues than there were, and all of them if nothing is left."""
+        """True if clears showed no more requeues than there were, and all of them if nothing is
+        left.
+        """
         return self.owed >= 0 if any(version % 2 for version in self.versions) else self.owed == 0
 
     def drained(self, steps: int, thread: int, status: int, words: Sequence[int]) -> bool:
@@ -178,7 +186,7 @@ class Model:
             and self.left >= 0 and self.balanced()
         )  # fmt: skip
 
-    # Looks ---------------------------------------------------------------------------------------------
+    # Looks ----------------------------------------------------------------------------------------
 
     def read(self, key: int, thread: int, status: int, value: int) -> bool:
         if status == NOTHING:
@@ -221,7 +229,9 @@ class Model:
             self.stale[thread][place % STALE] = own, value
         if value > CHURNED:
             return self.passing(wanted_key, thread, value)
-        return (value == seen or self.reused() or place >= STALE) and self.hit(wanted_key, thread, value)
+        return (value == seen or self.reused() or place >= STALE) and self.hit(
+            wanted_key, thread, value
+        )
 
     def hit(self, key: int, thread: int, value: int) -> bool:
         """True if a look of the thread may show a value that was filled in under the key."""

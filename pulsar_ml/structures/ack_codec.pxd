@@ -1,7 +1,7 @@
 # Ranges and batches as bytes: which of them are stored within the limits, and how they come back.
 #
-# Origin       ManagedCursorImpl's persistPositionToLedger (Pulsar 4.1) and PIP-299. There varints; here the
-#              four 8-byte fields of the proposal, little-endian: 32 bytes a range.
+# Origin       ManagedCursorImpl's persistPositionToLedger (Pulsar 4.1) and PIP-299. There varints;
+#              here the four 8-byte fields of the proposal, little-endian: 32 bytes a range.
 # Threads      Under the owner's lock, shared for writing bytes.
 # Invariants   AC-1 (I99) every range and batch is stored exactly when all are within every limit.
 #              AC-2 the stored part is the lowest part of the state, and the rest is counted; so the
@@ -9,8 +9,8 @@
 #              acknowledged in it that was not before.
 # Ordering     The owner's lock.
 # Reclamation  The bytes are the caller's, who releases them.
-# Not promised That bytes of a damaged medium are noticed where they form a legal state: the frame around them
-#              has a checksum for that.
+# Not promised That bytes of a damaged medium are noticed where they form a legal state: the frame
+#              around them has a checksum for that.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
@@ -66,7 +66,8 @@ cdef inline bint acks_fit(
     return acks.ranges.count <= limits.max_ranges
 
 
-# The lowest ranges first, then the lowest batches in what is left. `metadata_bytes` come before them.
+# The lowest ranges first, then the lowest batches in what is left. `metadata_bytes` come before
+# them.
 cdef inline AckPlan acks_plan(
     const AckRanges* acks, const AckLimits* limits, int64_t metadata_bytes, bint in_store
 ) noexcept nogil:
@@ -117,8 +118,8 @@ cdef inline int64_t get_word(const unsigned char* at) noexcept nogil:
     return <int64_t>value
 
 
-# A range is the position before its first entry and its last entry, as in the proposal; a batch is its
-# position, its size, and bits of the acknowledged indexes.
+# A range is the position before its first entry and its last entry, as in the proposal; a batch is
+# its position, its size, and bits of the acknowledged indexes.
 cdef inline void acks_write(const AckRanges* acks, const AckPlan* plan, unsigned char* to) noexcept nogil:
     cdef BlockSpot spot = blocks_first()
     cdef AckRange* stored
@@ -142,7 +143,8 @@ cdef inline void acks_write(const AckRanges* acks, const AckPlan* plan, unsigned
         spot = blocks_next(&acks.batches, spot)
 
 
-# The ranges of a plan come back into acks that have none. DAMAGED when they are not what acks_write makes.
+# The ranges of a plan come back into acks that have none. DAMAGED when they are not what acks_write
+# makes.
 cdef inline AckRestored acks_read_ranges(
     AckRanges* acks, const unsigned char* data, int64_t count
 ) noexcept nogil:
@@ -215,7 +217,8 @@ cdef inline AckRestored acks_read_batches(
     return ACK_RESTORED if length == 0 else ACK_DAMAGED
 
 
-# Into acks that have their mark and nothing else; unless RESTORED they have nothing else afterwards.
+# Into acks that have their mark and nothing else; unless RESTORED they have nothing else
+# afterwards.
 cdef inline AckRestored acks_read(
     AckRanges* acks, const unsigned char* data, int64_t length, int64_t ranges, int64_t batches
 ) noexcept nogil:

@@ -1,9 +1,12 @@
-# The acknowledgements of one cursor: a mark-delete position, ranges of entries behind it, bits of batches.
+# The acknowledgements of one cursor: a mark-delete position, ranges of entries behind it, bits of
+# batches.
 #
-# Origin       ManagedCursorImpl's individualDeletedMessages and batchDeletedIndexes (Pulsar 4.1). There a
-#              range ends with its ledger, or spans ledgers after a comparison with the log; here somebody
-#              says where a ledger ends, and only then ranges of two ledgers become one.
-# Threads      One at a time changes it; the mark may be read beside that under the owner's stamped lock.
+# Origin       ManagedCursorImpl's individualDeletedMessages and batchDeletedIndexes (Pulsar 4.1).
+#              There a range ends with its ledger, or spans ledgers after a comparison with the log;
+#              here somebody says where a ledger ends, and only then ranges of two ledgers become
+#              one.
+# Threads      One at a time changes it; the mark may be read beside that under the owner's stamped
+#              lock.
 # Invariants   AR-1 ranges are disjoint, ascend, lie behind the mark, and none begins where the one
 #              before, or the mark, goes on.
 #              AR-2 a batch has an acknowledged index and an open one, and lies in no range.

@@ -1,9 +1,11 @@
-# The active cursors of a managed ledger, in groups sorted by position: how many are at or before one of them.
+# The active cursors of a managed ledger, in groups sorted by position: how many are at or before
+# one of them.
 #
-# Origin       ActiveManagedCursorContainerImpl (Pulsar 4.1, PIP-430). Changes are recorded and applied when
-#              somebody asks. Here the list is of groups, not of cursors, so that a move crosses many
-#              cursors in one step; many or far moves end in one sweep. Mended: moves of the tail out of
-#              or onto a shared group, null updates, queries under the wrong lock, retained cursors.
+# Origin       ActiveManagedCursorContainerImpl (Pulsar 4.1, PIP-430). Changes are recorded and
+#              applied when somebody asks. Here the list is of groups, not of cursors, so that a
+#              move crosses many cursors in one step; many or far moves end in one sweep. Mended:
+#              moves of the tail out of or onto a shared group, null updates, queries under the
+#              wrong lock, retained cursors.
 # Threads      Any thread, except init and destroy.
 # Invariants   AC-3 (I75) a cursor is in the list of changes at most once, and a cursor that is not
 #              in the list is in place.
@@ -17,13 +19,15 @@
 #              AC-8 (I73) after a flush, inside any section, a group's rank is the number of tracked
 #              cursors at its position or before it.
 #              AC-9 (I76) after a flush, inside any section, no change is pending.
-# Ordering     Queries read relaxed cells under a stamp while nothing is pending. A cursor's group is stored
-#              with release and read with acquire: the reader may be ahead of its stamp, and then must
-#              find the group's memory made.
-# Reclamation  Cursors and groups come from pools shared by all containers of a memory. A removed cursor goes
-#              back with the next flush, which a removal makes itself when enough have gathered or nobody is
-#              left. Each cursor brings a group with it, so a flush never allocates.
-# Not promised Queries that take no lock while changes are pending. A rank is of a moment during the call.
+# Ordering     Queries read relaxed cells under a stamp while nothing is pending. A cursor's group
+#              is stored with release and read with acquire: the reader may be ahead of its stamp,
+#              and then must find the group's memory made.
+# Reclamation  Cursors and groups come from pools shared by all containers of a memory. A removed
+#              cursor goes back with the next flush, which a removal makes itself when enough have
+#              gathered or nobody is left. Each cursor brings a group with it, so a flush never
+#              allocates.
+# Not promised Queries that take no lock while changes are pending. A rank is of a moment during the
+#              call.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -70,8 +74,8 @@ cdef struct ActiveCursors:
 
 # Memory and life ---------------------------------------------------------------------------------
 
-# chunk_bits: objects of a chunk as a power of two; limit: most objects of a kind. On failure everything
-# is given back.
+# chunk_bits: objects of a chunk as a power of two; limit: most objects of a kind. On failure
+# everything is given back.
 cdef inline Status active_memory_init(
     ActiveMemory* memory, uint32_t chunk_bits, uint32_t limit
 ) noexcept nogil:
@@ -93,8 +97,8 @@ cdef inline void active_memory_destroy(ActiveMemory* memory) noexcept nogil:
     pool_destroy(&memory.groups)
 
 
-# grace: nanoseconds for which added entries are still cached after the last cursor left, or after `now`;
-# 0 or less: not at all.
+# grace: nanoseconds for which added entries are still cached after the last cursor left, or after
+# `now`; 0 or less: not at all.
 cdef inline void active_cursors_init(
     ActiveCursors* container, ActiveMemory* memory, int64_t grace, int64_t now
 ) noexcept nogil:
@@ -112,8 +116,8 @@ cdef inline void active_cursors_destroy(ActiveCursors* container) noexcept nogil
 
 # Changes -----------------------------------------------------------------------------------------
 
-# Registers a cursor and stores its id. The data version that this made, or 0 without memory, and then
-# nothing changed.
+# Registers a cursor and stores its id. The data version that this made, or 0 without memory, and
+# then nothing changed.
 cdef inline int64_t active_cursors_add(
     ActiveCursors* container, CursorPosition target, bint durable, uint64_t* id
 ) noexcept nogil:
@@ -143,8 +147,8 @@ cdef inline int64_t active_cursors_add(
     return version
 
 
-# Says where a cursor is now, or that it is not tracked any more; applied when somebody asks. The data
-# version that this made, or 0 when there is no such cursor.
+# Says where a cursor is now, or that it is not tracked any more; applied when somebody asks. The
+# data version that this made, or 0 when there is no such cursor.
 cdef inline int64_t active_cursors_update(
     ActiveCursors* container, uint64_t id, CursorPosition target
 ) noexcept nogil:
@@ -160,7 +164,8 @@ cdef inline int64_t active_cursors_update(
     return version
 
 
-# Replaces a registered cursor's position and durability, as when its name is added again. Answers as update does.
+# Replaces a registered cursor's position and durability, as when its name is added again. Answers
+# as update does.
 cdef inline int64_t active_cursors_replace(
     ActiveCursors* container, uint64_t id, CursorPosition target, bint durable
 ) noexcept nogil:
@@ -177,7 +182,8 @@ cdef inline int64_t active_cursors_replace(
     return version
 
 
-# Removes a cursor at the time `now`. The data version that this made, or 0 when there is no such cursor.
+# Removes a cursor at the time `now`. The data version that this made, or 0 when there is no such
+# cursor.
 cdef inline int64_t active_cursors_remove(
     ActiveCursors* container, uint64_t id, int64_t now
 ) noexcept nogil:
@@ -215,7 +221,8 @@ cdef inline void active_change(ActiveCursors* container, ActiveCursor* cursor) n
 
 # Queries -----------------------------------------------------------------------------------------
 
-# The number of tracked cursors at this cursor's position or before it, itself included; 0 for a cursor that is not tracked or not registered.
+# The number of tracked cursors at this cursor's position or before it, itself included; 0 for a
+# cursor that is not tracked or not registered.
 cdef inline int64_t active_cursors_rank(ActiveCursors* container, uint64_t id) noexcept nogil:
     cdef uint64_t stamp = stamped_optimistic(&container.registry.lock)
     cdef int64_t rank
@@ -266,8 +273,9 @@ cdef inline int64_t active_cursors_reads_of_added(const ActiveCursors* container
 
 # Flush -------------------------------------------------------------------------------------------
 
-# Applies all changes: one by one as long as that is cheaper than one sweep over the whole list. A cursor
-# that comes takes the place of one that leaves and goes on from there: far fewer groups are between.
+# Applies all changes: one by one as long as that is cheaper than one sweep over the whole list. A
+# cursor that comes takes the place of one that leaves and goes on from there: far fewer groups are
+# between.
 cdef inline void active_flush(ActiveCursors* container) noexcept nogil:
     cdef int64_t budget = container.groups.count + 16
     cdef ActiveCursor* waiting = NULL   # one that comes or leaves and has met no counterpart
@@ -323,7 +331,8 @@ cdef inline void active_give_removed(ActiveCursors* container, ActiveCursor* cur
     registry_give(&container.registry, &cursor.node)
 
 
-# All changes at once: everybody leaves, then those that stay tracked are merged into the list in order.
+# All changes at once: everybody leaves, then those that stay tracked are merged into the list in
+# order.
 cdef inline void active_sweep(ActiveCursors* container) noexcept nogil:
     cdef ActiveCursor* arriving = NULL
     cdef ActiveCursor* cursor

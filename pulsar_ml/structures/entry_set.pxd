@@ -1,9 +1,9 @@
 # A compressed set of the entry ids of one ledger, a part of delayed_tracker and delayed_manager.
 #
-# Origin       Roaring64Bitmap, which Pulsar's delayed trackers use (Lemire et al., "Roaring Bitmaps:
-#              Implementation of an Optimized Software Library", 2018). Blocks of 65,536 ids, each a sorted
-#              array, a list of runs or a bitmap, whichever is small. Here the form is chosen when a block
-#              has no room left, not by an explicit call.
+# Origin       Roaring64Bitmap, which Pulsar's delayed trackers use (Lemire et al., "Roaring
+#              Bitmaps: Implementation of an Optimized Software Library", 2018). Blocks of 65,536
+#              ids, each a sorted array, a list of runs or a bitmap, whichever is small. Here the
+#              form is chosen when a block has no room left, not by an explicit call.
 # Threads      One at a time; readers together when nobody changes the set.
 # Invariants   ES-1 (I91) the count is the number of members, in each block and in the set.
 #              ES-2 blocks ascend and none is empty; values and runs ascend, and runs do not touch

@@ -1,10 +1,11 @@
 # The table of eviction policies. A policy decides which entries of all caches leave, and when.
 #
-# Origin       RangeCacheRemovalQueue and EntryCacheDefaultEvictionPolicy (Pulsar), PIP-430 in its two
-#              revisions, #24363; LRU and S3-FIFO are the alternatives. Each policy is one file and
-#              one row of eviction_row.
-# Threads      init, destroy: alone. The rest: any thread; passes and settings take the monitor. Range
-#              caches know the policy as its intake (range_cache_new(memory, &policy.base.intake)).
+# Origin       RangeCacheRemovalQueue and EntryCacheDefaultEvictionPolicy (Pulsar), PIP-430 in its
+#              two revisions, #24363; LRU and S3-FIFO are the alternatives. Each policy is one file
+#              and one row of eviction_row.
+# Threads      init, destroy: alone. The rest: any thread; passes and settings take the monitor.
+#              Range caches know the policy as its intake (range_cache_new(memory,
+#              &policy.base.intake)).
 # Invariants   EP-1 (I23, I25, I26) a wrapper that was put leaves for its pool once, after the
 #              policy let go of it.
 #              EP-2 (I46, I47) a pass answers the entries and bytes that it removed.
@@ -15,7 +16,8 @@
 #              monitor comes before wrapper locks.
 # Ordering     See monitor.pxd, mpsc_queue.pxd, entry_wrapper.pxd.
 # Reclamation  Nodes and lists of the policies go with the policy; wrappers with the cache memory.
-# Not promised The order of victims beyond what the kind says; that a pass frees what it was asked to.
+# Not promised The order of victims beyond what the kind says; that a pass frees what it was asked
+#              to.
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
@@ -36,8 +38,8 @@ from pulsar_ml.sync.memory cimport allocate_zeroed, release
 ctypedef PolicyRow (*PolicyRowMaker)() noexcept nogil
 
 
-# The table of policies. The place of a row is the number of its policy; the first one is the default.
-# False past the last row.
+# The table of policies. The place of a row is the number of its policy; the first one is the
+# default. False past the last row.
 cdef inline bint eviction_row(int64_t number, PolicyRow* row) noexcept nogil:
     cdef PolicyRowMaker* rows = [
         central_queue_row,
@@ -115,8 +117,8 @@ cdef inline void eviction_configure(EvictionPolicy* policy, PolicySettings setti
     monitor_leave(&policy.base.intake.monitor)
 
 
-# Handles at most one wrapper for a pass made by time_pass or size_pass; False when the pass is over. Under
-# the monitor.
+# Handles at most one wrapper for a pass made by time_pass or size_pass; False when the pass is
+# over. Under the monitor.
 cdef inline bint eviction_step(EvictionPolicy* policy, EvictionPass* run) noexcept nogil:
     return policy.row.step(&policy.base, run)
 

@@ -1,7 +1,7 @@
 # The keys that left lately, first in, first out, with a table to find them.
 #
-# Origin       The ghost queue of S3-FIFO (Yang et al., SOSP 2023), bounded by the bytes that the entries
-#              had. Keys are 64-bit hashes; open addressing with linear probing.
+# Origin       The ghost queue of S3-FIFO (Yang et al., SOSP 2023), bounded by the bytes that the
+#              entries had. Keys are 64-bit hashes; open addressing with linear probing.
 # Threads      One at a time: the caller excludes others.
 # Invariants   GL-1 a key is remembered until it is taken, or until later keys had `most_bytes`.
 # Ordering     None.

@@ -1,8 +1,10 @@
-# A limit on the bytes of storage reads under way: permits, a bounded queue of requests that wait for them, and permits that go back with the last copy of an entry read.
+# A limit on the bytes of storage reads under way: permits, a bounded queue of requests that wait
+# for them, and permits that go back with the last copy of an entry read.
 #
-# Origin       InflightReadsLimiter (Pulsar 4.1). The original tells a waiting request under its monitor
-#              and loses the permits when that throws (#26296); here it is told outside, and what it
-#              refuses goes back. Time is an argument; what a release is judged by is the latest time told.
+# Origin       InflightReadsLimiter (Pulsar 4.1). The original tells a waiting request under its
+#              monitor and loses the permits when that throws (#26296); here it is told outside, and
+#              what it refuses goes back. Time is an argument; what a release is judged by is the
+#              latest time told.
 # Threads      Any thread, at any time between init and destroy, also from inside a callback.
 # Invariants   IL-1 (I87) the remaining permits lie between 0 and the maximum.
 #              IL-2 (I88, I89) granted permits come back once; with no permit out the maximum
@@ -12,10 +14,12 @@
 #              longer than allowed.
 #              IL-4 (I82) a waiting request gets one answer, granted or failed.
 #              IL-5 (I84) a waiting request gets its answer outside the monitor.
-# Ordering     The monitor's. A copy's release (release) -> the last one (acquire), which gives back.
-# Reclamation  Waiters and shares are pooled objects. destroy: nobody inside, nothing waiting, no copy left.
-# Not promised Fairness towards requests that do not have to wait: one that fits is granted though others
-#              wait, as in the original. A request above the maximum can only time out.
+# Ordering     The monitor's. A copy's release (release) -> the last one (acquire), which gives
+#              back.
+# Reclamation  Waiters and shares are pooled objects. destroy: nobody inside, nothing waiting, no
+#              copy left.
+# Not promised Fairness towards requests that do not have to wait: one that fits is granted though
+#              others wait, as in the original. A request above the maximum can only time out.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -106,7 +110,8 @@ cdef inline PermitsWaiter* limiter_waiter(InflightLimiter* limiter, uint32_t han
 
 # Under the monitor -------------------------------------------------------------------------------
 
-# Time does not go back, whatever order callers arrive in: the queue is sorted by its waiters' times.
+# Time does not go back, whatever order callers arrive in: the queue is sorted by its waiters'
+# times.
 cdef inline void limiter_advance(InflightLimiter* limiter, int64_t now) noexcept nogil:
     if <int64_t>(<uint64_t>now - <uint64_t>limiter.now) > 0:
         limiter.now = now
@@ -118,8 +123,8 @@ cdef inline bint limiter_is_expired(
     return <int64_t>(<uint64_t>limiter.now - <uint64_t>waiter.since) >= limiter.timeout
 
 
-# Takes off the queue whatever is to be told: a first request that fits, or is past its timeout, and so
-# on. The first of a chain for limiter_tell, 0 when there is none.
+# Takes off the queue whatever is to be told: a first request that fits, or is past its timeout, and
+# so on. The first of a chain for limiter_tell, 0 when there is none.
 cdef inline uint32_t limiter_settle(InflightLimiter* limiter) noexcept nogil:
     cdef uint32_t ready = limiter.first
     cdef uint32_t last = 0
@@ -167,8 +172,8 @@ cdef inline bint limiter_enqueue(
 
 # Outside the monitor -----------------------------------------------------------------------------
 
-# Runs the callbacks of a chain. What they refuse goes back, which may grant further requests; it ends
-# when none is left that fits.
+# Runs the callbacks of a chain. What they refuse goes back, which may grant further requests; it
+# ends when none is left that fits.
 cdef inline void limiter_tell(InflightLimiter* limiter, uint32_t ready) noexcept nogil:
     cdef PermitsWaiter* waiter
     cdef PermitsCallback callback
@@ -206,8 +211,8 @@ cdef inline uint32_t limiter_give_back(InflightLimiter* limiter, int64_t permits
 
 # Operations --------------------------------------------------------------------------------------
 
-# Asks for permits, 0 or more. Granted: `taken` is what limiter_release gives back later, 0 without a
-# limit. Otherwise `taken` is 0; a request that waits is told by its callback.
+# Asks for permits, 0 or more. Granted: `taken` is what limiter_release gives back later, 0 without
+# a limit. Otherwise `taken` is 0; a request that waits is told by its callback.
 cdef inline Acquired limiter_acquire(
     InflightLimiter* limiter, int64_t permits, int64_t now, PermitsCallback callback, void* context,
     int64_t argument, int64_t* taken
@@ -280,8 +285,8 @@ cdef inline int64_t limiter_remaining(InflightLimiter* limiter) noexcept nogil:
 
 # Permits that last as long as copies -------------------------------------------------------------
 
-# Hands the permits of a read to its copies, one or more: limiter_copy_released once for each of them. A
-# handle for that, 0 when memory ran out; then the caller keeps the permits.
+# Hands the permits of a read to its copies, one or more: limiter_copy_released once for each of
+# them. A handle for that, 0 when memory ran out; then the caller keeps the permits.
 cdef inline uint32_t limiter_share(
     InflightLimiter* limiter, int64_t permits, int32_t copies
 ) noexcept nogil:

@@ -1,14 +1,16 @@
 # Least recently used first, in exact order of use.
 #
-# Origin       The alternative that PIP-430 rejects. A doubly linked list of wrappers, the newest use first.
-# Threads      Steps: under the monitor. A hit (lru_touch): any thread, outside wrapper locks; it takes the
-#              monitor, and so waits for a slice of a pass.
+# Origin       The alternative that PIP-430 rejects. A doubly linked list of wrappers, the newest
+#              use first.
+# Threads      Steps: under the monitor. A hit (lru_touch): any thread, outside wrapper locks; it
+#              takes the monitor, and so waits for a slice of a pass.
 # Invariants   LR-1 (I22, I23) a wrapper is in the queue or in the list, at most once.
 #              LR-2 the list is ordered by last use, and a put counts as a use.
 #              LR-3 (I51, I53) a time pass goes by the time of the put: it ends at the least
 #              recently used entry that is not older than the threshold.
 # Ordering     See monitor.pxd and mpsc_queue.pxd.
-# Reclamation  Nodes are kept for each handle of a wrapper that was ever listed, and go with the policy.
+# Reclamation  Nodes are kept for each handle of a wrapper that was ever listed, and go with the
+#              policy.
 # Not promised That expected reads or the settings of the queues matter. A hit may be told after its
 #              wrapper was emptied or used again, which then counts as a use of what it holds.
 

@@ -1,20 +1,21 @@
 # The sorted list of a position map's branches, replaced as a whole on each change.
 #
-# Origin       Ours: a copy-on-write array in place of the upper levels of the original's skip list. Its
-#              readers are those of a sequence lock, but a stopped writer does not hold them up.
-# Threads      Reading: any thread, no lock. add, drop: any thread, one at a time by the lock. init, destroy:
-#              alone.
+# Origin       Ours: a copy-on-write array in place of the upper levels of the original's skip list.
+#              Its readers are those of a sequence lock, but a stopped writer does not hold them up.
+# Threads      Reading: any thread, no lock. add, drop: any thread, one at a time by the lock. init,
+#              destroy: alone.
 # Invariants   MD-1 records ascend by (ledger, block) and name each block once.
 #              MD-2 a node that was found in an array, and proved afterwards, was in the installed
 #              array.
 #              MD-3 drop needs no memory.
-# Ordering     Installing an array (release) -> finding it (acquire). A record's branch (release) -> finding
-#              the branch (acquire), which holds in a reused array too. The version is stored (release) after
-#              that; the release fence before a retired array is written pairs with the acquire fence of
-#              the proof: who reads a record of a reused array also reads a later version.
+# Ordering     Installing an array (release) -> finding it (acquire). A record's branch (release) ->
+#              finding the branch (acquire), which holds in a reused array too. The version is
+#              stored (release) after that; the release fence before a retired array is written
+#              pairs with the acquire fence of the proof: who reads a record of a reused array also
+#              reads a later version.
 # Reclamation  Retired arrays are reused and stay mapped until the directory is destroyed.
-# Not promised A change copies 24 bytes for every block in use. Ids scattered over very many blocks make
-#              changes linear in their number.
+# Not promised A change copies 24 bytes for every block in use. Ids scattered over very many blocks
+#              make changes linear in their number.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -140,8 +141,8 @@ cdef inline uint32_t directory_find(
         index = array_seek(array, count, ledger_id, block)
         if index >= count or not array_is(array, index, ledger_id, block):
             return 0
-    # Pairs with the release of the record: a caller that does not ask for the proof may come here by
-    # an array that was reused under it, and goes on to touch the branch.
+    # Pairs with the release of the record: a caller that does not ask for the proof may come here
+    # by an array that was reused under it, and goes on to touch the branch.
     return <uint32_t>u64_load_acquire(&array.records[index].branch)
 
 
@@ -234,8 +235,8 @@ cdef inline void directory_drop(
     cdef uint32_t branch
     stamped_lock_write(&directory.lock)
     old = <BranchArray*>ptr_load_relaxed(&directory.installed)
-    # NULL: a thread of another map sealed the branch by a stale handle, another thread dropped it, and
-    # the map was destroyed meanwhile.
+    # NULL: a thread of another map sealed the branch by a stale handle, another thread dropped it,
+    # and the map was destroyed meanwhile.
     count = i64_load_relaxed(&old.count) if old is not NULL else 0
     index = array_seek(old, count, ledger_id, block)
     if index < count and array_is(old, index, ledger_id, block):

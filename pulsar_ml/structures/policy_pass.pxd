@@ -1,15 +1,16 @@
-# The common part of all eviction policies: memory, settings, the row of the table that describes a policy,
-# the pass that counts its work, and removal.
+# The common part of all eviction policies: memory, settings, the row of the table that describes a
+# policy, the pass that counts its work, and removal.
 #
-# Origin       RangeCacheRemovalCounters and the pass arguments of Pulsar 4.1. A pass can be cut into slices;
-#              time is an argument.
-# Threads      Settings and slices of a pass: under the monitor. A pass belongs to the thread that runs it.
+# Origin       RangeCacheRemovalCounters and the pass arguments of Pulsar 4.1. A pass can be cut
+#              into slices; time is an argument.
+# Threads      Settings and slices of a pass: under the monitor. A pass belongs to the thread that
+#              runs it.
 # Invariants   PP-1 (I46) a pass counts the entries and bytes that it removed itself, and no others.
 #              PP-2 (I101) an entry is removed inside the write section of its wrapper.
 # Ordering     See monitor.pxd and stamped_lock.pxd.
 # Reclamation  The policy recycles a wrapper after it left every queue or list.
-# Not promised Anything about another pass that runs between two slices: a pass carries on with what it
-#              finds.
+# Not promised Anything about another pass that runs between two slices: a pass carries on with what
+#              it finds.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -92,7 +93,8 @@ cdef struct PolicyRow:
     PolicyDestroy destroy   # alone, after any init
     PolicyHeld held         # wrappers in the state, empty ones too; exact at quiescence
     Touch touch             # a hit
-    bint queued             # False: who removes an entry recycles its wrapper, and a size pass asks each
+    # False: who removes an entry recycles its wrapper, and a size pass asks each
+    bint queued
                             # cache for its part
     bint merges_counts      # see PolicyIntake
     bint keeps_accessed     # a pass keeps an accessed entry at least once, if the settings say so
@@ -135,8 +137,8 @@ cdef inline EvictionPass size_pass(int64_t target, int64_t now) noexcept nogil:
     return run
 
 
-# True if `timestamp` is before `threshold`. The difference, not the values, is compared: clocks may be
-# negative or wrap.
+# True if `timestamp` is before `threshold`. The difference, not the values, is compared: clocks may
+# be negative or wrap.
 cdef inline bint pass_is_before(int64_t timestamp, int64_t threshold) noexcept nogil:
     return <int64_t>(<uint64_t>threshold - <uint64_t>timestamp) > 0
 
@@ -155,8 +157,8 @@ cdef inline void pass_remove(
     i64_fetch_sub_relaxed(&cache.size, run.last.size)
 
 
-# Without memory to keep a wrapper where it belongs its entry is removed. The wrapper is in no queue or list
-# of the policy any more.
+# Without memory to keep a wrapper where it belongs its entry is removed. The wrapper is in no queue
+# or list of the policy any more.
 cdef inline void pass_give_up(
     const PolicyBase* base, EvictionPass* run, uint32_t handle, EntryWrapper* wrapper
 ) noexcept nogil:

@@ -1,12 +1,15 @@
-# A list of records in ascending order of positions, in blocks: a directory of arrays of up to 128 records.
+# A list of records in ascending order of positions, in blocks: a directory of arrays of up to 128
+# records.
 #
-# Origin       The B+-tree cut to two levels; Pulsar keeps the same in a TreeRangeSet or in bitmaps by ledger.
+# Origin       The B+-tree cut to two levels; Pulsar keeps the same in a TreeRangeSet or in bitmaps
+#              by ledger.
 # Threads      One at a time changes it, and nobody reads meanwhile: its owner's lock.
 # Invariants   PB-1 keys ascend strictly, over the blocks too; no block is empty; `count` is their
 #              sum.
 # Ordering     The owner's lock.
 # Reclamation  A block is freed when its last record goes.
-# Not promised Records stay where they are: an insertion or removal moves those behind it in the block.
+# Not promised Records stay where they are: an insertion or removal moves those behind it in the
+#              block.
 
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memmove, memset
@@ -147,7 +150,8 @@ cdef inline bint blocks_open(PositionBlocks* blocks, int64_t at) noexcept nogil:
     return True
 
 
-# Copies a record in before a spot, which is where its key belongs. False without memory: nothing changed.
+# Copies a record in before a spot, which is where its key belongs. False without memory: nothing
+# changed.
 cdef inline bint blocks_insert(PositionBlocks* blocks, BlockSpot spot, const void* record) noexcept nogil:
     cdef PositionBlock* block
     cdef PositionBlock* upper

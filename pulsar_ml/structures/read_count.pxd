@@ -1,7 +1,8 @@
-# The number of reads of an entry that are still expected: one atomic count that copies of the entry share.
+# The number of reads of an entry that are still expected: one atomic count that copies of the entry
+# share.
 #
-# Origin       EntryReadCountHandlerImpl (Pulsar 4.1, PIP-430). The original leaves the object to the
-#              collector; here entries that share it count their references.
+# Origin       EntryReadCountHandlerImpl (Pulsar 4.1, PIP-430). The original leaves the object to
+#              the collector; here entries that share it count their references.
 # Threads      Any thread that holds a reference, directly or through an entry.
 # Invariants   EX-1 (I67) the value changes by +1 for an entry queued for replay, by -1 for a
 #              counting copy that is deallocated, and by nothing else, and may go below zero;

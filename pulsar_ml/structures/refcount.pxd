@@ -2,7 +2,8 @@
 #
 # Origin       AbstractCASReferenceCounted (Pulsar 4.1, after #2995). The original throws; here a
 #              status says that the object is gone.
-# Threads      retain, release, value: any thread. publish: the only holder of an unpublished object.
+# Threads      retain, release, value: any thread. publish: the only holder of an unpublished
+#              object.
 # Invariants   RF-1 (I12) the count leaves zero by publish only.
 #              RF-2 (I13) the count is never negative; a release below zero changes nothing.
 #              RF-3 (I14) exactly one release of an incarnation answers RELEASED_LAST.

@@ -1,9 +1,10 @@
-# The order in which entries of all caches leave: a first-in first-out queue of wrappers and the passes
-# that drop, requeue or stop at its head. Two rules for what is kept: the released one and the mended one.
+# The order in which entries of all caches leave: a first-in first-out queue of wrappers and the
+# passes that drop, requeue or stop at its head. Two rules for what is kept: the released one and
+# the mended one.
 #
-# Origin       RangeCacheRemovalQueue (Pulsar 4.1, PIP-430 final text) is the kind released_queue. The kind
-#              central_queue keeps an entry in the first round of a pass only, and an access does not
-#              use up the extensions that expected reads have.
+# Origin       RangeCacheRemovalQueue (Pulsar 4.1, PIP-430 final text) is the kind released_queue.
+#              The kind central_queue keeps an entry in the first round of a pass only, and an
+#              access does not use up the extensions that expected reads have.
 # Threads      Inserting (through range_cache_put) takes no monitor. Steps run under it.
 # Invariants   RQ-1 (I22, I23) a wrapper is queued at most once and leaves for the pool once.
 #              RQ-2 (I25, I26) only the consumer recycles queued wrappers, after polling them.
@@ -19,9 +20,9 @@
 #              began, each once at most, whatever readers do.
 # Ordering     See monitor.pxd, mpsc_queue.pxd, entry_wrapper.pxd.
 # Reclamation  The consumer gives a wrapper back after the poll; it was emptied in a write section.
-# Not promised The queue is only nearly sorted by time: an expired wrapper behind a younger head stays
-#              until a later pass. released_queue: one size pass can spend every extension of an entry,
-#              and entries that readers keep touching can keep a size pass busy.
+# Not promised The queue is only nearly sorted by time: an expired wrapper behind a younger head
+#              stays until a later pass. released_queue: one size pass can spend every extension of
+#              an entry, and entries that readers keep touching can keep a size pass busy.
 
 from libc.stdint cimport uint32_t
 

@@ -1,4 +1,5 @@
-# Three first-in first-out queues: a small one for what is new, a main one, and a ghost that remembers.
+# Three first-in first-out queues: a small one for what is new, a main one, and a ghost that
+# remembers.
 #
 # Origin       S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO Queues Are All You Need for Cache
 #              Eviction", SOSP 2023), in bytes: the small queue's part is a tenth of the bytes that
@@ -40,7 +41,8 @@ from pulsar_ml.sync.atomics cimport i64_load_relaxed, u32_load_relaxed, u8_load_
 
 cdef enum:
     S3_MOST_VISITS = 3      # two bits
-    S3_MOST_KEEPS = 4       # of one wrapper in a pass: once in each round that a visit is worth, and one more
+    # of one wrapper in a pass: once in each round that a visit is worth, and one more
+    S3_MOST_KEEPS = 4
 
 
 # The queue from which a turn of a size pass takes its victim.
@@ -73,8 +75,8 @@ cdef inline void s3_touch(PolicyIntake* intake, uint32_t handle, EntryWrapper* w
         u8_store_relaxed(&wrapper.visits, visits + 1)
 
 
-# Takes what was put meanwhile into the small queue, or into the main one when the ghost remembers it. What
-# there is no memory for waits for the next step. Under the monitor.
+# Takes what was put meanwhile into the small queue, or into the main one when the ghost remembers
+# it. What there is no memory for waits for the next step. Under the monitor.
 cdef inline void s3_collect(PolicyBase* base, S3Fifo* s3, EvictionPass* run) noexcept nogil:
     cdef uint32_t handle, owner
     cdef EntryWrapper* wrapper

@@ -1,16 +1,17 @@
 # The first revision's policy: what still expects reads is stashed until it was read or is too old.
 #
-# Origin       RangeCacheRemovalQueue with its stash, in the first revision of PIP-430 (#24444): results
-#              REMOVE, STASH, STOP and MISSING, the stash before the queue, a second time to live for
-#              entries with expected reads, trimming. The release replaced it by requeueing.
+# Origin       RangeCacheRemovalQueue with its stash, in the first revision of PIP-430 (#24444):
+#              results REMOVE, STASH, STOP and MISSING, the stash before the queue, a second time to
+#              live for entries with expected reads, trimming. The release replaced it by
+#              requeueing.
 # Threads      Steps: under the monitor.
 # Invariants   SQ-1 (I22, I23) a wrapper is in the queue or in the stash, at most once.
 #              SQ-2 (I51, I53) time and size passes stop as those of the removal queue do.
 #              SQ-3 no entry that expects reads is removed before it is time_to_live_max old.
 # Ordering     See monitor.pxd and mpsc_queue.pxd.
 # Reclamation  As for the removal queue; a hole in the stash is closed when half of it is holes.
-# Not promised That a size pass frees what it was asked to: what is stashed and not old stays. A pass looks
-#              at the whole stash first, however long it is.
+# Not promised That a size pass frees what it was asked to: what is stashed and not old stays. A
+#              pass looks at the whole stash first, however long it is.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -36,7 +37,8 @@ cdef struct Stash:
     uint64_t serial         # changes when indices do
 
 
-# Inside the write section of a wrapper that holds a value. REQUEUE means: into the stash, or stay there.
+# Inside the write section of a wrapper that holds a value. REQUEUE means: into the stash, or stay
+# there.
 cdef inline Verdict stash_judge(
     const PolicyBase* base, const EntryWrapper* wrapper, const EvictionPass* run
 ) noexcept nogil:
@@ -65,7 +67,8 @@ cdef inline Verdict stash_decide(const PolicyBase* base, uint32_t handle, Evicti
     return verdict
 
 
-# Handles the next wrapper of the stash, then of the queue; False when the pass is over. Under the monitor.
+# Handles the next wrapper of the stash, then of the queue; False when the pass is over. Under the
+# monitor.
 cdef inline bint stash_step(PolicyBase* base, EvictionPass* run) noexcept nogil:
     cdef Stash* stash = <Stash*>base.state
     if not run.begun or (not run.second and run.serial != stash.serial):

@@ -1,4 +1,5 @@
-# The answer of an operation of the core. The binding turns a status into an exception; nothing else does.
+# The answer of an operation of the core. The binding turns a status into an exception; nothing else
+# does.
 
 cdef enum Status:
     PML_OK = 0

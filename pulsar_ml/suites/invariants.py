@@ -1,7 +1,7 @@
 """The invariants: one table has their sentences, and everything else names their ids.
 
-``invariants.toml`` has the general invariants, I1 to I105, and each structure's own, such as MQ-1. Suites
-take their sentences from here; headers of structures and pages are written from the table.
+``invariants.toml`` has the general invariants, I1 to I105, and each structure's own, such as MQ-1.
+Suites take their sentences from here; headers of structures and pages are written from the table.
 """
 
 from __future__ import annotations

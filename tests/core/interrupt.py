@@ -12,7 +12,8 @@ import pytest
 
 
 def call_interrupted(call: Callable[[], object]) -> None:
-    """Run ``call`` as if Ctrl-C had been pressed the moment before; it must let the interrupt through.
+    """Run ``call`` as if Ctrl-C had been pressed the moment before; it must let the interrupt
+    through.
 
     The C library's raise() leaves the signal pending: Python's handlers run between byte codes, and
     ``map`` goes from one C function to the next without any.

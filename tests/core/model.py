@@ -123,7 +123,9 @@ class Manager:
         return sum(len(wrapper.entry.data) for wrapper in self.caches.get(name, {}).values())
 
     def objects_in_use(self, held: list[Bytes]) -> dict[str, int]:
-        """The counts of EntryCacheManager.objects_in_use without the caches; ``held`` by the caller."""
+        """The counts of EntryCacheManager.objects_in_use without the caches; ``held`` by the
+        caller.
+        """
         cached = [(name, at) for name, cache in self.caches.items() for at in cache]
         alive = {id(entry): entry for entry in held}
         alive |= {id(wrapper.entry): wrapper.entry for wrapper in self.queue if wrapper.entry}

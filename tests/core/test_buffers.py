@@ -143,7 +143,9 @@ def test_every_policy_takes_off_what_it_removes(policy: str) -> None:
 def test_both_sizes_are_those_of_a_plain_model(
     steps: list[tuple[str, int, int]], copy: bool
 ) -> None:
-    """The model keeps (length, buffer) for each cached position; a buffer is its number and capacity."""
+    """The model keeps (length, buffer) for each cached position; a buffer is its number and
+    capacity.
+    """
     with EntryCacheManager(
         copy_entries=copy, max_requeue_count=0, extend_ttl_of_recently_accessed=False
     ) as manager:

@@ -289,7 +289,8 @@ def test_the_visitor_may_clear_the_cache(manager: EntryCacheManager, cache: Rang
         seen.append(bytes(entry))
 
     count = cache.visit_range((1, 0), (1, 599), visitor)
-    # The entries that were fetched before the first call are still whole; nothing after them is left.
+    # The entries that were fetched before the first call are still whole; nothing after them is
+    # left.
     assert 0 < count < 600
     assert seen == [b"%d" % i for i in range(count)]
     assert manager.objects_in_use()["entries"] == 0

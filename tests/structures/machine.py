@@ -1,4 +1,5 @@
-"""Drives any subject against its model on one real thread: every call is compared, then all is checked.
+"""Drives any subject against its model on one real thread: every call is compared, then all is
+checked.
 
 Calls name one of several logical threads, so that what the subject keeps by thread is covered too.
 """

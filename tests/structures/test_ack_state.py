@@ -247,7 +247,8 @@ def known(thread: int, told: int, when: tuple[int, int]) -> Said:
     ("said", "legal"),
     [
         ([GAP, PAUSED, filled(0, 1, (5, 6))], True),
-        # Between the section that opens and the look at dispatchers another one may take the wake-up.
+        # Between the section that opens and the look at dispatchers another one may take the
+        # wake-up.
         ([GAP, PAUSED, filled(0, 0, (5, 8)), known(2, 1, (5, 8))], True),
         ([GAP, PAUSED, filled(0, 1, (5, 8)), known(2, 1, (5, 8))], False),  # told of twice
         ([GAP, filled(0, 1, (5, 6))], False),  # nobody was paused

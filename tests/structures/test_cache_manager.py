@@ -60,7 +60,8 @@ def test_a_put_that_finds_no_memory_is_not_booked() -> None:
 
 @pytest.mark.parametrize(
     "max_size, watermark, keys, left",
-    # The threshold is 98 % of the size, rounded down; at it nothing goes, above it all above the watermark.
+    # The threshold is 98 % of the size, rounded down; at it nothing goes, above it all above the
+    # watermark.
     [(245, 80, 10, 240), (244, 80, 10, 192), (240, 50, 10, 120), (48, 100, 2, 48), (47, 10, 2, 0)],
 )
 def test_the_trigger_is_strictly_above_98_per_cent(

@@ -85,7 +85,9 @@ def test_a_message_that_comes_twice_counts_once() -> None:
 
 
 def test_a_timer_that_was_cancelled_is_armed_again() -> None:
-    """The case of #25996: the timer is cancelled, the first message is due, then one for later is added."""
+    """The case of #25996: the timer is cancelled, the first message is due, then one for later is
+    added.
+    """
     pair = started(strict=1, tick=1)
     pair.call("add", 1, 5)
     pair.call("add", 2, 7)

@@ -177,7 +177,8 @@ def test_released_readers_keep_a_size_pass_busy_for_ever(entries: int) -> None:
     pair = started(RELEASED_QUEUE, max_requeue=max_requeue, extend=1)
     put(pair, *range(0, 5 * entries, 5))
     bound = (max_requeue + 2) * entries + 1
-    # Without readers the pass would end within the bound; with them it does not, however long it runs.
+    # Without readers the pass would end within the bound; with them it does not, however long it
+    # runs.
     for most_steps in (bound, 40 * bound):
         result = pair.instance.call("free_while_read", 1, most_steps)
         assert (result.status, result.words) == (INTERRUPTED, (0, 0, most_steps, most_steps))
@@ -322,7 +323,8 @@ def test_s3_fifo_remembers_what_it_gave_up() -> None:
     pair = started(S3_FIFO)
     put(pair, *range(0, 60, 5))
     assert_victims(pair.call("free", 2 * BYTES, 1), 0, 5)
-    # Put again, it is not new any more and outlives the small queue, but for its tenth of all bytes.
+    # Put again, it is not new any more and outlives the small queue, but for its tenth of all
+    # bytes.
     put(pair, 0)
     assert_victims(pair.call("free", 11 * BYTES, 1), *range(10, 55, 5), 0, 55)
     pair.instance.check()

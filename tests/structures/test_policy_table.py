@@ -134,7 +134,9 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     assert text.count("        NULL,\n") == 1
     text = text.replace("        NULL,\n", NEW_ROW + "        NULL,\n")
     cimport = "from pulsar_ml.structures.sparing cimport sparing_row\n"
-    text = text.replace("from pulsar_ml.structures.stash_queue", cimport + "from pulsar_ml.structures.stash_queue")
+    text = text.replace(
+        "from pulsar_ml.structures.stash_queue", cimport + "from pulsar_ml.structures.stash_queue"
+    )
     table.write_text(text)
     (tree / "broker.pyx").write_text(BROKER)
     built = build_extension(tree / "broker.pyx", into=tree / "built", include=[tree], flags=["-O0"])
@@ -199,5 +201,8 @@ def test_no_other_product_file_lists_the_names() -> None:
         if path.suffix in {".py", ".pyx", ".pxd", ".pxi", ".pyi"}
     }
     assert lists_of_names(product, NAMES) == []
-    wrong = {"a.py": 'KINDS = ("central_queue", "lru")\n', "b.py": 'x = {"lru": 4,\n  "s3_fifo": 5}\n'}
+    wrong = {
+        "a.py": 'KINDS = ("central_queue", "lru")\n',
+        "b.py": 'x = {"lru": 4,\n  "s3_fifo": 5}\n',
+    }
     assert lists_of_names(wrong, NAMES) == ["a.py", "b.py"]
