@@ -1,4 +1,4 @@
-"""The mapping of the invariants: which suites and tests check each, and which known bugs break it."""
+"""The mapping of the invariants to the suites, tests and known bugs of each."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ moment that another thread can see outside a lock that is named; *quiet* means w
 under way; *progress* means in the end. A violation row carries one of these ids or one of a
 structure's own (`OP-1`, `MQ-2`, ...), whose sentence is on the structure's page.
 
-*Checked by* names suites (each runs on real threads and in the engine: `python -m stress run SUITE`)
-and tests. *Known bugs* are mutants that break the invariant and that its suite must report.
+*Checked by* names suites (each runs on real threads and in the engine: `python -m stress run
+SUITE`) and tests. *Known bugs* are mutants that break the invariant and that its suite must report.
 
 `python -m stress invariants --write` makes this page of `pulsar_ml/suites/invariants.toml`, the
 suites and the catalogue of mutants.

@@ -60,8 +60,9 @@ class Past:
 
 
 RESUMED = (
-    "The status is linearizable. The kinds that are let go on: each of them was paused, is told of once, and "
-    "everything fitted at one moment after the change. That somebody is told says I99."
+    "The status is linearizable. Each kind that is resumed was paused and is answered "
+    "once, and the state fitted at one moment after the change. I99 says that some call "
+    "resumes it."
 )
 
 
@@ -78,11 +79,11 @@ class Model:
         **dict.fromkeys(
             ("ack_index", "ack_up_to", "end_ledger", "set_metadata", "set_pauses"), "As `ack_entry`."
         ),
-        "dispatch": "Yes: everything fitted, or pauses were off, at one moment of the call, or, for a thread "
-        "without an order from elsewhere, at an earlier one after its own last call with the lock. No: at "
-        "such a moment not. Replays are always allowed.",
-        "mark": "A position that was the mark; not before one that the thread knows of.",
-        "size": "A size that the state had; not before one that the thread knows of.",
+        "dispatch": "Yes: the state fitted, or pauses were off, at one moment: of the call, or, if "
+        "nothing else orders the threads, an earlier one after the thread's own last call "
+        "with the lock. No: at such a moment it did not fit. Replays are always allowed.",
+        "mark": "A position that was the mark, not before the last one that the thread knows of.",
+        "size": "A size that the state had, not before the last one that the thread knows of.",
     }  # fmt: skip
     spans = frozenset(weak) - {"mark", "size"}
 

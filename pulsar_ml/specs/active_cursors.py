@@ -26,9 +26,8 @@ class Model(CursorModel):
     weak: ClassVar[Mapping[str, str]] = {
         **CursorModel.weak,
         "rank": "As slowest.",
-        "should_cache": "As of the moment at which the size was seen; the time when the last cursor left is "
-        "not "
-        "older than that.",
+        "should_cache": "The answer is of the moment at which the size was read; the time when "
+        "the last cursor left is not older than that.",
         "churn": "Cursors come and go, each change in a section of its own.",
     }
 

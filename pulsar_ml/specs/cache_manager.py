@@ -82,7 +82,7 @@ class Model(range_cache.Model):
         return self.complete(run)
 
     def work(self, now: int) -> None:
-        """A task: passes to the watermark until the size is below the threshold or nothing can go."""
+        """A task: passes to the watermark, until the size fits or nothing more can go."""
         while self.evict_over(Pass(now)) and self.bytes > self.threshold:
             pass
 

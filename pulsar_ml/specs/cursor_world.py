@@ -114,21 +114,22 @@ class CursorModel:
     fresh = False
     foresees = True
     weak: ClassVar[Mapping[str, str]] = {
-        "add": "Linearizable at the end of its write section. Of the suite: two threads may register the "
-        "same "
-        "number; the cursor that the second one finds there is removed in a section of its own.",
-        "update": "Linearizable at the end of its write section. Of the suite: UNKNOWN for everybody's "
-        "number may "
-        "be about a cursor that it stood for before, or none.",
+        "add": "Linearizable at the end of its write section. Weak only in the suite's numbers: "
+        "two threads may register the same number, and the second one removes the cursor that it "
+        "finds there in a section of its own.",
+        "update": "Linearizable at the end of its write section. Weak only in the suite's numbers: "
+        "UNKNOWN for a shared number may be about a cursor that it stood for before, or about "
+        "none.",
         "remove": "As update.",
         "update_stale": "Finds nothing.",
-        "inspect": "Under the lock.",
-        "slowest": "As of one moment, not before the last change that the thread made or saw.",
-        "size": "Each of the two words as of a moment, as slowest, but one change may have reached the one "
-        "and not "
-        "the other; the moments may differ.",
-        "version": "As the words of size.",
-        "iterate": "All cursors that stay, and any of those that come or go meanwhile; each once.",
+        "inspect": "Reads the structure under the lock; the answer is of one moment.",
+        "slowest": "The state of one moment, not before the last change that the thread made or "
+        "saw.",
+        "size": "Each of the two words is of a moment of its own, as for slowest: one change may "
+        "have reached one word and not the other.",
+        "version": "As each word of size.",
+        "iterate": "Every cursor that is registered during the whole call, and any of those that "
+        "come or go meanwhile; each once.",
     }
     spans: frozenset[str] = frozenset({"add", "size", "iterate"})
     may: Mapping[str, str] = {}  # operation -> what says whether it may answer something

@@ -29,7 +29,7 @@ def positions(first: int, entries: int) -> list[int]:
 
 
 def digest(taken: Iterable[int]) -> int:
-    """A number that depends on each of the messages and on their order, as a signed 64-bit integer."""
+    """A signed 64-bit number that depends on each message and on their order."""
     value = 0
     for entry in taken:
         value = (value * 0x100000001B3 + entry + 1) % 2**64

@@ -112,29 +112,32 @@ class Model:
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "open": "1: the slot's view was closed, and a new one has joined its topic, or is the first of a "
-        "new one. 0: it was open at one moment.",
-        "close": "From one moment of the call on other calls find the view closed; at a later one the view "
-        "leaves its topic. CLOSED: another close began before.",
-        "add": "Kept: the message comes to each view at a moment of its own, for all of them when the call "
-        "ends. Closed and too late are of one moment, with a tick that the topic had.",
-        "scheduled": "Each bucket at a moment of its own, in order. What was added by a call that ended "
-        "before this one began comes; what is added meanwhile may. Nothing comes twice, but from the "
-        "first bucket on to which a message was added after the view passed it.",
-        "has_message": "1: a message was due at one moment. 0: none of those that were added before the call "
-        "began, by the caller or ahead of the view.",
-        "count": "Each bucket at a moment of its own: not fewer than the messages that were added before "
-        "the call began, by the caller or ahead of the view, and not more than those that others "
-        "began to add.",
-        "should_pause": "1: no message was due and as many as the lookahead were there, each as of some "
-        "moment. 0: anything.",
-        "clear": "At one moment. It is weak only in which view it is about: CLOSED may be the answer of one "
-        "that another took the place of meanwhile.",
-        "mark_delete": "As clear. What it lets others prune goes at a later moment.",
-        "set_tick": "Calls under way may use the old one, and threads that do not know of the call.",
+        "open": "1: the slot's view was closed, and a new view has joined its topic, or is the "
+        "first of a new topic. 0: the slot's view was open at one moment.",
+        "close": "From one moment of the call on other calls find the view closed; at a later one "
+        "the view leaves its topic. CLOSED: another close began before.",
+        "add": "Kept: each view gets the message from a moment of its own on, all of them when the "
+        "call ends. Closed and too late are of one moment, with a tick that the topic had.",
+        "scheduled": "Each bucket at a moment of its own, in order. Messages added by calls that "
+        "ended before this one began come; messages that are added meanwhile may come. No "
+        "message comes twice, except from the first bucket on that got a message after the view "
+        "had passed it.",
+        "has_message": "1: a message was due at one moment. 0: no message was due of those added "
+        "before the call began, by the caller or ahead of the view.",
+        "count": "Each bucket at a moment of its own: at least the messages that were added "
+        "before the call began, by the caller or ahead of the view, and at most those that any "
+        "call began to add.",
+        "should_pause": "1: at one moment no message was due, and at one moment as many messages "
+        "as the lookahead were kept. 0: the answer says nothing.",
+        "clear": "The call takes effect at one moment. Weak only in the view that it is about: "
+        "CLOSED may be the answer of a view that another one replaced meanwhile.",
+        "mark_delete": "As clear. Messages that the mark lets other calls prune go at a later "
+        "moment.",
+        "set_tick": "Calls under way may use the old tick, and so may threads that do not know of "
+        "the call.",
         "fire": "Each view by itself; -1: the timer was not armed, or for later.",
-        "timer": "As of one moment. Messages that are being added may have no timer yet.",
-        "topic": "Messages: not more than were added. Buckets: as of one moment.",
+        "timer": "The state of one moment. Messages that are being added may have no timer yet.",
+        "topic": "Messages: at most those that were added. Buckets: those of one moment.",
     }
     spans = frozenset(
         ("open", "close", "add", "scheduled", "has_message", "count", "should_pause", "topic")

@@ -29,11 +29,11 @@ class Model:
     """References to entries. The last one that goes marks a read if the entry counts."""
 
     weak: ClassVar[Mapping[str, str]] = {
-        "new": "NO_MEMORY says that every object was taken at least once, by a call that succeeded or by one "
-        "of another thread that is under way, and that none was free at one moment.",
+        "new": "NO_MEMORY: every object was taken at least once, by a call that succeeded or by "
+        "one that is under way in another thread, and none was free at one moment.",
         "copy": "NO_MEMORY as for new.",
-        "release": "DONE instead of LAST: another thread that tries a stale handle had a reference at that "
-        "moment.",
+        "release": "DONE instead of LAST: another thread held a reference at that moment, through "
+        "a stale handle.",
         "release_all": "DONE instead of LAST, as for release.",
     }
 

@@ -57,17 +57,20 @@ class Model:
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "acquire": "The status is of one moment; what remains and waits, of a moment at the end, when "
-        "whatever "
-        "this call took off the queue was told and what was declined came back. In between permits may be "
-        "with neither. The requests told are between those of calls that ended and those taken off.",
-        "release": "As acquire. WAITING may be about a request that was granted or failed, as long as nobody "
-        "who told it has ended and its thread was in the limiter since.",
+        "acquire": "The status is of one moment. Permits that remain and requests that wait are "
+        "of a moment at the end, when the requests that this call took off the queue have their "
+        "answers and declined permits came back; in between permits may be with neither. The "
+        "answers counted are at least those of calls that ended, and at most the requests taken "
+        "off.",
+        "release": "As acquire. WAITING may be answered for a request that was granted or failed, "
+        "until the call that answers the request has ended and the request's thread was in the "
+        "limiter since.",
         "share": "As release.",
         "pass_on": "As acquire.",
-        "drop": "As acquire: the last copy goes at one moment, its permits come back at a later one.",
-        "expire": "As acquire. The time is told, the requests fail and the next one is looked at in three "
-        "moments.",
+        "drop": "As acquire: the last copy is released at one moment, its permits come back at a "
+        "later one.",
+        "expire": "As acquire. The time is set, the requests fail and the next request is looked "
+        "at in three moments.",
     }
     spans = frozenset(weak)
     foresees = True

@@ -28,21 +28,22 @@ class Model(range_answers.Model):
 
     weak: ClassVar[Mapping[str, str]] = {
         **range_answers.Model.weak,
-        "put": "As that of a range cache; and DISABLED, if the largest size may have been 0.",
-        "get": "As that of a range cache. A miss is legal, too, once the size may have been above the "
-        "threshold, beside a tick or a change of settings, and while the largest size may be 0.",
-        "tick": "Nothing. Each entry that it removes goes by itself.",
+        "put": "As put of a range cache; and DISABLED, if the largest size may have been 0.",
+        "get": "As get of a range cache. A miss is legal, too, once the size may have been above "
+        "the threshold, beside a tick or a change of settings, and while the largest size may be "
+        "0.",
+        "tick": "The answer says nothing. Each entry that the call removes goes by itself.",
         "trigger": "HIT: the size may have been above the threshold.",
         "evict": "As free.",
-        "free": "Each entry by itself. What is told to be gone is gone.",
-        "configure": "Nothing. Until it returns, and after that for those who have not seen it, the "
-        "settings from before may be in force.",
-        "configure_policy": "Nothing.",
-        "stats": "Each counter by itself, as of some moment. Entries put and evicted never go back for a "
-        "caller; they include what the caller put and removed, and are no more than were put, or may be "
-        "gone. The size differs from what is cached by at most one entry for each thread that is putting, "
-        "and by removals that are under way.",
-        "serve": "Nothing is known of what it puts.",
+        "free": "Each entry by itself. The entries that the answer counts are gone.",
+        "configure": "The answer says nothing. The settings from before may be in force until the "
+        "call returns, and after that for threads that have not seen it.",
+        "configure_policy": "The answer says nothing.",
+        "stats": "Each counter by itself, of one moment. For one caller, entries put and evicted "
+        "never go back; they include those that the caller put and removed, and are at most "
+        "those that were put, or may be gone. The size differs from the bytes cached by at most "
+        "one entry for each thread that is putting, and by removals under way.",
+        "serve": "Any answer about the entries that it puts is legal.",
     }
     spans: ClassVar[frozenset[str]] = range_answers.Model.spans | PASSES | HIDDEN
     # The size may be read before what others free, and the other counters after what they put then.

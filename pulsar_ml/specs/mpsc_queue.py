@@ -20,10 +20,10 @@ class Model:
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "poll": "EMPTY is about a queue that may have been offered to since, unless the offer is known to "
-        "the consumer. A handle is the oldest one.",
+        "poll": "EMPTY: the queue was empty at one moment; every offer that the consumer knows of "
+        "had been polled. A handle is the oldest one.",
         "poll_known": "As poll.",
-        "size": "Between the handles that the consumer knows of and those in the queue.",
+        "size": "At least the handles that the consumer knows of, and at most those in the queue.",
     }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:

@@ -14,8 +14,8 @@ class Model:
     """The number of objects that each thread holds, and whether it ever gave one back."""
 
     weak: ClassVar[Mapping[str, str]] = {
-        "take": "EXHAUSTED says that every object was taken at least once, and that at one moment since the "
-        "caller last gave something back none was free; objects may have come back since.",
+        "take": "EXHAUSTED: every object was taken at least once, and none was free at one moment "
+        "since the caller last gave one back; objects may have come back since.",
     }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:

@@ -21,11 +21,11 @@ class Model(range_answers.Model):
 
     weak: ClassVar[Mapping[str, str]] = {
         **range_answers.Model.weak,
-        "expire": "Each entry by itself, of any cache. The entries and bytes that passes and removals "
-        "answer add up to those that are gone; wrappers dropped were empty.",
-        "free": "As expire. A pass that was not given up and freed too little leaves nothing of what the "
-        "caller had put or seen, but for the stash and the scan.",
-        "configure": "Nothing.",
+        "expire": "Each entry by itself, of any cache. The entries and bytes that passes and "
+        "removals answer add up to those that are gone. The wrappers dropped were empty.",
+        "free": "As expire. A pass that came to its end and freed too little leaves no entry that "
+        "the caller had put or seen, except under the stash and the scan.",
+        "configure": "The answer says nothing.",
     }
     spans: ClassVar[frozenset[str]] = range_answers.Model.spans | PASSES
 

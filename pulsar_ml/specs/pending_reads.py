@@ -74,14 +74,16 @@ class Model:
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "read": "The request is split at one moment, and its reads are started after it, one by one. What is "
-        "outstanding and under way is of one moment at the end. The requests told are between those that "
-        "calls told which ended and those of which no part is left.",
+        "read": "The request is split at one moment, and its reads are started after it, one by "
+        "one. Outstanding reads and reads under way are of one moment at the end. The answers "
+        "counted are at least those of calls that ended, and at most the requests that have no "
+        "part left.",
         "answer": "As read: a read is picked at one moment and completed at a later one.",
-        "collect": "WAITING may be about a request that was told, as long as nobody who told it has ended "
-        "and "
-        "its thread was inside since. The rest as read.",
-        "expire": "As read: the time is told, and what is too old is failed one by one, the oldest first.",
+        "collect": "WAITING may be answered for a request that has its answer, until the call "
+        "that gave the answer has ended and the request's thread was inside since. The rest as "
+        "read.",
+        "expire": "As read: the time is set, and reads that are too old fail one by one, the "
+        "oldest first.",
         "invalidate": "As read.",
     }
     spans = frozenset(weak)
@@ -114,7 +116,7 @@ class Model:
         return result
 
     def canonical(self) -> object:
-        """Times count from now on; of a read that was completed nothing is left but a late answer."""
+        """Times count from now on; all that a completed read leaves is a late answer."""
         running, steps = self.running, self.steps
         if not self.timeout and len(running) > 1:
             running = tuple(sorted(running))

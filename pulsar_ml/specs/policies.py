@@ -176,7 +176,7 @@ class StashQueue(Policy):
 
 
 class LedgerScan(Policy):
-    """Each cache from its first position: by time all of them, by size the largest in proportion."""
+    """Each cache from its first position: by time all, by size the largest in proportion."""
 
     name = "ledger_scan"
 

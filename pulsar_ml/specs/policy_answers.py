@@ -22,9 +22,9 @@ class Model(pass_answers.Model):
 
     weak: ClassVar[Mapping[str, str]] = {
         **pass_answers.Model.weak,
-        "expire": "Each entry by itself, of any cache; one or two victims are told by the digest and are "
-        "gone. The entries and bytes that passes and removals answer add up to those that are gone; "
-        "wrappers dropped were empty.",
+        "expire": "Each entry by itself, of any cache; the digest names one or two victims, which "
+        "are gone. The entries and bytes that passes and removals answer add up to those that "
+        "are gone. The wrappers dropped were empty.",
     }
 
     def ends(self, operation: str, arguments: Sequence[int], thread: int, result: Answer) -> bool:
@@ -48,7 +48,7 @@ class Model(pass_answers.Model):
         return bool(chosen)
 
     def victim(self, key: Key, thread: int, times: int) -> bool:
-        """True if a pass may have removed an entry of the key; the latest is gone if no other was."""
+        """True if a pass may have removed an entry of the key; the latest, if no other was there."""
         if len(self.put_so_far[key]) == times and self.state[key] < GONE:
             if self.state[key] == THERE:
                 return False

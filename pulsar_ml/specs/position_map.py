@@ -22,7 +22,7 @@ Position = tuple[int, int]
 
 
 def position(place: int, slot: int, ledgers: Sequence[int] = LEDGERS) -> Position:
-    """A place is one of 27 pages: the ledger changes fastest, then the block, then the page in it."""
+    """One of 27 pages: the ledger changes fastest, then the block, then the page in the block."""
     return ledgers[place % 3], BLOCKS[place // 3 % 3] << 12 | PAGES[place // 9] << 6 | slot
 
 
@@ -37,21 +37,20 @@ def own_position(place: int, thread: int) -> Position:
 
 
 class Model:
-    """The thread that put each position, by map. A page exists while one of its positions is taken."""
+    """The owner of each position, by map. A page exists while one of its positions is taken."""
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "put": "EXISTS may be about a handle that was removed since, by a thread that the caller does not "
-        "know of. NO_MEMORY may also be answered while pages are on their way into a map or out of "
-        "it.",
+        "put": "EXISTS: a handle was at the position at one moment; if it was removed since, the "
+        "caller does not know of that. NO_MEMORY may also be answered while pages are being "
+        "linked or unlinked.",
         "put_own": "NO_MEMORY as for put.",
-        "remove": "Of the suite: ABSENT says that no put of the position was recorded as finished. What the "
-        "caller "
-        "put itself is recorded, unless another removal has taken it and is under way.",
-        "find": "A handle that was at the position at some time, or ABSENT: not older than what the "
-        "caller knows, but perhaps over.",
-        "iterate": "A subset of what was at the positions in its interval, with all that the caller knows "
-        "to have been there all the while.",
+        "remove": "ABSENT: the suite had recorded no finished put of the position. The caller's "
+        "own puts are recorded, unless another removal took one and is under way.",
+        "find": "A handle that was at the position at one moment, or ABSENT; the moment is not "
+        "before the last change that the caller knows of.",
+        "iterate": "Handles that were at positions of the interval, among them all that the "
+        "caller knows to have been there during the whole call.",
         "iterate_all": "As iterate.",
     }
     spans = frozenset({"iterate", "iterate_all", "remove"})

@@ -26,8 +26,8 @@ class Model:
 
     operations: frozenset[str] = frozenset(
         (
-            "put put_late put_foreign get hold release dispatch expect drop read_range visit exists "
-            "remove_range clear size sweep put_alone over_release"
+            "put put_late put_foreign get hold release dispatch expect drop read_range visit "
+            "exists remove_range clear size sweep put_alone over_release"
         ).split()
     )
 
@@ -107,7 +107,7 @@ class Model:
         return MISMATCH
 
     def find(self, cache: int, key: int) -> Entry | None:
-        """The entry under a key, marked as accessed; one that was released too often is not found."""
+        """The entry under a key, marked as accessed; None if it was released too often."""
         wrapper = self.caches[cache % len(self.caches)].wrappers.get(key % self.n_keys)
         if wrapper is None or wrapper.entry is None:
             return None

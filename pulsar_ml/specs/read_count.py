@@ -21,8 +21,7 @@ class Model:
     """References to counts; a count lives as long as one of them."""
 
     weak: ClassVar[Mapping[str, str]] = {
-        "new": "EXHAUSTED says that every object was taken at least once and that none was free at one "
-        "moment.",
+        "new": "EXHAUSTED: every object was taken at least once, and none was free at one moment.",
     }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:

@@ -57,11 +57,9 @@ class Model:
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "cut": "NO_MEMORY says that every object was taken at least once and that none was free at one "
-        "moment.",
-        "cache": "Of the suite: TAKEN may be about an entry that was taken out since, unless the caller did "
-        "that: "
-        "an exchange that fails may see an old value.",
+        "cut": "NO_MEMORY: every object was taken at least once, and none was free at one moment.",
+        "cache": "TAKEN: an entry was in the slot at one moment, not before the caller's own last "
+        "removal from it: the suite's exchange may fail on an old value.",
         "copy": "NO_MEMORY as for cut.",
         "copy_bytes": "NO_MEMORY as for cut.",
     }

@@ -15,11 +15,10 @@ class Model:
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "publish": "REFUSED: the object had an owner, who may not have published it yet or may still be "
-        "tearing it down; but not one of whom the caller knows that it is torn down, because it did that "
-        "itself.",
-        "retain": "REFUSED is about a zero that may be over: before the first publication, or between two; "
-        "but never about one before an incarnation that the caller had a reference to.",
+        "publish": "REFUSED: the object had an owner that had not published it yet, or was still "
+        "tearing it down. The caller's own teardown, once it is over, is no reason.",
+        "retain": "REFUSED: the count was zero at one moment, before the first publication or "
+        "between two; never before an incarnation of which the caller had a reference.",
     }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:

@@ -32,20 +32,24 @@ class Model:
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "fill": "DONE: linearizable with the clears of the key. TAKEN: the key was there at one moment, "
-        "perhaps one before the call, but none before what the caller knows of the key.",
-        "read": "A value is one that was filled in under the key and is not older than what the caller "
-        "knows of it, or that of a churn under way in a wrapper that the key has left. NOTHING, or DONE "
-        "without a value: the key was not there at one moment, not before what the caller knows.",
-        "read_stale": "As read, of any key; of several looks the last one answers. A wrapper that the "
-        "caller knows to hold a key holds nothing else until that key is cleared.",
-        "clear": "DONE: linearizable with the fills of the key; the size is that of the value cleared, and "
-        "all requeues that clears show are those that drains answered. Accessed may be said because of a "
-        "read of another key; not accessed is never said of a value that the caller read and no drain "
-        "requeued. NOTHING: as for read.",
-        "churn": "Nothing. While it runs its values may be seen in wrappers that keys have left.",
-        "drain": "Wrapper by wrapper. What it recycled was cleared before; fewer than were asked for: at "
-        "one moment nothing was queued that the caller filled in or read and nobody cleared.",
+        "fill": "DONE: linearizable with the clears of the key. TAKEN: the key was there at one "
+        "moment, perhaps before the call, but not before the last change of the key that the "
+        "caller knows of.",
+        "read": "A value: it was filled in under the key, and is not older than the last change "
+        "that the caller knows of; or it is that of a churn under way, in a wrapper that the key "
+        "has left. NOTHING, or DONE without a value: the key was absent at one moment, not "
+        "before that change.",
+        "read_stale": "As read, for any key; of several looks the last one answers. A wrapper "
+        "that the caller knows to hold a key holds no other key until that key is cleared.",
+        "clear": "DONE: linearizable with the fills of the key; the size is that of the cleared "
+        "value, and the requeues that clears show add up to those that drains answered. The "
+        "value may count as accessed through a read of another key; it does count as accessed if "
+        "the caller read it and no drain requeued it. NOTHING: as for read.",
+        "churn": "The answer says nothing. While the call runs, its values may be seen in wrappers "
+        "that keys have left.",
+        "drain": "Each wrapper by itself. Recycled wrappers were cleared before. Fewer than "
+        "requested: at one moment no wrapper was queued that the caller had filled or read and "
+        "nobody had cleared.",
     }
     spans = frozenset({"churn", "drain", "read_stale"})
 

@@ -1,4 +1,4 @@
-"""Calls into the core with a signal already pending, so that an interrupt lands at a known place."""
+"""Calls into the core with a pending signal, so that an interrupt lands at a known point."""
 
 from __future__ import annotations
 

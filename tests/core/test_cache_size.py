@@ -1,4 +1,4 @@
-"""The manager keeps its caches below a size and an age: with a thread, without one, on any clock."""
+"""The manager keeps its caches below a size and an age: with or without a thread."""
 
 from __future__ import annotations
 

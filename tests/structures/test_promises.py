@@ -17,7 +17,7 @@ MODELLED = [suite for suite in SUITES.values() if suite.model]
 
 
 def declared(page: str) -> tuple[set[str], dict[str, str]]:
-    """The operations that a page calls linearizable, and its table of the weakly consistent ones."""
+    """The linearizable operations of a page, and its table of the weakly consistent ones."""
     section = page.split("## Linearization points", 1)[1].split("\n## ", 1)[0]
     listed = re.search(r"^Linearizable: (.*?)\.$", section, re.MULTILINE | re.DOTALL)
     assert listed is not None, "the page does not say which operations are linearizable"
