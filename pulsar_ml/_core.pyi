@@ -15,7 +15,7 @@ _At: TypeAlias = Position | tuple[int, int]
 
 @final
 class NativeMemory:
-    def __new__(cls, kind: int) -> Self: ...
+    def __new__(cls, policy: int) -> Self: ...
 
 @final
 class ReceiveBuffer:

@@ -124,7 +124,7 @@ class Model(CursorModel):
         return answer(DONE, self.changes + 1, tag) if tag else answer(UNKNOWN)
 
     def may_update(self, thread: int, result: Answer, number: int, value: int) -> bool:
-        status, (version, tag, *_) = result
+        version, tag, *_ = result[1]
         cursor = self.find(tag)
         if not self.right_tag(self.name(thread, number), tag):
             return False

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pulsar_ml.specs import range_cache
+from pulsar_ml.specs.cached import Entry
 from pulsar_ml.specs.policies import Pass
 from pulsar_ml.specs.range_cache import HIT, MISS, OK, Words
 
@@ -52,7 +53,7 @@ class Model(range_cache.Model):
         status = super().put_foreign(words, thread, cache, key)
         return status if self.max_size else DISABLED
 
-    def find(self, cache: int, key: int) -> range_cache.Entry | None:
+    def find(self, cache: int, key: int) -> Entry | None:
         return super().find(cache, key) if self.max_size else None
 
     def remove_keys(self, words: Words, cache: int, first: int, last: int) -> int:

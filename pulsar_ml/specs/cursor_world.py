@@ -396,7 +396,7 @@ class CursorModel:
         return answer(DONE, self.changes + 1, tag) if tag else answer(UNKNOWN)
 
     def may_remove(self, thread: int, result: Answer, number: int, now: int = 0) -> bool:
-        status, (version, tag, *_) = result
+        version, tag, *_ = result[1]
         name = self.name(thread, number)
         if not self.right_tag(name, tag) or result != answer(
             DONE if tag else UNKNOWN, version, tag

@@ -45,7 +45,7 @@ class Thread:
 class Model:
     """The operations of the subject ``entry_wrapper``."""
 
-    operations = frozenset("fill read read_stale clear churn drain".split())
+    operations = frozenset({"fill", "read", "read_stale", "clear", "churn", "drain"})
 
     def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
         self.n_keys = settings["keys"]

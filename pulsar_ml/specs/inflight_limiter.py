@@ -106,7 +106,7 @@ class Model:
     def canonical(self) -> object:
         """Times count from now on."""
         now, calls = self.now, self.calls
-        if now and any([call is not None and TICK in call.to_do for call in calls]):
+        if now and any(call is not None and TICK in call.to_do for call in calls):
             calls = tuple(
                 [
                     call._replace(now=call.now - now)

@@ -25,11 +25,12 @@ class Model:
     """
 
     operations: frozenset[str] = frozenset(
-        (
-            "put put_late put_foreign get hold release dispatch expect drop read_range visit "
-            "exists remove_range clear size sweep put_alone over_release"
-        ).split()
-    )
+        {
+            "put", "put_late", "put_foreign", "get", "hold", "release", "dispatch", "expect", "drop",
+            "read_range", "visit", "exists", "remove_range", "clear", "size", "sweep", "put_alone",
+            "over_release",
+        }
+    )  # fmt: skip
 
     def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
         self.caches = [Cache() for _ in range(settings["caches"])]

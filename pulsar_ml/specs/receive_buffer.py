@@ -30,7 +30,7 @@ class Guess:
         self.small_before = False
 
     def next(self) -> int:
-        return min(max(self.size, self.minimum), self.maximum)
+        return int(min(max(self.size, self.minimum), self.maximum))
 
     def record(self, read: int) -> None:
         index = SIZES.index(self.size)

@@ -61,7 +61,8 @@ class Table:
 
     def sentences(self) -> dict[str, str]:
         """Every invariant's sentence by its id, with a capital letter and a full stop."""
-        return {each.id: sentence(each.text) for each in (*self.general, *self.own)}
+        every: list[Invariant | OwnInvariant] = [*self.general, *self.own]
+        return {each.id: sentence(each.text) for each in every}
 
 
 def sentence(text: str) -> str:

@@ -7,6 +7,7 @@ import operator
 import signal
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -18,10 +19,11 @@ def call_interrupted(call: Callable[[], object]) -> None:
     The C library's raise() leaves the signal pending: Python's handlers run between byte codes, and
     ``map`` goes from one C function to the next without any.
     """
-    press = partial(ctypes.CDLL(None)["raise"], signal.SIGINT)
+    press: Callable[[], object] = partial(ctypes.CDLL(None)["raise"], signal.SIGINT)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            list(map(operator.call, [press, call]))
+            calls: Any = map(operator.call, [press, call])
+            list(calls)
     finally:
         signal.signal(signal.SIGINT, before)

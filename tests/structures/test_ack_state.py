@@ -28,8 +28,8 @@ TestMachine = machine_test("ack_state")
 
 
 def started(**settings: int) -> Pair:
-    given = {"by_bytes": 0, "max_ranges": 1, "max_batches": 1, "max_store_ranges": 1, **settings}
-    return Pair("ack_state", given)
+    chosen = {"by_bytes": 0, "max_ranges": 1, "max_batches": 1, "max_store_ranges": 1, **settings}
+    return Pair("ack_state", chosen)
 
 
 def counts(pair: Pair) -> int:
@@ -235,12 +235,12 @@ GAP = Said(0, "ack_entry", (0, 1), answer(NEW), (1, 2))
 PAUSED = Said(1, "dispatch", (NORMAL,), answer(NEW, 0), (3, 4))
 
 
-def filled(thread: int, told: int, when: tuple[int, int]) -> Said:
-    return Said(thread, "ack_entry", (0, 0), answer(NEW, told), when)
+def filled(thread: int, kinds: int, when: tuple[int, int]) -> Said:
+    return Said(thread, "ack_entry", (0, 0), answer(NEW, kinds), when)
 
 
-def known(thread: int, told: int, when: tuple[int, int]) -> Said:
-    return Said(thread, "ack_entry", (0, 1), answer(KNOWN, told), when)
+def known(thread: int, kinds: int, when: tuple[int, int]) -> Said:
+    return Said(thread, "ack_entry", (0, 1), answer(KNOWN, kinds), when)
 
 
 @pytest.mark.parametrize(

@@ -49,10 +49,9 @@ def tables_of(page: str) -> dict[str, list[tuple[str, ...]]]:
 
 def mistakes(page: str, fields: Structs, required: set[str]) -> list[str]:
     """The differences between a page and the structs, a sentence each."""
-    found = []
     tables = tables_of(page)
-    for struct in sorted(required - set(tables)):
-        found.append(f"{struct} has atomic cells and no table")
+    missing = sorted(required - set(tables))
+    found = [f"{struct} has atomic cells and no table" for struct in missing]
     for struct, rows in tables.items():
         if struct not in fields:
             found.append(f"{struct} is no struct of these sources")
@@ -68,7 +67,7 @@ def mistakes(page: str, fields: Structs, required: set[str]) -> list[str]:
 
 def sources_of(page: Path, pages: Mapping[str, tuple[str, ...]]) -> tuple[Structs, set[str]]:
     """The structs of a page's structure and of its parts. A part of two pages is of the first."""
-    first = {part: name for name, parts in reversed(pages.items()) for part in parts}
+    first = {part: name for name, parts in reversed(list(pages.items())) for part in parts}
     fields: Structs = {}
     required: set[str] = set()
     for name in (page.stem, *pages.get(page.stem, ())):

@@ -23,11 +23,11 @@ def declared(page: str) -> tuple[set[str], dict[str, str]]:
     assert listed is not None, "the page does not say which operations are linearizable"
     table = section.split("| operation | what its answer means |\n| --- | --- |\n", 1)
     rows = table[1].splitlines() if len(table) > 1 else []
-    return set(re.findall(r"`(\w+)`", listed[1])), dict(
-        re.fullmatch(r"\| `(\w+)` \| (.*) \|", row).groups()  # type: ignore[union-attr]
+    return set(re.findall(r"`(\w+)`", listed[1])), {
+        match[1]: match[2]
         for row in rows
-        if row
-    )
+        if (match := re.fullmatch(r"\| `(\w+)` \| (.*) \|", row)) is not None
+    }
 
 
 @pytest.mark.parametrize("suite", MODELLED, ids=lambda suite: suite.name)
