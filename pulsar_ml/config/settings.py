@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsar_ml._core import EVICTION_POLICIES
 from pulsar_ml.config.setting import (
     INT_MAX,
     LONG_MAX,
@@ -21,9 +22,6 @@ READ_OVERHEAD = 64
 DEFAULT_ENTRY_SIZE = 10240
 # The smallest cache size that is derived, MB.
 LEAST_DERIVED_SIZE = 64
-# The queue of PIP-430 with its weaknesses mended and as it was released, the stash of its first revision,
-# what both replaced, and two general ones.
-POLICIES = ("central_queue", "released_queue", "stash_queue", "ledger_scan", "lru", "s3_fifo")
 # The largest buffer a receive-buffer allocator can be asked for.
 MOST_BUFFER = 2**30
 
@@ -156,7 +154,7 @@ EVICTION = (
         key="managedLedgerCacheEvictionPolicyName",
         kind=str,
         default="central_queue",
-        choices=POLICIES,
+        choices=tuple(EVICTION_POLICIES),
         meaning="Which policy decides what leaves the cache.",
         interplay="managedLedgerCacheEvictionTimeThresholdMillisMax is the stash's.",
         origin=OURS,
