@@ -112,7 +112,7 @@ class CacheConfig:
         if wrong:
             raise ConfigError("; ".join(wrong))
 
-    # Values that are derived or joined from several settings -----------------------------------------
+    # Values that are derived or joined from several settings --------------------------------------
 
     def cache_size_bytes(self, *, memory: int | None = None) -> int:
         """The size of the cache in bytes; ``memory`` is what a derived one is a fifth of (default: ours)."""
@@ -229,7 +229,7 @@ class CacheConfig:
             "acquire_queue_size": self.max_reads_in_flight_permits_acquire_queue_size,
         }
 
-    # Changes -----------------------------------------------------------------------------------------
+    # Changes --------------------------------------------------------------------------------------
 
     def replace(self, **changes: Value) -> CacheConfig:
         """Another one with these values. ConfigError also for a name that is no setting."""

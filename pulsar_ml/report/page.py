@@ -262,7 +262,7 @@ def made_smaller(found: Findings, group: Group) -> list[str]:
     return [f"made smaller after the run: {', '.join(told)}"]
 
 
-# Drawings ----------------------------------------------------------------------------------------
+# Drawings -----------------------------------------------------------------------------------------
 
 
 def drawing(drawn: Timeline) -> dict[str, Any]:

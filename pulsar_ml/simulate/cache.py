@@ -129,7 +129,7 @@ class CachedLedger:
         self.lengths: list[int] = []
         self._flights: list[Flight] = []
 
-    # Cursors ------------------------------------------------------------------------------------
+    # Cursors --------------------------------------------------------------------------------------
 
     def activate(self, cursor: Reader) -> None:
         self.cursors.add(cursor.name, (self.number, cursor.position))
@@ -150,7 +150,7 @@ class CachedLedger:
             return 0
         return self.cursors.number_of_cursors_at_same_position_or_before(reader.name)
 
-    # Writes -------------------------------------------------------------------------------------
+    # Writes ---------------------------------------------------------------------------------------
 
     def _put(self, entry: int, value: memoryview | Entry, expected: int = 0) -> None:
         put = self.cache.put((self.number, entry), value, expected_reads=expected)
@@ -168,7 +168,7 @@ class CachedLedger:
         length = self.lengths[entry]
         return BYTES[:length] if length <= len(BYTES) else memoryview(bytes(length))
 
-    # Reads --------------------------------------------------------------------------------------
+    # Reads ----------------------------------------------------------------------------------------
 
     def read(self, reader: Reader, first: int, last: int, deliver: Deliver) -> None:
         """Hand dispatch copies of [first, last] to ``deliver``: at once, or when storage answered."""

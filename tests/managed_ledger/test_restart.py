@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 
 from pulsar_ml import AckState, Position, StorageError
 from pulsar_ml.managed_ledger import LedgerSettings, ManagedCursor, MemoryStorage, cursor_store
-from pulsar_ml.managed_ledger.cursor_metadata import LeftOut
+from pulsar_ml.managed_ledger.cursor_metadata import Omitted
 from tests.managed_ledger.kit import World, read
 
 BATCH = 4  # messages of an entry
@@ -87,7 +87,7 @@ class Known:
                 runs.append([entry])
         return runs
 
-    def stored(self, limits: Limits, *, in_metadata_store: bool) -> tuple[Known, LeftOut]:
+    def stored(self, limits: Limits, *, in_metadata_store: bool) -> tuple[Known, Omitted]:
         """What is kept of it, and what is not: written from the words of the proposal."""
         properties = [
             (key, value, 8 + len(key) + len(value))
@@ -120,7 +120,7 @@ class Known:
         fitting = fitting[: len(fitting) if limits.max_bytes is None else int(room // 32)]
         kept.messages = {entry: WHOLE for run in ranges[:most] for entry in run}
         kept.messages |= {entry: self.messages[entry] for entry in fitting}
-        return kept, LeftOut(
+        return kept, Omitted(
             properties=len(properties) - len(kept.properties),
             sequence_ids=len(ids) - len(kept.sequence_ids),
             ranges=len(ranges) - len(ranges[:most]),
@@ -164,7 +164,7 @@ class RestartMachine(RuleBasedStateMachine):
         if hasattr(self, "world"):
             self.world.close()
 
-    # What happens -----------------------------------------------------------------------------------
+    # What happens ---------------------------------------------------------------------------------
 
     @rule()
     def add(self) -> None:
@@ -227,7 +227,7 @@ class RestartMachine(RuleBasedStateMachine):
         else:
             self.cursor.mark_delete(self.positions[entry], sequence_ids=ids)
             self.stored, left = self.now.stored(self.limits, in_metadata_store=False)
-            assert self.cursor.state.left_out == left
+            assert self.cursor.state.omitted == left
         self.failing()
         self.trimmed()
 
@@ -243,7 +243,7 @@ class RestartMachine(RuleBasedStateMachine):
             name: text for name, text in self.now.properties.items() if name != key
         }
 
-    # Storing ----------------------------------------------------------------------------------------
+    # Storing --------------------------------------------------------------------------------------
 
     def failing(self, *, appends: bool = False, properties: bool = False) -> None:
         self.world.storage.fail_appends = FOREVER * appends
@@ -279,7 +279,7 @@ class RestartMachine(RuleBasedStateMachine):
             self.stored, _ = self.now.stored(self.limits, in_metadata_store=False)
         self.kept = self.now.passed
 
-    # Starting again ---------------------------------------------------------------------------------
+    # Starting again -------------------------------------------------------------------------------
 
     @rule()
     def restart(self) -> None:
@@ -337,7 +337,7 @@ TestRestart.settings = settings(
 def test_a_restart_that_forgets_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = cursor_store.encode
 
-    def forgetful(acks: AckState, **given: Any) -> tuple[bytes, LeftOut]:
+    def forgetful(acks: AckState, **given: Any) -> tuple[bytes, Omitted]:
         return honest(acks, **{**given, "sequence_ids": {}})
 
     monkeypatch.setattr(cursor_store, "encode", forgetful)

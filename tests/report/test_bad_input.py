@@ -47,7 +47,7 @@ def no_pickle(monkeypatch: pytest.MonkeyPatch) -> None:
     forbid_pickle(monkeypatch)
 
 
-# Texts ------------------------------------------------------------------------------------------
+# Texts --------------------------------------------------------------------------------------------
 
 
 def replay_record() -> str:
@@ -146,7 +146,7 @@ def test_a_packed_failure_without_its_end_is_refused() -> None:
         Failure.from_text(SHORT + base64.urlsafe_b64encode(packed[:-4]).decode())
 
 
-# Files ------------------------------------------------------------------------------------------
+# Files --------------------------------------------------------------------------------------------
 
 
 def test_a_pipe_a_device_and_a_folder_are_refused_at_once(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
         bounded_text(tmp_path / "binary", "the record")
 
 
-# Runs -------------------------------------------------------------------------------------------
+# Runs ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -336,7 +336,7 @@ def test_a_record_outside_of_the_run_is_not_named(run: Path) -> None:
     assert len(TRIALS.names) > 10
 
 
-# Histories --------------------------------------------------------------------------------------
+# Histories ----------------------------------------------------------------------------------------
 
 
 def history() -> History:

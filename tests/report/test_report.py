@@ -47,7 +47,7 @@ def engine_run(directory: Path) -> Path:
     return write_run(directory, rows)
 
 
-# What is said -----------------------------------------------------------------------------------
+# What is said -------------------------------------------------------------------------------------
 
 
 def test_the_verdict_and_the_risk_come_first(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_run_that_still_goes_on_is_reported_so_far(tmp_path: Path) -> None:
     assert "has not finished" in Reader(page_of(run)).text
 
 
-# How it is said ---------------------------------------------------------------------------------
+# How it is said -----------------------------------------------------------------------------------
 
 
 def test_a_page_needs_nothing_else(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_contrast_is_measured_right() -> None:
     assert contrast("#777777", "#ffffff") < 4.5
 
 
-# Formats ----------------------------------------------------------------------------------------
+# Formats ------------------------------------------------------------------------------------------
 
 
 def test_sarif_has_the_places_of_failures_and_all_signatures(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_markdown_has_a_table_and_the_commands(tmp_path: Path) -> None:
     assert text.count("    python -m stress replay ") == 2
 
 
-# Many rows --------------------------------------------------------------------------------------
+# Many rows ----------------------------------------------------------------------------------------
 
 
 def test_a_curve_of_any_length_is_a_few_points() -> None:
@@ -326,7 +326,7 @@ def test_ten_thousand_signatures_are_the_most_that_are_told_apart(
     assert "3 of the violations are listed one by one" in text
 
 
-# Where it goes ----------------------------------------------------------------------------------
+# Where it goes ------------------------------------------------------------------------------------
 
 
 def test_a_page_is_written_whole_or_not_at_all(
@@ -389,7 +389,7 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
     assert quick.getvalue() == ""
 
 
-# Rounds -----------------------------------------------------------------------------------------
+# Rounds -------------------------------------------------------------------------------------------
 
 
 def run_in_rounds(directory: Path) -> Path:
@@ -442,7 +442,7 @@ def test_a_damaged_round_is_one_sentence(
     assert done.exit_code == 2 and told in done.output and not (run / "report.html").exists()
 
 
-# Smaller failures -------------------------------------------------------------------------------
+# Smaller failures ---------------------------------------------------------------------------------
 
 
 def test_the_report_shows_the_smaller_failure(tmp_path: Path) -> None:

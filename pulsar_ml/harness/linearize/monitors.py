@@ -133,7 +133,7 @@ def extreme(count: int, at: Ints, values: Ints, indices: Ints, *, least: bool) -
     return values[order][first], indices[order][first]
 
 
-# Registers -------------------------------------------------------------------------------------------
+# Registers ----------------------------------------------------------------------------------------
 
 
 def register(view: View, initial: int) -> Judgement:
@@ -183,7 +183,7 @@ def register(view: View, initial: int) -> Judgement:
     return LEGAL
 
 
-# Queues and stacks -----------------------------------------------------------------------------------
+# Queues and stacks --------------------------------------------------------------------------------
 
 
 def container(view: View, put: str, take: str, *, stack: bool) -> Judgement:
@@ -300,7 +300,7 @@ def lifo(values: Values, sure: Ints, times: int) -> Judgement:
     return values.witness(np.array(needed))
 
 
-# Sets ------------------------------------------------------------------------------------------------
+# Sets ---------------------------------------------------------------------------------------------
 
 
 def members(view: View) -> Judgement:
