@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+
 from pulsar_ml import AckState, Position, StorageError
 from pulsar_ml.managed_ledger import FaultyStorage, MemoryStorage
 from pulsar_ml.managed_ledger.cursor_metadata import (
@@ -33,7 +34,8 @@ def restored(stored: CursorMetadata) -> AckState:
 
 
 def test_properties_come_first_then_sequence_ids_then_ranges() -> None:
-    # The proposal's example in small: a fifth for properties, and too little room for all of the ranges.
+    # PIP-299's example at a small scale: a fifth of the room goes to properties, and the rest is
+    # too small for all ranges.
     properties, sequence_ids = {"key": "x" * 197}, {"producer": 7}
     acks = acks_of(100, max_bytes=KIB)
     acks.set_metadata_bytes(metadata_bytes(properties, sequence_ids))
@@ -78,7 +80,7 @@ def test_when_the_ledger_fails_the_metadata_store_takes_less() -> None:
     assert store.save(acks) == Omitted(ranges=3)
     kept = CursorStore(storage, "log", "sub").load()
     assert kept is not None and (kept.revision, kept.ranges) == (2, 2)
-    # The ledger works again, and is the newer one.
+    # Appends work again, so the cursor ledger has the newer copy.
     again = CursorStore(storage, "log", "sub")
     again.load()
     assert not again.save(acks)
@@ -118,6 +120,6 @@ def test_damaged_metadata_says_what_is_wrong(
 def test_counts_that_promise_too_much_are_noticed() -> None:
     data, _ = encode(acks_of(0), revision=1, properties={}, sequence_ids={}, max_bytes=None)
     body = bytearray(data[CHECKED.size :])
-    body[24] = 1  # one property
+    body[24] = 1  # the header now claims one property
     with pytest.raises(StorageError, match="early"):
         decode(CHECKED.pack(b"PMLC", 1, zlib.crc32(body)) + bytes(body))
