@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pulsar_ml.config.setting import (
-    INT_MAX,
-    LONG_MAX,
+    MAX_INT,
+    MAX_LONG,
     OURS,
     PIP_299,
     PIP_430,
@@ -13,19 +13,15 @@ from pulsar_ml.config.setting import (
     Setting,
 )
 
-# Fixed in Pulsar, and here: a cache is too large above this share of its size.
+# The share of the cache size above which a size pass starts; fixed in Pulsar, too.
 EVICTION_TRIGGER = 0.98
-# Bytes that a read is estimated to need for each entry beyond the payload.
-READ_OVERHEAD = 64
-# Bytes of an entry that the estimate takes when nothing is known.
-DEFAULT_ENTRY_SIZE = 10240
-# The smallest cache size that is derived, MB.
-LEAST_DERIVED_SIZE = 64
-# The queue of PIP-430 with its weaknesses mended and as it was released, the stash of its first revision,
-# what both replaced, and two general ones.
+# The smallest derived cache size in MB.
+MIN_DERIVED_MB = 64
+# The queue of PIP-430, repaired and as it was released; the stash of its first revision; the scan
+# that PIP-430 replaced; and two general policies.
 POLICIES = ("central_queue", "released_queue", "stash_queue", "ledger_scan", "lru", "s3_fifo")
-# The largest buffer a receive-buffer allocator can be asked for.
-MOST_BUFFER = 2**30
+# The largest receive buffer.
+MAX_BUFFER = 2**30
 
 SIZE = (
     Setting(
@@ -34,24 +30,32 @@ SIZE = (
         default=None,
         unit="MB",
         low=0,
-        high=INT_MAX,
+        high=MAX_INT,
         dynamic=True,
-        meaning="Bytes of entries that all caches of a broker hold together. 0 disables them: nothing is "
-        "cached and every read goes to storage.",
-        derived=f"a fifth of the memory this process may use, at least {LEAST_DERIVED_SIZE} MB (Pulsar: a "
-        "fifth of the JVM's direct memory)",
-        interplay="Eviction begins above 0.98 of it and ends at managedLedgerCacheEvictionWatermark of it. "
-        "It "
-        "counts lengths of entries: see managedLedgerCacheCopyEntries.",
+        meaning=(
+            "Bytes of entries that all caches of a broker hold together. 0 disables the caches: "
+            "every read goes to storage."
+        ),
+        derived=(
+            f"a fifth of the memory that this process may use, at least {MIN_DERIVED_MB} MB "
+            "(Pulsar: a fifth of the JVM's direct memory)"
+        ),
+        interplay=(
+            "Eviction begins above 0.98 of this size and ends at "
+            "managedLedgerCacheEvictionWatermark of it. The lengths of entries count, not the "
+            "memory that they pin: see managedLedgerCacheCopyEntries."
+        ),
     ),
     Setting(
         key="managedLedgerCacheCopyEntries",
         kind=bool,
         default=False,
-        meaning="Whether an entry is copied into memory of its own when it is cached.",
-        interplay="Off, a cached entry keeps the whole receive buffer it came in, so that the cache pins "
-        "more "
-        "than it counts; on, both are the same. The brokerAdaptiveRecvByteBufAllocator keys bound the gap.",
+        meaning="Copy an entry into memory of its own when it is cached.",
+        interplay=(
+            "Off, a cached entry pins the whole receive buffer that it arrived in, so that the "
+            "cache pins more memory than it counts; the brokerAdaptiveRecvByteBufAllocator keys "
+            "bound the difference."
+        ),
     ),
 )
 
@@ -65,7 +69,10 @@ EVICTION = (
         high=1.0,
         dynamic=True,
         meaning="The share of managedLedgerCacheSizeMB down to which a size pass evicts.",
-        interplay="A size pass starts above 0.98 of the size; at or above that a pass frees next to nothing.",
+        interplay=(
+            "A size pass starts above 0.98 of the size; a watermark of 0.98 or more frees next to "
+            "nothing."
+        ),
     ),
     Setting(
         key="managedLedgerCacheEvictionIntervalMs",
@@ -73,9 +80,9 @@ EVICTION = (
         default=10,
         unit="ms",
         low=1,
-        high=LONG_MAX,
+        high=MAX_LONG,
         meaning="The time between two runs of the eviction task.",
-        interplay="managedLedgerCacheEvictionFrequency, when above 0, takes its place.",
+        interplay="managedLedgerCacheEvictionFrequency, when above 0, replaces it.",
     ),
     Setting(
         key="managedLedgerCacheEvictionFrequency",
@@ -84,8 +91,13 @@ EVICTION = (
         unit="per second",
         low=0.0,
         high=1000.0,
-        meaning="Runs of the eviction task a second; 0: see managedLedgerCacheEvictionIntervalMs.",
-        interplay="The older key. Above 0 it wins: the interval is 1000 / frequency, in whole milliseconds.",
+        meaning=(
+            "Runs of the eviction task per second; 0: see managedLedgerCacheEvictionIntervalMs."
+        ),
+        interplay=(
+            "The older key, which wins when above 0: the interval is 1000 / frequency, in whole "
+            "milliseconds."
+        ),
     ),
     Setting(
         key="managedLedgerCacheEvictionTimeThresholdMillis",
@@ -93,27 +105,30 @@ EVICTION = (
         default=1000,
         unit="ms",
         low=0,
-        high=LONG_MAX // 1_000_000,
+        high=MAX_LONG // 1_000_000,
         dynamic=True,
-        meaning="The time an entry stays at most when nothing extends it.",
-        interplay="Extended by the two ...ExtendTTLOf... settings, each time by this much. The grace period "
-        "of "
-        "managedLedgerContinueCachingAddedEntriesAfterLastActiveCursorLeavesMillis follows it.",
+        meaning="The longest time that an entry stays cached without an extension.",
+        interplay=(
+            "The two ...ExtendTTLOf... settings extend it, each time by this much. The default of "
+            "managedLedgerContinueCachingAddedEntriesAfterLastActiveCursorLeavesMillis is derived "
+            "from it."
+        ),
     ),
     Setting(
         key="cacheEvictionByExpectedReadCount",
         kind=bool,
         default=True,
-        meaning="Whether entries that cursors are expected to read yet are kept longer.",
+        meaning="Keep entries longer while cursors are expected to read them.",
         interplay="On, cacheEvictionByMarkDeletedPosition and the backlog settings are ignored.",
     ),
     Setting(
         key="cacheEvictionByMarkDeletedPosition",
         kind=bool,
         default=False,
-        meaning="Whether cursor-based invalidation follows the slowest mark-delete position; off, the "
-        "slowest "
-        "read position.",
+        meaning=(
+            "Invalidate entries up to the slowest mark-delete position; off: up to the slowest "
+            "read position."
+        ),
         interplay="Ignored while cacheEvictionByExpectedReadCount is on.",
     ),
     Setting(
@@ -124,18 +139,22 @@ EVICTION = (
         low=0,
         high=65535,
         dynamic=True,
-        meaning="How often at most a pass keeps an entry that has expected reads left.",
-        interplay="Takes effect with cacheEvictionByExpectedReadCount only. In the released queue every "
-        "requeue counts, also one for a recent access.",
+        meaning="The most times that a pass keeps an entry with remaining expected reads.",
+        interplay=(
+            "Takes effect with cacheEvictionByExpectedReadCount only. The released queue counts "
+            "every requeue, also one for a recent access."
+        ),
     ),
     Setting(
         key="managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed",
         kind=bool,
         default=True,
         dynamic=True,
-        meaning="Whether a pass keeps an entry that was read since the last one looked at it.",
-        interplay="False in Pulsar 5.0. An entry that is read lives at least twice "
-        "managedLedgerCacheEvictionTimeThresholdMillis; one that is not, once.",
+        meaning="Let a pass keep an entry that was read since the pass before.",
+        interplay=(
+            "False in Pulsar 5.0. On, an entry that is read stays at least twice "
+            "managedLedgerCacheEvictionTimeThresholdMillis, and another one once."
+        ),
         other_keys=("cacheEvictionExtendTTLOfRecentlyAccessed",),
     ),
     Setting(
@@ -144,12 +163,14 @@ EVICTION = (
         default=5000,
         unit="ms",
         low=0,
-        high=LONG_MAX // 1_000_000,
+        high=MAX_LONG // 1_000_000,
         dynamic=True,
-        meaning="The time an entry with expected reads left stays at most.",
-        interplay="Of the stash policy only; needs cacheEvictionByExpectedReadCount. Entries without "
-        "expected "
-        "reads have managedLedgerCacheEvictionTimeThresholdMillis; when that is longer it holds for both.",
+        meaning="The longest time that an entry with remaining expected reads stays cached.",
+        interplay=(
+            "Used by the stash policy only; needs cacheEvictionByExpectedReadCount. Entries "
+            "without expected reads have managedLedgerCacheEvictionTimeThresholdMillis, which "
+            "holds for all entries when it is longer."
+        ),
         origin=PIP_430_FIRST,
     ),
     Setting(
@@ -157,8 +178,8 @@ EVICTION = (
         kind=str,
         default="central_queue",
         choices=POLICIES,
-        meaning="Which policy decides what leaves the cache.",
-        interplay="managedLedgerCacheEvictionTimeThresholdMillisMax is the stash's.",
+        meaning="The policy that selects the entries to evict.",
+        interplay="managedLedgerCacheEvictionTimeThresholdMillisMax belongs to stash_queue.",
         origin=OURS,
     ),
     Setting(
@@ -167,8 +188,10 @@ EVICTION = (
         default=None,
         unit="ms",
         low=0,
-        high=LONG_MAX // 1_000_000,
-        meaning="How long added entries are cached yet while no cursor is active.",
+        high=MAX_LONG // 1_000_000,
+        meaning=(
+            "The grace period: how long new entries are cached after the last active cursor left."
+        ),
         derived="twice managedLedgerCacheEvictionTimeThresholdMillis",
         interplay="Ignored without cacheEvictionByExpectedReadCount.",
     ),
@@ -181,7 +204,7 @@ BACKLOG = (
         default=1000,
         unit="entries",
         low=0,
-        high=LONG_MAX,
+        high=MAX_LONG,
         meaning="A cursor this far behind is backlogged and counts as inactive.",
         interplay="Ignored with cacheEvictionByExpectedReadCount.",
     ),
@@ -191,9 +214,9 @@ BACKLOG = (
         default=0,
         unit="cursors",
         low=0,
-        high=INT_MAX,
+        high=MAX_INT,
         dynamic=True,
-        meaning="Backlogged cursors that make their reads worth caching; 0: never.",
+        meaning="The least number of backlogged cursors whose reads are cached; 0: never.",
         interplay="Ignored with cacheEvictionByExpectedReadCount.",
     ),
     Setting(
@@ -202,7 +225,7 @@ BACKLOG = (
         default=1000,
         unit="entries",
         low=0,
-        high=INT_MAX,
+        high=MAX_INT,
         dynamic=True,
         meaning="The least backlog of a cursor whose reads are cached.",
         interplay="Ignored with cacheEvictionByExpectedReadCount or when "
@@ -214,9 +237,9 @@ BACKLOG = (
         default=1000,
         unit="entries",
         low=0,
-        high=INT_MAX,
+        high=MAX_INT,
         dynamic=True,
-        meaning="Cursors further apart than this do not cache for each other.",
+        meaning="The largest distance of two cursors that cache for each other.",
         interplay="Ignored with cacheEvictionByExpectedReadCount or when "
         "managedLedgerMinimumBacklogCursorsForCaching is 0.",
     ),
@@ -229,11 +252,13 @@ READS = (
         default=0,
         unit="MB",
         low=0,
-        high=LONG_MAX // 2**20,
+        high=MAX_LONG // 2**20,
         meaning="Bytes that reads may have in flight until they are delivered; 0: no limit.",
-        interplay="Pulsar 5.0 derives its default: 15 % of direct memory, at least 5 MB. A read is estimated"
-        " at "
-        f"entries x (average + {READ_OVERHEAD}) bytes; one larger than the limit can only time out.",
+        interplay=(
+            "Pulsar 5.0 derives its default: 15 % of direct memory, at least 5 MB. The estimate "
+            "of a read is entries x (average + 64) bytes; a read above the limit "
+            "can only time out."
+        ),
     ),
     Setting(
         key="managedLedgerMaxReadsInFlightPermitsAcquireTimeoutMillis",
@@ -241,9 +266,9 @@ READS = (
         default=60000,
         unit="ms",
         low=0,
-        high=LONG_MAX // 1_000_000,
-        meaning="How long a read waits at most for its share of the limit.",
-        interplay="Without effect when managedLedgerMaxReadsInFlightSizeInMB is 0.",
+        high=MAX_LONG // 1_000_000,
+        meaning="The longest time that a read waits for its share of the limit.",
+        interplay="No effect when managedLedgerMaxReadsInFlightSizeInMB is 0.",
     ),
     Setting(
         key="managedLedgerMaxReadsInFlightPermitsAcquireQueueSize",
@@ -251,9 +276,9 @@ READS = (
         default=10000,
         unit="requests",
         low=0,
-        high=INT_MAX,
-        meaning="Reads that may wait for the limit; one more fails at once.",
-        interplay="Without effect when managedLedgerMaxReadsInFlightSizeInMB is 0.",
+        high=MAX_INT,
+        meaning="Reads that may wait for the limit; the next one fails at once.",
+        interplay="No effect when managedLedgerMaxReadsInFlightSizeInMB is 0.",
     ),
 )
 
@@ -264,9 +289,9 @@ RECEIVE_BUFFERS = (
         default=1024,
         unit="bytes",
         low=16,
-        high=MOST_BUFFER,
+        high=MAX_BUFFER,
         meaning="The smallest receive buffer of a connection.",
-        interplay="Not above ...InitialSize.",
+        interplay="At most ...InitialSize.",
         origin=PIP_430,
     ),
     Setting(
@@ -275,7 +300,7 @@ RECEIVE_BUFFERS = (
         default=16384,
         unit="bytes",
         low=16,
-        high=MOST_BUFFER,
+        high=MAX_BUFFER,
         meaning="The first receive buffer of a connection.",
         interplay="Between ...MinimumSize and ...MaximumSize.",
         origin=PIP_430,
@@ -286,10 +311,12 @@ RECEIVE_BUFFERS = (
         default=1048576,
         unit="bytes",
         low=16,
-        high=MOST_BUFFER,
+        high=MAX_BUFFER,
         meaning="The largest receive buffer of a connection.",
-        interplay="Not below ...InitialSize. Smaller buffers lessen what cached entries pin beyond their own "
-        "bytes, at the price of copies for messages that do not fit.",
+        interplay=(
+            "At least ...InitialSize. Smaller buffers reduce the memory that cached entries pin "
+            "beyond their own bytes, at the price of copies for messages that do not fit."
+        ),
         origin=PIP_430,
     ),
 )
@@ -301,10 +328,15 @@ ACK_STATE = (
         default=10000,
         unit="ranges",
         low=0,
-        high=INT_MAX,
-        meaning="Ranges of acknowledged messages that are stored for a cursor; the rest is in memory only.",
-        interplay="200000 in Pulsar 5.0. Has no effect when managedLedgerMaxAckStateInBytesToPersist is set, "
-        "or while both have their defaults.",
+        high=MAX_INT,
+        meaning=(
+            "The most ranges of acknowledged messages stored for a cursor; further ones stay in "
+            "memory."
+        ),
+        interplay=(
+            "200000 in Pulsar 5.0. No effect when managedLedgerMaxAckStateInBytesToPersist is "
+            "set, or while both have their defaults."
+        ),
     ),
     Setting(
         key="managedLedgerMaxBatchDeletedIndexToPersist",
@@ -312,8 +344,8 @@ ACK_STATE = (
         default=10000,
         unit="entries",
         low=0,
-        high=INT_MAX,
-        meaning="Partly acknowledged batches that are stored for a cursor.",
+        high=MAX_INT,
+        meaning="The most partly acknowledged batches stored for a cursor.",
         interplay="200000 in Pulsar 5.0.",
     ),
     Setting(
@@ -322,8 +354,8 @@ ACK_STATE = (
         default=1000,
         unit="ranges",
         low=0,
-        high=INT_MAX,
-        meaning="Up to so many ranges are stored in the metadata store; more go to a ledger.",
+        high=MAX_INT,
+        meaning="The most ranges stored in the metadata store; more ranges go to a ledger.",
         interplay="200000 in Pulsar 5.0.",
     ),
     Setting(
@@ -333,11 +365,15 @@ ACK_STATE = (
         unit="bytes",
         low=1024,
         high=5 * 2**20,
-        meaning="Bytes of acknowledgement state that are stored for a cursor: properties first, then "
-        "sequence "
-        "ids, then ranges.",
-        derived="5 MiB, as in the proposal; no limit in bytes when managedLedgerMaxUnackedRangesToPersist "
-        "differs from its default, so that the number of ranges decides, as in the releases",
+        meaning=(
+            "Bytes of acknowledgement state stored for a cursor: properties first, then sequence "
+            "ids, then ranges."
+        ),
+        derived=(
+            "5 MiB, as in the proposal; no limit on bytes when "
+            "managedLedgerMaxUnackedRangesToPersist differs from its default, so that the number "
+            "of ranges decides, as in the releases"
+        ),
         interplay="When both are set, managedLedgerMaxUnackedRangesToPersist has no effect.",
         origin=PIP_299,
     ),
@@ -346,10 +382,14 @@ ACK_STATE = (
         kind=bool,
         default=False,
         dynamic=True,
-        meaning="Whether delivery, that of delayed messages included, pauses while a cursor's "
-        "acknowledgements cannot be stored whole.",
-        interplay="The proposal calls it dispatcherPauseOnAckPersistentStateEnabled and has it on. What can "
-        "be stored, the limits above say.",
+        meaning=(
+            "Pause delivery, also of delayed messages, while a cursor's acknowledgements cannot "
+            "be stored completely."
+        ),
+        interplay=(
+            "The proposal calls it dispatcherPauseOnAckPersistentStateEnabled and has it on. The "
+            "limits above bound the stored acknowledgements."
+        ),
         other_keys=("dispatcherPauseOnAckPersistentStateEnabled",),
     ),
     Setting(
@@ -358,10 +398,12 @@ ACK_STATE = (
         default=60,
         unit="s",
         low=1,
-        high=INT_MAX,
-        meaning="The time between two flushes of cursors that have something that is not stored.",
-        interplay="Stores what managedLedgerDefaultMarkDeleteRateLimit put off, and acknowledgements behind "
-        "the mark-delete position.",
+        high=MAX_INT,
+        meaning="The time between two flushes of cursors with unsaved state.",
+        interplay=(
+            "Stores the positions that managedLedgerDefaultMarkDeleteRateLimit delayed, and "
+            "acknowledgements behind the mark-delete position."
+        ),
     ),
     Setting(
         key="managedLedgerDefaultMarkDeleteRateLimit",
@@ -370,8 +412,8 @@ ACK_STATE = (
         unit="per second",
         low=0.0,
         high=1_000_000.0,
-        meaning="How often a cursor stores its mark-delete position when it moves; 0: always.",
-        interplay="What it puts off is stored within managedLedgerCursorPositionFlushSeconds.",
+        meaning="The most writes of a cursor's mark-delete position per second; 0: no limit.",
+        interplay="A delayed write happens within managedLedgerCursorPositionFlushSeconds.",
     ),
 )
 
@@ -382,15 +424,15 @@ DELAYED_DELIVERY = (
         default=1000,
         unit="ms",
         low=0,
-        high=LONG_MAX // 1_000_000,
+        high=MAX_LONG // 1_000_000,
         meaning="The step of the delayed-delivery clock.",
-        interplay="Buckets are as wide as the largest power of two not above it.",
+        interplay="Buckets are as wide as the largest power of two that is not above it.",
     ),
     Setting(
         key="isDelayedDeliveryDeliverAtTimeStrict",
         kind=bool,
         default=False,
-        meaning="Whether no message is delivered before its time; otherwise up to one tick early.",
+        meaning="Deliver no message before its time; off: up to one tick early.",
     ),
     Setting(
         key="delayedDeliveryFixedDelayDetectionLookahead",
@@ -398,8 +440,10 @@ DELAYED_DELIVERY = (
         default=50000,
         unit="messages",
         low=0,
-        high=LONG_MAX,
-        meaning="With so many messages of one fixed delay in line, reading ahead pauses; 0: never.",
+        high=MAX_LONG,
+        meaning=(
+            "The number of messages with one fixed delay at which reading ahead pauses; 0: never."
+        ),
     ),
     Setting(
         key="delayedDeliveryMaxDelayInMillis",
@@ -407,8 +451,8 @@ DELAYED_DELIVERY = (
         default=0,
         unit="ms",
         low=0,
-        high=LONG_MAX // 1_000_000,
-        meaning="The longest delay a producer may ask for; 0: any.",
+        high=MAX_LONG // 1_000_000,
+        meaning="The longest delay that a producer may request; 0: no limit.",
     ),
     Setting(
         key="delayedDeliveryPruneMinIntervalMillis",
@@ -416,8 +460,11 @@ DELAYED_DELIVERY = (
         default=0,
         unit="ms",
         low=0,
-        high=LONG_MAX // 1_000_000,
-        meaning="The least time between two prunings of a topic's index; 0: the tick, but 5 to 50 ms.",
+        high=MAX_LONG // 1_000_000,
+        meaning=(
+            "The least time between two prunings of a topic's index; 0: one tick, within 5 to 50 "
+            "ms."
+        ),
         interplay="0 follows delayedDeliveryTickTimeMillis.",
         origin=PIP_448,
     ),
@@ -428,7 +475,9 @@ DELAYED_DELIVERY = (
         unit="fraction",
         low=0.0,
         high=1.0,
-        meaning="The share of a topic's subscriptions that must have something due for the timer to prune.",
+        meaning=(
+            "The share of a topic's subscriptions with a due message at which the timer prunes."
+        ),
         origin=PIP_448,
     ),
     Setting(
@@ -437,8 +486,8 @@ DELAYED_DELIVERY = (
         default=0,
         unit="ms",
         low=0,
-        high=LONG_MAX // 1_000_000,
-        meaning="How long a topic's index stays after its last subscription left; 0: not at all.",
+        high=MAX_LONG // 1_000_000,
+        meaning="The time that a topic's index stays after its last subscription left; 0: none.",
         origin=PIP_448,
     ),
 )
@@ -453,5 +502,5 @@ SETTINGS: tuple[Setting, ...] = (
     *DELAYED_DELIVERY,
 )
 BY_KEY = {setting.key: setting for setting in SETTINGS}
-# Also by the other keys.
+# BY_KEY with the alternative keys.
 BY_ANY_KEY = BY_KEY | {other: setting for setting in SETTINGS for other in setting.other_keys}

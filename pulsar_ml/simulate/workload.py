@@ -72,11 +72,11 @@ class TopicGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """TopicGroup with their subscriptions, for so many virtual seconds.
+    """Topics with their subscriptions for a number of virtual seconds.
 
-    ``settings`` are broker.conf keys over the defaults, ``storage_read_millis`` is what a read from
-    storage takes, ``dispatch_millis`` the pause between a write and the reads it wakes. With
-    ``audit_order`` the result counts entries that left while an older one stayed.
+    ``settings`` are broker.conf keys over the defaults. ``storage_read_millis`` is the duration of a
+    storage read, and ``dispatch_millis`` the time between a write and the reads that it wakes. With
+    ``audit_order`` the result counts entries that left the cache before an older one.
     """
 
     name: str
