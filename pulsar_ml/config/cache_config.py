@@ -10,8 +10,9 @@ from typing import Any
 
 import psutil
 
+from pulsar_ml.config.cache_settings import EVICTION_TRIGGER, MIN_DERIVED_MB
 from pulsar_ml.config.setting import Value
-from pulsar_ml.config.settings import BY_KEY, EVICTION_TRIGGER, MIN_DERIVED_MB, SETTINGS
+from pulsar_ml.config.settings import BY_KEY, SETTINGS
 from pulsar_ml.errors import ConfigError
 
 MB = 2**20
