@@ -1,19 +1,23 @@
-"""Reports: what they say of a run, in which order, in each format; nothing of a run is markup."""
+"""Reports of a run: content, order and formats; no text of a run is ever markup."""
 
 from __future__ import annotations
 
 import dataclasses
+import importlib.metadata
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
 
+import pulsar_ml
 from pulsar_ml.campaign.plan.rounds import Arm, Part, Round
 from pulsar_ml.campaign.shrink.shrunk import SMALLER, Shrunk, Size, State, digest_of
 from pulsar_ml.campaign.store.store import RunStore
@@ -47,7 +51,7 @@ def engine_run(directory: Path) -> Path:
     return write_run(directory, rows)
 
 
-# What is said -------------------------------------------------------------------------------------
+# Content ------------------------------------------------------------------------------------------
 
 
 def test_the_verdict_and_the_risk_come_first(tmp_path: Path) -> None:
@@ -64,22 +68,24 @@ def test_the_verdict_and_the_risk_come_first(tmp_path: Path) -> None:
         ([row(0)], {}, 0),
         ([row(0, found=[violation("I1", "x")])], {}, 1),
         ([row(0, verdict="nothing_exercised")], {}, 3),
-        ([row(0)], {"status": "failed", "problem": "an executor was lost"}, 4),
+        ([row(0)], {"status": "failed", "problem": "an executor died"}, 4),
         ([row(0)], {"status": "interrupted"}, 130),
     ],
 )
-def test_the_exit_code_is_the_run_s(tmp_path: Path, rows: list, facts: dict, code: int) -> None:
+def test_the_exit_code_is_the_run_s(
+    tmp_path: Path, rows: list[dict[str, Any]], facts: dict[str, str], code: int
+) -> None:
     run = write_run(tmp_path / "run", rows, **facts)
     for kind in ("html", "sarif", "junit", "markdown", "json"):
         assert report(run, "--format", kind).exit_code == code
     if "problem" in facts:
-        assert "an executor was lost" in (run / "report.html").read_text()
+        assert "an executor died" in (run / "report.html").read_text()
 
 
 def test_a_violation_shows_the_log_of_its_executor_and_those_without_a_row_count(
     tmp_path: Path,
 ) -> None:
-    found = violation("I1", "the count is 3")
+    found: dict[str, Any] = violation("I1", "the count is 3")
     rows = [row(0, found=[{**found, "executor": "7", "log": "/var/app-1/7/stderr"}])]
     rows += [
         row(5, found=[{**found, "unlisted": 4}]),
@@ -124,7 +130,7 @@ def test_a_module_that_a_record_names_is_not_loaded_unasked(tmp_path: Path) -> N
     assert "<template" not in page
     (group,) = page_data(page)
     assert group["note"].startswith(
-        "of the module /tmp/strange.so, which a report does not load unasked"
+        "of the module /tmp/strange.so, which a report does not load by itself"
     )
 
 
@@ -158,7 +164,7 @@ def test_a_run_that_still_goes_on_is_reported_so_far(tmp_path: Path) -> None:
     assert "has not finished" in Reader(page_of(run)).text
 
 
-# How it is said -----------------------------------------------------------------------------------
+# The page -----------------------------------------------------------------------------------------
 
 
 def test_a_page_needs_nothing_else(tmp_path: Path) -> None:
@@ -244,7 +250,9 @@ def test_sarif_has_the_places_of_failures_and_all_signatures(tmp_path: Path) -> 
         == {rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]}
     )
     place = results["data race"]["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"]["uri"] == "tests/quality/races.h"  # from where the command ran
+    assert (
+        place["artifactLocation"]["uri"] == "tests/quality/races.h"
+    )  # below the working directory
     assert "locations" not in results["I1"]
     assert all(result["occurrenceCount"] == 1 for result in results.values())
 
@@ -266,6 +274,24 @@ def test_junit_has_a_failed_case_for_each_signature_and_one_that_passed_elsewher
     failure = root.find("testsuite[@name='made_up']/testcase/failure")
     assert failure is not None and failure.get("message") == "x"
     assert "python -m stress replay" in (failure.text or "")
+
+
+def test_the_page_and_sarif_have_the_version_without_an_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_installed(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", not_installed)
+    run = write_run(tmp_path / "run", [row(0, found=[violation("I1", "x")])])
+    assert f"Made by pulsar_ml {pulsar_ml.__version__} on" in Reader(page_of(run)).text
+    log = json.loads(report(run, "--format", "sarif").stdout)
+    assert log["runs"][0]["tool"]["driver"]["version"] == pulsar_ml.__version__
+
+
+def test_the_version_is_the_one_of_the_project_file() -> None:
+    with (Path(__file__).parents[2] / "pyproject.toml").open("rb") as file:
+        assert tomllib.load(file)["project"]["version"] == pulsar_ml.__version__
 
 
 def test_json_has_everything(tmp_path: Path) -> None:
@@ -296,7 +322,7 @@ def test_a_curve_of_any_length_is_a_few_points() -> None:
     assert len(curve.points) <= MOST_POINTS
     assert curve.points[-1] == (200_000_000, 10_000)
     assert curve.points == sorted(curve.points)
-    assert curve.lately() == 0
+    assert curve.recent_rate() == 0
 
 
 def test_a_rate_of_any_length_is_a_few_points() -> None:
@@ -311,22 +337,21 @@ def test_a_rate_of_any_length_is_a_few_points() -> None:
     assert all(per_second == pytest.approx(7) for _, per_second in points[1:-1])
 
 
-def test_ten_thousand_signatures_are_the_most_that_are_told_apart(
+def test_signatures_and_violations_beyond_the_limits_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_GROUPS", 5)
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_MEMBERS", 3)
-    words = "one two three four five six seven".split()
-    rows = [row(seed, found=[violation("I1", word)]) for seed, word in enumerate(words)]
+    rows = [row(seed, found=[violation("I1", letter)]) for seed, letter in enumerate("abcdefg")]
     page = page_of(write_run(tmp_path / "run", rows))
     assert len(page_data(page)) == 5
     text = Reader(page).text
     assert "7 violations with 5 signatures" in text
-    assert "2 violations of more signatures than a page holds" in text
-    assert "3 of the violations are listed one by one" in text
+    assert "2 violations beyond the page's limit of signatures" in text
+    assert "3 violations are listed one by one" in text
 
 
-# Where it goes ------------------------------------------------------------------------------------
+# Output files -------------------------------------------------------------------------------------
 
 
 def test_a_page_is_written_whole_or_not_at_all(
@@ -348,16 +373,18 @@ def test_a_page_is_written_whole_or_not_at_all(
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda run: run / "nothing", "is no directory"),
         (lambda run: run / "records", "has no run.json"),
     ],
 )
-def test_what_is_no_run_is_refused(tmp_path: Path, make: Callable[[Path], Path], told: str) -> None:
+def test_what_is_no_run_is_refused(
+    tmp_path: Path, make: Callable[[Path], Path], message: str
+) -> None:
     done = report(make(write_run(tmp_path / "run", [row(0)])))
     assert done.exit_code == 2
-    assert told in done.output
+    assert message in done.output
 
 
 def test_findings_of_a_run_are_those_of_its_rows(tmp_path: Path) -> None:
@@ -393,7 +420,7 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
 
 
 def run_in_rounds(directory: Path) -> Path:
-    """Two rounds, each of one trial of an arm with a hostile name and of two of another."""
+    """A run of two rounds; an arm with a hostile name has one trial in each, another arm two."""
     rows = [
         row(
             number, chunk_id=number, suite=HOSTILE if number % 3 == 0 else "made_up", strategy="pct"
@@ -412,18 +439,18 @@ def run_in_rounds(directory: Path) -> Path:
 
 def test_a_run_in_rounds_says_where_the_trials_went(tmp_path: Path) -> None:
     page = page_of(run_in_rounds(tmp_path / "run"))
-    assert "Where the trials of each round went" in page and HOSTILE not in page
+    assert "Trials by round" in page and HOSTILE not in page
     text = Reader(page).text
     assert re.search(r"made_up pct\s*2\s*2\s*1\s*1\s*37\.0", text), text[:3000]
-    told = json.loads(report(tmp_path / "run", "--format", "json").output)
-    arms = [{arm["suite"]: arm["trials"] for arm in each["arms"]} for each in told["rounds"]]
+    data = json.loads(report(tmp_path / "run", "--format", "json").output)
+    arms = [{arm["suite"]: arm["trials"] for arm in each["arms"]} for each in data["rounds"]]
     assert arms == [{"made_up": 2, HOSTILE: 1}] * 2
     page = page_of(write_run(tmp_path / "plain", [row(1)]))
-    assert "Where the trials" not in page
+    assert "Trials by round" not in page
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (lambda run: (run / "rounds" / "round-00001.json").write_text("{"), "round-00001.json"),
         (lambda run: (run / "rounds" / "round-00000.json").unlink(), "lacks a round before"),
@@ -434,12 +461,12 @@ def test_a_run_in_rounds_says_where_the_trials_went(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_round_is_one_sentence(
-    tmp_path: Path, damage: Callable[[Path], object], told: str
+    tmp_path: Path, damage: Callable[[Path], object], message: str
 ) -> None:
     run = run_in_rounds(tmp_path / "run")
     damage(run)
     done = report(run)
-    assert done.exit_code == 2 and told in done.output and not (run / "report.html").exists()
+    assert done.exit_code == 2 and message in done.output and not (run / "report.html").exists()
 
 
 # Smaller failures ---------------------------------------------------------------------------------
@@ -452,7 +479,7 @@ def test_the_report_shows_the_smaller_failure(tmp_path: Path) -> None:
     assert found is not None
     run = write_run(tmp_path / "run", [row(0, found=[of_failure(found)])])
     (signature,) = [path.stem for path in (run / "records").iterdir()]
-    small = dataclasses.replace(failure_of("race_met"), message="made smaller")
+    small = dataclasses.replace(failure_of("race_met"), message="smaller")
     shrunk = Shrunk(SMALLER, "", small.to_json(), Size(2, 9, 3, 50), Size(2, 2, 1, 12))
     store = RunStore.reopen(run)
     store.write_shrunk(signature, State(digest_of(found.to_json()), 100, shrunk))
@@ -460,11 +487,11 @@ def test_the_report_shows_the_smaller_failure(tmp_path: Path) -> None:
     (group,) = page_data(page_of(run, "--module", module_path()))
     assert (
         group["lines"][0]
-        == "made smaller after the run: 9 operations to 2, 3 decisions to 1, 50 steps to 12"
+        == "shrunk after the run: 9 operations to 2, 3 decisions to 1, 50 steps to 12"
     )
     assert f"shrunk/{signature}.json" in group["command"]
-    told = json.loads(report(run, "--format", "json").output)
-    assert told["shrunk"][signature]["after"]["steps"] == 12
+    data = json.loads(report(run, "--format", "json").output)
+    assert data["shrunk"][signature]["after"]["steps"] == 12
 
     store.write_shrunk(signature, State(digest_of("another record"), 100, shrunk))
     (group,) = page_data(page_of(run, "--module", module_path()))
