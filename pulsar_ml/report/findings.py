@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pulsar_ml.campaign.plan.allocation import Gain
 from pulsar_ml.campaign.plan.plan import Plan
-from pulsar_ml.campaign.plan.rounds import Arm, Book, read_rounds
+from pulsar_ml.campaign.plan.rounds import Arm, GainCounter, read_rounds
 from pulsar_ml.campaign.shrink.shrunk import Shrunk, digest_of, read_state, record_path
 from pulsar_ml.campaign.store.merge import Group, Summary, add
 from pulsar_ml.campaign.store.read_run import SIGNATURE, SavedRun, json_object
@@ -189,22 +189,22 @@ def gather(
     Raises BadRecordError for a damaged file.
     """
     findings = Findings(run)
-    book = book_of(run)
+    counter = gain_counter_of(run)
     beside = run.directory / NAME
     if kill_cells is not None or os.path.lexists(beside):
         findings.kill_cells = read_kill_cells(kill_cells or beside)
     for batch in run.trials():
         add_trials(findings, batch)
-        if book:
-            book.spent(batch)
+        if counter:
+            counter.spent(batch)
         on_rows(len(batch))
     for batch in run.violations():
         add_violations(findings, batch)
-        if book:
-            book.found(batch)
+        if counter:
+            counter.found(batch)
         on_rows(len(batch))
-    if book:
-        findings.rounds = book.gains()
+    if counter:
+        findings.rounds = counter.gains()
     if run.facts["search"]:
         findings.searched = searched_by(run)
     use_smaller_failures(findings)
@@ -213,12 +213,12 @@ def gather(
     return findings
 
 
-def book_of(run: SavedRun) -> Book | None:
-    """The rounds of a run, or None for a run without rounds. BadRecordError for a damaged round."""
+def gain_counter_of(run: SavedRun) -> GainCounter | None:
+    """The counter of gains by round, or None for a run without rounds. BadRecordError for a damaged round."""
     if not run.facts["rounds"]:
         return None
     try:
-        return Book([each.first_chunk for each in read_rounds(run.directory)])
+        return GainCounter([each.first_chunk for each in read_rounds(run.directory)])
     except BadRecordError as error:
         raise BadRecordError(f"{run.directory}: {error}") from None
 

@@ -32,7 +32,6 @@ from pulsar_ml.campaign.trial.trial import CONTROLLED, VIOLATION, TrialOptions, 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.failure import Failure
 
-
 WAVE_ROWS = 1_000
 WAVE_SECONDS = 10.0
 SEED_LIMIT = 1 << 63  # seeds are stored as signed numbers

@@ -7,7 +7,6 @@ import itertools
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
-
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -72,7 +71,7 @@ def files_below(root: Path, places: Collection[str]) -> dict[str, str]:
     found = {}
     for place in places:
         best = sorted(
-            ((alike(path, place), path) for path in named.get(place.rpartition("/")[2], ()))
+            (alike(path, place), path) for path in named.get(place.rpartition("/")[2], ())
         )[-2:]
         if len(best) == 1 or (best and best[0][0] < best[1][0]):
             found[place] = best[-1][1].relative_to(root).as_posix()
