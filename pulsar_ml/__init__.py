@@ -1,4 +1,4 @@
-"""Apache Pulsar's broker cache as nogil Cython, and a harness that finds its races first."""
+"""Apache Pulsar's broker cache in nogil Cython, and a harness that finds its races."""
 
 from __future__ import annotations
 

@@ -103,3 +103,15 @@ def page_data(page: str) -> list[dict[str, Any]]:
     text = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
     data: list[dict[str, Any]] = json.loads(text)
     return data
+
+
+def engine_run(directory: Path) -> Path:
+    """A run of four trials with three engine failures of two signatures."""
+    failures = [of_failure(failure_of(name)) for name in ("race_met", "seqlock_fences")]
+    rows = [
+        row(0, found=failures[:1]),
+        row(1),
+        row(2, found=failures[1:]),
+        row(3, found=failures[:1]),
+    ]
+    return write_run(directory, rows)
