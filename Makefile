@@ -7,6 +7,7 @@
 #   make mutants                 known bugs against the true core: what the sweep finds
 #   make kill-table              what each technique finds of each known bug, as docs/kill-table.md
 #   make bench                   speed and memory, one table
+#   make docs                    the documentation as a site, build/docs/index.html
 #   make wheel                   dist/*.whl
 #   make clean                   everything that was built; results under runs/ stay
 
@@ -19,11 +20,11 @@ BIN := $(VENV)/bin
 # pytest-xdist: one process a core.
 WORKERS ?= auto
 
-.PHONY: help sweep cluster cluster-stop test stress mutants kill-table bench wheel build clean java
+.PHONY: help sweep cluster cluster-stop test stress mutants kill-table bench docs wheel build clean java
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,11s/^# *//p' Makefile
+	@sed -n '3,12s/^# *//p' Makefile
 
 $(VENV)/installed: pyproject.toml
 	@tools/prerequisites.sh $(PYTHON)
@@ -73,6 +74,10 @@ kill-table: build
 
 bench: build
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+docs: build
+	@$(BIN)/python -m sphinx -b html -q -W --keep-going -d build/doctrees docs build/docs
+	@echo "built build/docs/index.html"
 
 wheel: build
 	@$(BIN)/python -m build --no-isolation --wheel
