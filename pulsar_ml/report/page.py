@@ -25,6 +25,7 @@ from pulsar_ml.report.findings import MOST_TEXT, Curve, Findings
 from pulsar_ml.report.traces import Shown
 
 TEMPLATES = Path(__file__).parent / "templates"
+STYLES = ("colours", "timeline")  # of every drawing
 ROW, TOP, LEFT = 22, 44, 18  # of a drawing, in pixels
 CHARACTER = 7.3  # the width of one at the size of a drawing's text
 MOST_PLAN = 20_000  # characters
@@ -33,21 +34,15 @@ MOST_PROGRAMS = 1_000  # listed of a search to the end
 MOST_ARMS = 1_000
 MOST_CHARACTERS = 84  # of a step
 CHART = (600, 120)
+LABEL = "The interleaving; the same is below as text"
 SPARK = (160, 28)
 
 
 def render(found: Findings, shown: Sequence[Shown], *, made_at: datetime, version: str) -> str:
     """The page about a run; ``shown`` are the records of the groups, in order."""
     groups = found.summary.in_order()
-    style, script = (TEMPLATES / "page.css").read_text(), (TEMPLATES / "page.js").read_text()
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html").render(
+    style, script = style_of(*STYLES, "page"), (TEMPLATES / "page.js").read_text()
+    return environment().get_template("page.html").render(
         style=Markup(style),
         script=Markup(script),
         policy=policy(style, script),
@@ -74,7 +69,7 @@ def render(found: Findings, shown: Sequence[Shown], *, made_at: datetime, versio
         missed=frozenset(found.kill_cells.missed if found.kill_cells else ()),
         blamed=frozenset(found.kill_cells.blamed if found.kill_cells else ()),
         drawings=[
-            {"signature": group.signature, **drawing(what.timeline)}
+            {"signature": group.signature, "label": LABEL, "style": "", **drawing(what.timeline)}
             for group, what in zip(groups, shown, strict=True)
             if what.timeline is not None
         ],
@@ -84,6 +79,22 @@ def render(found: Findings, shown: Sequence[Shown], *, made_at: datetime, versio
         version=version,
         number=short_number,
     )
+
+
+def environment() -> jinja2.Environment:
+    """Return the environment of the templates, which escape every text of a run."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def style_of(*names: str) -> str:
+    """Join style sheets of the templates."""
+    return "".join((TEMPLATES / f"{name}.css").read_text() for name in names)
 
 
 def policy(style: str, script: str) -> str:

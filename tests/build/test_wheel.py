@@ -85,6 +85,7 @@ def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(built: Buil
         ".toml",
         ".html",
         ".css",
+        ".svg",
         ".js",
     }
     sources_in_c = {name for name in names if name.endswith(".c")}

@@ -20,7 +20,7 @@ from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.cli.progress import progress
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.report.findings import MOST_POINTS, Curve, Rate, gather
-from pulsar_ml.report.page import TEMPLATES
+from pulsar_ml.report.page import STYLES, style_of
 from tests.quality.build_programs import program_of, programs
 from tests.report.kit import (
     BUILD_ID,
@@ -215,7 +215,7 @@ def contrast(one: str, other: str) -> float:
 def test_every_colour_of_text_can_be_read(theme: int, text: str) -> None:
     themes = [
         dict(COLOURS.findall(part))
-        for part in (TEMPLATES / "page.css").read_text().split(":root")[1:]
+        for part in style_of(*STYLES, "page").split(":root")[1:]
     ]
     assert len(themes) == 3
     colours = themes[theme]
