@@ -85,7 +85,7 @@ BREACHES: list[tuple[Rule, list[Sources]]] = [
     ]),
     (rules.atomics_are_in_one_header, [
         {STRUCTURE: "x = __" + "atomic_load_n(p, 0)\n"},
-        {"pulsar_ml/harness/subjects/subject.h": "__" + "sync_synchronize();\n"},
+        {"pulsar_ml/harness/subject.h": "__" + "sync_synchronize();\n"},
         {"pulsar_ml/harness/subjects/threads.pyx": "from libcpp." + "atomic cimport " + "atomic\n"},
         {"benchmarks/loops.pyx": "__" + "asm__ volatile(\"\");\n"},
     ]),

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from pulsar_ml.errors import PulsarMlError
-from pulsar_ml.harness.histories.files import load
+from pulsar_ml.harness.histories.files import load_history
 from pulsar_ml.harness.histories.history import History
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, Verdict, check
 from pulsar_ml.harness.linearize.picture import report
@@ -65,7 +65,7 @@ def linearize(
     130 interrupted.
     """
     sys.path.insert(0, "")  # a model of the user's is in the current directory
-    history = load(file, keyed=keyed)
+    history = load_history(file, keyed=keyed)
     model = model_named(name)
     if keyed:
         model = Keyed(model)
