@@ -15,7 +15,7 @@ import pulsar_ml
 
 project = "pulsar_ml"
 author = "The pulsar_ml authors"
-copyright = f"2026 {author}"  # noqa: A001
+copyright = f"2026 {author}"
 version = release = pulsar_ml.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]

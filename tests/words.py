@@ -52,6 +52,7 @@ CLASS = re.compile(
 # One model for each structure, all of them of the one kind that the glossary defines.
 FAMILIES = {"Model": "pulsar_ml/specs/"}
 
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 CYTHON_TEXT = re.compile(
     r'(?:"""(?:.|\n)*?"""|\'\'\'(?:.|\n)*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#.*)'
@@ -83,16 +84,16 @@ def docstrings(path: str, text: str) -> Iterator[tuple[int, str]]:
     """Yield each docstring, and each comment that opens a native file, with its first line."""
     if path.endswith(PYTHON):
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                if (found := ast.get_docstring(node)) and isinstance(node.body[0], ast.Expr):
-                    yield node.body[0].lineno, found
+            if isinstance(node, DOCUMENTED) and (found := ast.get_docstring(node)):
+                yield node.body[0].lineno, found
     elif path.endswith(CYTHON):
         for block in BLOCK_DOCSTRING.finditer(text):
             yield text.count("\n", 0, block.start()) + 1, block[1]
         if header := re.match(r"(?:#!.*\n)?((?:#.*\n)+)", text):
             yield 1, re.sub(r"^# ?", "", header[1], flags=re.MULTILINE)
     elif path.endswith(C):
-        if header := re.match(r"(?:/\*(?:.|\n)*?\*/|(?://.*\n)+)", text):
+        header = re.match(r"(?:/\*(?:.|\n)*?\*/|(?://.*\n)+)", text)
+        if header:
             yield 1, re.sub(r"^[ /*]+", "", header[0], flags=re.MULTILINE)
 
 
@@ -157,8 +158,8 @@ def python_prose(text: str) -> set[int]:
     """Return the numbers of the lines with a docstring or a comment."""
     lines: set[int] = set()
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            if isinstance(node.value.value, str):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str())):
                 lines |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:

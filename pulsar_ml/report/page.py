@@ -42,42 +42,54 @@ def render(found: Findings, shown: Sequence[Shown], *, made_at: datetime, versio
     """The page about a run; ``shown`` are the records of the groups, in order."""
     groups = found.summary.in_order()
     style, script = style_of(*STYLES, "page"), (TEMPLATES / "page.js").read_text()
-    return environment().get_template("page.html").render(
-        style=Markup(style),
-        script=Markup(script),
-        policy=policy(style, script),
-        run=found.run.facts,
-        plan=json.dumps(found.run.facts["plan"], indent=2)[:MOST_PLAN],
-        versions=sorted(found.run.facts["versions"].items())[:50],
-        headline=headline(found),
-        verdict=found.verdict,
-        sentences=sentences(found),
-        notes=notes(found),
-        suites=[
-            suite_row(found, name, totals) for name, totals in sorted(found.summary.suites.items())
-        ],
-        controlled=found.controlled,
-        rate=chart(found.rate.points(), CHART),
-        rates=found.rate.points(),
-        yields=[yield_row(key, found) for key in sorted(found.yields)],
-        kill_table=found.kill_table,
-        rounds=round_rows(found),
-        searched=list(found.searched.items())[:MOST_PROGRAMS],
-        programs=len(found.searched),
-        last_rounds=range(len(found.rounds))[-MOST_ROUNDS:],
-        cells=found.kill_cells,
-        missed=frozenset(found.kill_cells.missed if found.kill_cells else ()),
-        blamed=frozenset(found.kill_cells.blamed if found.kill_cells else ()),
-        drawings=[
-            {"signature": group.signature, "label": LABEL, "style": "", **drawing(what.timeline)}
-            for group, what in zip(groups, shown, strict=True)
-            if what.timeline is not None
-        ],
-        data=[group_data(found, group, what) for group, what in zip(groups, shown, strict=True)],
-        violations=found.summary.violations + found.dropped,
-        made_at=f"{made_at:%Y-%m-%d %H:%M} UTC",
-        version=version,
-        number=short_number,
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            style=Markup(style),
+            script=Markup(script),
+            policy=policy(style, script),
+            run=found.run.facts,
+            plan=json.dumps(found.run.facts["plan"], indent=2)[:MOST_PLAN],
+            versions=sorted(found.run.facts["versions"].items())[:50],
+            headline=headline(found),
+            verdict=found.verdict,
+            sentences=sentences(found),
+            notes=notes(found),
+            suites=[
+                suite_row(found, name, totals)
+                for name, totals in sorted(found.summary.suites.items())
+            ],
+            controlled=found.controlled,
+            rate=chart(found.rate.points(), CHART),
+            rates=found.rate.points(),
+            yields=[yield_row(key, found) for key in sorted(found.yields)],
+            kill_table=found.kill_table,
+            rounds=round_rows(found),
+            searched=list(found.searched.items())[:MOST_PROGRAMS],
+            programs=len(found.searched),
+            last_rounds=range(len(found.rounds))[-MOST_ROUNDS:],
+            cells=found.kill_cells,
+            missed=frozenset(found.kill_cells.missed if found.kill_cells else ()),
+            blamed=frozenset(found.kill_cells.blamed if found.kill_cells else ()),
+            drawings=[
+                {
+                    "signature": group.signature,
+                    "label": LABEL,
+                    "style": "",
+                    **drawing(what.timeline),
+                }
+                for group, what in zip(groups, shown, strict=True)
+                if what.timeline is not None
+            ],
+            data=[
+                group_data(found, group, what) for group, what in zip(groups, shown, strict=True)
+            ],
+            violations=found.summary.violations + found.dropped,
+            made_at=f"{made_at:%Y-%m-%d %H:%M} UTC",
+            version=version,
+            number=short_number,
+        )
     )
 
 
