@@ -1,9 +1,9 @@
 # Everything runs in a private virtual environment in .venv, made on first use.
 #
-#   make sweep                   the main job: build, and sweep seeds over the real core on embedded Spark
+#   make sweep                   the main job: build, sweep seeds over the real core on embedded Spark
 #   make test                    build and run all tests
-#   make stress SUITE=...        real threads; SANITIZE=thread|address|undefined for a sanitizer build
-#   make cluster                 a Spark master and two workers on the loopback; make cluster-stop ends them
+#   make stress SUITE=...        real threads; SANITIZE=thread|address|undefined for a sanitizer
+#   make cluster                 a Spark master and two workers here; make cluster-stop ends them
 #   make mutants                 known bugs against the true core: what the sweep finds
 #   make kill-table              what each technique finds of each known bug, as docs/kill-table.md
 #   make bench                   speed and memory, one table
