@@ -1,6 +1,6 @@
 # Everything runs in a private virtual environment in .venv, made on first use.
 #
-#   make sweep                   the main job: build, sweep seeds over the real core on embedded Spark
+#   make sweep                   the main job: build, sweep seeds over the core on local Spark
 #   make test                    build and run all tests
 #   make stress SUITE=...        real threads; SANITIZE=thread|address|undefined for a sanitizer
 #   make cluster                 a Spark master and two workers here; make cluster-stop ends them

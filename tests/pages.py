@@ -96,7 +96,8 @@ class Reader:
                 )
             ),
             "PYTHONPATH": str(ROOT),
-            "PYTEST_PLUGINS": "pulsar_ml.harness.testing.pytest_plugin",  # an installed package brings it by itself
+            # An installed package brings its plugin by itself.
+            "PYTEST_PLUGINS": "pulsar_ml.harness.testing.pytest_plugin",
             "COLUMNS": "100",
         }
 
@@ -114,7 +115,7 @@ class Reader:
         return done.stdout.splitlines()
 
     def follow(self, page: Path) -> None:
-        """Write, change and run everything in the page; AssertionError shows the first difference."""
+        """Follow a page; AssertionError shows the first output that differs."""
         for block in blocks(page):
             if block.file:
                 write(block, self.folder)

@@ -147,6 +147,7 @@ BREACHES: list[tuple[Rule, list[Sources]]] = [
     (native.long_calls_release_the_gil, [
         {"pulsar_ml/_core.pyx": "def f(self):\n    removed = cache_manager_remove(m, c)\n"},
         {"pulsar_ml/_core.pyx": "def f(self):\n    with nogil:\n        pass\n    cache_manager_run(m, r)\n"},
+        {"pulsar_ml/binding/manager.pxi": "def f(self):\n    removed = cache_manager_remove(m, c)\n"},
     ]),
 ]  # fmt: skip
 
