@@ -11,6 +11,7 @@ import numpy as np
 import psutil
 
 MEGABYTE = 1 << 20
+LEAK_MEGABYTES = 8.0  # steady growth that is a leak unless the user says another limit
 
 # A series keeps at most this many samples; then every second one goes and the stride doubles.
 MOST_SAMPLES = 256

@@ -1,10 +1,9 @@
-"""What a run without Spark leaves when it is asked to: a directory like a sweep's, for the same readers."""
+"""Writes the results directory of ``run --out`` and ``explore --out``, in the format of a sweep."""
 
 from __future__ import annotations
 
 import platform
 import secrets
-import shlex
 import socket
 import sys
 import time
@@ -16,7 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import click
 import pyarrow as pa
 
 from pulsar_ml.campaign.plan.plan import Chunk
@@ -24,10 +22,11 @@ from pulsar_ml.campaign.store.ledger import ledger_of
 from pulsar_ml.campaign.store.merge import Group, Summary, add
 from pulsar_ml.campaign.store.schema import ROW, split
 from pulsar_ml.campaign.store.store import RunStore
-from pulsar_ml.campaign.store.summary import short_path, summary_data
+from pulsar_ml.campaign.store.summary import summary_data
 from pulsar_ml.campaign.trial.chunk import Job, row
 from pulsar_ml.campaign.trial.controlled import as_violation
 from pulsar_ml.campaign.trial.trial import CONTROLLED, VIOLATION, TrialOptions, TrialResult
+from pulsar_ml.command_line import PROGRAM, command_line, replay_command, short_path
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.testing.sarif import installed_version
@@ -37,22 +36,18 @@ WAVE_SECONDS = 10.0
 SEED_LIMIT = 1 << 63  # seeds are stored as signed numbers
 
 
-option = click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="A new results directory, as a sweep writes it: for python -m pulsar_ml report.",
-)
+class RunWriter:
+    """Writes trials as they end, a wave every few seconds.
 
-
-class Saved:
-    """Writes trials as they end, a wave after some seconds; a context, which knows how the run ended."""
+    Leaving the ``with`` block writes the rest and how the run ended.
+    """
 
     def __init__(
-        self, directory: Path, options: TrialOptions, build_id: str, foreign: str | None
+        self, directory: Path, options: TrialOptions, build_id: str, suites: str
     ) -> None:
         """UsageError when the directory cannot be made or already holds something."""
         self._store = RunStore(directory)
-        self._foreign = foreign
+        self._suites = suites
         self._started = datetime.now(UTC)
         run_id = f"{self._started:%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
         self._job = Job(run_id, build_id, options)
@@ -61,7 +56,7 @@ class Saved:
         self._rows: list[dict[str, object]] = []
         self._waves = 0
         self._written = time.monotonic()
-        self.status = "finished"  # how it will have ended, unless there is an error
+        self.status = "finished"  # without an exception
         self._write("running")
 
     def __enter__(self) -> Self:
@@ -76,7 +71,7 @@ class Saved:
         if error is None:
             self.close(self.status)
             return
-        with suppress(OSError):  # perhaps the very reason
+        with suppress(OSError):  # which may be the reason
             self.close(
                 "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", str(error)
             )
@@ -90,7 +85,7 @@ class Saved:
             self._flush()
 
     def close(self, status: str = "finished", problem: str | None = None) -> None:
-        """What is not yet on disk goes there; run.json says how the run ended."""
+        """Writes the remaining rows, and into run.json how the run ended."""
         self._flush()
         self._write(status, problem)
 
@@ -114,13 +109,10 @@ class Saved:
             "problem": problem,
             "build_id": self._job.build_id,
             "plan": {
-                "command": ["python", "-m", "stress", *sys.argv[1:]],
+                "command": [PROGRAM, *sys.argv[1:]],
                 "options": asdict(self._job.options),
             },
-            "runner": {
-                "runner": "stress",
-                "registry": self._foreign or "pulsar_ml.suites.registry",
-            },
+            "runner": {"runner": "local", "registry": self._suites},
             "versions": {"python": platform.python_version(), "pulsar_ml": installed_version()},
             "host": self._host,
             "started_at": self._started.isoformat(timespec="seconds"),
@@ -133,20 +125,18 @@ class Saved:
         self._store.write_run(facts)
 
     def _command(self, group: Group) -> str:
-        record = short_path(self._store.record_path(group.signature))
-        suites = f"--suites {self._foreign} " if self._foreign else ""
-        return f"python -m stress {suites}replay {shlex.quote(record)}"
+        return replay_command(self._store.record_path(group.signature), self._suites)
 
     def where(self) -> str:
-        directory = shlex.quote(short_path(self._store.directory))
-        return f"results in {directory}; python -m pulsar_ml report {directory}"
+        directory = short_path(self._store.directory)
+        return f"results in {directory}; {command_line('report', directory)}"
 
 
-def of_exploration(
-    directory: Path, build_id: str, options: Mapping[str, Any], foreign: str | None
-) -> Saved:
-    """The results directory of ``explore`` with these options."""
-    named = TrialOptions(
+def exploration_writer(
+    directory: Path, build_id: str, options: Mapping[str, Any], suites: str
+) -> RunWriter:
+    """The writer of a results directory of ``explore`` with these options."""
+    trial = TrialOptions(
         threads=options["threads"],
         operations=options["operations"],
         noise=False,
@@ -155,12 +145,12 @@ def of_exploration(
         engine=CONTROLLED,
         mode=options["mode"],
         strategy=options["strategy"],
-        executions=options["per_program"],
+        executions=options["executions"],
     )
-    return Saved(directory, named, build_id, foreign)
+    return RunWriter(directory, trial, build_id, suites)
 
 
 def with_failure(result: TrialResult, failure: Failure, options: Mapping[str, Any]) -> TrialResult:
-    """A trial that ended with this failure."""
+    """The trial of a failed program, with its failure."""
     found = as_violation(replace(failure, module=options["module"], mutant=options["mutant"]))
     return replace(result, violations=(found,), verdict=VIOLATION)

@@ -1,4 +1,4 @@
-"""``python -m pulsar_ml config``."""
+"""``pulsar-ml config``: the settings of the cache, explained or checked."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pulsar_ml.cli import options as shared
+from pulsar_ml.cli.command import command as new_command
+from pulsar_ml.cli.command import option
 from pulsar_ml.config import (
     BY_ANY_KEY,
     SETTINGS,
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def chosen(keys: Sequence[str]) -> list[Setting]:
-    """The settings of these keys, all without any. A part of a key stands for every key that has it."""
+    """The settings of these keys, or all. A part of a key stands for every key that contains it."""
     if not keys:
         return list(SETTINGS)
     found: list[Setting] = []
@@ -44,7 +47,7 @@ def chosen(keys: Sequence[str]) -> list[Setting]:
 
 
 def shown(setting: Setting, reading: Reading) -> str:
-    """The value, and what it stands for when it is derived."""
+    """The value, which may be derived from other settings."""
     config = reading.config
     value = getattr(config, setting.name)
     if value is not None:
@@ -83,7 +86,7 @@ def explain(settings: Sequence[Setting], reading: Reading) -> None:
 
     idle = without_effect(reading.config)
     table = Table(title="settings of the cache", show_lines=True)
-    table.add_column("key, what it does, and what it depends on", ratio=1)
+    table.add_column("key and meaning", ratio=1, overflow="fold", min_width=24)
     for column in ("value", "default", "from"):
         table.add_column(column, overflow="fold")
     for setting in settings:
@@ -94,7 +97,7 @@ def explain(settings: Sequence[Setting], reading: Reading) -> None:
             setting.format(setting.default) or "derived",
             Text(Path(reading.origins[setting.key]).name),
         )
-    console = Console(width=None if Console().is_terminal else 140)
+    console = Console()
     console.print(table)
     for remark in reading.remarks:
         console.print(Text(remark))
@@ -104,7 +107,7 @@ def explain(settings: Sequence[Setting], reading: Reading) -> None:
             console.print(Text(f"  {where}: {key}"))
 
 
-def as_json(settings: Sequence[Setting], reading: Reading) -> str:
+def json_text(settings: Sequence[Setting], reading: Reading) -> str:
     idle = without_effect(reading.config)
     rows = [
         {
@@ -142,41 +145,38 @@ def as_json(settings: Sequence[Setting], reading: Reading) -> str:
     )
 
 
-@click.command()
-@click.option(
-    "--explain",
-    "explained",
-    is_flag=True,
-    help="Print a table of what each setting means and does.",
+@new_command(
+    "config",
+    examples=(
+        "config --explain",
+        "config --explain --key watermark --key TTL",
+        "config --explain --broker-conf broker.conf",
+        "config > broker.conf",
+    ),
 )
-@click.option(
-    "--key", "keys", multiple=True, help="Only this key, or the keys with this in them. Repeatable."
+@option("--explain", "explained", is_flag=True, help="Print a table that explains each setting.")
+@option(
+    "--key",
+    "keys",
+    multiple=True,
+    help="Only this key, or all keys that contain it. Repeatable.",
 )
-@click.option(
-    "--file",
-    "file",
-    type=click.Path(path_type=Path),
-    help="Read this broker.conf; without it all values are defaults.",
-)
-@click.option("--json", "json_", is_flag=True, help="Print JSON instead.")
-def config(explained: bool, keys: tuple[str, ...], file: Path | None, json_: bool) -> None:
+@shared.broker_conf
+@shared.as_json
+def command(
+    explained: bool, keys: tuple[str, ...], broker_conf: Path | None, as_json: bool
+) -> None:
     """Explain the settings of the cache, or check a broker.conf.
 
-    Without --explain or --json it prints a broker.conf that says every setting, with comments; what it
-    read and does not know comes at its end, unchanged.
+    Without --explain or --json the command prints a broker.conf with every setting and comments;
+    unknown settings of the file that was read come last, unchanged.
 
-    \b
-    python -m pulsar_ml config --explain
-    python -m pulsar_ml config --explain --key watermark --key TTL
-    python -m pulsar_ml config --explain --file broker.conf
-    python -m pulsar_ml config > broker.conf
-
-    A bad value ends with exit code 2 and one line for each: file, line, value, and what would be right.
+    A wrong value ends with exit code 2 and one line: file, line, value, and the allowed values.
     """
-    reading = read_broker_conf(file) if file is not None else read_mapping({})
+    reading = read_broker_conf(broker_conf) if broker_conf is not None else read_mapping({})
     settings = chosen(keys)
-    if json_:
-        click.echo(as_json(settings, reading))
+    if as_json:
+        click.echo(json_text(settings, reading))
     elif explained or keys:
         explain(settings, reading)
     else:
