@@ -23,28 +23,25 @@ from pulsar_ml.campaign.store.staging import Staged, open_staging, path_of, remo
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.distributed.groups import groups_of, merged_parts
 from pulsar_ml.distributed.session import java_message
-from pulsar_ml.distributed.tally import Tally, since
+from pulsar_ml.distributed.counters import TaskCounters, since
 from pulsar_ml.distributed.tasks import MARK, Work, task_for, work_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOOK_SECONDS = 1.0  # between two looks at how far a job is: each asks the JVM, which has other work
-NO_TASK_SECONDS = (
-    60  # after this long without a running task, say that the cluster may have no room
-)
+LOOK_SECONDS = 1.0  # between two questions about progress to the JVM, which has other work
+NO_TASK_SECONDS = 60  # without a running task, before a note says that there may be no room
 LEDGER = CHUNKS.append(pa.field("file", pa.string(), nullable=False))  # and where its trials are
-CANCEL_SECONDS = 20  # how long a cancelled job may take to end before it is left alone
+CANCEL_SECONDS = 20  # for a cancelled job to end
 
 
 class SparkRunner:
     """Spreads chunks over the executors of a session, runs of neighbouring ones in one task each.
 
-    Rows are collected by wave and written by the driver: it works without a shared file system, and
-    the driver never holds more than one wave. With ``staging``, a run's directory that all executors see,
-    they are written there, and the driver never holds any. Spark repeats the chunks of a lost Python worker
-    or executor; one that fails again and again takes the rows of its job along, and the others are handed
-    back.
+    The driver collects and writes the rows wave by wave, which needs no shared file system. With
+    ``staging``, a run's directory that all executors see, executors write the rows there. Spark
+    repeats the chunks of a lost Python worker or executor. A chunk that fails again and again fails
+    its job; the job's other chunks are handed back.
     """
 
     name = "spark"
@@ -61,9 +58,9 @@ class SparkRunner:
         staging: Path | None = None,
         maker: str = "",
     ) -> None:
-        """Without ``pace`` each chunk is a task. ``maker`` is in place of trials.
+        """Without ``pace`` each chunk is a task. ``maker`` makes rows instead of running trials.
 
-        ``log`` is what the driver's JVM prints to, when tasks run in it.
+        ``log`` is the file of what the driver's JVM prints, when tasks run in it.
         """
         self._session = session
         self._pace = pace or Pace(0.0)
@@ -74,7 +71,7 @@ class SparkRunner:
         self._log = "" if log is None else str(log.resolve())
         self._note = note
         self._jobs = 0
-        self._tally = Tally(session.sparkContext)
+        self._counters = TaskCounters(session.sparkContext)
 
     @property
     def session(self) -> SparkSession:
@@ -87,11 +84,11 @@ class SparkRunner:
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
         self._jobs += 1
         group = f"{job.run_id} wave {watch.wave} job {self._jobs}"
-        told = group, describe(job.run_id, watch, chunks)
+        labels = group, describe(job.run_id, watch, chunks)
         tasks = self._pace.tasks(chunks, self.slots)
         if self._staging is None:
             work = self._work(job, chunks, tasks)
-            rows = self._rows(told, work, ROW, tasks, watch)
+            rows = self._rows(labels, work, ROW, tasks, watch)
             if isinstance(rows, Exception):
                 return self._without(chunks, tasks, rows, watch)
             wave = Wave(batches=rows.to_batches())
@@ -100,7 +97,7 @@ class SparkRunner:
             directory, token = open_staging(self._staging)
             try:
                 work = self._work(job, chunks, tasks, (str(directory), token))
-                rows = self._rows(told, work, LEDGER, tasks, watch)
+                rows = self._rows(labels, work, LEDGER, tasks, watch)
                 if isinstance(rows, Exception):
                     remove(directory)
                     return self._without(chunks, tasks, rows, watch)
@@ -140,8 +137,8 @@ class SparkRunner:
         tasks: Sequence[Sequence[Chunk]],
         watch: Watch,
     ) -> pa.Table | Exception:
-        """What the tasks of a job gave, or why there is nothing."""
-        collecting = _Collecting(self._session, group, work, schema, self._tally)
+        """The rows of a job's tasks, or the error."""
+        collecting = _Collecting(self._session, group, work, schema, self._counters)
         collecting.start()
         self._follow(group[0], collecting, watch)
         if collecting.rows is not None:
@@ -181,7 +178,7 @@ class SparkRunner:
 
     def _follow(self, group: str, collecting: _Collecting, watch: Watch) -> None:
         """Reports progress until the job ended; cancels it when asked to stop."""
-        before = self._tally.counts()
+        before = self._counters.counts()
         idle_since = next_look = time.monotonic()
         while collecting.is_alive():
             collecting.join(POLL_SECONDS)
@@ -200,7 +197,7 @@ class SparkRunner:
                     f"{self._cpus} cores that a task reserves (--task-cpus), or the cluster has no room"
                 )
                 idle_since = float("inf")
-            now = self._tally.counts()
+            now = self._counters.counts()
             trials, violations, executions, classes = since(before, now)
             before = now
             watch.searched(executions, classes)
@@ -209,8 +206,8 @@ class SparkRunner:
 
     def _publish(self, wave: int, stage: int) -> None:
         try:
-            self._tally.publish(wave, stage)
-        except Exception:  # noqa: BLE001  (a courtesy as well)
+            self._counters.publish(wave, stage)
+        except Exception:  # noqa: BLE001  (metrics are a courtesy)
             pass
 
     def _cancel(self, group: str, collecting: _Collecting) -> None:
@@ -256,14 +253,14 @@ class _Collecting(threading.Thread):
         group: tuple[str, str],  # its name, and what it says to people
         work: Work,
         schema: pa.Schema,
-        tally: Tally,
+        counters: TaskCounters,
     ) -> None:
         super().__init__(daemon=True)
         self._session = session
         self._group = group
         self._work = work
         self._schema = schema
-        self._tally = tally
+        self._counters = counters
         self.rows: pa.Table | None = None
         self.error: Exception | None = None
 
@@ -275,7 +272,7 @@ class _Collecting(threading.Thread):
             self._session.sparkContext.setJobGroup(*self._group, True)
             # One row in one partition for each task: other sources of rows end up in few partitions.
             frame = self._session.range(0, count, 1, count).mapInArrow(
-                task_for(self._work, self._tally.told), from_arrow_schema(loose(self._schema))
+                task_for(self._work, self._counters.accumulator), from_arrow_schema(loose(self._schema))
             )
             self.rows = frame.toArrow().cast(self._schema)
         except Exception as error:  # noqa: BLE001  (handed to the main thread, which explains it)
@@ -283,7 +280,7 @@ class _Collecting(threading.Thread):
 
 
 def describe(run_id: str, watch: Watch, chunks: Sequence[Chunk]) -> str:
-    """A job in the words of Spark's pages: run, round, wave, and which seeds of which suites."""
+    """The description of a job on Spark's pages: run, round, wave, suites and their seeds."""
     ranges: dict[str, tuple[int, int]] = {}
     for chunk in chunks:
         name = f"{chunk.suite} by {chunk.strategy}" if chunk.strategy else chunk.suite
@@ -301,17 +298,18 @@ def describe(run_id: str, watch: Watch, chunks: Sequence[Chunk]) -> str:
 
 
 def failed_wave(chunks: Sequence[Chunk], error: BaseException | None) -> Wave:
-    """The wave of a job with a task for each chunk, one of which failed it."""
+    """The wave of a failed job with one task for each chunk."""
     return failed_tasks(chunks, [[chunk] for chunk in chunks], error)[0]
 
 
 def failed_tasks(
     chunks: Sequence[Chunk], tasks: Sequence[Sequence[Chunk]], error: BaseException | None
 ) -> tuple[Wave, Sequence[Chunk]]:
-    """Finds out which chunk failed a job; the others are left to run again.
+    """The wave of a failed job, and the suspects: the chunks of the task that failed it.
 
-    When the task that failed ran several, it is one of them: they are handed back, too. Raises
-    ``RunnerError`` when it was not a chunk: then no other chunk would fare better.
+    A single suspect is the failure, and the other chunks run again; several suspects run again,
+    too, each in a task of its own. Raises ``RunnerError`` when no chunk is to blame, because no
+    other chunk would fare better.
     """
     text = str(error)
     if (start := text.find(MARK)) >= 0:
@@ -329,11 +327,11 @@ def failed_tasks(
 
 
 def cause(text: str) -> str:
-    """What a task died of: a crash with its signal, or the last line of a Python traceback."""
+    """The cause of a task's death: a signal, or the last line of a Python traceback."""
     if "Python worker exited unexpectedly" in text:
         crash = re.search(r"Fatal Python error: ([^\n]+)", text)
         return "its Python worker died" + (f" ({crash[1].strip()})" if crash else "")
     lines = [line.strip() for line in text.splitlines()]
-    told = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
-    python = [line for line in told if not line.startswith("org.apache.spark")]
-    return (python or told or lines or ["no reason given"])[-1]
+    errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
+    python = [line for line in errors if not line.startswith("org.apache.spark")]
+    return (python or errors or lines or ["no reason given"])[-1]

@@ -1,8 +1,8 @@
-"""Chunks of a sweep without an end from Structured Streaming: a micro-batch is some chunks, and its
-checkpoint says which batch is next.
+"""Takes the chunks of an endless sweep from Structured Streaming: a micro-batch is some chunks.
 
-The checkpoint may be behind the tables when everything was killed, never before them: a batch is
-committed when all of its chunks are written. Chunks that are there already do not run again.
+The stream's checkpoint says which batch is next. After a kill it may be behind the tables, never
+ahead of them: a batch is committed when all of its chunks are written. Chunks that are in the
+tables already do not run again.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ChunkStream:
             except Empty:
                 if query.isActive:
                     continue
-                reason = java_message(query.exception() or RuntimeError("without a word"))
+                reason = java_message(query.exception() or RuntimeError("without a message"))
                 raise RunnerError(
                     f"the stream of chunks ended: {reason}; if {self._place} is damaged, remove it: what is "
                     "done is in the tables"

@@ -1,5 +1,6 @@
-"""What tasks tell the driver when they end, by suite: for those who watch, while a wave runs. A task that is
-repeated tells it twice, so nothing but progress and Spark's metrics is made of it.
+"""Counts of finished trials by suite, sent by tasks to the driver while a wave runs.
+
+A repeated task is counted twice, so the counts feed nothing but progress and Spark's metrics.
 """
 
 from __future__ import annotations
@@ -7,17 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark.accumulators import AccumulatorParam
-
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.accumulators import AccumulatorParam
 
 NAMES = ("trials", "violations", "executions", "classes")
 Counts = dict[str, tuple[int, ...]]  # of NAMES, by suite
 
+if TYPE_CHECKING:
+    _Param = AccumulatorParam[Counts]
+else:
+    _Param = object  # Spark asks for the methods only, and without PySpark there is no base class
 
-class Adding(AccumulatorParam[Counts]):
-    """How the counts of two tasks become one."""
+
+class AddCounts(_Param):
+    """Adds the counts of two tasks."""
 
     def zero(self, value: Counts) -> Counts:
         return {}
@@ -29,21 +34,21 @@ class Adding(AccumulatorParam[Counts]):
         return value1
 
 
-class Tally:
-    """The driver's end: what tasks have told so far, also as metrics of Spark.
+class TaskCounters:
+    """The driver's end of the counters, also as metrics of Spark.
 
-    Metrics are called ``pulsar_ml.SUITE.trials`` (violations, executions, classes) ``pulsar_ml.wave``
+    Metrics are ``pulsar_ml.SUITE.trials`` (violations, executions, classes), ``pulsar_ml.wave``
     and ``pulsar_ml.round``.
     """
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
-        self.told = context.accumulator({}, Adding())  # goes to the tasks
+        self.accumulator = context.accumulator({}, AddCounts())  # goes to the tasks
         self._metrics: dict[str, Any] = {}
         self._shown: dict[str, int] = {}
 
     def counts(self) -> Counts:
-        return dict(self.told.value)
+        return dict(self.accumulator.value)
 
     def publish(self, wave: int, stage: int) -> None:
         """Brings the metrics up to date."""
@@ -73,7 +78,7 @@ class Tally:
 def since(
     before: Mapping[str, tuple[int, ...]], now: Mapping[str, tuple[int, ...]]
 ) -> tuple[int, ...]:
-    """What was added over all suites, as ``NAMES``."""
+    """The increase summed over all suites, in the order of ``NAMES``."""
     sums = [
         tuple(map(sum, zip((0,) * len(NAMES), *counts.values(), strict=True)))
         for counts in (before, now)

@@ -1,7 +1,6 @@
-"""What a machine of the cluster is like: looked at by a task there, and by the driver here.
+"""Examines a machine of a cluster: a task does it there, and the driver here.
 
-This file travels to the executors. Only the standard library is imported at the top, so that a machine
-which lacks something says what it lacks.
+Only the standard library is imported at the top, so that a machine which lacks something says so.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class Machine:
 
 
 def examine() -> Machine:
-    """This machine, by this process. Nothing that is missing raises: it becomes a problem."""
+    """Examines this machine. Missing packages become problems and raise nothing."""
     found = Machine(
         host=socket.gethostname(),
         directory=os.getcwd(),
@@ -86,7 +85,7 @@ def examine() -> Machine:
         return found
     try:
         found.checked_build, found.trace = known_trace()
-    except Exception as error:  # noqa: BLE001  (whatever it is, it is what the doctor shall tell)
+    except Exception as error:  # noqa: BLE001  (the doctor reports any error)
         found.problems.append(f"the engine does not run: {type(error).__name__}: {error}")
     return found
 
@@ -113,8 +112,8 @@ def known_trace() -> tuple[str, str]:
     return BUILD_ID, f"{known:016x}"
 
 
-def looked_at(_: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """What a task of the doctor does."""
+def examine_here(_: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """The function of a doctor's task."""
     yield examine().to_data()
 
 

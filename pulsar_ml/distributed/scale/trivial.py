@@ -1,4 +1,4 @@
-"""Trials that do nothing, made a chunk at a time: what is left is the cost of everything around trials."""
+"""Trials that do nothing, so that a run shows the cost of everything around trials."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 SUITES = {"trivial": Suite(name="trivial", subject="trivial", summary="Does nothing.", threads=2)}
 BUILD_ID = "trivial"
 EVERY = 10_000  # of so many seeds, one has a violation
-ROWS = "pulsar_ml.distributed.trivial:rows"
+NAME = "pulsar_ml.distributed.scale.trivial"
+ROWS = f"{NAME}:rows"
 
 
 def rows(chunk: Chunk, job: Job) -> pa.RecordBatch:
