@@ -70,6 +70,10 @@ class ProgressDisplay:
         """Adds to what is done."""
         self.update(self._done + count)
 
+    def share(self, part: float) -> None:
+        """Sets how much is done, as a share of the task."""
+        self.update(part, f"{self._title}: {part:.0%}")
+
     def end(self) -> None:
         """Removes the bar; harmless without one."""
         if self._bar is not None:

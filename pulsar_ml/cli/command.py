@@ -66,6 +66,13 @@ class Command(click.Command):
             )
         )
 
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        try:
+            return super().make_context(*arguments, **more)
+        except PulsarMlError as error:  # of a callback
+            message, code = explained(error)
+            raise ReportedError(message, code) from None
+
     def invoke(self, context: click.Context) -> Any:
         with errors_as_sentences(context):
             code = super().invoke(context)

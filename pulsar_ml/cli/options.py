@@ -90,7 +90,7 @@ def seeds(default: int | None, more: str = "") -> Decorator:
         default=default,
         show_default=default is not None,
         group=PROGRAMS,
-        help=f"How many seeds, and so programs, of each suite. {more}".strip(),
+        help=f"How many seeds. {more}".strip(),
     )
 
 

@@ -183,6 +183,16 @@ def under_spark_submit(environ: Mapping[str, str] = os.environ) -> bool:
     return "PYSPARK_GATEWAY_PORT" in environ
 
 
+def submitted_master() -> str | None:
+    """The master of spark-submit; None without spark-submit."""
+    if not under_spark_submit():
+        return None
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    return SparkConf().get("spark.master")
+
+
 def open_session(
     defaults: Mapping[str, str],
     given: Mapping[str, str],

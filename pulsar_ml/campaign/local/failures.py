@@ -74,11 +74,17 @@ def replay_failure(
 
 
 def shrink_failure(
-    failure: Failure, subject: Subject, limits: Limits | None, judge: Judge | None = None
+    failure: Failure,
+    subject: Subject,
+    limits: Limits | None,
+    judge: Judge | None = None,
+    executions: int | None = None,
 ) -> Failure:
     """The failure made smaller; the same failure when shrinking loses the process."""
     try:
-        return guarded(lambda: shrink(failure, subject, judge=judge), limits)
+        return guarded(
+            lambda: shrink(failure, subject, budget=executions, judge=judge), limits
+        )
     except LostError:
         return failure
 
