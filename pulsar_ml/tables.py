@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+NARROWEST = 12  # columns of text that folds
+
 
 def print_table(console: Console, table: Table, optional: Sequence[str] = ()) -> None:
     """Prints a table without the ``optional`` columns (the first goes first) that do not fit."""
@@ -15,7 +17,7 @@ def print_table(console: Console, table: Table, optional: Sequence[str] = ()) ->
     for name in optional:
         if _width(console, table) <= console.width:
             break
-        if any(_header(column.header) == name for column in table.columns):
+        if any(column.header == name for column in table.columns):
             table = _without(table, name)
             dropped.append(name)
     console.print(table)
@@ -38,13 +40,9 @@ def _width(console: Console, table: Table) -> int:
         ]
         folds = column.overflow == "fold"
         need = max((one.minimum if folds else one.maximum for one in widths), default=0)
-        total += max(min(need, 12), column.min_width or 0) if folds else need
-    edges = 2 * len(table.columns) + (len(table.columns) + 1 if table.box else 0)
-    return total + edges
-
-
-def _header(header: object) -> str:
-    return str(header)
+        total += max(min(need, NARROWEST), column.min_width or 0) if folds else need
+    padding = 1 if table.collapse_padding else 2
+    return total + padding * len(table.columns) + (len(table.columns) + 1 if table.box else 0)
 
 
 def _without(table: Table, name: str) -> Table:
@@ -58,7 +56,7 @@ def _without(table: Table, name: str) -> Table:
         pad_edge=table.pad_edge,
         collapse_padding=table.collapse_padding,
     )
-    kept = [column for column in table.columns if _header(column.header) != name]
+    kept = [column for column in table.columns if column.header != name]
     for column in kept:
         made.add_column(
             column.header,

@@ -9,7 +9,7 @@ if not __package__:
     # Started as a file, Python would look for imports beside this file first.
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from pulsar_ml.cli.find.sweep import command  # noqa: E402
+from pulsar_ml.cli.find.sweep import command
 
 if __name__ == "__main__":
     command(prog_name="pulsar-ml sweep")

@@ -122,7 +122,7 @@ class ReportedError(click.ClickException):
 
     def __init__(self, message: str, code: ExitCode) -> None:
         super().__init__(message)
-        self.exit_code = int(code)
+        self.exit_code = int(code)  # type: ignore[misc]
 
     def show(self, file: Any = None) -> None:
         click.echo(self.message, err=True)

@@ -27,7 +27,7 @@ class AddCounts(_Param):
     def zero(self, value: Counts) -> Counts:
         return {}
 
-    def addInPlace(self, value1: Counts, value2: Counts) -> Counts:  # noqa: N802  (Spark's name)
+    def addInPlace(self, value1: Counts, value2: Counts) -> Counts:
         for suite, counts in value2.items():
             known = value1.get(suite, (0,) * len(NAMES))
             value1[suite] = tuple(map(sum, zip(known, counts, strict=True)))

@@ -7,7 +7,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,12 +62,12 @@ def check_answer(master: str) -> None:
 def spark_session(
     stack: ExitStack,
     master: str,
-    conf: Mapping[str, str] = {},  # noqa: B006  (never changed)
+    conf: Mapping[str, str] = {},
     *,
     suites: str = DEFAULT_SUITES,
     environment: Path | None = None,
     cpus: int = 1,
-    more: Mapping[str, str] = {},  # noqa: B006
+    more: Mapping[str, str] = {},
     log: Path | None = None,
     work: Path | None = None,
 ) -> SparkSession:
@@ -90,7 +90,5 @@ def spark_session(
 
 
 def _stop(session: SparkSession) -> None:
-    try:
+    with suppress(Exception):  # there is nothing left to end when the JVM is gone
         session.stop()
-    except Exception:  # noqa: BLE001  (there is nothing left to end when the JVM is gone)
-        pass

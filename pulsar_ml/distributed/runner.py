@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +22,9 @@ from pulsar_ml.campaign.store.ledger import ledger_of
 from pulsar_ml.campaign.store.schema import CHUNKS, ROW, loose
 from pulsar_ml.campaign.store.staging import Staged, open_staging, path_of, remove
 from pulsar_ml.campaign.trial.chunk import Job
+from pulsar_ml.distributed.counters import TaskCounters, since
 from pulsar_ml.distributed.groups import groups_of, merged_parts
 from pulsar_ml.distributed.session import java_message
-from pulsar_ml.distributed.counters import TaskCounters, since
 from pulsar_ml.distributed.tasks import MARK, Work, task_for, work_for
 
 if TYPE_CHECKING:
@@ -205,10 +206,8 @@ class SparkRunner:
             self._publish(watch.wave, watch.round)
 
     def _publish(self, wave: int, stage: int) -> None:
-        try:
+        with suppress(Exception):  # metrics are a courtesy
             self._counters.publish(wave, stage)
-        except Exception:  # noqa: BLE001  (metrics are a courtesy)
-            pass
 
     def _cancel(self, group: str, collecting: _Collecting) -> None:
         deadline = time.monotonic() + CANCEL_SECONDS
@@ -216,7 +215,7 @@ class SparkRunner:
             try:
                 # Again and again: a job that is just being submitted is not cancelled by the first.
                 self._session.sparkContext.cancelJobGroup(group)
-            except Exception:  # noqa: BLE001  (the JVM may be gone, as under spark-submit)
+            except Exception:
                 return
             collecting.join(1.0)
 
@@ -232,16 +231,14 @@ class SparkRunner:
                         done += stage.numCompletedTasks
                         failed += stage.numFailedTasks
                         active += stage.numActiveTasks
-        except Exception:  # noqa: BLE001  (progress is a courtesy; the job itself reports what broke)
+        except Exception:
             pass
         return done, failed, active
 
     def close(self) -> None:
         """Ends the session and its executors."""
-        try:
+        with suppress(Exception):  # the JVM may be gone
             self._session.stop()
-        except Exception:  # noqa: BLE001  (there is nothing left to end when the JVM is gone)
-            pass
 
 
 class _Collecting(threading.Thread):
@@ -272,10 +269,11 @@ class _Collecting(threading.Thread):
             self._session.sparkContext.setJobGroup(*self._group, True)
             # One row in one partition for each task: other sources of rows end up in few partitions.
             frame = self._session.range(0, count, 1, count).mapInArrow(
-                task_for(self._work, self._counters.accumulator), from_arrow_schema(loose(self._schema))
+                task_for(self._work, self._counters.accumulator),
+                from_arrow_schema(loose(self._schema)),
             )
             self.rows = frame.toArrow().cast(self._schema)
-        except Exception as error:  # noqa: BLE001  (handed to the main thread, which explains it)
+        except Exception as error:
             self.error = error
 
 

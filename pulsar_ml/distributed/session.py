@@ -264,7 +264,7 @@ def _start(
         else:
             with log.open("ab") as output, at_home(home):
                 # A session of its own keeps Ctrl-C of the terminal away from the JVM and its workers.
-                gateway = launch_gateway(
+                gateway = launch_gateway(  # type: ignore[no-untyped-call]
                     conf,
                     popen_kwargs={"stdout": output, "stderr": output, "start_new_session": True},
                 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -84,10 +85,8 @@ class ChunkStream:
         # The end is ours, and py4j would tell it with a stack.
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
         self._kept.put(False)
-        try:
+        with suppress(Exception):  # the JVM may be gone
             self._query.stop()
-        except Exception:  # noqa: BLE001  (the JVM may be gone)
-            pass
 
     def _offer(self, frame: DataFrame, batch: int) -> None:
         """In a thread of the stream: comes back when the batch is in the store, which commits it."""

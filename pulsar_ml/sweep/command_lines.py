@@ -28,9 +28,7 @@ def search_command(chunk: Chunk, options: TrialOptions, registry: str) -> str:
     words = [word for name, value in values.items() if value for word in (name, str(value))]
     words = [*([] if chunk.seed_lo else ["--seed", "0"]), *words, *suites_words(registry)]
     if not controlled:
-        return command_line(
-            "run", chunk.suite, *words, *([] if options.noise else ["--no-noise"])
-        )
+        return command_line("run", chunk.suite, *words, *([] if options.noise else ["--no-noise"]))
     search = {
         "--mode": options.mode,
         "--strategy": chunk.strategy or options.strategy,

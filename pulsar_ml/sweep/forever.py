@@ -136,7 +136,7 @@ class Publisher:
         self._published = 0  # waves at the last report
         self._process: subprocess.Popen[bytes] | None = None
         self._before: object = None
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed by close)
 
     def tick(self, waves: int) -> None:
         """Starts a report when it is due; called often. ``waves`` are finished."""

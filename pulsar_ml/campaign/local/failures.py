@@ -82,9 +82,7 @@ def shrink_failure(
 ) -> Failure:
     """The failure made smaller; the same failure when shrinking loses the process."""
     try:
-        return guarded(
-            lambda: shrink(failure, subject, budget=executions, judge=judge), limits
-        )
+        return guarded(lambda: shrink(failure, subject, budget=executions, judge=judge), limits)
     except LostError:
         return failure
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from pulsar_ml.campaign.local.session import LEAK
 from pulsar_ml.campaign.local.watch import MemorySeries, ProcessWatch
+from pulsar_ml.campaign.trial import trial as trials
 from pulsar_ml.campaign.trial.crashed_trial import INVARIANTS, lost_trial
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.campaign.trial import trial as trials
 from pulsar_ml.campaign.trial.trial import (
     STUCK,
     TrialOptions,
@@ -152,8 +152,10 @@ def describe(outcome: Replay) -> list[str]:
     elif record.invariant == LEAK:
         lines.append(f"not reproduced: memory levelled off over {outcome.runs} runs of one program")
     if outcome.first is not None:
-        for violation in outcome.first.violations:
-            lines.append(f"now: {violation.invariant} ({violation.phase}): {violation.message}")
+        lines += [
+            f"now: {violation.invariant} ({violation.phase}): {violation.message}"
+            for violation in outcome.first.violations
+        ]
         seen = ", ".join(
             f"{invariant} {count} times" for invariant, count in outcome.seen.most_common()
         )

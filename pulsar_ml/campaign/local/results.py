@@ -92,9 +92,7 @@ def facts(run: SuiteRun) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column()
-    seeds = (
-        f"{run.first_seed}..{run.first_seed + run.programs - 1}" if run.programs else "none"
-    )
+    seeds = f"{run.first_seed}..{run.first_seed + run.programs - 1}" if run.programs else "none"
     native = run.native_ns / 1e9
     rate = f"{run.operations / native:,.0f}/s while threads ran" if native else "none"
     table.add_row("suite", f"{run.suite} on build {run.build_id}, {run.threads} threads")
@@ -137,8 +135,7 @@ def coverage(run: SuiteRun) -> Table:
         table.add_column(str(number + 1), justify="right")
     for row, first in enumerate(names):
         cells = [
-            "" if column < row else cell(run, first, names[column])
-            for column in range(len(names))
+            "" if column < row else cell(run, first, names[column]) for column in range(len(names))
         ]
         table.add_row(str(row + 1), first, *cells)
     return table
@@ -178,9 +175,7 @@ def run_as_data(run: SuiteRun, suites: str | None) -> dict[str, Any]:
         "first_seed": run.first_seed,
         "programs": run.programs,
         "operations": run.operations,
-        "operations_per_second": run.operations / (run.native_ns / 1e9)
-        if run.native_ns
-        else 0.0,
+        "operations_per_second": run.operations / (run.native_ns / 1e9) if run.native_ns else 0.0,
         "elapsed_seconds": run.elapsed,
         "overlaps": run.overlaps,
         "nothing_exercised": run.nothing_exercised,

@@ -42,9 +42,7 @@ class RunWriter:
     Leaving the ``with`` block writes the rest and how the run ended.
     """
 
-    def __init__(
-        self, directory: Path, options: TrialOptions, build_id: str, suites: str
-    ) -> None:
+    def __init__(self, directory: Path, options: TrialOptions, build_id: str, suites: str) -> None:
         """UsageError when the directory cannot be made or already holds something."""
         self._store = RunStore(directory)
         self._suites = suites

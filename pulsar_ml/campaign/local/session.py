@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pulsar_ml.campaign.local.records import Records
 from pulsar_ml.campaign.local.watch import MemorySeries, ProcessWatch, Usage, sanitized
+from pulsar_ml.campaign.trial import trial as trials
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.campaign.trial import trial as trials
 from pulsar_ml.campaign.trial.trial import (
     STUCK,
     TrialOptions,

@@ -60,9 +60,7 @@ in_directory = option(
     group=CLUSTER,
     help="Cores of each worker.",
 )
-@option(
-    "--memory", default="2g", show_default=True, group=CLUSTER, help="Memory of each worker."
-)
+@option("--memory", default="2g", show_default=True, group=CLUSTER, help="Memory of each worker.")
 @option(
     "--port",
     type=click.IntRange(1, 65535),

@@ -48,7 +48,9 @@ def command(
     return report(console(), machines, driver, as_json=as_json)
 
 
-def report(screen: Console, machines: Sequence[Machine], driver: Machine, *, as_json: bool) -> ExitCode:
+def report(
+    screen: Console, machines: Sequence[Machine], driver: Machine, *, as_json: bool
+) -> ExitCode:
     """Prints the findings and returns the exit code."""
     wrong = {id(machine): differences(machine, driver) for machine in [driver, *machines]}
     code = VIOLATION if any(wrong.values()) else CLEAN

@@ -64,7 +64,9 @@ def command(
     module that was built before is not built again.
     """
     if file.suffix != ".pyx":
-        raise UsageError(f"{file} is not a .pyx file; C and C++ files go beside one that includes them")
+        raise UsageError(
+            f"{file} is not a .pyx file; C and C++ files go beside one that includes them"
+        )
     require("build", "Cython", "setuptools", purpose="pulsar-ml build")
     from pulsar_ml.harness.building.build import build_extension
 

@@ -163,4 +163,4 @@ def command(
 
 def sandbox_limits(sandbox: bool, patience: float) -> Limits | None:
     """The limits of the child process; None runs code under test in this process."""
-    return Limits(wall=patience, cpu=min(patience, Limits().cpu)) if sandbox else None
+    return Limits(wall=patience, cpu=min(patience, Limits().cpu or patience)) if sandbox else None

@@ -283,7 +283,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
 )
 @shared.as_json
 @click.pass_context
-def command(context: click.Context, **values: Any) -> ExitCode:
+def command(context: click.Context, /, **values: Any) -> ExitCode:
     """Run seeded programs of suites, many seeds side by side.
 
     Each seed of each suite is one trial, on real threads, or under the engine, which decides every
@@ -295,8 +295,6 @@ def command(context: click.Context, **values: Any) -> ExitCode:
     from pulsar_ml.sweep.sweep import sweep
 
     given = {
-        name
-        for name in values
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        name for name in values if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
     return sweep(SweepOptions(**values, given=frozenset(given)))

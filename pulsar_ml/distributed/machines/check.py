@@ -88,7 +88,9 @@ def examined(context: SparkContext, slots: int) -> list[dict[str, Any]]:
     from pyspark.errors import PySparkException
 
     try:
-        return context.parallelize(range(slots), slots).barrier().mapPartitions(examine_here).collect()
+        return (
+            context.parallelize(range(slots), slots).barrier().mapPartitions(examine_here).collect()
+        )
     except (Py4JError, PySparkException) as error:
         if TOO_FEW_SLOTS in str(error):
             raise TooFewSlotsError from error

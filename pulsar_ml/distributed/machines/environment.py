@@ -97,7 +97,9 @@ def needed(requirements: Iterable[str]) -> list[Distribution]:
         try:
             found[name] = distribution(name)
         except PackageNotFoundError as error:
-            raise PackError(f"{requirement.name} is not installed here, and executors need it") from error
+            raise PackError(
+                f"{requirement.name} is not installed here, and executors need it"
+            ) from error
         waiting += [Requirement(text) for text in found[name].requires or ()]
     return [found[name] for name in sorted(found)]
 

@@ -85,7 +85,7 @@ def examine() -> Machine:
         return found
     try:
         found.checked_build, found.trace = known_trace()
-    except Exception as error:  # noqa: BLE001  (the doctor reports any error)
+    except Exception as error:
         found.problems.append(f"the engine does not run: {type(error).__name__}: {error}")
     return found
 

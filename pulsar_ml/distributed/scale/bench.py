@@ -102,14 +102,14 @@ class Bench:
         wave.staged.remove()
         add_chunks(Summary(), wave.staged.chunks)
         published = time.perf_counter()
-        sizes = [
+        rows, ledger = (
             sum(path.stat().st_size for path in (store.directory / table).iterdir())
             for table in ("trials", "chunks")
-        ]
+        )
         held = 2 * (wave.staged.chunks.nbytes + len(pickle.dumps(list(plan.chunks()))))
         store.close()
         shutil.rmtree(store.directory)
-        return Timed(ran - began, published - ran, *sizes, held)
+        return Timed(ran - began, published - ran, rows, ledger, held)
 
     def best(self, tasks: int, chunks: int, trials: int) -> Timed:
         """The quicker of two waves, which other work on the machine disturbed less."""
@@ -135,7 +135,7 @@ class Bench:
 
     def memory(self) -> tuple[int, int]:
         """Bytes resident in Python, and used in the JVM's heap when garbage has gone."""
-        jvm = self.session.sparkContext._jvm
+        jvm: Any = self.session.sparkContext._jvm
         jvm.java.lang.System.gc()
         runtime = jvm.java.lang.Runtime.getRuntime()
         return psutil.Process().memory_info().rss, int(runtime.totalMemory() - runtime.freeMemory())
