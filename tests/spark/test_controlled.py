@@ -21,7 +21,7 @@ from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.sweep.command_lines import search_command
 from tests.campaign.rows import stable_rows
 from tests.harness.build_toys import toys_path
-from tests.spark.test_sweep import TIMEOUT, environment, sweep
+from tests.spark.test_sweep import ROOT, TIMEOUT, environment, sweep
 from tests.spark.test_tasks import REGISTRY as TOY_SUITES
 from tests.spark.test_tasks import batches
 
@@ -133,10 +133,10 @@ def test_what_does_not_fit_the_engine_is_a_usage_error(
     assert not (tmp_path / "out").exists()
 
 
-def test_the_search_for_a_crash_is_a_sweep_seed_by_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+def test_the_search_for_a_crash_is_a_sweep_seed_by_seed() -> None:
     options = TrialOptions(engine=CONTROLLED, module=CHECKED, mode="sc", executions=50, threads=3)
-    command = shlex.split(search_command(Chunk(0, "a", 40, 60), options, REGISTRY))
-    assert command[1:6] == ["-m", "spark.sweep", "--engine", "controlled", "--runner"]
+    command = shlex.split(search_command(Chunk(0, "a", 40, 60), options, DEFAULT_SUITES))
+    at = command.index("sweep")
+    assert command[at : at + 5] == ["sweep", "--suite", "a", "--engine", "controlled"]
     for pair in ("--seed 40", "--seeds 20", "--chunk-size 1", "--mode sc", "--executions 50"):
         assert pair in " ".join(command)
