@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from pulsar_ml.campaign.store.merge import Group, Summary, add_violations
 from pulsar_ml.campaign.store.schema import CHUNKS, VIOLATIONS
-from pulsar_ml.campaign.store.staging import BATCH_ROWS, Part, in_parts, merge_part, path_of
+from pulsar_ml.campaign.store.staging import BATCH_ROWS, StagedFiles, in_parts, merge_part, path_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ WITNESS = ("seed", "message", "replay", "suite", "invariant", "phase")  # the sm
 
 def merged_parts(
     session: SparkSession, directory: Path, ledger: pa.Table, name: str
-) -> tuple[Part, ...]:
+) -> tuple[StagedFiles, ...]:
     """Merges a wave's files on the executors, a task for each part; ``ledger`` names valid files."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -52,7 +52,7 @@ def merged_parts(
         trials, violations = (
             path_of(directory, each, places[number]) for each in ("trials", "violations")
         )
-        made.append(Part(trials, violations, chunks))
+        made.append(StagedFiles(trials, violations, chunks))
     return tuple(made)
 
 

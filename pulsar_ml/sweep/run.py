@@ -195,7 +195,7 @@ class Sweep:
                 display.note(f"round {number + 1}: {shares(decided)}")
 
         if self.rounds is not None:
-            self.rounds.told = on_round
+            self.rounds.on_round = on_round
         if self.clock.seconds is not None:
             runner = WholeWaves(runner, stop.requested)
             wave_seconds = min(wave_seconds, self.clock.seconds / WAVES_OF_CLOCK)
