@@ -138,7 +138,10 @@ READ: dict[tuple[str, str], tuple[list[str], list[str]]] = {
         [*SWEEP, "--master", "local", "--out", "made", "--environment"],
         [],
     ),
-    ("pulsar-ml sweep", "module"): ([*SWEEP, "--runner", "inline", "--out", "made", "--module"], []),
+    ("pulsar-ml sweep", "module"): (
+        [*SWEEP, "--runner", "inline", "--out", "made", "--module"],
+        [],
+    ),
     ("pulsar-ml sweep", "suites"): (["--runner", "inline", "--out", "made", "--suites"], []),
     ("pulsar-ml trace", "failure"): ([], []),
     ("stress.mutants.kill_table", "path"): (["--page-only", "--page", "made", "--results"], []),

@@ -146,7 +146,9 @@ def test_executors_share_a_search(tmp_path: Path) -> None:
         (["--bound", "1"], "--bound is for --engine controlled"),
     ],
 )
-def test_what_cannot_be_searched_is_refused(tmp_path: Path, options: list[str], message: str) -> None:
+def test_what_cannot_be_searched_is_refused(
+    tmp_path: Path, options: list[str], message: str
+) -> None:
     done = sweep_here(
         "--suite", "counter", "--seeds", "4", *options, "--out", str(tmp_path / "run")
     )

@@ -82,9 +82,7 @@ def test_growing_memory_is_a_violation(toys: Toys, tmp_path: Path) -> None:
     code, out, _ = toys("replay", str(records_of(tmp_path)[0]), "--repeats", "40")
     assert code == 1
     assert "reproduced: resident memory grew by" in out
-    code, out, _ = toys(
-        "run", "leaky", "--seeds", "40", "--leak-threshold", "0", "--threads", "1"
-    )
+    code, out, _ = toys("run", "leaky", "--seeds", "40", "--leak-threshold", "0", "--threads", "1")
     assert code == 0
     assert "growth not judged" in out
 
@@ -120,9 +118,7 @@ def test_a_mutant_is_found_and_the_product_is_clean(toys: Toys) -> None:
         ([], "Missing argument"),
     ],
 )
-def test_wrong_command_lines_are_2(
-    toys: Toys, arguments: list[str], message: str
-) -> None:
+def test_wrong_command_lines_are_2(toys: Toys, arguments: list[str], message: str) -> None:
     code, _, err = toys("run", *arguments)
     assert code == 2
     assert message in err

@@ -111,7 +111,18 @@ def test_a_run_says_what_it_may_have_missed_and_what_it_exhausted() -> None:
         "PCT missed a bug of the schedule with probability at most, by program: depth 1: "
         in text.stdout
     )
-    size = ("--threads", "2", "--operations", "1", "--seeds", "1", "--executions", "300", "--mode", "sc")
+    size = (
+        "--threads",
+        "2",
+        "--operations",
+        "1",
+        "--seeds",
+        "1",
+        "--executions",
+        "300",
+        "--mode",
+        "sc",
+    )
     done = pulsar_ml("explore", "refcount", *size, "--strategy", "preemptions", "--bound", "9")
     assert "  exhausted completely: " in done.stdout and "PCT" not in done.stdout
 
