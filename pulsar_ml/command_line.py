@@ -20,7 +20,7 @@ def command_line(*words: str) -> str:
 def program() -> str:
     """How the user's shell starts this installation of ``pulsar-ml``.
 
-    Without a console script beside the interpreter, as in a checkout, it is ``python -m pulsar_ml``.
+    Without a console script, as in a checkout, it is ``python -m pulsar_ml``.
     """
     script = Path(sys.executable).with_name(PROGRAM)
     if script.is_file():

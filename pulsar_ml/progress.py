@@ -103,7 +103,9 @@ class _ShortBar(BarColumn):
         super().__init__(bar_width=16)
 
     def render(self, task: Task) -> Text:  # type: ignore[override]
-        return Text("") if task.total is None else super().render(task)  # type: ignore[return-value]
+        if task.total is None:
+            return Text("")
+        return super().render(task)  # type: ignore[return-value]
 
 
 class _Elapsed(ProgressColumn):

@@ -1,4 +1,4 @@
-"""``python -m spark.sweep``, or ``spark-submit spark/sweep.py``: the command ``pulsar-ml sweep``."""
+"""``python -m spark.sweep`` and ``spark-submit spark/sweep.py``: ``pulsar-ml sweep``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The click classes of every command: options in groups, examples, exit codes, and error messages."""
+"""The click classes of every command: groups of options, examples, exit codes, errors."""
 
 from __future__ import annotations
 

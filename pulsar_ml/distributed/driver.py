@@ -47,7 +47,8 @@ def check_answer(master: str) -> None:
         return
     reasons = []
     for address in master.removeprefix("spark://").split(","):
-        host, port = re.fullmatch(r"\[?(.*?)\]?(?::(\d+))?", address).groups()  # type: ignore[union-attr]
+        found = re.fullmatch(r"\[?(.*?)\]?(?::(\d+))?", address)
+        host, port = found.groups() if found else (address, None)
         try:
             socket.create_connection((host, int(port or 7077)), timeout=ANSWER_SECONDS).close()
             return

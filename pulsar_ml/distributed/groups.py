@@ -36,7 +36,7 @@ WITNESS = ("seed", "message", "replay", "suite", "invariant", "phase")  # the sm
 def merged_parts(
     session: SparkSession, directory: Path, ledger: pa.Table, name: str
 ) -> tuple[StagedFiles, ...]:
-    """Merges a wave's files on the executors, a task for each part; ``ledger`` names valid files."""
+    """Merges a wave's files on executors, a task for each part; ``ledger`` names valid files."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     parts = in_parts(ledger)

@@ -108,7 +108,7 @@ class SparkRunner:
                 raise
         if failed := self._count(group)[1]:
             wave.warnings.append(
-                f"{failed} task attempts failed in {group}, with their Python worker or executor, and "
+                f"{failed} task attempts failed in {group}, with their Python worker or executor; "
                 "Spark repeated them; see the executors' logs"
             )
         return wave
@@ -166,8 +166,8 @@ class SparkRunner:
                    if not (path := path_of(directory, "trials", name)).exists()]  # fmt: skip
         if missing:
             raise RunnerError(
-                f"{missing[0]} was written by an executor and cannot be seen here; --rows executors needs "
-                "results on a file system that all machines share, and --rows driver does not"
+                f"{missing[0]} was written by an executor and is missing here; --rows executors "
+                "needs a results directory that all machines share, --rows driver does not"
             )
         self._pace.learn(ledger)
         parts = merged_parts(self._session, directory, ledger, f"files of {group}")
@@ -178,7 +178,7 @@ class SparkRunner:
         return Wave(staged=Staged(directory, parts), groups=groups)
 
     def _follow(self, group: str, collecting: _Collecting, watch: Watch) -> None:
-        """Reports progress until the job ended; cancels it when asked to stop."""
+        """Reports progress until the job ended; cancels the job when a stop is requested."""
         before = self._counters.counts()
         idle_since = next_look = time.monotonic()
         while collecting.is_alive():
@@ -194,8 +194,9 @@ class SparkRunner:
                 idle_since = float("inf")
             elif time.monotonic() - idle_since > NO_TASK_SECONDS:
                 self._note(
-                    f"no task has started for {NO_TASK_SECONDS} s: an executor may have fewer than the "
-                    f"{self._cpus} cores that a task reserves (--task-cpus), or the cluster has no room"
+                    f"no task has started for {NO_TASK_SECONDS} s: an executor may have fewer than "
+                    f"the {self._cpus} cores that a task reserves (--task-cpus), or the cluster "
+                    "has no room"
                 )
                 idle_since = float("inf")
             now = self._counters.counts()
@@ -267,7 +268,7 @@ class _Collecting(threading.Thread):
         count = len(self._work.tasks)
         try:
             self._session.sparkContext.setJobGroup(*self._group, True)
-            # One row in one partition for each task: other sources of rows end up in few partitions.
+            # One row in one partition for each task; other sources make few partitions.
             frame = self._session.range(0, count, 1, count).mapInArrow(
                 task_for(self._work, self._counters.accumulator),
                 from_arrow_schema(loose(self._schema)),

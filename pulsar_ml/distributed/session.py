@@ -1,4 +1,4 @@
-"""Opens a Spark session for a sweep: settings as plain data, Java checked first, a quiet terminal."""
+"""Opens Spark sessions: settings as plain data, Java checked first, a quiet terminal."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 HOME = "SPARK_HOME"
 UNPACKED = "environment"  # where executors find the archive with their Python
-# Spark's pages on a free port, with the driver's metrics in the form of Prometheus beside the JSON ones.
+# Spark's pages on a free port, with the driver's metrics for Prometheus beside those in JSON.
+PROMETHEUS = "spark.metrics.conf.*.sink.prometheusServlet"
 PAGES = {
     "spark.ui.enabled": "true",
     "spark.ui.port": "0",
-    "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
-    "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
+    f"{PROMETHEUS}.class": "org.apache.spark.metrics.sink.PrometheusServlet",
+    f"{PROMETHEUS}.path": "/metrics/prometheus",
 }
 JAVA_OLDEST = 17
 TASK_ATTEMPTS = 4
@@ -37,8 +38,8 @@ SPECULATION = {
     "spark.speculation.quantile": "0.75",
 }
 JAVA_ADVICE = (
-    "install openjdk-17-jre-headless (Debian, Ubuntu), java-17-openjdk-headless (Fedora) or openjdk@17 "
-    "(Homebrew on macOS), or set JAVA_HOME; --runner pool needs no Java"
+    "install openjdk-17-jre-headless (Debian, Ubuntu), java-17-openjdk-headless (Fedora) or "
+    "openjdk@17 (Homebrew on macOS), or set JAVA_HOME; --runner pool needs no Java"
 )
 
 
@@ -77,25 +78,25 @@ def in_driver(master: str) -> bool:
 
 
 def repeating(master: str) -> str:
-    """The same master, but with as many attempts at a task as a cluster makes: local[N] makes one."""
+    """The master with as many attempts at a task as a cluster makes; plain local[N] makes one."""
     if found := re.fullmatch(r"local(?:\[(\*|\d+)\])?", master):
         return f"local[{found[1] or 1},{TASK_ATTEMPTS}]"
     return master
 
 
 def task_cpus(master: str, threads: int) -> int:
-    """Cores that a task reserves: as many as a trial has threads, but never more than an executor has.
+    """Cores that a task reserves: the threads of a trial, but not more than an executor has.
 
     On this machine a trial may have more threads than there are cores; then it gets an executor to
-    itself. The cores of a cluster's executor are unknown before it runs: a task then reserves a core
-    for each thread, unless the user says otherwise.
+    itself. The cores of a cluster's executor are unknown before it runs: a task then reserves a
+    core for each thread, unless the user says otherwise.
     """
     local = local_master(master)
     return threads if local is None else min(threads, local.cores)
 
 
 def settings(master: str, *, cpus: int, scratch: Path, site: Path | None) -> dict[str, str]:
-    """Spark's settings for a sweep. ``site`` goes to the import path of executors on this machine."""
+    """Spark's settings. ``site`` goes to the import path of executors on this machine."""
     chosen = {
         "spark.app.name": "pulsar_ml sweep",
         "spark.master": repeating(master),
@@ -113,7 +114,7 @@ def settings(master: str, *, cpus: int, scratch: Path, site: Path | None) -> dic
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
         # The stack of a crashed worker becomes part of the task's error.
         "spark.python.worker.faulthandler.enabled": "true",
-        # What trials do to their process is in their rows; what fails a task is the machine's fault.
+        # A trial's crash is in its row; a failed task is the machine's fault.
         "spark.task.maxFailures": str(TASK_ATTEMPTS),
     }
     if local_master(master):
@@ -133,13 +134,13 @@ def settings(master: str, *, cpus: int, scratch: Path, site: Path | None) -> dic
 def packed(archive: Path, master: str) -> dict[str, str]:
     """The settings for executors that run in an environment of ``pulsar-ml pack``.
 
-    Raises ``UsageError`` when there is no such archive, and for a master whose tasks run in the driver.
+    Raises ``UsageError`` without such an archive, and for tasks that run in the driver.
     """
     if not archive.is_file():
         raise UsageError(f"there is no archive {archive}; pulsar-ml pack makes one")
     if in_driver(master):
         raise UsageError(
-            f"tasks of {master} run beside the driver, in its own environment: leave --environment out"
+            f"tasks of {master} run in the driver's own environment: leave --environment out"
         )
     return {"spark.archives": f"{archive.resolve()}#{UNPACKED}"}
 
@@ -173,8 +174,8 @@ def check_master(master: str) -> None:
     """Raises ``UsageError`` for a master that Spark does not know."""
     if local_master(master) is None and not re.match(r"(spark|k8s)://|yarn$", master):
         raise UsageError(
-            f"Spark does not know the master {master!r}; use local[N], local[*], local-cluster[N,CORES,MB], "
-            "spark://HOST:PORT, k8s://URL or yarn"
+            f"Spark does not know the master {master!r}; use local[N], local[*], "
+            "local-cluster[N,CORES,MB], spark://HOST:PORT, k8s://URL or yarn"
         )
 
 
@@ -228,7 +229,7 @@ def open_session(
 def home_with(directory: Path, work: Path) -> Path:
     """A home of Spark, made of links, whose executors of local-cluster work below ``work``.
 
-    Its workers know no other setting; in the home that is installed, they would write into the package.
+    Workers know no other setting; in the installed home they would write into the package.
     """
     from pyspark.find_spark_home import _find_spark_home
 
@@ -263,7 +264,7 @@ def _start(
             context = SparkContext(conf=conf)
         else:
             with log.open("ab") as output, at_home(home):
-                # A session of its own keeps Ctrl-C of the terminal away from the JVM and its workers.
+                # A process session of its own keeps Ctrl-C away from the JVM and its workers.
                 gateway = launch_gateway(  # type: ignore[no-untyped-call]
                     conf,
                     popen_kwargs={"stdout": output, "stderr": output, "start_new_session": True},

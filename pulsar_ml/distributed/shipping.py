@@ -26,7 +26,7 @@ def pack(target: Path, registry: str) -> Path:
 
 
 def sources(name: str) -> list[tuple[Path, Path]]:
-    """The Python files of a top-level package or module, each with the directory it is imported from."""
+    """The Python files of a top-level package or module, each with its import directory."""
     spec = find_spec(name)
     if spec is None or spec.origin is None or not spec.has_location:
         raise UsageError(

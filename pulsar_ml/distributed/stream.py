@@ -45,7 +45,7 @@ class ChunkStream:
         stopped: Callable[[], bool],
     ) -> None:
         self._session = session
-        self._place, self._first = checkpoint_in(directory, next_chunk)
+        self._checkpoint, self._first = checkpoint_in(directory, next_chunk)
         self._name = name
         self._rows = rows
         self._stopped = stopped
@@ -62,7 +62,7 @@ class ChunkStream:
         frame = source.option("rowsPerBatch", self._rows).option("numPartitions", 1).load()
         writer = frame.writeStream.queryName(self._name).foreachBatch(self._offer)
         self._query = query = writer.option(
-            "checkpointLocation", self._place.resolve().as_uri()
+            "checkpointLocation", self._checkpoint.resolve().as_uri()
         ).start()
         while not self._stopped():
             try:
@@ -72,8 +72,8 @@ class ChunkStream:
                     continue
                 reason = java_message(query.exception() or RuntimeError("without a message"))
                 raise RunnerError(
-                    f"the stream of chunks ended: {reason}; if {self._place} is damaged, remove it: what is "
-                    "done is in the tables"
+                    f"the stream of chunks ended: {reason}; if {self._checkpoint} is damaged, "
+                    "remove it: finished chunks are in the tables"
                 ) from None
             yield batch
             self._kept.put(True)
@@ -89,7 +89,7 @@ class ChunkStream:
             self._query.stop()
 
     def _offer(self, frame: DataFrame, batch: int) -> None:
-        """In a thread of the stream: comes back when the batch is in the store, which commits it."""
+        """Runs in a thread of the stream; its return commits the batch."""
         self._offered.put(
             sorted(self._first + row.value for row in frame.select("value").collect())
         )

@@ -41,7 +41,7 @@ class ExecutorError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The plain data of every task of a wave; without classes of pulsar_ml, which may be missing."""
+    """The plain data of every task of a wave; no class of pulsar_ml, which may be missing."""
 
     run_id: str
     build_id: str
@@ -65,7 +65,7 @@ def work_for(
     maker: str = "",
     log: str = "",
 ) -> Work:
-    """The work of one wave; row ``i`` of the wave's range stands for ``tasks[i]``, or for ``chunks[i]``."""
+    """The work of one wave; row ``i`` of its range stands for ``tasks[i]``, or ``chunks[i]``."""
     plain = tuple(astuple(chunk) for chunk in chunks)
     places = {chunk: index for index, chunk in enumerate(chunks)}
     whole = tuple(
@@ -80,7 +80,7 @@ def work_for(
 def task_for(
     work: Work, counters: Counters | None = None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow``: rows of trials, a batch for each chunk, or rows of the ledger.
+    """The function for ``mapInArrow``: a batch of trials for each chunk, or rows of the ledger.
 
     ``counters`` get the counts of each chunk.
     """
@@ -112,8 +112,8 @@ def ledger_rows(
         check_staging(directory, token)
     except StagingError as error:
         raise ExecutorError(
-            f"{here()} {error}; --rows executors needs results on a file system that every executor has at "
-            "this path, and --rows driver does not"
+            f"{here()} {error}; --rows executors needs a results directory that every executor has "
+            "at this path, --rows driver does not"
         ) from error
     no_garbage()
     for batch in batches:
@@ -154,7 +154,7 @@ def rows_of(
 
 
 def maker_of(work: Work, counters: Counters | None) -> Callable[[int], pa.RecordBatch]:
-    """A function from a chunk's index to its rows, which name the executor; it adds to ``counters``."""
+    """A function from a chunk's index to its rows, which name the executor."""
     run = runner_for(work)
     place = executor_log(os.environ, Path.cwd(), work.log)
 
@@ -252,7 +252,8 @@ def runner_for(work: Work) -> Callable[[tuple[Any, ...]], pa.RecordBatch]:
         module = load_module(options)
     except ImportError as error:
         raise ExecutorError(
-            f"{where} has no native module {options.module} ({error}); install the wheel of this build there"
+            f"{where} has no native module {options.module} ({error}); "
+            "install the wheel of this build there"
         ) from error
     build_id = getattr(module, "BUILD_ID", work.build_id)  # without one, the first trial says it
     if build_id != work.build_id:

@@ -189,7 +189,7 @@ def check(options: SweepOptions) -> None:
         )
     if not options.exhaust and options.parts is not None:
         raise UsageError(
-            f"--parts {options.parts} is for --exhaust; without it a program is searched in one part"
+            f"--parts {options.parts} is for --exhaust; otherwise a program is searched in one part"
         )
     if options.exhaust and (options.rounds is not None or len(options.strategies) > 1):
         raise UsageError("--exhaust takes one strategy and no --rounds")

@@ -124,7 +124,7 @@ class Clock:
 
 
 class WholeWaves:
-    """A runner whose wave under way ends although the clock stopped the sweep; Ctrl-C still works."""
+    """A runner that ends its wave although the clock stopped the sweep; Ctrl-C still works."""
 
     def __init__(self, runner: Runner, stop_requested: Callable[[], bool]) -> None:
         self._runner = runner

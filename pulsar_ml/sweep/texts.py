@@ -27,9 +27,9 @@ def engine_words(options: TrialOptions, rounds: Rounds | None = None) -> str:
     if not is_controlled(options):
         return "real threads"
     strategies = rounds.strategies if rounds else (options.strategy,)
+    noun = "strategies" if len(strategies) > 1 else "strategy"
     return (
-        f"engine controlled (mode {options.mode}, {'strategies' if len(strategies) > 1 else 'strategy'} "
-        f"{', '.join(strategies)}, "
+        f"engine controlled (mode {options.mode}, {noun} {', '.join(strategies)}, "
         f"{options.executions:,} executions each)"
     )
 

@@ -185,9 +185,7 @@ def chosen(ids: Sequence[str], engine: str) -> list[Mutant]:
         if name not in known:
             raise UsageError(f"there is no mutant {name!r}; there are: {', '.join(known)}")
         if known[name].mode and engine == THREADS:
-            raise UsageError(
-                f"real threads do not show mutant {name}; it is for the engine: --engine {CONTROLLED}"
-            )
+            raise UsageError(f"real threads do not show mutant {name}; use --engine {CONTROLLED}")
     swept = [
         mutant
         for mutant in CATALOGUE

@@ -76,8 +76,8 @@ class SuiteExploration:
             f"{self.suite}: {self.executions:,} executions of {self.programs} programs in "
             f"{self.seconds:.1f} s ({rate:,.0f} executions/s, {steps:,.0f} steps/s)",
             f"  classes seen: {self.counts['classes']:,}; unseen mass about "
-            f"{self.counts['once'] / made:.2%}; cut by the step limit: {self.counts['cut'] / made:.2%}; "
-            f"made twice and equal: {self.rechecked}",
+            f"{self.counts['once'] / made:.2%}; cut by the step limit: "
+            f"{self.counts['cut'] / made:.2%}; made twice and equal: {self.rechecked}",
             *(
                 f"  exhausted {what}: {programs} programs"
                 for what, programs in self.exhausted.items()
@@ -100,7 +100,8 @@ class SuiteExploration:
         """Bounds on the failures that the executions may have missed."""
         lines = [
             f"  with 95 % confidence a failure of these programs is rarer than 1 in "
-            f"{max(self.executions, 1) / 3:,.0f} executions; load buffering is outside the memory model"
+            f"{max(self.executions, 1) / 3:,.0f} executions; load buffering is outside the memory "
+            "model"
         ]
         made = [self.counts[f"pct_{depth}"] for depth in (1, 2, 3)]
         if any(made):
@@ -144,7 +145,7 @@ def explore_suite(
     on_result: Callable[[TrialResult], object] | None = None,
     **options: Any,
 ) -> None:
-    """Explores programs of ``seeds`` seeds from ``seed`` on until one fails; adds them to ``total``.
+    """Explores programs of ``seeds`` seeds until one fails; adds the counts to ``total``.
 
     Runs in a child process when there are ``limits``. ``on_result`` gets the trial of each program
     that did not fail.

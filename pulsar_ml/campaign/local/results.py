@@ -76,8 +76,8 @@ def print_run(console: Console, run: SuiteRun, suites: str | None) -> None:
         console.print()
         for violation in failure.violations:
             console.print(
-                f"[bold red]{escape(violation.invariant)}[/] ({violation.phase}) at seed {failure.seed}: "
-                f"{escape(violation.message)}",
+                f"[bold red]{escape(violation.invariant)}[/] ({violation.phase}) "
+                f"at seed {failure.seed}: {escape(violation.message)}",
                 highlight=False,
                 soft_wrap=True,
             )

@@ -172,7 +172,10 @@ def costs_table(bare: Costs, costs: Costs) -> Table:
 
 def predicted_table(estimates: Sequence[tuple[Load, Estimate]]) -> Table:
     load = estimates[0][0]
-    title = f"{load.seeds:,} seeds on {load.cores:,} cores, tasks of {load.task:g} s, waves of {load.wave:g} s"
+    title = (
+        f"{load.seeds:,} seeds on {load.cores:,} cores, "
+        f"tasks of {load.task:g} s, waves of {load.wave:g} s"
+    )
     table = Table(title=title, title_justify="left")
     for name in PREDICTED:
         table.add_column(name, justify="right")

@@ -36,11 +36,13 @@ def differences(machine: Machine, driver: Machine) -> list[str]:
         found.append(f"Python {machine.python} runs there, and {driver.python} here")
     if machine.build and machine.build != driver.build:
         found.append(
-            f"build {machine.build} is installed there, and {driver.build} here: install the same wheel"
+            f"build {machine.build} is installed there, and {driver.build} here: "
+            "install the same wheel"
         )
     if machine.checked_build and machine.checked_build != machine.build:
         found.append(
-            f"the checked module is of build {machine.checked_build}, and the product of {machine.build}"
+            f"the checked module is of build {machine.checked_build}, "
+            f"and the product of {machine.build}"
         )
     if machine.trace and machine.trace != driver.trace:
         found.append(f"a known search gives trace {machine.trace} there, and {driver.trace} here")
@@ -72,7 +74,7 @@ def major(text: str) -> str:
 
 
 def executors(session: SparkSession) -> list[Machine]:
-    """Every executor that has registered, once. A barrier stage takes all slots at the same time."""
+    """Every registered executor, once. A barrier stage takes all slots at the same time."""
     context = session.sparkContext
     try:
         rows = examined(context, context.defaultParallelism)

@@ -83,7 +83,10 @@ def copy_files(package: Distribution, site: Path) -> None:
 
 
 def needed(requirements: Iterable[str]) -> list[Distribution]:
-    """The installed distributions of these requirements and of theirs; PackError for a missing one."""
+    """The installed distributions of these requirements, and of theirs in turn.
+
+    Raises PackError for a missing one.
+    """
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 

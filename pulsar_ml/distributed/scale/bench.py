@@ -41,7 +41,7 @@ JOB = Job("scale", BUILD_ID, TrialOptions())
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Seconds of a wave's jobs and of the driver behind them; bytes of files, and what the driver held."""
+    """Seconds of a wave's job and of the driver after it; bytes of files and in the driver."""
 
     job: float
     driver: float
@@ -118,7 +118,7 @@ class Bench:
         )
 
     def files(self, chunks: int, trials: int) -> tuple[float, float]:
-        """Seconds in which one core writes these rows as a task does, and merges them; the best of three."""
+        """Seconds in which one core writes rows as a task does, and merges them; best of three."""
         every = [Chunk(at, "trivial", at * trials, (at + 1) * trials) for at in range(chunks)]
         written, merged = [], []
         for _ in range(3):
@@ -142,7 +142,7 @@ class Bench:
 
 
 def calibrate(bench: Bench, *, rows: int, tasks: int) -> tuple[Costs, Costs]:
-    """The costs of trivial trials in a job, and of real ones, which run in processes of their own."""
+    """The costs of trivial trials in a job, and of trials in processes of their own."""
     slots = bench.runner(bench.store(), Fixed(1)).slots
     bench.wave(slots, 1, 1)  # starts the Python workers
     few = bench.best(tasks, 1, 1)

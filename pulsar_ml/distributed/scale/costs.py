@@ -1,7 +1,8 @@
-"""What a sweep costs, as a model: a few measured figures, and arithmetic.
+"""The model of a sweep's cost: a few measured figures, and arithmetic.
 
-A wave is one Spark job whose executors write rows. Its trials share the cores; the driver hands out tasks
-meanwhile. At its end some cores merge the files and the driver adds up the ledger while the others wait.
+A wave is one Spark job whose executors write rows. The trials share the cores while the driver
+hands out tasks. At the end of a wave some cores merge files and the driver adds up the ledger; the
+other cores wait.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Costs:
         schedule: seconds of the driver for each task; it sends out one after the other.
         driver_chunk: seconds of the driver at the end of a wave, for each chunk.
         merge: seconds of an executor's core at the end of a wave, for each row of a part.
-        row_bytes, chunk_bytes: of the files that are left.
-        memory: of the driver's Python and JVM, bytes, when it has hardly anything to do.
+        row_bytes, chunk_bytes: sizes in the files.
+        memory: bytes of the driver's Python and JVM without work.
         chunk_memory: bytes of the driver for each chunk of a wave.
     """
 
@@ -47,7 +48,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What is to be run. ``trial``, ``task`` and ``wave`` are seconds."""
+    """The sweep to predict. ``trial``, ``task`` and ``wave`` are seconds."""
 
     seeds: int
     cores: int
@@ -58,7 +59,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Seconds of the wall and of the driver, and sizes; ``efficiency`` is the share of time in trials."""
+    """Times of wall and driver in seconds, and sizes; ``efficiency`` is the share of trials."""
 
     wall: float
     waves: int
@@ -79,7 +80,7 @@ class Estimate:
 
 
 def predict(costs: Costs, load: Load) -> Estimate:
-    """How long it takes, wave by wave: they grow as those of a sweep do."""
+    """The estimate, wave by wave; waves grow like those of a sweep."""
     row = load.trial + costs.row
     chunk_trials = min(
         max(1, round(load.task / CHUNKS_PER_TASK / row)), ceil(load.seeds / load.cores)
@@ -87,7 +88,7 @@ def predict(costs: Costs, load: Load) -> Estimate:
     chunks = left = ceil(load.seeds / chunk_trials)
     wall = driver = 0.0
     waves = tasks = most = steady = 0
-    known: float | None = None  # seconds of a chunk, with all that comes with it
+    known: float | None = None  # seconds of a chunk, overhead included
     before = None
     while left:
         length = wave_length(load.cores, known, chunk_trials, load.wave, staged=True)
@@ -144,7 +145,7 @@ def _wave(costs: Costs, load: Load, chunks: int, rows: int) -> _Wave:
 def smallest_trial(
     costs: Costs, *, cores: int, task: float, wave: float, efficiency: float
 ) -> float:
-    """Seconds that a trial must take so that cores spend this share of their time in trials (by halving)."""
+    """The seconds of a trial with which cores spend this share of their time in trials."""
     low, high = 1e-7, 1e3
     for _ in range(60):
         middle = (low * high) ** 0.5

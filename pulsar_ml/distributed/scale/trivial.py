@@ -87,10 +87,25 @@ def trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     from pulsar_ml.campaign.trial.record import ReplayRecord
 
     record = ReplayRecord(
-        suite=suite.name, seed=seed, threads=2, operations=100, noise=True, settings={}, build_id=BUILD_ID,
+        suite=suite.name,
+        seed=seed,
+        threads=2,
+        operations=100,
+        noise=True,
+        settings={},
+        build_id=BUILD_ID,
         module=options.module,
-    )  # fmt: skip
+    )
     return TrialResult(
-        suite=suite.name, seed=seed, build_id=BUILD_ID, threads=2, operations=100, overlaps=7, pairs={},
-        duration_ns=1000, verdict="clean", violations=(), replay=record,
-    )  # fmt: skip
+        suite=suite.name,
+        seed=seed,
+        build_id=BUILD_ID,
+        threads=2,
+        operations=100,
+        overlaps=7,
+        pairs={},
+        duration_ns=1000,
+        verdict="clean",
+        violations=(),
+        replay=record,
+    )
