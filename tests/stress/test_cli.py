@@ -76,13 +76,13 @@ def test_a_run_stops_after_enough_failures(toys: Toys, tmp_path: Path) -> None:
 
 
 def test_growing_memory_is_a_violation(toys: Toys, tmp_path: Path) -> None:
-    code, out, _ = toys("run", "leaky", "--seeds", "40")
+    code, out, _ = toys("run", "leaky", "--seeds", "80")
     assert code == 1
-    assert "leak (growth) at seed 39: resident memory grew by" in out
-    code, out, _ = toys("replay", str(records_of(tmp_path)[0]), "--repeats", "40")
+    assert "leak (growth) at seed 79: resident memory grew by" in out
+    code, out, _ = toys("replay", str(records_of(tmp_path)[0]), "--repeats", "80")
     assert code == 1
     assert "reproduced: resident memory grew by" in out
-    code, out, _ = toys("run", "leaky", "--seeds", "40", "--leak-threshold", "0", "--threads", "1")
+    code, out, _ = toys("run", "leaky", "--seeds", "80", "--leak-threshold", "0", "--threads", "1")
     assert code == 0
     assert "growth not judged" in out
 

@@ -53,10 +53,10 @@ def test_violations_have_a_record_that_replays(toys: Toys, tmp_path: Path) -> No
 
 def test_a_leak_is_a_violation_of_the_last_program(toys: Toys, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert toys("run", "leaky", "--seeds", "40", "--out", str(out))[0] == 1
+    assert toys("run", "leaky", "--seeds", "80", "--out", str(out))[0] == 1
     (row,) = read_violations(out).to_pylist()
-    assert (row["invariant"], row["phase"], row["seed"]) == (LEAK, "growth", 39)
-    assert len(read_trials(out)) == 40
+    assert (row["invariant"], row["phase"], row["seed"]) == (LEAK, "growth", 79)
+    assert len(read_trials(out)) == 80
 
 
 def test_a_directory_in_use_is_refused_before_anything_runs(toys: Toys, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ LEAK_MEGABYTES = 8.0  # steady growth that is a leak unless the user says anothe
 
 # A series keeps at most this many samples; then every second one goes and the stride doubles.
 MOST_SAMPLES = 256
-FEWEST_SAMPLES = 16
+FEWEST_SAMPLES = 64  # programs differ in size, so that few of them show no trend
 SAMPLE_SECONDS = 0.25
 
 # Runtimes that keep freed memory on purpose; growth says nothing under them.
