@@ -6,18 +6,15 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
-from rich.console import Console
 
 from pulsar_ml.campaign.plan.rounds import Arm, Round, Share
 from pulsar_ml.campaign.shrink.shrunk import SMALLER, Shrunk, Size, State, digest_of
 from pulsar_ml.campaign.store.store import RunStore
-from pulsar_ml.cli.progress import progress
+from pulsar_ml.command_line import program
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.report.findings import MOST_POINTS, Curve, Rate, gather
 from pulsar_ml.report.page import STYLES, style_of
@@ -104,7 +101,7 @@ def test_failures_are_made_again_and_drawn(tmp_path: Path) -> None:
     assert "races.h" in race["lanes"]
     assert (
         race["command"]
-        == f"python -m stress replay {tmp_path}/run/records/{race['signature']}.json"
+        == f"{program()} replay {tmp_path}/run/records/{race['signature']}.json"
     )
     for mark in (
         'class="arrow before"',
@@ -265,7 +262,7 @@ def test_junit_has_a_failed_case_for_each_signature_and_one_that_passed_elsewher
     assert root.find("testsuite[@name='idle']/testcase/skipped") is not None
     failure = root.find("testsuite[@name='made_up']/testcase/failure")
     assert failure is not None and failure.get("message") == "x"
-    assert "python -m stress replay" in (failure.text or "")
+    assert f"{program()} replay" in (failure.text or "")
 
 
 def test_json_has_everything(tmp_path: Path) -> None:
@@ -281,7 +278,7 @@ def test_json_has_everything(tmp_path: Path) -> None:
 def test_markdown_has_a_table_and_the_commands(tmp_path: Path) -> None:
     text = report(engine_run(tmp_path / "run"), "--format", "markdown").stdout
     assert text.startswith("# 3 violations with 2 signatures in 4 trials with 400 executions\n")
-    assert text.count("    python -m stress replay ") == 2
+    assert text.count(f"    {program()} replay ") == 2
 
 
 # Many rows --------------------------------------------------------------------------------------
@@ -316,7 +313,7 @@ def test_ten_thousand_signatures_are_the_most_that_are_told_apart(
 ) -> None:
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_GROUPS", 5)
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_MEMBERS", 3)
-    words = "one two three four five six seven".split()
+    words = ["one", "two", "three", "four", "five", "six", "seven"]
     rows = [row(seed, found=[violation("I1", word)]) for seed, word in enumerate(words)]
     page = page_of(write_run(tmp_path / "run", rows))
     assert len(page_data(page)) == 5
@@ -367,26 +364,6 @@ def test_findings_of_a_run_are_those_of_its_rows(tmp_path: Path) -> None:
     assert found.summary.trials == 9
     assert found.run.facts["build_id"] == BUILD_ID
     assert found.yields["controlled", "c11", "portfolio"].executions == 900
-
-
-def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = iter(range(100))
-    monkeypatch.setattr(
-        "pulsar_ml.cli.progress.time", SimpleNamespace(monotonic=lambda: next(clock))
-    )
-    file = StringIO()
-    with progress(Console(file=file, width=80)) as begin:
-        advance = begin("reading rows", 4000)
-        for _ in range(4):
-            advance(1000)
-    assert file.getvalue() == "reading rows: 2,000 of 4,000\nreading rows: 4,000 of 4,000\n"
-    quick = StringIO()
-    monkeypatch.setattr("pulsar_ml.cli.progress.time", SimpleNamespace(monotonic=lambda: 0.0))
-    with progress(Console(file=quick)) as begin:
-        begin("reading rows", 4000)(4000)
-    assert quick.getvalue() == ""
 
 
 # Rounds -----------------------------------------------------------------------------------------

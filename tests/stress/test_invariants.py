@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.cli.stress import cli
 from pulsar_ml.errors import UsageError
 from pulsar_ml.suites.registry import SUITES
 from stress import invariants
+from stress.__main__ import invariants_command
 from stress.invariants import DATA, PAGE, Invariant, complaints, page, read_invariants
 
 HERE = Path(__file__).relative_to(invariants.ROOT).as_posix()
@@ -28,7 +28,7 @@ def test_the_page_is_current() -> None:
 
 
 def test_the_command_prints_the_page() -> None:
-    done = CliRunner().invoke(cli, ["invariants"], standalone_mode=False)
+    done = CliRunner().invoke(invariants_command, [])
     assert done.output == PAGE.read_text()
 
 
