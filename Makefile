@@ -34,6 +34,9 @@ $(VENV)/installed: pyproject.toml
 	@$(BIN)/python tools/requirements.py | $(BIN)/python -m pip install --quiet --requirement /dev/stdin
 	@# An editable install by a path file: the checkout is what runs, from any directory.
 	@$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_paths()["purelib"], "pulsar_ml.pth").write_text(str(pathlib.Path.cwd()))'
+	@# The console command, which an installed wheel brings by itself.
+	@printf '#!/bin/sh\nexec "%s" -m pulsar_ml "$$@"\n' "$(abspath $(BIN)/python)" > $(BIN)/pulsar-ml
+	@chmod +x $(BIN)/pulsar-ml
 	@touch $@
 
 build: $(VENV)/installed

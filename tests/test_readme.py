@@ -60,7 +60,7 @@ def test_a_known_bug_is_found_as_the_readme_shows(folder: Path) -> None:
 
 @pytest.mark.xdist_group("mutants")
 def test_the_engine_finds_what_the_readme_shows(folder: Path) -> None:
-    follow(console("M=$("), folder)
+    follow(console("pulsar-ml explore"), folder)
 
 
 def test_the_example_of_the_cache_runs() -> None:
