@@ -22,6 +22,7 @@ from pulsar_ml.harness.search.symbols import describe_pc, of_engine
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.input_files import one_line
+from pulsar_ml.versioned_json import build, read_object
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.judges.oracle import Judge
@@ -33,7 +34,6 @@ MOST_BYTES = 16 << 20  # of a failure as text; those of the engine's largest pro
 WRONG_ANSWERS = "wrong answers"  # the kind of a failure that a judge found
 
 Decision = tuple[int, int, int, int]
-MOST_BYTES = 16 << 20  # of a failure as text; those of the engine's largest programs are far below
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,65 +105,23 @@ class Failure:
         return SHORT + base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
     @staticmethod
-    def from_text(text: str) -> Failure:
-        """From JSON or from the short form; BadRecordError says what is wrong with it."""
+    def from_text(text: str, what: str = "the failure") -> Failure:
+        """Return the failure of its JSON or its short form.
+
+        ``what`` names the text in messages. Raises BadRecordError for a damaged one, and for one of
+        a newer version.
+        """
         text = text.strip()
         if text.startswith(SHORT):
             body = text[len(SHORT) :]
             try:
                 text = unpacked(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))).decode()
             except (binascii.Error, zlib.error, ValueError) as error:
-                raise BadRecordError(
-                    f"the failure is damaged or truncated: {one_line(error)}"
-                ) from None
+                raise BadRecordError(f"{what} is damaged or truncated: {one_line(error)}") from None
         if len(text) > MOST_BYTES:
-            raise BadRecordError(f"this is no failure: it is longer than {MOST_BYTES >> 20} MiB")
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BadRecordError(
-                f"the failure is not JSON, so it is damaged or truncated: {error}"
-            ) from None
-        if not isinstance(content, dict) or content.pop("kind_of_record", None) != KIND:
-            raise BadRecordError(
-                f"this JSON is not a failure: its kind_of_record should be {KIND!r}"
-            )
-        version = content.pop("version", None)
-        if version != VERSION:
-            raise BadRecordError(
-                f"the failure has version {version!r:.80}, this harness reads {VERSION}"
-            )
-        try:
-            content["decisions"] = tuple(
-                (int(a), int(b), int(c), int(d)) for a, b, c, d in content["decisions"]
-            )
-            content["faults"] = tuple(str(fault) for fault in content["faults"])
-            content["where"] = tuple(str(place) for place in content["where"])
-            if content.get("race") is not None:
-                content["race"] = Race.from_data(content["race"])
-            check_types(content)
-            return Failure(**content)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise BadRecordError(f"the failure is damaged: {one_line(error)}") from None
-
-
-TEXTS = {
-    *("subject", "build_id", "program", "mode", "reuse", "strategy", "part"),
-    *("kind", "rule", "message", "module"),
-}
-NUMBERS = {"step_limit", "seed", "execution", "trace_hash", "bound"}
-
-
-def check_types(content: Mapping[str, Any]) -> None:
-    """TypeError for the first of a failure's fields that holds something of another kind."""
-    for name, value in content.items():
-        expected = (
-            str if name in TEXTS else int if name in NUMBERS else bool if name == "races" else None
-        )
-        if expected is not None and type(value) is not expected:
-            raise TypeError(f"{name} is {str(value)[:60]!r}, not of type {expected.__name__}")
-    if not isinstance(content.get("mutant"), str | None):
-        raise TypeError(f"mutant is {str(content['mutant'])[:60]!r}, neither a text nor null")
+            raise BadRecordError(f"{what} is longer than {MOST_BYTES >> 20} MiB, so it is damaged")
+        content = read_object(text, what, kind=KIND, kind_key="kind_of_record", versions=(VERSION,))
+        return build(Failure, content, what)
 
 
 def unpacked(packed: bytes) -> bytes:

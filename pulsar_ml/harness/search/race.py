@@ -69,20 +69,6 @@ class Race:
         )
         return lines
 
-    @staticmethod
-    def from_data(data: Mapping[str, Any]) -> Race:
-        """From the JSON of a failure; KeyError, TypeError or ValueError when it is damaged."""
-        accesses = []
-        for name in ("first", "second"):
-            fields = dict(data[name])
-            stack = tuple(str(place) for place in fields.pop("stack"))
-            if type(fields["thread"]) is not int:
-                raise TypeError(f"a thread is a number, not {str(fields['thread'])[:60]!r}")
-            if not isinstance(fields["operation"], str) or not isinstance(fields["what"], str):
-                raise TypeError("what an access was is told in words")
-            accesses.append(Access(stack=stack, **fields))
-        return Race(accesses[0], accesses[1], str(data["synchronised"]), str(data["other_order"]))
-
 
 def race_of(campaign: Campaign, number: int, raw: Mapping[str, Any]) -> Race | None:
     """The race with which execution ``number`` ended, which ``campaign.again`` made last; None when the

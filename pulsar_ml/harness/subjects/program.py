@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.subjects.subject import Argument, Instance, Operation, Subject
 from pulsar_ml.input_files import one_line
+from pulsar_ml.versioned_json import check_keys, read_object
 
 MAX_THREADS = 64
 MAX_ARGUMENTS = 3
@@ -102,32 +103,24 @@ class Program:
 
     @staticmethod
     def from_json(text: str) -> Program:
-        """The program in ``text``; BadRecordError says what is wrong with it."""
+        """Return the program of ``text``; BadRecordError for a damaged one, or a newer version."""
+        what = "the program"
+        content = check_keys(
+            read_object(text, what, kind=KIND, versions=(VERSION,)),
+            {
+                "subject": str,
+                "seed": int,
+                "settings": Mapping[str, int],
+                "operations": tuple[str, ...],
+                "threads": list,
+            },
+            what,
+        )
         try:
-            content = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BadRecordError(
-                f"the program is not JSON, so it is damaged or truncated: {error}"
-            ) from None
-        if not isinstance(content, dict) or content.get("kind") != KIND:
-            raise BadRecordError(
-                f"this JSON is not a program: it should be an object whose kind is {KIND!r}"
-            )
-        if content.get("version") != VERSION:
-            raise BadRecordError(
-                f"the program has version {content.get('version')!r:.80}, this harness reads {VERSION}"
-            )
-        try:
-            threads = tuple(calls_from_rows(rows) for rows in content["threads"])
-            return Program(
-                subject=str(content["subject"]),
-                seed=int(content["seed"]),
-                settings={str(name): int(value) for name, value in content["settings"].items()},
-                operations=tuple(str(name) for name in content["operations"]),
-                threads=threads,
-            )
-        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-            raise BadRecordError(f"the program is damaged: {one_line(error)}") from None
+            content["threads"] = tuple(calls_from_rows(rows) for rows in content["threads"])
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadRecordError(f"{what} is damaged: {one_line(error)}") from None
+        return Program(**content)
 
 
 def calls_from_rows(rows: list[list[int]]) -> NDArray[np.void]:
