@@ -270,7 +270,7 @@ def show(
     sources: bool = True,
 ) -> None:
     """Make the failure again and print it; one whose process was lost always in a child."""
-    if failure.lost:
+    if failure.ended_process:
         again = replay_lost(failure, subject, limits=limits)
     else:
         again = guarded(lambda: replay(failure, subject, judge), limits)

@@ -60,7 +60,7 @@ def replay_failure(
         )
     select_mutant(native, failure.mutant)
     subject = subjects[failure.subject]
-    if failure.lost:
+    if failure.ended_process:
         again = replay_lost(failure, subject, limits=limits)
     else:
         again = replay(failure, subject, judge_for(suites, failure.subject))

@@ -97,7 +97,7 @@ def facts(record: Failure | ReplayRecord) -> tuple[str, ...]:
 
 def reason(failure: Failure, module: str | None) -> str:
     """Why a failure is not made again at all; "" when nothing speaks against it."""
-    if failure.lost:
+    if failure.ended_process:
         return f"{failure.kind}: no decisions are known, only its seed and number"
     if module is None and failure.module not in ("", CHECKED):
         return (

@@ -74,7 +74,7 @@ def lost(name: str, **options: object) -> Failure:
     done = search(name, **options)
     assert done.verdict == "violation"
     assert done.failure is not None
-    assert done.failure.lost, done.failure
+    assert done.failure.ended_process, done.failure
     return done.failure
 
 

@@ -25,7 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_ml.campaign.plan.plan import Plan
-from pulsar_ml.campaign.plan.rounds import Arm, Part, Round
+from pulsar_ml.campaign.plan.rounds import Arm, Share, Round
 from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.campaign.store.schema import METADATA, SCHEMA_VERSION, TRIALS
 from pulsar_ml.campaign.trial.record import ReplayRecord
@@ -74,7 +74,7 @@ TEXTS: dict[str, tuple[Callable[[], str], Callable[[str], object]]] = {
     "plan": (plan, lambda text: Plan.from_json(json.loads(text))),
     "round": (
         lambda: json.dumps(
-            Round(3, 5, (Part(Arm("a", "pct"), 0, 9), Part(Arm("b", "pct"), 0, 2))).to_data()
+            Round(3, 5, (Share(Arm("a", "pct"), 0, 9), Share(Arm("b", "pct"), 0, 2))).to_data()
         ),
         Round.from_text,
     ),

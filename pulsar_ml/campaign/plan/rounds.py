@@ -54,7 +54,7 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Share:
     """What an arm gets in a round: the seeds ``seed_lo`` to ``seed_hi - 1``."""
 
     arm: Arm
@@ -71,7 +71,7 @@ class Round:
 
     first_chunk: int
     chunk_seeds: int
-    parts: tuple[Part, ...]
+    parts: tuple[Share, ...]
 
     def chunks(self) -> list[Chunk]:
         """Neighbouring chunks belong to different arms, while there are some."""
@@ -114,7 +114,7 @@ class Round:
             if not 0 <= arm.seed_lo < arm.seed_hi <= SEED_LIMIT:
                 should_be = f"below its seed_hi, {arm.seed_hi}, and both 0 to {SEED_LIMIT}"
                 raise mismatch(what, f"seed_lo of {arm.suite:.40}", arm.seed_lo, should_be)
-        parts = (Part(Arm(arm.suite, arm.strategy), arm.seed_lo, arm.seed_hi) for arm in arms)
+        parts = (Share(Arm(arm.suite, arm.strategy), arm.seed_lo, arm.seed_hi) for arm in arms)
         return Round(first, size, tuple(parts))
 
 
@@ -215,7 +215,7 @@ class Rounds:
         free = self.free_seeds()
         parts = []
         for arm, share in zip(self.arms, shares, strict=True):
-            parts.append(Part(arm, free[arm.suite], free[arm.suite] + share))
+            parts.append(Share(arm, free[arm.suite], free[arm.suite] + share))
             free[arm.suite] += share
         return Round(self.chunk_count, self.chunk_seeds, tuple(parts))
 
