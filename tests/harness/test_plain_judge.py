@@ -41,7 +41,7 @@ def test_answers_of_some_order_are_accepted_and_others_refused() -> None:
     judge = PlainJudge(Numbers)
     assert judge.message(history([take(0, 1, 1, 9), take(1, 0, 2, 3)], {}), 2) == ""
     assert judge.message(history([take(0, 1, 1, 2), take(1, 0, 3, 4)], {}), 2) == (
-        "number 1 of thread 0 cannot be put after any legal order of 0 calls; "
+        "number 1 of thread 0 cannot follow any legal order of 0 other calls; "
         "illegal by themselves: number 1 of thread 0"
     )
     assert (judge.counts.judged, judge.counts.unknown) == (2, 0)

@@ -19,7 +19,7 @@ from pulsar_ml.harness.judges.judge import ModelJudge, as_checked
 from pulsar_ml.harness.linearize import ANSWERS, ModelChecker
 from pulsar_ml.harness.models.copies import freeze
 from pulsar_ml.harness.models.model import ModelError
-from pulsar_ml.harness.models.sequential import ENDS, Sequential, State
+from pulsar_ml.harness.models.sequential import ENDS, ModelState, Sequential
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.subjects.program import generate
 from pulsar_ml.operations import _checked
@@ -103,8 +103,8 @@ def test_where_hidden_steps_lead_from_another_state_is_left_out() -> None:
     states = Sequential(Counter, {}, 3)
 
     def after(
-        state: State, name: str, *arguments: int, given: int = 0, thread: int = 0
-    ) -> list[State]:
+        state: ModelState, name: str, *arguments: int, given: int = 0, thread: int = 0
+    ) -> list[ModelState]:
         return list(states.step(state, Call(name, arguments, answer(0, given), thread)))
 
     (both,) = [
@@ -120,7 +120,7 @@ def test_where_hidden_steps_lead_from_another_state_is_left_out() -> None:
 class Unpruned(Sequential):
     """Tells of every state to which any hidden steps and the call lead."""
 
-    def after_hidden(self, state: State, call: Call) -> Iterable[State]:
+    def after_hidden(self, state: ModelState, call: Call) -> Iterable[ModelState]:
         ends = not call.pending and call.name.endswith(ENDS)
         return dict.fromkeys(
             after

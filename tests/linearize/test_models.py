@@ -99,13 +99,13 @@ class Raising(Register):
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        (Mutable(), "step() changed the state it was given"),
+        (Mutable(), "step() changed its argument, the state"),
         (Unhashable(), "cannot be hashed"),
         (WrongHash(), "have different hashes"),
-        (NotIterable(), "step() should give the states that may follow"),
-        (Fickle(), "otherwise when it is asked again"),
-        (FalselyPure(), "is called pure and leads from"),
-        (NoPending(), "without a result it cannot"),
+        (NotIterable(), "step() should return an iterable of the next states"),
+        (Fickle(), "the second time"),
+        (FalselyPure(), "and yet step() leads from"),
+        (NoPending(), "without a result it does not"),
         (Half(), "a model with equal() also has hash()"),
         (object(), "a model has a method init()"),
         (Raising(), "step(), for write(1) from None, raised KeyError: 'write' ("),

@@ -1,10 +1,10 @@
-"""Histories on disk: Parquet or Arrow with one row an operation, JSON Lines, and Jepsen's EDN to read.
+"""Histories on disk: Parquet, Arrow or JSON Lines; EDN of Jepsen can be read.
 
-    .parquet, .arrow   the records, with signatures and values in the schema's metadata
-    .jsonl             a first line that says what it is, then a line for each operation
-    .edn               Jepsen's: a line or an element for each invocation and each completion
+    .parquet, .arrow   a row for each operation; signatures and values in the schema's metadata
+    .jsonl             a header, then a line for each operation
+    .edn               of Jepsen: a line or an element for each invocation and each completion
 
-JSON Lines from elsewhere have no first line of ours: either operations, or events as Jepsen's.
+JSON Lines of other programs have no header, and hold operations, or events like those of Jepsen.
 """
 
 from __future__ import annotations
@@ -39,12 +39,15 @@ from pulsar_ml.versioned_json import check_keys, check_object, decode, mismatch,
 
 KIND = "pulsar_ml history"
 VERSION = 1
-MOST_BYTES = 1 << 30  # of a history in text
+MOST_BYTES = 1 << 30  # length of a history in text
 FORMATS = (".parquet", ".arrow", ".jsonl", ".edn")
 
 
 def save_history(history: History, path: Path) -> None:
-    """Write ``history`` in the format that the name ends with; UsageError for another one."""
+    """Write ``history`` to a file: ``.parquet``, ``.arrow`` or ``.jsonl``.
+
+    Raises UsageError for another ending.
+    """
     writers = {".parquet": save_table, ".arrow": save_table, ".jsonl": save_lines}
     if path.suffix not in writers:
         raise UsageError(f"a history can be written as {', '.join(writers)}, not as {path.name!r}")
@@ -52,10 +55,11 @@ def save_history(history: History, path: Path) -> None:
 
 
 def load_history(path: Path, *, keyed: bool = False) -> History:
-    """The history in a file. Raises UsageError when it cannot be opened or has another ending, and
-    BadRecordError, with one sentence, when it is damaged, truncated, foreign or of a newer version.
+    """Read a history from a file: ``.parquet``, ``.arrow``, ``.jsonl`` or ``.edn`` of Jepsen.
 
-    ``keyed``: values of Jepsen's events are pairs of a key and a value, as its independent tests write them.
+    ``keyed``: values of Jepsen's events are pairs of a key and a value, as its independent tests
+    write them. Raises UsageError when the file cannot be opened or has another ending, and
+    BadRecordError when it is damaged, truncated, no history, or of a newer version.
     """
     if path.suffix not in FORMATS:
         raise UsageError(
@@ -197,7 +201,7 @@ def load_table(path: Path) -> History:
 
 
 def save_lines(history: History, path: Path) -> None:
-    """Operations by name and value, for anybody to read."""
+    """Write operations by name and value, readable without this package."""
     first = {**header(history), "operations": len(history)}
     del first["values"]
     with path.open("w", encoding="utf-8") as file:
@@ -314,7 +318,7 @@ def edn_events(text: str, name: str) -> Iterator[Mapping[str, Any]]:
     edn_format.add_tag("jepsen.history.Op", lambda op: op)  # how newer versions print an event
     try:
         elements = [plain(element) for element in edn_format.loads_all(text)]
-    except Exception as error:  # noqa: BLE001 - the library raises its own, its lexer's and its parser's
+    except Exception as error:
         raise BadRecordError(
             f"{name} is not EDN, so it is damaged or truncated: {one_line(error)}"
         ) from None
@@ -324,9 +328,10 @@ def edn_events(text: str, name: str) -> Iterator[Mapping[str, Any]]:
 
 
 def from_events(events: Iterable[Any], name: str, *, keyed: bool) -> History:
-    """Invocations with their completions: ok, fail (it did not happen, and is left out), info (it crashed).
+    """Return the history of Jepsen's events: invocations and their completions.
 
-    An event's place is its time. What the nemesis did is left out.
+    A completion is ok, fail (the operation did not happen, and is left out) or info (it crashed).
+    Stamps are the numbers of the events. Events of the nemesis are left out.
     """
     operations: list[Operation | None] = []
     under_way: dict[Any, tuple[int, Mapping[str, Any]]] = {}
@@ -374,7 +379,7 @@ def from_events(events: Iterable[Any], name: str, *, keyed: bool) -> History:
 
 
 def split_value(event: Mapping[str, Any], keyed: bool) -> tuple[tuple[Any, ...], Any]:
-    """(key or nothing, value) of an event."""
+    """Return the key of an event, as a tuple of none or one, and its value."""
     value = event.get("value")
     if "key" in event:
         return (event["key"],), value
@@ -385,7 +390,8 @@ def split_value(event: Mapping[str, Any], keyed: bool) -> tuple[tuple[Any, ...],
     return (), value
 
 
-def given(begun: Mapping[str, Any], keyed: bool) -> tuple[Any, ...]:
+def arguments_of(begun: Mapping[str, Any], keyed: bool) -> tuple[Any, ...]:
+    """Return the arguments of an invocation: its key, and its value or values."""
     key, value = split_value(begun, keyed)
     if value is None:
         return key
@@ -395,15 +401,15 @@ def given(begun: Mapping[str, Any], keyed: bool) -> tuple[Any, ...]:
 def finished(
     begun: Mapping[str, Any], event: Mapping[str, Any], time: int, thread: int, keyed: bool
 ) -> Operation:
-    arguments = given(begun, keyed)
-    _, asked = split_value(begun, keyed)
+    arguments = arguments_of(begun, keyed)
+    _, requested = split_value(begun, keyed)
     _, answered = split_value(event, keyed) if event.get("value") is not None else ((), None)
-    # Jepsen repeats what was asked for when an operation has nothing to answer.
-    result = None if asked is not None and answered == asked else answered
+    # Jepsen repeats the arguments when an operation has no result.
+    result = None if requested is not None and answered == requested else answered
     return Operation(thread, str(begun["f"]), arguments, result, int(begun["at"]), time)
 
 
 def left_open(begun: Mapping[str, Any], thread: int, keyed: bool, *, crashed: bool) -> Operation:
     return Operation(
-        thread, str(begun["f"]), given(begun, keyed), None, int(begun["at"]), None, crashed
+        thread, str(begun["f"]), arguments_of(begun, keyed), None, int(begun["at"]), None, crashed
     )

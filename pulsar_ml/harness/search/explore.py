@@ -7,8 +7,8 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from difflib import get_close_matches
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, TypedDict, Unpack
 
 import numpy as np

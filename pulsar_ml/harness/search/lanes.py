@@ -40,7 +40,7 @@ def lane_table(
     rows: list[tuple[int, str]] = []
     for event in trace:
         thread = int(event["thread"])
-        if thread < 0 or event["op"] in ("read", "write") and not names.shared(trace, event):
+        if thread < 0 or (event["op"] in ("read", "write") and not names.shared(trace, event)):
             continue
         if rows and thread != rows[-1][0]:
             rows.append((thread, "-- goes on --"))

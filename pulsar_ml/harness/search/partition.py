@@ -46,7 +46,9 @@ class Part:
         """Return two parts that together are this one; ValueError when :attr:`cut` is None."""
         at = self.cut
         if at is None:
-            raise ValueError("this part has no option left beside its path, so it cannot be divided")
+            raise ValueError(
+                "this part has no option left beside its path, so it cannot be divided"
+            )
         later = (*self.path[:at], self.path[at] + 1)
         return Part(self.path, self.options, at + 1), Part(later, self.options[: at + 1], at)
 
@@ -68,7 +70,7 @@ class Part:
         path, options = tuple(int(taken) for taken, _ in pairs), tuple(int(of) for _, of in pairs)
         floor = int(found[1])
         if floor > len(path) or any(
-            of and taken >= of or max(taken, of) >= 1 << 16
+            (of and taken >= of) or max(taken, of) >= 1 << 16
             for taken, of in zip(path, options, strict=True)
         ):
             raise UsageError(f"this part of a search is damaged: {text!r:.60}")
