@@ -80,7 +80,7 @@ def test_answers_of_no_order_are_told_with_what_is_wrong() -> None:
         (2, "publish", (1,), answer(0, 1, 1), 1, 9),
     ]
     message = refused(refcount.Model, {"objects": 2}, *rows)
-    assert message.startswith("retain(0) -> (0, (2, 1, 0, 0)) of thread 1 cannot be put after")
+    assert message.startswith("retain(0) -> (0, (2, 1, 0, 0)) of thread 1 cannot follow")
     assert "publish(1)" not in message.split("illegal by themselves")[1]
 
 
@@ -181,7 +181,7 @@ def test_explaining_asks_the_model_only_so_often(monkeypatch: pytest.MonkeyPatch
     assert "publish(1)" not in refused(refcount.Model, {"objects": 2}, *rows)
     monkeypatch.setattr(core, "MORE_ANSWERS", -1)
     message = refused(refcount.Model, {"objects": 2}, *rows)
-    assert message.startswith("retain(0) -> (0, (2, 1, 0, 0)) of thread 1 cannot be put after")
+    assert message.startswith("retain(0) -> (0, (2, 1, 0, 0)) of thread 1 cannot follow")
     assert "publish(1)" in message
 
 

@@ -94,7 +94,7 @@ def test_what_is_wrong_is_said_once_of_a_failure_that_shrinks(
     found = explore(subject, program_of(subject, 3, 3), executions=5000, judge=judge).failure
     assert found is not None and found.kind == WRONG_ANSWERS
     said = iter(("first", "second", "third"))
-    monkeypatch.setattr(judge_module, "told", lambda *_: next(said))
+    monkeypatch.setattr(judge_module, "explanation", lambda *_: next(said))
     assert shrink(found, subject, judge=judge).message == "first"
     shrunk = shrink(found, subject, judge=judge, budget=30)
     assert shrunk.message == "second"

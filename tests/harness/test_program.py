@@ -163,7 +163,7 @@ def test_wrong_requests_are_refused(toys, options, message):
 
 
 def test_more_threads_than_the_subject_takes_are_refused(toys):
-    with pytest.raises(UsageError, match="at most 2 threads, 3 were asked"):
+    with pytest.raises(UsageError, match="at most 2 threads, not 3"):
         generate(toys.SUBJECTS["lonely"], 1, threads=3, operations=10)
 
 

@@ -150,7 +150,7 @@ def test_a_budget_of_the_command_line_is_in_the_place_of_the_tests_own(
     (programs,) = re.findall(r"executions of (\d+) program", done.stdout)
     assert 1 <= int(programs) < 1000
     for wrong, sentence in (
-        (("--seconds=1", "--executions=1"), "two budgets; give one of them"),
+        (("--seconds=1", "--executions=1"), "two budgets; use one of them"),
         (("--seconds=0",), "seconds is 0.0; it should be a number above 0"),
         (("--seconds=nan",), "seconds is nan; it should be a number above 0"),
     ):

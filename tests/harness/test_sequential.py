@@ -279,7 +279,7 @@ class Silent:
 
 
 def test_a_model_that_says_nothing_of_an_operation_is_told_apart_from_a_wrong_answer() -> None:
-    with pytest.raises(ModelError, match=r"Silent has no step\(\) and says nothing of get"):
+    with pytest.raises(ModelError, match=r"Silent has no step\(\) and does not declare get"):
         refused(Silent, {}, (0, "get", (0,), answer(0), 1, 2))
 
 
@@ -291,8 +291,8 @@ def test_an_end_is_tried_where_its_call_was_last_seen() -> None:
     judge = ModelJudge(importlib.import_module(SUITES["pending_reads"].model).Model)
     assert explore(subject, program, executions=200, judge=judge).failure is None
     assert judge.prepared is not None
-    asked = judge.prepared.asked
-    begun, ended = asked[: len(asked) // 2], asked[len(asked) // 2 :]
+    records = judge.prepared.records
+    begun, ended = records[: len(records) // 2], records[len(records) // 2 :]
     assert (begun["invoked"] == ended["invoked"]).all()
     seen = begun["moment"] > 0
     assert seen.any()

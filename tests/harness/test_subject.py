@@ -74,8 +74,8 @@ def test_a_thread_number_outside_the_instance_is_refused(toys):
 @pytest.mark.parametrize(
     ("subject", "options", "message"),
     [
-        ("counter", {"threads": 0}, "0 threads asked"),
-        ("lonely", {"threads": 3}, "3 threads asked of subject 'lonely'; it takes 1 to 2"),
+        ("counter", {"threads": 0}, "0 threads for"),
+        ("lonely", {"threads": 3}, "3 threads for subject 'lonely'; it takes 1 to 2"),
         ("counter", {"settings": {"start": 101}}, "start=101.*outside 0..100"),
         ("counter", {"settings": {"stop": 1}}, "no setting 'stop'; it has: start"),
     ],

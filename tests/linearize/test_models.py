@@ -143,7 +143,7 @@ def test_a_key_that_is_not_said_to_be_one_is_no_argument() -> None:
         [Operation(0, "write", ("x", 1), None, 0, 1), Operation(0, "read", ("x",), 1, 2, 3)]
     )
     check_model(Keyed(Register()), keyed)
-    with pytest.raises(UsageError, match=r"if the first one is a key.*--keyed"):
+    with pytest.raises(UsageError, match=r"if the first one is the key.*--keyed"):
         check_model(Register(), keyed)
     with pytest.raises(
         UsageError, match=r"write\(1\), has 1 argument; .* one for each key takes 2$"

@@ -104,7 +104,7 @@ class Places:
         self.full = {pc: describe_pc(pc).rpartition(" ")[2] for pc in pcs}
         files = {place.rpartition(":")[0] for place in self.full.values()}
         names = [file.rpartition("/")[2] for file in files]
-        self.short = {pc: place for pc, place in self.full.items()}
+        self.short = dict(self.full)
         for pc, place in self.full.items():
             if names.count(place.rpartition("/")[2].rpartition(":")[0]) == 1:
                 self.short[pc] = place.rpartition("/")[2]
