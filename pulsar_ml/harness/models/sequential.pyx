@@ -9,18 +9,18 @@ the class declares it by these optional attributes and methods:
   checker takes such a call as two, its beginning and its end, with steps of other threads between;
 * ``fresh_spans``: operations that span on an instance with ``fresh`` set;
 * ``begins(operation, arguments, *, thread)``: the beginning of a call that spans;
-* ``foresees``: True if ``begins`` takes the result, too, as ``given``, and returns False if the call
+* ``foresees``: True if ``begins`` takes the result, too, as ``result``, and returns False if the call
   cannot begin with that result. For calls whose result is decided at one moment and which then have
   effects that other threads see;
 * ``hidden()`` and ``happens(thread)``: the threads whose call under way may take a step that no
   result shows, and the effect of that step. It happens before the next beginning or end of a call,
   or not; a call does not end while its thread is among them;
-* ``idle(operation, given)``: True if the end of a call with that result is legal at any time and
+* ``idle(operation, result)``: True if the end of a call with that result is legal at any time and
   changes nothing; without this method no end is;
-* ``fits(operation, *, thread, given)``: False only if ``concurrent`` would refuse that end of a
+* ``fits(operation, *, thread, result)``: False only if ``concurrent`` would refuse that end of a
   call; it changes nothing, which makes it the quicker of the two;
-* ``concurrent(operation, arguments, *, thread, given)``: returns True if a weak operation may return
-  ``given`` now, and then applies its effect;
+* ``concurrent(operation, arguments, *, thread, result)``: returns True if a weak operation may return
+  ``result`` now, and then applies its effect;
 * ``fresh``: False; it is set to True on an instance whose threads read the latest writes of others,
   as under sequential consistency, where ``concurrent`` may be stricter;
 * ``canonical()``: the state as a hashable value, if equal states may look different.
@@ -290,7 +290,7 @@ cdef class Sequential:
         thread, result = (<tuple>call)[3], (<tuple>call)[2]
         if pending or operation.weak:
             if operation.ends and not pending and self.fits is not None:
-                if not self.fits(state.whole, operation.name, thread=thread, given=result):
+                if not self.fits(state.whole, operation.name, thread=thread, result=result):
                     return ()
             model = state.model()
             return (self.state(model, state),) if self.apply(model, operation, call) else ()
@@ -329,14 +329,14 @@ cdef class Sequential:
         result = None if (<tuple>call)[2] is UNKNOWN else (<tuple>call)[2]
         if operation.begins:
             if self.foresees:
-                return bool(model.begins(operation.name, arguments, thread=thread, given=result))
+                return bool(model.begins(operation.name, arguments, thread=thread, result=result))
             model.begins(operation.name, arguments, thread=thread)
             return True
         if result is None:
             # A pending call may have any result.
             model.step(operation.name, arguments, thread=thread)
             return True
-        return bool(model.concurrent(operation.name, arguments, thread=thread, given=result))
+        return bool(model.concurrent(operation.name, arguments, thread=thread, result=result))
 
     def describe(self, call):
         if call.name in self.spans:
