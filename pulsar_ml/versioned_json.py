@@ -1,4 +1,4 @@
-"""Reads JSON objects that other programs may have written: kind, version, keys and types are checked.
+"""Reads JSON objects of other programs, and checks their kind, version, keys and types.
 
 A format is a dataclass, or a table from each key to its type. The types are those of annotations:
 ``str``, ``int``, ``float``, ``bool``, ``None``, ``list``, ``tuple``, ``Mapping``, ``Literal``,
@@ -94,7 +94,7 @@ def build(cls: type[T], content: object, what: str, *, optional: Set[str] | None
     ``optional`` keys may be missing; by default those of fields with a default. Raises
     BadRecordError for an unknown or missing key and for a value of another type.
     """
-    hints, defaults = fields_of(cls)
+    hints, defaults = fields_of(cls)  # type: ignore[arg-type]
     values = check_keys(content, hints, what, optional=defaults if optional is None else optional)
     return cls(**values)
 

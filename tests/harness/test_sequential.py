@@ -103,15 +103,15 @@ def test_where_hidden_steps_lead_from_another_state_is_left_out() -> None:
     states = Sequential(Counter, {}, 3)
 
     def after(
-        state: ModelState, name: str, *arguments: int, given: int = 0, thread: int = 0
+        state: ModelState, name: str, *arguments: int, value: int = 0, thread: int = 0
     ) -> list[ModelState]:
-        return list(states.step(state, Call(name, arguments, answer(0, given), thread)))
+        return list(states.step(state, Call(name, arguments, answer(0, value), thread)))
 
     (both,) = [
         two for one in after(states.start, "add", 5) for two in after(one, "add", 3, thread=1)
     ]
     assert len(states.reached(both)) == 4
-    (read,) = after(both, "get", given=5, thread=2)
+    (read,) = after(both, "get", value=5, thread=2)
     assert read.whole.coming == (0, 3, -1)
     assert after(both, "add ends", thread=1)[0].whole.sum == 3
     assert len(after(both, "add ends", thread=1)) == 1
@@ -190,7 +190,7 @@ def test_ends_behind_their_beginnings_and_idle_ones_left_out_make_no_difference(
 
 
 def told_apart(model: Any) -> Any:
-    """The same model, with states that are only equal when all that it holds is."""
+    """Return a model whose states are equal only when all their attributes are."""
     return type("Whole", (model,), {"canonical": lambda self: freeze(vars(self))})
 
 

@@ -1,7 +1,7 @@
 """Builds an extension module from one ``.pyx`` file, outside any package build.
 
-Benchmarks, mutants, tests and users who try a structure of their own need a compiled module at once,
-from one file, in a folder of their choice.
+Benchmarks, mutants, tests and users who try a structure of their own need a compiled module at
+once, from one file, in a folder of their choice.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def build_extension(
 
     The module is in a subfolder of ``into`` whose name has a hash of the source, the headers and
     .pxd files beside it, the flags and the macros; a second call with equal input compiles nothing.
-    Other files that the source includes or cimports are not part of the hash: use a new ``into`` when
-    they changed. ``include`` lists folders to search before the source's own and that of the
-    installed ``pulsar_ml``. ``language`` is "c" or "c++". ``checked`` builds for the engine: load the
-    result by :func:`load_checked`, a plain one by :func:`load_extension`. The macro PML_BUILD_ID
-    names the build in the module.
+    Other files that the source includes or cimports are not part of the hash: use a new ``into``
+    when they changed. ``include`` lists folders to search before the source's own and that of the
+    installed ``pulsar_ml``. ``language`` is "c" or "c++". ``checked`` builds for the engine: load
+    the result by :func:`load_checked`, a plain one by :func:`load_extension`. The macro
+    PML_BUILD_ID names the build in the module.
 
     Raises UsageError when there is no such file, and BuildError with the compiler's output when the
     build fails. Needs Cython, setuptools and a C compiler.
@@ -155,7 +155,7 @@ def compile_here(
     if checked:
         extension = checked_extension(extension)
     try:
-        modules = cythonize(
+        modules = cythonize(  # type: ignore[no-untyped-call]
             [extension],
             include_path=paths,
             build_dir=f"{home}/c",

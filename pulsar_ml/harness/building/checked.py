@@ -1,8 +1,8 @@
 """Checked builds: the same sources, compiled so that every access to memory calls the engine.
 
-They use the compiler's thread-sanitizer instrumentation without its runtime: the flag is passed when
-compiling, and not when linking. The linker redirects calls of libc that would escape the engine. The
-sources stay unchanged.
+They use the compiler's thread-sanitizer instrumentation without its runtime: the flag is passed
+when compiling, and not when linking. The linker redirects calls of libc that would escape the
+engine. The sources stay unchanged.
 """
 
 from __future__ import annotations

@@ -106,8 +106,8 @@ class History:
 
     Attributes:
         signatures: the operations; a record's ``operation`` is an index into them.
-        records: an array of ``RECORD``, one row for each operation. Stamps are integers: nanoseconds
-            for real threads, steps for the engine, line numbers for events of Jepsen.
+        records: an array of ``RECORD``, one row for each operation. Stamps are integers:
+            nanoseconds for real threads, steps for the engine, event numbers for Jepsen.
         values: the values that words stand for, for signatures with result "value".
         source: the origin, such as "threads", "engine" or "jepsen".
         subject, settings: of recorded runs, the subject's name and its creation settings.

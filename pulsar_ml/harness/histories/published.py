@@ -69,8 +69,8 @@ def etcd_register(seed: int, *, operations: int, clients: int = 5, broken: bool 
     results = register_answers(sorted(done), calls, cuts, cut_off, clients, broken)
     return history_of(
         [
-            Operation(thread, *call, results[at], *stamps(at, invoked, returned))
-            for at, (thread, call, invoked, returned) in enumerate(calls)
+            Operation(thread, name, arguments, results[at], *stamps(at, invoked, returned))
+            for at, (thread, (name, arguments), invoked, returned) in enumerate(calls)
         ],
         source="simulated",
     )
@@ -142,7 +142,7 @@ def key_value(
 
 
 class Strings:
-    """A map, its clock, and clients that wait for their call to take effect, then for its answer."""
+    """A map, its clock, and clients that wait for their call's effect, then for its answer."""
 
     def __init__(self, draw: random.Random, keys: int, honest: int) -> None:
         self.draw = draw

@@ -35,8 +35,10 @@ def run_judged(campaign: Campaign, first: int, count: int, judge: Judge | None) 
 
 @contextmanager
 def no_collections() -> Iterator[None]:
-    """Switch the garbage collector off. A judge keeps many small values without cycles, and scanning
-    them again and again would take longer than creating them.
+    """Switch the garbage collector off.
+
+    A judge keeps many small values without cycles, and scanning them again and again would take
+    longer than creating them.
     """
     collects = gc.isenabled()
     gc.disable()

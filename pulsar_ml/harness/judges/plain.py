@@ -1,4 +1,4 @@
-"""A judge from a model that is a plain Python object, as ``harness/models/model.py`` describes it."""
+"""A judge from a plain Python model, which ``harness/models/model.py`` describes."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Register:
 
 
 class CasRegister(Register):
-    """A register with cas(old, new) -> False if the value was not ``old``; else any other result."""
+    """A register with cas(old, new) -> False if the value was not ``old``, else anything else."""
 
     description = "a compare-and-set register"
     operations: ClassVar[Mapping[str, int]] = {**Register.operations, "cas": 2}
@@ -103,7 +103,7 @@ class Counter:
 
 
 class Lock:
-    """A lock: acquire(), try_acquire() -> True if acquired, release() by the thread that holds it."""
+    """A lock: acquire(), try_acquire() -> True if acquired, release() by its holder."""
 
     description = "a lock"
     operations: ClassVar[Mapping[str, int]] = {"acquire": 0, "try_acquire": 0, "release": 0}

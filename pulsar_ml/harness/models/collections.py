@@ -22,7 +22,8 @@ def begins(whole: Any, part: Any) -> bool:
 class KeyValueMap:
     """A map: get(key) -> value or None, put(key, value), append(key, value), delete(key).
 
-    ``append`` adds to a string or a list, and puts the value of a missing key. Keys are independent.
+    ``append`` adds to a string or a list, and puts the value of a missing key. Keys are
+    independent.
     """
 
     description = "a key-value map"

@@ -21,8 +21,8 @@ def check_model(model: Any, history: History) -> None:
     """Check a model on up to 50 calls of ``history``, from up to 50 states that they lead to.
 
     Raises UsageError for a call with another number of arguments than the model's ``operations``
-    say. Raises ModelError when ``init()`` or ``step()`` is missing or raises; when a step returns no
-    iterable of states, changes its state, or returns other states the second time; when states
+    say. Raises ModelError when ``init()`` or ``step()`` is missing or raises; when a step returns
+    no iterable of states, changes its state, or returns other states the second time; when states
     cannot be hashed, or equal states have different hashes; when a pure call changes the state; and
     when a pending call cannot lead to a state that the same call with a result leads to.
     """

@@ -17,7 +17,7 @@ cdef frozenset ATOMS = frozenset([*SIMPLE, type, range, types.FunctionType, type
 cdef enum:
     HEAP_TYPE = 1 << 9    # of a class statement; see PyTypeObject.tp_flags
 
-cdef dict PLAIN = {}  # by class: its slots, or None if objects hold more than __dict__ and __slots__
+cdef dict PLAIN = {}  # by class: its slots, or None if objects hold more than that and __dict__
 cdef dict NAMED = {}  # by class: True for a named tuple without anything besides
 
 

@@ -80,8 +80,8 @@ class Extras(Protocol):
     def unit(self, call: Call) -> Hashable:
         """Return a key of calls that can only be removed together.
 
-        A legal history stays legal when all calls of one unit are removed. None: the call belongs to
-        no unit.
+        A legal history stays legal when all calls of one unit are removed. None: the call belongs
+        to no unit.
         """
         ...
 

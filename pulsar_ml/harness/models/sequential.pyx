@@ -1,17 +1,17 @@
 """Adapts sequential models with mutable state to the checker.
 
-A specification is a class ``factory(settings, threads)``. Its method ``step(operation, arguments, *,
-thread)`` changes the state and returns the result. Concurrent calls may be promised less than that;
-the class declares it by these optional attributes and methods:
+A specification is a class ``factory(settings, threads)``. Its method ``step(operation, arguments,
+*, thread)`` changes the state and returns the result. Concurrent calls may be promised less than
+that; the class declares it by these optional attributes and methods:
 
 * ``weak``: a mapping from each operation that is not linearizable to the meaning of its result;
 * ``spans``: weak operations whose result depends on everything that happens while they run. The
   checker takes such a call as two, its beginning and its end, with steps of other threads between;
 * ``fresh_spans``: operations that span on an instance with ``fresh`` set;
 * ``begins(operation, arguments, *, thread)``: the beginning of a call that spans;
-* ``foresees``: True if ``begins`` takes the result, too, as ``result``, and returns False if the call
-  cannot begin with that result. For calls whose result is decided at one moment and which then have
-  effects that other threads see;
+* ``foresees``: True if ``begins`` takes the result, too, as ``result``, and returns False if the
+  call cannot begin with that result. For calls whose result is decided at one moment and which then
+  have effects that other threads see;
 * ``hidden()`` and ``happens(thread)``: the threads whose call under way may take a step that no
   result shows, and the effect of that step. It happens before the next beginning or end of a call,
   or not; a call does not end while its thread is among them;
@@ -19,8 +19,8 @@ the class declares it by these optional attributes and methods:
   changes nothing; without this method no end is;
 * ``fits(operation, *, thread, result)``: False only if ``concurrent`` would refuse that end of a
   call; it changes nothing, which makes it the quicker of the two;
-* ``concurrent(operation, arguments, *, thread, result)``: returns True if a weak operation may return
-  ``result`` now, and then applies its effect;
+* ``concurrent(operation, arguments, *, thread, result)``: returns True if a weak operation may
+  return ``result`` now, and then applies its effect;
 * ``fresh``: False; it is set to True on an instance whose threads read the latest writes of others,
   as under sequential consistency, where ``concurrent`` may be stricter;
 * ``canonical()``: the state as a hashable value, if equal states may look different.

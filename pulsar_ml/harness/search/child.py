@@ -133,8 +133,8 @@ def watch(
 ) -> None:
     """Run ``work(send)`` in a child process; ``on_result`` gets each value that it sends, at once.
 
-    ``tail`` collects the end of the child's output. Raises the exceptions of ``work``, and LostError.
-    An interrupt ends the child.
+    ``tail`` collects the end of the child's output. Raises the exceptions of ``work``, and
+    LostError. An interrupt ends the child.
     """
     limits = limits or Limits()
     heart = heart or Heart()

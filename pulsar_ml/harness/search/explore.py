@@ -36,9 +36,6 @@ class EngineOptions(TypedDict, total=False):
     """Options of the engine; :func:`interleave` and :func:`explore` take them as keywords.
 
     Attributes:
-        reuse: the allocator hands freed memory out again at once ("reuse"), keeps it back to notice
-            late accesses ("quarantine"), or the seed decides ("mixed").
-        faults: events that may happen besides: "timeout", "spurious", "no_memory", ...
         depth: the depth of PCT; 0: each execution draws one of 1 to 3.
         bound: the most preemptions or delays of a search.
         step_limit: steps after which an execution is cut.
@@ -47,8 +44,6 @@ class EngineOptions(TypedDict, total=False):
         weaken: code addresses of atomic operations, and the weaker order to use there.
     """
 
-    reuse: str
-    faults: Iterable[str]
     depth: int
     bound: int
     step_limit: int
@@ -156,15 +151,20 @@ def explore(
     judge: Judge | None = None,
     answers_only: bool = False,
     part: Part | None = None,
+    reuse: str = "quarantine",
+    faults: Iterable[str] = (),
     **options: Unpack[EngineOptions],
 ) -> Exploration:
-    """Run up to ``executions`` executions of ``program`` under the engine; stop at the first failure.
+    """Run ``executions`` executions of ``program`` under the engine, or fewer up to a failure.
 
     The executions follow from ``seed`` and their numbers, which begin at ``first``. ``mode`` is the
     memory model: "c11", "tso" or "sc". ``strategy`` is one of :data:`STRATEGIES`; ``part`` is the
     part of a search to explore, by default the whole. ``judge`` is called once for each history and
     returns why its answers are wrong, or "". With ``answers_only`` such answers are the only
-    failure, and executions that fail otherwise are skipped.
+    failure, and executions that fail otherwise are skipped. ``reuse`` decides whether the allocator
+    hands freed memory out again at once ("reuse"), keeps it back to notice late accesses
+    ("quarantine"), or lets the seed decide ("mixed"). ``faults`` are events that may happen
+    besides: "timeout", "spurious", "no_memory" and others of FAULTS.
 
     ``subject`` belongs to a checked build. Only one thread of a process may use the engine at a
     time. Raises UsageError for an unknown option, LimitsError when the program is too large for the
@@ -172,6 +172,7 @@ def explore(
     is.
     """
     check_options(explore, options)
+    engine_options: dict[str, Any] = {"reuse": reuse, "faults": tuple(faults), **options}
     whole = part or Part()
     campaign = Campaign(
         subject,
@@ -182,7 +183,7 @@ def explore(
         judged=judge is not None,
         path=whole.path,
         floor=whole.floor,
-        **options,
+        **engine_options,
     )
     done, rechecked, batch = 0, 0, FIRST_BATCH
     seconds = 0.0
@@ -196,7 +197,7 @@ def explore(
         if campaign.failed() and campaign.end() in NO_VERDICT:
             raise NO_VERDICT[campaign.end()](str(campaign.failure()["message"]))
         if refused or (campaign.failed() and not answers_only):
-            failure = capture(campaign, first + done - 1, options, refused)
+            failure = capture(campaign, first + done - 1, engine_options, refused)
             break
         if campaign.statistics()["exhausted"] or count == 0:
             break
@@ -243,7 +244,7 @@ def next_batch(batch: int, spent: float) -> int:
 
 
 def recheck(campaign: Campaign, number: int) -> None:
-    """Repeat the last execution; NondeterminismError names the first difference, if there is one."""
+    """Repeat the last execution; NondeterminismError names the first difference."""
     before = campaign.hashes()
     campaign.again(number)
     if campaign.hashes() == before:

@@ -38,7 +38,8 @@ class Interleavings:
     """The result of :func:`interleave`: the counts of all its programs, and the first failure.
 
     Attributes:
-        subject, mode, strategy, seed: options of the call; program i has seed ``seed + i * stride``.
+        subject, mode, strategy: options of the call.
+        seed: the first seed; program i has seed ``seed + i * stride``.
         programs, executions: how many of each.
         seconds: the processor time that they took.
         classes: executions that differ in which store each load read, summed over the programs.
@@ -105,14 +106,15 @@ def interleave(
     judge: Judge | None = None,
     **options: Unpack[EngineOptions],
 ) -> Interleavings:
-    """Explore ``programs`` random programs of ``subject``, or ``program``, until the budget is spent.
+    """Explore random programs of ``subject`` under the engine, within one budget.
 
-    A program has ``threads`` threads, 1 to 63, with ``operations`` calls each; ``mix`` gives
-    operations their weights, and ``settings`` narrows the ranges of creation settings. The budget is
-    ``executions``, shared by the programs; or ``seconds`` of wall time, for as many programs as fit.
-    Program i has seed ``seed + i * stride``: calls with the same stride and different seeds below
-    the stride share no program. ``mode``, ``strategy``, ``judge`` and the other options are those of
-    :func:`explore`.
+    ``programs`` is their number; ``program`` is a single one to explore instead. A random program
+    has ``threads`` threads, 1 to 63, with ``operations`` calls each; ``mix`` gives
+    operations their weights, and ``settings`` narrows the ranges of creation settings. The budget
+    is ``executions``, shared by the programs; or ``seconds`` of wall time, for as many programs as
+    fit. Program i has seed ``seed + i * stride``: calls with the same stride and different seeds
+    below the stride share no program. ``mode``, ``strategy``, ``judge`` and the other options are
+    those of :func:`explore`.
 
     The exploration ends at the first failure, which is shrunk and returned; it is not raised.
     ``subject`` belongs to a checked build. Only one thread of a process may use the engine at a
@@ -235,7 +237,7 @@ def exhausted(results: list[Exploration]) -> str:
 def failure_text(
     failure: Failure, subject: Subject, *, width: int = WIDTH, judge: Judge | None = None
 ) -> str:
-    """Replay ``failure`` and return it as text: a summary, then its steps in a column for each thread.
+    """Replay ``failure`` and return it as text: a summary, and a column for each thread.
 
     No column is wider than ``width`` characters. ``judge`` is the one that refused the answers, if
     that was the failure.

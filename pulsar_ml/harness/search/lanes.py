@@ -142,7 +142,7 @@ class Names:
         return self.known.setdefault(address, f"m{len(self.known)}")
 
     def shared(self, trace: Sequence[dict[str, Any]], event: dict[str, Any]) -> bool:
-        """Return True for a location that two threads access; other plain accesses are not shown."""
+        """Return True for a location of two threads; other plain accesses are not shown."""
         if self.threads is None:
             self.threads = {}
             for other in trace:

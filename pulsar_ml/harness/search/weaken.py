@@ -17,7 +17,8 @@ from pulsar_ml.harness.subjects.subject import Subject
 NO_FENCE = "none"
 ATOMICS = ("load", "store", "rmw", "cas", "fence")
 
-# The next weaker orders, by operation and order. A read-modify-write with acq_rel loses either side.
+# The next weaker orders, by operation and order. A read-modify-write with acq_rel loses either
+# side.
 WEAKER: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("load", "seq_cst"): ("acquire",),
     ("load", "acquire"): ("relaxed",),

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import (
-    Philox,
-)  # NumPy would load it at its first use: in each child of a supervisor anew
+
+# Imported here: NumPy would load it at its first use, in each child of a supervisor again.
+from numpy.random import Philox
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import BadRecordError, UsageError
@@ -339,7 +339,7 @@ def thread_calls(
 
 
 def scaled(word: NDArray[np.uint64], span: NDArray[np.uint64] | np.uint64) -> NDArray[np.int64]:
-    """The upper half of each word, scaled to 0..span-1; spans up to 2**32."""
+    """Scale the upper half of each word to 0..span-1; spans up to 2**32."""
     high = word >> np.uint64(32)
     return ((high * span) >> np.uint64(32)).astype(np.int64)
 
@@ -347,7 +347,7 @@ def scaled(word: NDArray[np.uint64], span: NDArray[np.uint64] | np.uint64) -> ND
 def draw_argument(
     subject: Subject, index: int, codes: NDArray[np.int64], drawn: NDArray[np.uint64]
 ) -> NDArray[np.int64]:
-    """Argument number ``index`` of all calls: small ranges by scaling, the rare wide ones by remainder."""
+    """Draw argument ``index`` of all calls: small ranges by scaling, wide ones by remainder."""
     lows = np.zeros(len(subject.operations), np.int64)
     spans = np.ones(len(subject.operations), np.uint64)
     wide: list[tuple[int, Argument]] = []
@@ -375,8 +375,9 @@ def width_of(argument: Argument) -> int:
 
 
 def draw_noise(style: int, drawn: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Noise before each call, from the lower half of its word: mostly spins of 1 to 1024 pauses, some
-    yields, a few moves to another processor.
+    """Draw the noise before each call from the lower half of its word.
+
+    Mostly spins of 1 to 1024 pauses, some yields, a few moves to another processor.
     """
     noise = np.full(len(drawn), NOISE_NONE, np.int64)
     lower = (drawn & np.uint64(0xFFFFFFFF)).astype(np.int64)

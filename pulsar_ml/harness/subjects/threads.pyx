@@ -92,7 +92,7 @@ cdef struct Run:
     void* slots_memory
     int32_t n_threads
     int32_t n_operations
-    uint32_t first_turn   # of a spin at the barrier: past the pauses when threads outnumber processors
+    uint32_t first_turn   # of a spin; skips the pauses when threads outnumber processors
     int32_t n_cpus
     int32_t[1024] cpus
     cpu_set_t allowed
@@ -409,7 +409,7 @@ cdef void* body(void* argument) noexcept nogil:
     return NULL
 
 
-# Waits until all threads have arrived; the last one opens. False: the run was given up.
+# Waits until all threads have arrived; the last one opens the gate. False for an abandoned run.
 cdef bint pass_barrier(Run* shared) noexcept nogil:
     cdef uint32_t turn = shared.first_turn
     cdef uint32_t gate
@@ -417,7 +417,7 @@ cdef bint pass_barrier(Run* shared) noexcept nogil:
         i64_store_relaxed(&shared.opened_ns, monotonic_ns())
         u32_store_release(&shared.gate, GATE_OPEN)  # pairs with the acquire below
         return True
-    # Ends when the last thread arrives or the caller gives up because one could not be started.
+    # Ends when the last thread arrives, or the caller gives up because a thread did not start.
     while True:
         gate = u32_load_acquire(&shared.gate)
         if gate != GATE_CLOSED:
@@ -438,7 +438,7 @@ cdef void work(Lane* lane) noexcept nogil:
         call = &lane.calls[done]
         if call.noise:
             disturb(shared, call.noise)
-        # Release keeps the marks around the operation; nobody acquires them, on purpose.
+        # Release keeps the marks around the operation; no thread acquires them, on purpose.
         i32_store_release(&mine.running, call.code + 1)
         if shared.n_threads > 1:
             other = next_other(other, lane.number, shared.n_threads)
@@ -449,11 +449,12 @@ cdef void work(Lane* lane) noexcept nogil:
         if lane.records is NULL:
             table.apply(shared.instance, lane.number, call, &result, &lane.violation)
         else:
-            # The fence waits for the store, which waits for the clock: nothing of the operation is before it.
+            # The fence waits for the store, which waits for the clock: no effect of the operation
+            # comes before the stamp.
             lane.records[done].invoked = monotonic_ns()
             fence_seq_cst()
             table.apply(shared.instance, lane.number, call, &result, &lane.violation)
-            # Here it drains the operation's stores: what returned is seen by whoever begins later.
+            # Drains the operation's stores: later operations see the effects of returned ones.
             fence_seq_cst()
             lane.records[done].returned = monotonic_ns()
             memcpy(lane.records[done].result, &result, sizeof(lane.records[done].result))
@@ -484,7 +485,7 @@ cdef void disturb(Run* shared, int32_t noise) noexcept nogil:
         move(shared, NOISE_MOVE - noise)
 
 
-# To another allowed processor, where the thread then may stay or be moved on by the system.
+# Moves the thread to another allowed processor; then the system may move it again.
 cdef void move(Run* shared, int32_t further) noexcept nogil:
     cdef int here = sched_getcpu()
     cdef int32_t at = 0

@@ -1,8 +1,8 @@
 """The pytest plugin: its fixture ``interleave`` explores a subject within a budget.
 
-pytest loads the plugin through the package's entry point; ``pytest --help`` lists its options. Under
-pytest-xdist each test with the fixture becomes one test for each worker. These share the budget,
-explore different programs, and a failure that several find is shown once.
+pytest loads the plugin through the package's entry point; ``pytest --help`` lists its options.
+Under pytest-xdist each test with the fixture becomes one test for each worker. These share the
+budget, explore different programs, and a failure that several find is shown once.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ class Interleave:
     def __call__(self, subject: Subject, **options: Any) -> Interleavings:
         """Explore ``subject``; raises InterleavingFailure when an execution fails.
 
-        ``options`` are those of :func:`pulsar_ml.harness.interleave`. They override the marker's, and
-        the command line overrides both. With ``--replay`` the recorded execution is replayed
+        ``options`` are those of :func:`pulsar_ml.harness.interleave`. They override the marker's,
+        and the command line overrides both. With ``--replay`` the recorded execution is replayed
         instead.
         """
         __tracebackhide__ = True

@@ -122,8 +122,8 @@ def programs(
     """Draw programs of ``threads`` threads with up to ``operations`` calls each.
 
     The operations are those with a weight above 0 in ``mix``, by default the subject's own; their
-    weights do not matter. ``settings`` narrows the ranges of creation settings. All operations of an
-    exclusive role go to one thread. Raises UsageError for an operation that the subject lacks.
+    weights do not matter. ``settings`` narrows the ranges of creation settings. All operations of
+    an exclusive role go to one thread. Raises UsageError for an operation that the subject lacks.
     """
     weights = resolve_mix(subject, mix)
     used = [operation for operation in subject.operations if weights[operation.code]]
