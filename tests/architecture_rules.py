@@ -282,7 +282,8 @@ def harness_knows_no_layer_above_or_beside(sources: Sources) -> list[str]:
     return allow(
         sources,
         ("pulsar_ml/harness",),
-        ("pulsar_ml.harness", "pulsar_ml.sync", "pulsar_ml.errors", "pulsar_ml.input_files"),
+        ("pulsar_ml.harness", "pulsar_ml.sync", "pulsar_ml.errors", "pulsar_ml.input_files",
+         "pulsar_ml.versioned_json"),
     )
 
 

@@ -166,6 +166,9 @@ READS = {
     "pulsar_ml/campaign/store/store.py": "trials, resumed",
     "pulsar_ml/campaign/trial/supervisor.py": "rows of its own child, from memory",
     "pulsar_ml/campaign/store/witnesses.py": "violations, resumed",
+    "pulsar_ml/campaign/plan/plan.py": "run.json, resumed",
+    "pulsar_ml/report/findings.py": "kill-table.json of a run",
+    "pulsar_ml/versioned_json.py": "the helper of those above",
     "pulsar_ml/config/properties.py": "broker.conf",
     "pulsar_ml/harness/building/build.py": "an order to its own child",
     "pulsar_ml/harness/search/child.py": "what the kernel says of this process",
@@ -190,7 +193,7 @@ READS = {
     "pulsar_ml/cli/hunt.py": "a failure that this process made a moment ago",
 }
 READING = re.compile(
-    r"""\b(json\.loads?|tomllib\.loads?|csv\.(DictReader|reader)|pq\.(read_\w+|ParquetFile)|pa\.ipc\.open\w+
+    r"""\b(json\.loads?|(?<!def\ )(?:read|check)_object|check_keys|tomllib\.loads?|csv\.(DictReader|reader)|pq\.(read_\w+|ParquetFile)|pa\.ipc\.open\w+
     |ipc\.open_\w+|edn_format\.loads\w*|b85decode|urlsafe_b64decode|b64decode|decompress(obj)?|unpack(_from)?
     |sqlite3\.connect|configparser|yaml\.\w*load\w*|ElementTree|np\.(load|fromfile|genfromtxt|loadtxt)
     |ast\.literal_eval)\(|javaproperties\.parse\(""",

@@ -113,7 +113,7 @@ def test_a_race_is_told_in_text_and_survives_json() -> None:
     assert "write m" in lane_table(found, again.trace)
     only = summary(failure_of("race_after"))
     assert (
-        "seen in this order only: without the first access thread 1 did not come to its own" in only
+        "the other order was not reached: thread 1 needs the first access to happen" in only
     )
 
 
