@@ -270,7 +270,7 @@ def main(
         suites = tuple(dict.fromkeys(mutant.suite for mutant in mutants))
         with ExitStack() as stack, StopRequest() as stop:
             shown = LiveLine(console)
-            place = Place(kind, master, {}, workers, None, "stress.registry")
+            place = Place(kind, master, {}, workers, None, "pulsar_ml.suites.registry")
             runner = stack.enter_context(opened(options, place, suites, directory, shown))
             stop.install()
             comparison = Comparison(options, runner, directory, stop, stack.enter_context(shown))

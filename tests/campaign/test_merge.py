@@ -1,7 +1,8 @@
-"""Merging: totals, signatures and smallest seeds do not depend on how rows were cut into waves."""
+"""Merging: totals, signatures and smallest seeds do not depend on the cut into waves."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import asdict
 from random import Random
 
@@ -70,7 +71,7 @@ def test_any_cut_into_waves_in_any_order_gives_the_same_summary(
     cuts: list[int], random: Random
 ) -> None:
     edges = sorted({0, 40, *cuts})
-    waves = [rows(lo, hi) for lo, hi in zip(edges, edges[1:], strict=False)]
+    waves = [rows(lo, hi) for lo, hi in itertools.pairwise(edges)]
     random.shuffle(waves)
     assert asdict(merged(*waves)) == asdict(merged(rows(0, 40)))
 
