@@ -63,7 +63,7 @@ def faults(names: Sequence[str]) -> int:
     ):
         for fault in every(module, suites):
             known = before.get(fault.key)
-            if known is None or known.source != fault.source:
+            if known is None or known.origin != weakened.fault_origin(known.file, known.suite):
                 print(" ".join(fault.key), file=sys.stderr)
                 known = hunt(module, fault, suites)
             after[known.key] = known

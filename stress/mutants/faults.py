@@ -15,6 +15,7 @@ from pathlib import Path
 from stress.mutants.build import ROOT
 from stress.mutants.markdown import head, row
 from stress.mutants.overstrong import KNOWN
+from stress.mutants.origin import Origin
 from stress.mutants.tables import rows
 
 NOTICED = ROOT / "stress" / "mutants" / "data" / "faults.csv"
@@ -30,7 +31,7 @@ class Noticed:
     Attributes:
         file: without its ending; ``function`` where the place is, ``text`` its line.
         instead: what was done instead: a weaker order, "none" for a fence, "ignored" for a lock.
-        source: digits of the sources that the result is of.
+        code, programs, model, engine: the result's origin, see :class:`Origin`.
         executions: until the first failure, or in all.
         suite, verdict: who saw it and what; "" when nobody did.
     """
@@ -39,7 +40,10 @@ class Noticed:
     function: str
     text: str
     instead: str
-    source: str
+    code: str
+    programs: str
+    model: str
+    engine: str
     executions: int
     suite: str = ""
     verdict: str = ""
@@ -48,6 +52,10 @@ class Noticed:
     def key(self) -> Key:
         """What stays the same when lines move."""
         return self.file, self.function, self.text, self.instead
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(self.code, self.programs, self.model, self.engine)
 
     @property
     def reason(self) -> str:

@@ -4,11 +4,14 @@ mutants."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 
 from stress.mutants.faults import Noticed, fault_tables
 from stress.mutants.left_out import LEFT_OUT
 from stress.mutants.markdown import head, row
+from stress.mutants.origin import Origin, origin_of
 from stress.mutants.results import Cell, Results
+from stress.mutants.sources import engine_digest
 from stress.mutants.techniques import (
     CORE,
     CORE_SEEDS,
@@ -20,6 +23,7 @@ from stress.mutants.techniques import (
     Case,
     Technique,
 )
+from stress.mutants.weakened import fault_origin
 
 HEAD = """\
 # Kill table
@@ -85,6 +89,7 @@ def page(results: Results, every: Sequence[Case], noticed: Sequence[Noticed]) ->
     text += overview(results, mutants)
     text += exceptions(results, mutants)
     text += true_core(results, [case for case in every if case.selected is None])
+    text += sources(results, every, noticed)
     text += fault_tables(noticed)
     for one in TECHNIQUES_IN_ORDER:
         text += details(results, one, mutants)
@@ -121,6 +126,39 @@ def summary(results: Results, every: Sequence[Case]) -> str:
         text += row(
             one.title, some, sum(cell.found == cell.seeds for cell in tried), alone, len(tried)
         )
+    return text
+
+
+SOURCES = "## Sources"
+
+
+def sources(results: Results, every: Sequence[Case], noticed: Sequence[Noticed]) -> str:
+    """How many results are of the present sources, and in which part the others are older."""
+    ages = {
+        one.title: [
+            cell.origin.differing(origin_of(one, case))
+            for case in every
+            if (cell := results.of(case, one)) is not None
+        ]
+        for one in TECHNIQUES_IN_ORDER
+    }
+    ages["orders and locks"] = [
+        one.origin.differing(fault_origin(one.file, one.suite)) for one in noticed
+    ]
+    total = sum(map(len, ages.values()))
+    older = sum(bool(parts) for column in ages.values() for parts in column)
+    parts = [one.name for one in fields(Origin)]
+    text = f"\n{SOURCES}\n\nEach result keeps digests of everything on which it depends: the code of the "
+    text += "structure, its operations and the mutant; the programs; the suite's model; and the engine. "
+    text += (
+        "Comments, layout and moves change no digest. Older results stay until `make kill-table` "
+    )
+    text += f"makes them again.\n\nOf {total:,} results {total - older:,} were of the present sources when "
+    text += f"this page was written (engine `{engine_digest()}`), and {older:,} were older:\n\n"
+    text += head("technique", "results", "present", *(f"older {name}" for name in parts))
+    for title, column in ages.items():
+        counts = (sum(name in differing for differing in column) for name in parts)
+        text += row(title, len(column), sum(not differing for differing in column), *counts)
     return text
 
 

@@ -7,36 +7,19 @@ seeds.
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from statistics import median
 
-from pulsar_ml.campaign.oracle import judge_of
 from stress.mutants.build import ROOT
-from stress.mutants.sources import digest
+from stress.mutants.origin import Origin, origin_of
 from stress.mutants.tables import rows
-from stress.mutants.techniques import (
-    SANITIZED_OPERATIONS,
-    STUCK_SEEDS,
-    Case,
-    Technique,
-    Trial,
-    budget_of,
-    cases,
-    seeds_of,
-)
-from stress.registry import SUITES
+from stress.mutants.techniques import STUCK_SEEDS, Case, Technique, Trial, cases, seeds_of
 
 DATA = ROOT / "stress" / "mutants" / "data" / "kill_table.csv"
-# Of a mutant, for its results.
-MATTERS = (
-    *("file", "old", "new", "helper", "cimports"),
-    *("within", "programs", "calls", "settings", "strategy"),
-)
 SIZES = ("threads", "operations", "preemptions", "stale reads")
 
 Key = tuple[str, str]
@@ -48,7 +31,7 @@ class Cell:
 
     Attributes:
         case, technique: the case's label and the technique's name.
-        source: twelve digits of what the result depends on.
+        code, programs, model, engine: the result's origin, see :class:`Origin`.
         seeds, found: tried, and those that noticed something.
         made: programs or executions in all.
         first, seconds: medians until the first failure, of the seeds that found one; "" without one.
@@ -58,7 +41,10 @@ class Cell:
 
     case: str
     technique: str
-    source: str
+    code: str
+    programs: str
+    model: str
+    engine: str
     seeds: int
     found: int
     made: int
@@ -71,31 +57,9 @@ class Cell:
     def key(self) -> Key:
         return self.case, self.technique
 
-
-def source_of(technique: Technique, case: Case) -> str:
-    """Twelve digits that change with everything that a trial depends on, other than harness and models."""
-    suite = SUITES[case.mutant.suite]
-    judged = technique.name == "linear" and judge_of(suite.model) is not None
-    parts = (
-        digest(suite.subject),
-        [getattr(case.mutant, name) for name in MATTERS],
-        case.selected,
-        (
-            technique.name,
-            budget_of(technique, case),
-            SANITIZED_OPERATIONS if technique.name == "tsan" else 0,
-        ),
-        (
-            suite.name,
-            dict(suite.mix),
-            dict(suite.settings),
-            suite.threads,
-            suite.operations,
-            suite.controlled,
-        ),
-        judged,
-    )
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+    @property
+    def origin(self) -> Origin:
+        return Origin(self.code, self.programs, self.model, self.engine)
 
 
 def summary(case: Case, technique: Technique, trials: Sequence[Trial]) -> Cell:
@@ -105,7 +69,7 @@ def summary(case: Case, technique: Technique, trials: Sequence[Trial]) -> Cell:
     return Cell(
         case.label,
         technique.name,
-        source_of(technique, case),
+        *astuple(origin_of(technique, case)),
         len(trials),
         len(hits),
         sum(trial.made for trial in trials),
@@ -135,7 +99,7 @@ class Results:
     def lacks(self, technique: Technique, case: Case, seeds: int) -> bool:
         """Whether the cell is to be made, again or for the first time."""
         cell = self.of(case, technique)
-        if cell is None or cell.source != source_of(technique, case):
+        if cell is None or cell.origin != origin_of(technique, case):
             return True
         return cell.seeds < seeds_of(case, seeds) and cell.seeds != STUCK_SEEDS
 

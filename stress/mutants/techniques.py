@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 
@@ -125,39 +125,29 @@ def own_programs(mutant: Mutant) -> Mutant:
 # Real threads ------------------------------------------------------------------------------------------
 
 
-def on_threads(
-    task: Task, *, threads: int | None = None, operations: int | None = None, seen: bool = True
-) -> Trial:
-    """Programs 1000 * seed, ... of the suite, until an invariant is broken (if broken ones are ``seen``)."""
-    # Noise disturbs the schedule; one thread has none.
-    options = TrialOptions(
-        module=str(task.path),
-        mutant=task.case.selected,
-        threads=threads,
-        operations=operations,
-        noise=threads != 1,
-    )
+# Of each technique on real threads. Noise disturbs the schedule; one thread has none.
+THREAD_OPTIONS: Mapping[str, TrialOptions] = {
+    "one": TrialOptions(threads=1, noise=False),
+    "threads": TrialOptions(),
+    "tsan": TrialOptions(operations=SANITIZED_OPERATIONS),
+}
+
+
+def on_threads(name: str, task: Task) -> Trial:
+    """Programs 1000 * seed, ... of the suite on real threads, until an invariant is broken.
+
+    Under the thread sanitizer only its report counts, which ends the process: broken invariants
+    have columns of their own.
+    """
+    options = replace(THREAD_OPTIONS[name], module=str(task.path), mutant=task.case.selected)
     suite = replace(SUITES[task.case.mutant.suite], model="")  # the model has a column of its own
     start = time.perf_counter()
     for number in range(task.budget):
         done = run_trial(suite, 1000 * task.seed + number, options)
-        if done.violations and seen:
+        if done.violations and name != "tsan":
             return task.found(number + 1, time.perf_counter() - start, done.violations[0].invariant)
         task.alive()
     return task.silent(task.budget, time.perf_counter() - start)
-
-
-def one_thread(task: Task) -> Trial:
-    return on_threads(task, threads=1)
-
-
-def real_threads(task: Task) -> Trial:
-    return on_threads(task)
-
-
-def thread_sanitizer(task: Task) -> Trial:
-    # A report ends the process. What the suite itself notices is the business of another column.
-    return on_threads(task, operations=SANITIZED_OPERATIONS, seen=False)
 
 
 # The engine ----------------------------------------------------------------------------------------------
@@ -187,14 +177,6 @@ def engine_trial(
         subject = task.module.SUBJECTS[failure.subject]
         measures = size(shrink(failure, subject, budget=SHRINKING, judge=judge))
     return task.found(made, spent, failure.rule or failure.kind, measures)
-
-
-def sequentially(task: Task) -> Trial:
-    return in_engine("sc", task)
-
-
-def weakly(task: Task) -> Trial:
-    return in_engine("c11", task)
 
 
 def judge_of(case: Case) -> Judge | None:
@@ -253,7 +235,7 @@ TECHNIQUES: Mapping[str, Technique] = {
             unit="programs",
             budget=5,
             built=THREADS,
-            attempt=one_thread,
+            attempt=partial(on_threads, "one"),
         ),
         Technique(
             name="threads",
@@ -262,7 +244,7 @@ TECHNIQUES: Mapping[str, Technique] = {
             unit="programs",
             budget=5,
             built=THREADS,
-            attempt=real_threads,
+            attempt=partial(on_threads, "threads"),
         ),
         Technique(
             name="sc",
@@ -271,7 +253,7 @@ TECHNIQUES: Mapping[str, Technique] = {
             unit="executions",
             budget=2_000,
             built=ENGINE,
-            attempt=sequentially,
+            attempt=partial(in_engine, "sc"),
         ),
         Technique(
             name="c11",
@@ -280,7 +262,7 @@ TECHNIQUES: Mapping[str, Technique] = {
             unit="executions",
             budget=2_000,
             built=ENGINE,
-            attempt=weakly,
+            attempt=partial(in_engine, "c11"),
         ),
         Technique(
             name="tsan",
@@ -290,7 +272,7 @@ TECHNIQUES: Mapping[str, Technique] = {
             unit="programs",
             budget=1,
             built=SANITIZER,
-            attempt=thread_sanitizer,
+            attempt=partial(on_threads, "tsan"),
         ),
         Technique(
             name="linear",

@@ -10,8 +10,8 @@ from pulsar_ml.campaign.suite import Suite
 from stress.mutants.build import STRUCTURES
 from stress.mutants.faults import IGNORED, Key, Noticed
 from stress.mutants.locks import Lock, locks_of
-from stress.mutants.sources import digest, reached
-from stress.mutants.weakened import notice, order_of
+from stress.mutants.sources import reached
+from stress.mutants.weakened import notice, noticed, order_of
 from stress.registry import SUITES
 
 
@@ -25,10 +25,6 @@ class Ignored:
     @property
     def key(self) -> Key:
         return self.lock.file, self.lock.function, self.lock.lock, IGNORED
-
-    @property
-    def source(self) -> str:
-        return digest(SUITES[self.suites[0]].subject)[:12]
 
 
 def faults(module: ModuleType, suites: Iterable[Suite]) -> list[Ignored]:
@@ -45,5 +41,5 @@ def faults(module: ModuleType, suites: Iterable[Suite]) -> list[Ignored]:
 def hunt(module: ModuleType, fault: Ignored, suites: Sequence[Suite]) -> Noticed:
     """Executions of the suites that may take the lock until one fails."""
     known = {suite.name: suite for suite in suites}
-    seen = notice(module, [known[name] for name in fault.suites], mutant=fault.lock.id)
-    return Noticed(*fault.key, fault.source, *seen)
+    tried = [known[name] for name in fault.suites]
+    return noticed(fault.key, *notice(module, tried, mutant=fault.lock.id))

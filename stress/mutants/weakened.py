@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from pulsar_ml.campaign.controlled import program_of
 from pulsar_ml.campaign.oracle import judge_of
 from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.campaign.trial import PRODUCT, TrialOptions, load_native
 from pulsar_ml.harness.explore import SEARCHES, Exploration
 from pulsar_ml.harness.failure import WRONG_ANSWERS
 from pulsar_ml.harness.oracle import Judge
@@ -23,13 +24,20 @@ from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.sandbox import explore_in_child
 from pulsar_ml.harness.subject import Subject
 from pulsar_ml.harness.weaken import NO_FENCE, WEAKER, Site, sites
-from stress.mutants.build import ROOT
+from stress.mutants.build import ROOT, STRUCTURES
 from stress.mutants.catalogue import concurrent_answers
 from stress.mutants.engine import PER_PROGRAM, program_of_calls
 from stress.mutants.engine import program_of as small_program_of
 from stress.mutants.faults import Key, Noticed
+from stress.mutants.origin import SAMPLED, Origin
 from stress.mutants.shapes import shapes
-from stress.mutants.sources import digest, reached
+from stress.mutants.sources import (
+    code_digest,
+    engine_digest,
+    model_digest,
+    reached,
+    short_digest,
+)
 from stress.registry import SUITES
 
 FOLDER = "structures/"
@@ -67,10 +75,6 @@ class Fault:
     def key(self) -> Key:
         where = self.function if self.number == 1 else f"{self.function} ({self.number})"
         return Path(self.file).stem, where, self.text, self.weaker
-
-    @property
-    def source(self) -> str:
-        return digest(SUITES[self.suites[0]].subject)[:12]
 
 
 def programs_of(module: ModuleType, suite: Suite) -> list[Program]:
@@ -140,10 +144,30 @@ def hunt(module: ModuleType, fault: Fault, suites: Sequence[Suite]) -> Noticed:
     """Executions of the suites that make the atomic, the structure's own first, until one fails."""
     known = {suite.name: suite for suite in suites}
     weaken = (fault.pcs, NO_FENCE if fault.weaker == NO_FENCE else fault.weaker)
-    return Noticed(
-        *fault.key,
-        fault.source,
-        *notice(module, [known[name] for name in fault.suites], weaken=weaken),
+    tried = [known[name] for name in fault.suites]
+    return noticed(fault.key, *notice(module, tried, weaken=weaken))
+
+
+def noticed(key: Key, executions: int, suite: str, verdict: str) -> Noticed:
+    """The result of a fault with its origin."""
+    return Noticed(*key, *astuple(fault_origin(key[0], suite)), executions, suite, verdict)
+
+
+@cache
+def fault_origin(file: str, suite: str) -> Origin:
+    """The present origin of a fault's result: that of the suite that noticed it. A fault that no
+    suite noticed has the origin of the first suite of its structure."""
+    path = STRUCTURES / f"{file}.pxd"
+    name = suite or min(
+        (one for one in SUITES if path in reached(SUITES[one].subject)),
+        key=lambda one: order_of(SUITES[one], file),
+    )
+    programs = programs_of(load_native(PRODUCT), SUITES[name])[:SAMPLED]
+    return Origin(
+        code=code_digest(SUITES[name].subject),
+        programs=short_digest([OWN, RARE, OTHERS, *(program.digest() for program in programs)]),
+        model=model_digest(SUITES[name].model),
+        engine=engine_digest(),
     )
 
 

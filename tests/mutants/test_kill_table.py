@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+from pulsar_ml.campaign.suite import ControlledSize
 from pulsar_ml.harness.child import Limits
-from stress.mutants import techniques
+from stress.mutants import sources, techniques
 from stress.mutants.faults import NOTICED, read
-from stress.mutants.kill_page import blamed, page, survivors
+from stress.mutants.kill_page import SOURCES, blamed, page, survivors
 from stress.mutants.kill_table import PAGE, missing
 from stress.mutants.results import Results, summary
-from stress.mutants.sources import PACKAGE, named_in, reached
+from stress.mutants.origin import Origin, origin_of
+from stress.mutants.sources import PACKAGE, native_names, reached
 from stress.mutants.techniques import (
     STUCK_SEEDS,
     TECHNIQUES,
@@ -128,12 +132,30 @@ def test_what_a_sanitizer_without_fences_says_of_a_fence_does_not_count(tmp_path
     )
 
 
+def without_ages(text: str) -> str:
+    """A page without the section that depends on the sources of the day."""
+    start = text.index(SOURCES)
+    return text[:start] + text[text.index("\n## ", start) :]
+
+
 def test_the_page_is_what_the_data_gives() -> None:
-    text = page(Results(), cases(), read(NOTICED))
-    assert text == PAGE.read_text(), "run `python -m stress.mutants.kill_table --page-only`"
+    text = without_ages(page(Results(), cases(), read(NOTICED)))
+    written = without_ages(PAGE.read_text())
+    assert text == written, "run `python -m stress.mutants.kill_table --page-only`"
     fewer = Results()
     del fewer.cells["H01", "c11"]
-    assert text != page(fewer, cases(), read(NOTICED))
+    assert text != without_ages(page(fewer, cases(), read(NOTICED)))
+
+
+def test_the_page_counts_results_of_older_sources(tmp_path: Path) -> None:
+    made = results(tmp_path, MUTANT, True)
+    assert "Of 1 results 1 were of the present sources" in page(made, [MUTANT], [])
+    cell = made.cells["X1", "c11"]
+    made.cells["X1", "c11"] = replace(cell, engine="0" * 12)
+    text = page(made, [MUTANT], [])
+    assert "Of 1 results 0 were of the present sources" in text
+    assert "| engine c11 | 1 | 0 | 0 | 0 | 0 | 1 |" in text
+    assert missing(C11, [MUTANT], 1, made) == [MUTANT]
 
 
 # What counts as found --------------------------------------------------------------------------------------
@@ -200,4 +222,75 @@ def test_a_subject_is_made_of_what_it_names() -> None:
     assert "structures/range_cache.pxd" not in names
     assert PACKAGE / "structures/range_cache.pxd" in reached("removal_queue")
     assert all(reached(suite.subject) for suite in SUITES.values())
-    assert all(path.exists() for path in named_in(PACKAGE / "structures/range_cache.pxd"))
+    assert all(path.exists() for path in native_names(PACKAGE / "structures/range_cache.pxd"))
+
+
+def changed(technique: str = "c11", **changes: Any) -> tuple[str, ...]:
+    """Parts of the origin that differ when the mutant is another one."""
+    before = origin_of(TECHNIQUES[technique], MUTANT)
+    case = Case("X1", replace(MUTANT.mutant, **changes), "X1")
+    return origin_of(TECHNIQUES[technique], case).differing(before)
+
+
+def test_an_origin_has_the_parts_that_play_a_role() -> None:
+    parts = {
+        name: [
+            one.name for one in fields(Origin) if getattr(origin_of(technique, MUTANT), one.name)
+        ]
+        for name, technique in TECHNIQUES.items()
+    }
+    threads, engine = ["code", "programs"], ["code", "programs", "engine"]
+    judged = ["code", "programs", "model", "engine"]
+    assert parts == {
+        "one": threads, "threads": threads, "tsan": threads, "sc": engine, "c11": engine, "linear": judged,
+    }  # fmt: skip
+
+
+def test_a_change_voids_the_parts_that_it_touches() -> None:
+    assert changed(title="reworded", origin="elsewhere", breaks="I1", within=7) == ()
+    assert changed(new="pass") == ("code",)
+    assert changed(new="# a comment") == ()
+    assert changed(calls=((("retain", 0),), (("release", 0),))) == ("programs",)
+    assert changed(settings={"objects": (1, 1)}, programs=ControlledSize((2, 2), (9, 9))) == (
+        "programs",
+    )
+    assert changed(strategy="pct") == ("programs",)
+    assert changed("threads", strategy="pct", calls=((("retain", 0),),)) == ()
+    assert changed("linear", suite="read_count") == ("code", "programs", "model")
+    assert changed(suite="read_count") == ("code", "programs")
+
+
+def test_the_true_core_and_a_mutant_have_origins_of_their_own() -> None:
+    core = replace(MUTANT, selected=None)
+    assert origin_of(C11, core).differing(origin_of(C11, MUTANT)) == ("code", "programs")
+
+
+def copy_of(folder: Path, engine: str) -> Path:
+    """The project's sources below ``folder``, the engine in a room of its own there."""
+    package = folder / "pulsar_ml"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("*.so", "_*.c", "harness"))
+    for path in sources.engine_sources():
+        target = package / engine / path.relative_to(PACKAGE / "harness" / "engine")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(
+            path.read_text().replace("pulsar_ml/harness/engine/", f"pulsar_ml/{engine}/")
+        )
+    return package
+
+
+def test_moves_and_words_change_no_digest_of_the_project(
+    tmp_path: Path,
+) -> None:
+    path = PACKAGE / "structures" / "refcount.pxd"
+    before = sources.digest_of([path]), sources.digest_of(sources.engine_sources())
+    package = copy_of(tmp_path, "rooms/engine")
+    moved = package / "structures" / "refcount.pxd"
+    text = moved.read_text().replace("pulsar_ml.sync.", "pulsar_ml.primitives.")
+    moved.write_text("# Another first line.\n" + text)
+    engine = sorted((package / "rooms").rglob("*.[ch]"))
+    assert (sources.digest_of([moved]), sources.digest_of(engine)) == before
+    moved.write_text(text.replace("0 < seen", "0 <= seen"))
+    assert sources.digest_of([moved]) != before[0]
+    schedule = next(path for path in engine if path.name == "sched.c")
+    schedule.write_text(schedule.read_text().replace("STUCK_ROUNDS = ", "STUCK_ROUNDS = 1"))
+    assert sources.digest_of(engine) != before[1]

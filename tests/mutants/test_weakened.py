@@ -17,6 +17,7 @@ from stress.registry import SUITES
 from tests.spark import contrary_suites
 
 SUITE = SUITES["refcount"]
+NOWHERE = ("", "", "", "")  # an origin that nothing has
 
 
 @cache
@@ -88,13 +89,13 @@ def test_what_nothing_notices_is_listed_with_its_reason_or_without() -> None:
     assert unexplained([noticed]) == [noticed]
     assert "**not explained**" in fault_tables([noticed])
     key = next(iter(KNOWN))
-    assert KNOWN[key] in fault_tables([Noticed(*key, "", 1)])
+    assert KNOWN[key] in fault_tables([Noticed(*key, *NOWHERE, 1)])
 
 
 def test_what_came_of_faults_is_kept(tmp_path: Path) -> None:
     some = [
-        Noticed("b", "f", 'x, "y"', "relaxed", "0", 7, "b", "I1"),
-        Noticed("a", "f", "x", "none", "0", 9),
+        Noticed("b", "f", 'x, "y"', "relaxed", *NOWHERE, 7, "b", "I1"),
+        Noticed("a", "f", "x", "none", *NOWHERE, 9),
     ]
     write(tmp_path / "faults.csv", some)
     assert read(tmp_path / "faults.csv") == sorted(some)
