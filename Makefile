@@ -16,6 +16,8 @@ SUITE ?= all
 ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
+# Runs a command and shows how far it is.
+STEP := $(PYTHON) tools/progress.py
 # pytest-xdist: one process a core.
 WORKERS ?= auto
 
@@ -28,18 +30,20 @@ help:
 $(VENV)/installed: pyproject.toml
 	@tools/prerequisites.sh $(PYTHON)
 	@echo "making the virtual environment $(VENV) (PySpark alone is a download of several hundred MB)"
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --upgrade pip "setuptools>=77" "cython>=3.3,<3.4" wheel
-	@$(BIN)/python tools/requirements.py | $(BIN)/python -m pip install --quiet --requirement /dev/stdin
+	@$(STEP) "virtual environment" build/venv.log $(PYTHON) -m venv $(VENV)
+	@$(STEP) "build tools" build/tools.log $(BIN)/python -m pip install --progress-bar off \
+		--upgrade pip "setuptools>=77" "cython>=3.3,<3.4" wheel
+	@$(BIN)/python tools/requirements.py > build/requirements.txt
+	@# Python compiles a module when it is first imported; compiling all of them takes half a minute.
+	@$(STEP) "packages" build/packages.log $(BIN)/python -m pip install --progress-bar off \
+		--no-compile --requirement build/requirements.txt
 	@# An editable install by a path file: the checkout is what runs, from any directory.
 	@$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_paths()["purelib"], "pulsar_ml.pth").write_text(str(pathlib.Path.cwd()))'
 	@touch $@
 
 build: $(VENV)/installed
 	@tools/prerequisites.sh $(PYTHON)
-	@echo "building the extensions"
-	@mkdir -p build && $(BIN)/python setup.py -q build_ext --inplace > build/build.log 2>&1 || \
-		{ cat build/build.log >&2; echo "the build failed; its output is above and in build/build.log" >&2; exit 4; }
+	@$(STEP) "extensions" build/build.log $(BIN)/python setup.py -q build_ext --inplace
 
 java:
 	@tools/prerequisites.sh $(PYTHON) java
