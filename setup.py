@@ -91,7 +91,7 @@ def extension(name: str, **options: object) -> Extension:
 
 def checked_extension(module: Extension) -> Extension:
     # By path: importing the package would need the extensions that are about to be built.
-    path = ROOT / "pulsar_ml" / "harness" / "build_checked.py"
+    path = ROOT / "pulsar_ml" / "harness" / "building" / "checked.py"
     return runpy.run_path(str(path))["checked_extension"](module)
 
 
@@ -130,15 +130,15 @@ def checked_operations() -> Extension:
 def extensions() -> list[Extension]:
     found = [
         extension("pulsar_ml._core"),
-        extension("pulsar_ml.harness.subject"),
-        extension("pulsar_ml.harness.copies"),
-        extension("pulsar_ml.harness.sequential"),
-        extension("pulsar_ml.harness.threads", libraries=["pthread"]),
-        extension("pulsar_ml.harness.linearize._answers"),
-        extension("pulsar_ml.harness.linearize._native"),
+        extension("pulsar_ml.harness.subjects.subject"),
+        extension("pulsar_ml.harness.models.copies"),
+        extension("pulsar_ml.harness.models.sequential"),
+        extension("pulsar_ml.harness.subjects.threads", libraries=["pthread"]),
+        extension("pulsar_ml.harness.linearize.search._answers"),
+        extension("pulsar_ml.harness.linearize.search._native"),
         extension("pulsar_ml.harness.linearize._monitors"),
-        extension("pulsar_ml.harness.linearize._cells"),
-        extension("pulsar_ml.harness.linearize._maps"),
+        extension("pulsar_ml.harness.linearize.cells._cells"),
+        extension("pulsar_ml.harness.linearize.cells._maps"),
         extension(
             "pulsar_ml.operations._native",
             define_macros=[("PML_FAULTS", "1"), ("PML_BUILD_ID", f'"{build_id()}"')],

@@ -14,10 +14,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from benchmarks.measure import Benchmark
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.saved import open_run
-from pulsar_ml.campaign.schema import ROW, split
-from pulsar_ml.campaign.store import RunStore
+from pulsar_ml.campaign.store.read_run import open_run
+from pulsar_ml.campaign.store.schema import ROW, split
+from pulsar_ml.campaign.store.store import RunStore
+from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.report.findings import gather
 from pulsar_ml.report.page import render
 from pulsar_ml.report.traces import shown

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.errors import UsageError
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.catalogue import CATALOGUE
-from stress.registry import SUITES
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = Path(__file__).with_suffix(".toml")
+DATA = ROOT / "pulsar_ml" / "suites" / "invariants.toml"
 PAGE = ROOT / "docs" / "invariants.md"
 NUMBERS = range(1, 106)
 
@@ -29,7 +29,7 @@ explains.
 *Checked by* names suites (each runs on real threads and in the engine: `python -m stress run SUITE`) and
 tests. *Known bugs* are mutants that break the number and that its suite must report.
 
-This page is made by `python -m stress invariants --write` from `stress/invariants.toml`, the suites and the
+This page is made by `python -m stress invariants --write` from `pulsar_ml/suites/invariants.toml`, the suites and the
 catalogue of mutants.
 """
 

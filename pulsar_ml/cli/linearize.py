@@ -11,13 +11,13 @@ from typing import Any
 import click
 
 from pulsar_ml.errors import PulsarMlError
-from pulsar_ml.harness.conformance import check_model
-from pulsar_ml.harness.history import History
-from pulsar_ml.harness.history_files import load
+from pulsar_ml.harness.histories.files import load
+from pulsar_ml.harness.histories.history import History
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, Verdict, check
 from pulsar_ml.harness.linearize.picture import report
-from pulsar_ml.harness.model import Keyed, ModelError, at_fault, raised
 from pulsar_ml.harness.models import MODELS, model_named
+from pulsar_ml.harness.models.conformance import check_model
+from pulsar_ml.harness.models.model import Keyed, ModelError, at_fault, raised
 
 EXITS = {LEGAL: 0, ILLEGAL: 1}
 UNKNOWN_EXIT = 5

@@ -12,10 +12,10 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from pulsar_ml.campaign.saved import open_run
+from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.cli.progress import progress
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.sarif import installed_version
+from pulsar_ml.harness.testing.sarif import installed_version
 from pulsar_ml.report import formats
 from pulsar_ml.report.findings import Findings, gather
 from pulsar_ml.report.page import render

@@ -6,7 +6,7 @@
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t
 
-from pulsar_ml.harness.subject cimport PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlResult, PmlViolation
 from pulsar_ml.operations.cache_world cimport (
     FIRST_TICK, KEPT, PLACES, CacheWorld, world_counted, world_equal, world_free, world_give_back,
     world_in_use, world_key, world_later, world_release_kept, world_tick, world_ticks, world_verify,

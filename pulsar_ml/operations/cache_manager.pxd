@@ -6,7 +6,7 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.cache_check cimport world_check, world_destroy
 from pulsar_ml.operations.cache_operations cimport (
     RANGE_MISCOUNT, range_common_apply, world_table,

@@ -5,7 +5,7 @@
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 
-from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.cache_puts cimport (
     range_put, range_put_alone, range_put_foreign, world_get, world_next, world_remove,
 )

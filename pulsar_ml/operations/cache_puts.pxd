@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from pulsar_ml.harness.subject cimport PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlResult, PmlViolation
 from pulsar_ml.operations.cache_world cimport (
     CacheWorld, WorldThread, world_counted, world_entry, world_equal, world_later, world_position,
     world_release, world_tick, world_ticks, world_vacancy, world_verify, world_violate,

@@ -9,7 +9,7 @@
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 
-from pulsar_ml.harness.subject cimport PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlViolation
 from pulsar_ml.operations.support cimport expect_equal, mix, violate
 from pulsar_ml.structures.cache_manager cimport CacheManager
 from pulsar_ml.structures.entry cimport (

@@ -15,7 +15,7 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memset
 
-from pulsar_ml.harness.subject cimport PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlViolation
 from pulsar_ml.operations.support cimport SubjectTable, expect_equal, table_setting, violate
 from pulsar_ml.structures.cursor_registry cimport (
     CursorNode, CursorPosition, CursorRegistry, CursorWalk, cursor_walk, registry_has_durable, registry_next,

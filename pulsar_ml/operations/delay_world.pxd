@@ -10,7 +10,7 @@
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint16_t, uint64_t
 
-from pulsar_ml.harness.subject cimport PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlViolation
 from pulsar_ml.operations.support cimport expect_equal, violate
 from pulsar_ml.structures.delay_bucket cimport DelayBucket, DelayLedger, DelayRule, add_saturating
 from pulsar_ml.structures.entry_set cimport (

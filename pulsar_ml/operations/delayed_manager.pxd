@@ -7,7 +7,7 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.delay_world cimport (
     DELAY_BATCH, DELAY_CHUNK, DELAY_NOTED, DelayClocks, DelayNotes, delay_clocks_init,
     delay_inspect_bucket, delay_latest, delay_note_time, delay_notes_init, delay_number, delay_position,

@@ -7,7 +7,7 @@
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.hands cimport (
     Hands, hands_at, hands_full, hands_operation, hands_pass, hands_pick, hands_put,
 )

@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.cache_check cimport world_check, world_destroy
 from pulsar_ml.operations.cache_operations cimport range_common_apply, world_table
 from pulsar_ml.operations.cache_world cimport (

@@ -6,7 +6,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from pulsar_ml.harness.subject cimport PmlOperation
+from pulsar_ml.harness.subjects.subject cimport PmlOperation
 from pulsar_ml.operations.support cimport SubjectTable, operation_argument, table_operation
 from pulsar_ml.sync.atomics cimport pml_u64, u64_cas_weak_acq_rel, u64_load_relaxed
 

@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-from pulsar_ml.harness.subject cimport PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlResult, PmlViolation
 from pulsar_ml.operations.cache_operations cimport RANGE_MISCOUNT
 from pulsar_ml.operations.cache_world cimport (
     CacheWorld, WorldThread, world_counted, world_is_before, world_key, world_later, world_settings,

@@ -7,7 +7,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.pending_world cimport (
     PR_FREE, PR_KEYS, PR_LEDGERS, PR_MOST_THREADS, PR_REQUESTS, PR_WAITS, PendingRequested, PendingRun,
     StorageRead, pending_listener, pending_report, pending_run_create, pending_run_destroy, storage_answer,

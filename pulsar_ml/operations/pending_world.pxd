@@ -4,7 +4,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from pulsar_ml.harness.subject cimport PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlViolation
 from pulsar_ml.operations.support cimport mix, violate
 from pulsar_ml.structures.entry cimport (
     EntryPool, Payload, entry_at, entry_new, entry_payload, entry_pool_destroy, entry_pool_init,

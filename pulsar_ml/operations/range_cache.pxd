@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-from pulsar_ml.harness.subject cimport PmlCall, PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlViolation
 from pulsar_ml.operations.cache_check cimport world_check, world_destroy
 from pulsar_ml.operations.cache_operations cimport (
     range_common_apply, range_remove, range_sweep, world_table,

@@ -5,7 +5,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from pulsar_ml.harness.subject cimport PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlViolation
 from pulsar_ml.operations.support cimport violate
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, NO_LEDGER, wrapper_at, wrapper_key, wrapper_pool_init, wrapper_recycle,

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pulsar_ml.campaign.allocation import Gain
-from pulsar_ml.campaign.merge import Group, Summary, add
-from pulsar_ml.campaign.plan import Plan
-from pulsar_ml.campaign.report import short_path
-from pulsar_ml.campaign.rounds import Arm, Book, read_rounds
-from pulsar_ml.campaign.saved import SIGNATURE, SavedRun, json_object
-from pulsar_ml.campaign.schema import TRIALS, VIOLATIONS
-from pulsar_ml.campaign.shrunk import Shrunk, digest_of, read_state, record_path
+from pulsar_ml.campaign.plan.allocation import Gain
+from pulsar_ml.campaign.plan.plan import Plan
+from pulsar_ml.campaign.plan.rounds import Arm, Book, read_rounds
+from pulsar_ml.campaign.shrink.shrunk import Shrunk, digest_of, read_state, record_path
+from pulsar_ml.campaign.store.merge import Group, Summary, add
+from pulsar_ml.campaign.store.read_run import SIGNATURE, SavedRun, json_object
+from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS
+from pulsar_ml.campaign.store.summary import short_path
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.report.kill_cells import NAME, KillCells, read_kill_cells
 
 if TYPE_CHECKING:
-    from pulsar_ml.campaign.exhaustive import Program, Searched
+    from pulsar_ml.campaign.plan.exhaustive import Program, Searched
 
 MOST_GROUPS = 10_000  # of signatures that are told apart; a run with more has another problem
 MOST_MEMBERS = 10_000  # violations listed one by one
@@ -37,7 +37,7 @@ POINTS_OF_BATCH = 50
 MOST_TEXT = 4_000  # characters of a message
 KILL_TABLE = "kill-table.json"
 KILL_VERSION = 1
-REGISTRY = "stress.registry"  # whose suites a command finds without being told
+REGISTRY = "pulsar_ml.suites.registry"  # whose suites a command finds without being told
 MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}", re.ASCII)
 
 
@@ -218,7 +218,7 @@ def book_of(run: SavedRun) -> Book | None:
 
 def searched_by(run: SavedRun) -> dict[Program, Searched]:
     """What the searches of a run have shown. BadRecordError when it is damaged."""
-    from pulsar_ml.campaign.exhaustive import Exhaustive  # and with it the engine
+    from pulsar_ml.campaign.plan.exhaustive import Exhaustive  # and with it the engine
 
     try:
         plan = Plan.from_json(run.facts["plan"])

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from pulsar_ml.campaign.merge import Group
-from pulsar_ml.campaign.report import rounds_data, search_data, short_number, summary_data
-from pulsar_ml.harness.sarif import log, result_of
+from pulsar_ml.campaign.store.merge import Group
+from pulsar_ml.campaign.store.summary import rounds_data, search_data, short_number, summary_data
+from pulsar_ml.harness.testing.sarif import log, result_of
 from pulsar_ml.report.findings import MOST_TEXT, Findings
 from pulsar_ml.report.kill_cells import KillCells
 from pulsar_ml.report.page import headline, notes, sentences

@@ -17,10 +17,10 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from pulsar_ml.campaign.allocation import Gain
-from pulsar_ml.campaign.merge import Group, SuiteTotals
-from pulsar_ml.campaign.report import counted, short_number
-from pulsar_ml.harness.timeline import Timeline
+from pulsar_ml.campaign.plan.allocation import Gain
+from pulsar_ml.campaign.store.merge import Group, SuiteTotals
+from pulsar_ml.campaign.store.summary import counted, short_number
+from pulsar_ml.harness.search.timeline import Timeline
 from pulsar_ml.report.findings import MOST_TEXT, Curve, Findings
 from pulsar_ml.report.traces import Shown
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
-from pulsar_ml.campaign.merge import Group
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.trial import CHECKED, load_native, select_mutant
+from pulsar_ml.campaign.store.merge import Group
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.trial import CHECKED, load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, LimitsError, UsageError
-from pulsar_ml.harness.failure import KIND, Failure, replay
-from pulsar_ml.harness.report import counted, lane_table, summary
-from pulsar_ml.harness.sandbox import Limits, LostError, call
-from pulsar_ml.harness.timeline import Timeline, timeline
+from pulsar_ml.harness.search.failure import KIND, Failure, replay
+from pulsar_ml.harness.search.lanes import counted, lane_table, summary
+from pulsar_ml.harness.search.sandbox import Limits, LostError, call
+from pulsar_ml.harness.search.timeline import Timeline, timeline
 
 LIMITS = Limits(wall=20.0, cpu=10.0)  # of one execution
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from stress.mutants.build import ROOT
 from stress.mutants.markdown import head, row
-from stress.mutants.overstrong import KNOWN
 from stress.mutants.origin import Origin
+from stress.mutants.overstrong import KNOWN
 from stress.mutants.tables import rows
 
 NOTICED = ROOT / "stress" / "mutants" / "data" / "faults.csv"

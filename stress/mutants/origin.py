@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import PurePath
 
-from pulsar_ml.campaign.trial import PRODUCT, load_native
-from pulsar_ml.harness.program import Program, generate
+from pulsar_ml.campaign.trial.trial import PRODUCT, load_native
+from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.catalogue import Mutant
 from stress.mutants.declarations import cython_declarations
 from stress.mutants.engine import PER_PROGRAM, program_of, program_of_calls
@@ -22,7 +23,6 @@ from stress.mutants.techniques import (
     budget_of,
     own_programs,
 )
-from stress.registry import SUITES
 
 SAMPLED = 4  # programs, of the seeds from 0 on
 

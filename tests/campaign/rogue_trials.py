@@ -9,8 +9,8 @@ import signal
 import sys
 from pathlib import Path
 
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions, TrialResult
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
 from tests.campaign.rows import made_up_trial
 
 SEED = 17

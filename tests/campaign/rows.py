@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pulsar_ml.campaign.chunk import Job
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions, TrialResult, Violation
+from pulsar_ml.campaign.trial.chunk import Job
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult, Violation
 
 BUILD_ID = "a-build"
 JOB = Job("a-run", BUILD_ID, TrialOptions())

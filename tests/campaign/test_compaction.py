@@ -12,13 +12,26 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign import compaction
-from pulsar_ml.campaign.compaction import BESIDE, WHOLE, CompactionError, compact, groups_of, settle
-from pulsar_ml.campaign.resume import past_of
-from pulsar_ml.campaign.saved import open_run
-from pulsar_ml.campaign.store import RunStore, read_chunks, read_trials, read_violations, waves_of
+from pulsar_ml.campaign.run.resume import past_of
+from pulsar_ml.campaign.store import compaction
+from pulsar_ml.campaign.store.compaction import (
+    BESIDE,
+    WHOLE,
+    CompactionError,
+    compact,
+    groups_of,
+    settle,
+)
+from pulsar_ml.campaign.store.read_run import open_run
+from pulsar_ml.campaign.store.store import (
+    RunStore,
+    read_chunks,
+    read_trials,
+    read_violations,
+    waves_of,
+)
+from pulsar_ml.cli.compact import main
 from pulsar_ml.errors import UsageError
-from spark.compact import main
 from tests.campaign.rows import stable_rows
 from tests.campaign.test_resume import PLAN, Killed, Mortal, content, kill, session
 

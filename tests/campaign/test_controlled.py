@@ -11,23 +11,25 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from pulsar_ml.campaign import probe, report, trial
-from pulsar_ml.campaign.chunk import Job, run_chunk
-from pulsar_ml.campaign.controlled import OFFERED
-from pulsar_ml.campaign.engines import load_module, most_threads, program_of, run_trial
-from pulsar_ml.campaign.isolation import Isolation
-from pulsar_ml.campaign.merge import Summary, add
-from pulsar_ml.campaign.plan import Chunk, Plan
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.runner import InlineRunner, PoolRunner, Watch
-from pulsar_ml.campaign.schema import ROW, split
-from pulsar_ml.campaign.sketch import SIZE, estimate
-from pulsar_ml.campaign.suite import ControlledSize, Suite
-from pulsar_ml.campaign.trial import CHECKED, CONTROLLED, TrialOptions, TrialResult
+from pulsar_ml.campaign.plan import probe
+from pulsar_ml.campaign.plan.plan import Chunk, Plan
+from pulsar_ml.campaign.run.runner import InlineRunner, PoolRunner, Watch
+from pulsar_ml.campaign.store import summary as report
+from pulsar_ml.campaign.store.merge import Summary, add
+from pulsar_ml.campaign.store.schema import ROW, split
+from pulsar_ml.campaign.store.sketch import SIZE, estimate
+from pulsar_ml.campaign.trial import trial
+from pulsar_ml.campaign.trial.chunk import Job, run_chunk
+from pulsar_ml.campaign.trial.controlled import OFFERED
+from pulsar_ml.campaign.trial.engines import load_module, most_threads, program_of, run_trial
+from pulsar_ml.campaign.trial.isolation import Isolation
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, TrialOptions, TrialResult
+from pulsar_ml.cli.stress import cli
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.failure import Failure, replay
-from stress.cli import cli
-from stress.registry import SUITES
+from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.suites.registry import SUITES
 from tests.campaign.rows import stable_rows
 from tests.harness.build_toys import toys_path
 from tests.quality.test_sandbox import rogues_path

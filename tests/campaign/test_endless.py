@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.campaign.endless import Endless, plan_without_end
-from pulsar_ml.campaign.plan import SEED_LIMIT, Plan
-from pulsar_ml.campaign.progress import Progress
-from pulsar_ml.campaign.runner import InlineRunner
-from pulsar_ml.campaign.store import RunStore, read_trials
-from pulsar_ml.campaign.trial import TrialOptions
-from pulsar_ml.campaign.waves import Outcome, run_campaign
+from pulsar_ml.campaign.plan.endless import Endless, plan_without_end
+from pulsar_ml.campaign.plan.plan import SEED_LIMIT, Plan
+from pulsar_ml.campaign.run.progress import Progress
+from pulsar_ml.campaign.run.runner import InlineRunner
+from pulsar_ml.campaign.run.waves import Outcome, run_campaign
+from pulsar_ml.campaign.store.store import RunStore, read_trials
+from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.errors import UsageError
 from tests.campaign.rows import JOB, SUITE, made_up_trial
 

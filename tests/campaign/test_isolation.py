@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.chunk import BuildMismatchError, Job, Trial
-from pulsar_ml.campaign.isolation import Isolation, SupervisorLostError
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.schema import LEDGER_ONLY, ROW
-from pulsar_ml.campaign.supervisor import SECOND_TRIES
-from pulsar_ml.campaign.trial import TrialOptions
-from pulsar_ml.harness.child import Limits
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.store.schema import LEDGER_ONLY, ROW
+from pulsar_ml.campaign.trial.chunk import BuildMismatchError, Job, Trial
+from pulsar_ml.campaign.trial.isolation import Isolation, SupervisorLostError
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.supervisor import SECOND_TRIES
+from pulsar_ml.campaign.trial.trial import TrialOptions
+from pulsar_ml.harness.search.child import Limits
 from tests.campaign.rogue_trials import SEED, always, at_the_first_try, at_the_seed
 from tests.campaign.rows import BUILD_ID, SUITE, made_up_trial
 
@@ -180,8 +180,8 @@ def kills_its_supervisor(suite, seed, options):  # type: ignore[no-untyped-def]
 
 
 CLIENT = """
-from pulsar_ml.campaign.isolation import Isolation
-from pulsar_ml.campaign.plan import Chunk
+from pulsar_ml.campaign.trial.isolation import Isolation
+from pulsar_ml.campaign.plan.plan import Chunk
 from tests.campaign.rows import SUITE
 from tests.campaign.test_isolation import job, tells_who_it_is
 Isolation().run(SUITE, Chunk(0, SUITE.name, 0, 1), job(), trial=tells_who_it_is)

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign import resume
-from pulsar_ml.campaign.chunk import run_chunk
-from pulsar_ml.campaign.ledger import Ids, ledger_of
-from pulsar_ml.campaign.merge import Summary, add
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.schema import CHUNKS, split
-from pulsar_ml.campaign.sketch import SIZE, SPACE, estimate, hash_of, union
-from pulsar_ml.campaign.store import read_chunks, read_trials, read_violations
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.run import resume
+from pulsar_ml.campaign.store.ledger import Ids, ledger_of
+from pulsar_ml.campaign.store.merge import Summary, add
+from pulsar_ml.campaign.store.schema import CHUNKS, split
+from pulsar_ml.campaign.store.sketch import SIZE, SPACE, estimate, hash_of, union
+from pulsar_ml.campaign.store.store import read_chunks, read_trials, read_violations
+from pulsar_ml.campaign.trial.chunk import run_chunk
 from tests.campaign.rows import JOB, SUITE, made_up_trial
 from tests.campaign.test_resume import PLAN, session
 

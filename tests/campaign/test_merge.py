@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.chunk import run_chunk
-from pulsar_ml.campaign.merge import Summary, add
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.schema import ROW, TRIALS, VIOLATIONS, split
-from pulsar_ml.campaign.signature import pattern, signature
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.store.merge import Summary, add
+from pulsar_ml.campaign.store.schema import ROW, TRIALS, VIOLATIONS, split
+from pulsar_ml.campaign.trial.chunk import run_chunk
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.signature import pattern, signature
 from tests.campaign.rows import JOB, SUITE, made_up_trial
 
 

@@ -6,9 +6,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.pace import Pace
-from pulsar_ml.campaign.plan import Chunk, Plan
-from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.campaign.plan.pace import Pace
+from pulsar_ml.campaign.plan.plan import Chunk, Plan
+from pulsar_ml.campaign.trial.trial import TrialOptions
 
 
 def told(**seconds: float) -> pa.Table:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.plan import SEED_LIMIT, Plan, pieces_of_seconds, pieces_of_size
-from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.campaign.plan.plan import SEED_LIMIT, Plan, pieces_of_seconds, pieces_of_size
+from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.errors import UsageError
 
 

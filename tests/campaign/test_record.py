@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.errors import BadRecordError
 
 RECORD = ReplayRecord(

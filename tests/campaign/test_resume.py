@@ -16,15 +16,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.merge import Summary
-from pulsar_ml.campaign.plan import Plan
-from pulsar_ml.campaign.resume import Past, digest_of, past_of
-from pulsar_ml.campaign.runner import InlineRunner
-from pulsar_ml.campaign.schema import TRIALS, VERSION_KEY
-from pulsar_ml.campaign.store import RUN_VERSION, RunStore, read_trials, read_violations, waves_of
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions
-from pulsar_ml.campaign.waves import Outcome, Progress, run_campaign
+from pulsar_ml.campaign.plan.plan import Plan
+from pulsar_ml.campaign.run.resume import Past, digest_of, past_of
+from pulsar_ml.campaign.run.runner import InlineRunner
+from pulsar_ml.campaign.run.waves import Outcome, Progress, run_campaign
+from pulsar_ml.campaign.store.merge import Summary
+from pulsar_ml.campaign.store.schema import TRIALS, VERSION_KEY
+from pulsar_ml.campaign.store.store import (
+    RUN_VERSION,
+    RunStore,
+    read_trials,
+    read_violations,
+    waves_of,
+)
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.errors import UsageError
 from tests.campaign.rows import JOB, SUITE, made_up_trial, stable_rows
 

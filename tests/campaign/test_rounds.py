@@ -16,17 +16,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.allocation import WINDOW, Gain, divide
-from pulsar_ml.campaign.chunk import Job
-from pulsar_ml.campaign.controlled import load_checked
-from pulsar_ml.campaign.plan import Plan
-from pulsar_ml.campaign.resume import past_of
-from pulsar_ml.campaign.rounds import Arm, Book, Rounds, round_name
-from pulsar_ml.campaign.runner import InlineRunner, PoolRunner
-from pulsar_ml.campaign.store import RunStore, read_trials
-from pulsar_ml.campaign.suite import ControlledSize, Suite
-from pulsar_ml.campaign.trial import CONTROLLED, TrialOptions, TrialResult, Violation
-from pulsar_ml.campaign.waves import Outcome, run_campaign
+from pulsar_ml.campaign.plan.allocation import WINDOW, Gain, divide
+from pulsar_ml.campaign.plan.plan import Plan
+from pulsar_ml.campaign.plan.rounds import Arm, Book, Rounds, round_name
+from pulsar_ml.campaign.run.resume import past_of
+from pulsar_ml.campaign.run.runner import InlineRunner, PoolRunner
+from pulsar_ml.campaign.run.waves import Outcome, run_campaign
+from pulsar_ml.campaign.store.store import RunStore, read_trials
+from pulsar_ml.campaign.trial.chunk import Job
+from pulsar_ml.campaign.trial.controlled import load_checked
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.campaign.trial.trial import CONTROLLED, TrialOptions, TrialResult, Violation
 from pulsar_ml.errors import UsageError
 from tests.campaign.rows import BUILD_ID, JOB, made_up_trial, stable_rows
 from tests.campaign.test_resume import Killed, Mortal

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml.campaign.chunk import BuildMismatchError, Job, Trial, run_chunk
-from pulsar_ml.campaign.merge import Group
-from pulsar_ml.campaign.plan import Chunk, Plan
-from pulsar_ml.campaign.progress import Progress
-from pulsar_ml.campaign.runner import (
+from pulsar_ml.campaign.plan.plan import Chunk, Plan
+from pulsar_ml.campaign.run.progress import Progress
+from pulsar_ml.campaign.run.runner import (
     ChunkFailure,
     InlineRunner,
     PoolRunner,
@@ -23,17 +21,19 @@ from pulsar_ml.campaign.runner import (
     Watch,
     Wave,
 )
-from pulsar_ml.campaign.schema import ROW
-from pulsar_ml.campaign.store import RunStore, read_trials, read_violations
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions, TrialResult
-from pulsar_ml.campaign.waves import (
+from pulsar_ml.campaign.run.waves import (
     MAX_FAILURES,
     WAVE_CHUNKS,
     WAVE_TRIALS,
     run_campaign,
     wave_length,
 )
+from pulsar_ml.campaign.store.merge import Group
+from pulsar_ml.campaign.store.schema import ROW
+from pulsar_ml.campaign.store.store import RunStore, read_trials, read_violations
+from pulsar_ml.campaign.trial.chunk import BuildMismatchError, Job, Trial, run_chunk
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
 from tests.campaign.rows import BUILD_ID, JOB, SUITE, made_up_trial
 
 SUITES = {SUITE.name: SUITE}

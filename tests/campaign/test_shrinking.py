@@ -12,13 +12,10 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml.campaign import shrunk
-from pulsar_ml.campaign.controlled import load_checked
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.saved import open_run
-from pulsar_ml.campaign.shrink_run import Processes, Witness, shrink_all, task_of, witnesses
-from pulsar_ml.campaign.shrinking import Task, apart, done
-from pulsar_ml.campaign.shrunk import (
+from pulsar_ml.campaign.shrink import shrunk
+from pulsar_ml.campaign.shrink.shrink_run import Processes, Witness, shrink_all, task_of, witnesses
+from pulsar_ml.campaign.shrink.shrinking import Task, apart, done
+from pulsar_ml.campaign.shrink.shrunk import (
     AS_SMALL,
     FOUND,
     LOST,
@@ -31,13 +28,16 @@ from pulsar_ml.campaign.shrunk import (
     digest_of,
     read_state,
 )
-from pulsar_ml.campaign.store import RunStore
-from pulsar_ml.campaign.trial import select_mutant
+from pulsar_ml.campaign.store.read_run import open_run
+from pulsar_ml.campaign.store.store import RunStore
+from pulsar_ml.campaign.trial.controlled import load_checked
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.trial import select_mutant
 from pulsar_ml.errors import BadRecordError
-from pulsar_ml.harness.child import Limits
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.failure import Failure, replay
-from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.search.child import Limits
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.harness.subjects.program import generate
 from tests.campaign.test_resume import Killed, Mortal
 from tests.harness.build_toys import toys_path
 from tests.quality.test_sandbox import program_of as rogue_program

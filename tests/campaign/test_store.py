@@ -11,12 +11,12 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from pulsar_ml.campaign.chunk import run_chunk
-from pulsar_ml.campaign.merge import Summary, add
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.schema import SCHEMA_VERSION, TRIALS, VIOLATIONS, split
-from pulsar_ml.campaign.store import RunStore, read_trials, read_violations, waves_of
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.store.merge import Summary, add
+from pulsar_ml.campaign.store.schema import SCHEMA_VERSION, TRIALS, VIOLATIONS, split
+from pulsar_ml.campaign.store.store import RunStore, read_trials, read_violations, waves_of
+from pulsar_ml.campaign.trial.chunk import run_chunk
+from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.errors import UsageError
 from tests.campaign.rows import JOB, SUITE, made_up_trial
 

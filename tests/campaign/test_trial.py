@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions, load_native, replay_trial, run_trial
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, replay_trial, run_trial
 from pulsar_ml.errors import UsageError
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import typing
 
 import pytest
+
 from pulsar_ml import EntryCacheManager
 from pulsar_ml._core import EVICTION_POLICIES
 from pulsar_ml.config import BY_KEY, SETTINGS, CacheConfig, Setting, without_effect

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from click.testing import CliRunner, Result
+
 from pulsar_ml.cli import COMMANDS, main
 from pulsar_ml.config import SETTINGS, CacheConfig, parse_broker_conf
 

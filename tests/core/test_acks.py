@@ -5,6 +5,7 @@ import struct
 import threading
 
 import pytest
+
 from pulsar_ml import AckState, InvalidPositionError, InvalidSizeError, Position, StorageError
 
 RANGE = struct.Struct("<qqqq")

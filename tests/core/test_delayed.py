@@ -4,6 +4,7 @@ import gc
 import threading
 
 import pytest
+
 from pulsar_ml import InMemoryDelayedDeliveryTrackerFactory
 from pulsar_ml.errors import ClosedError, InvalidPositionError, InvalidSizeError
 

@@ -16,14 +16,14 @@ from pulsar_ml import (
     AckState,
     ActiveManagedCursorContainer,
     EntryCacheManager,
-    InMemoryDelayedDeliveryTrackerFactory,
     InflightReadsLimiter,
+    InMemoryDelayedDeliveryTrackerFactory,
     ManagedCursorContainer,
     PendingReadsManager,
     RangeCache,
     ReceiveBufferSize,
 )
-from pulsar_ml.harness.subject import Instance, Subject
+from pulsar_ml.harness.subjects.subject import Instance, Subject
 
 PACKAGE = Path(pulsar_ml.__file__).parent
 ALLOWLIST = Path(__file__).with_name("stubtest_allowlist.txt")
@@ -272,7 +272,7 @@ def methods_with_keywords(module: str) -> set[tuple[str, str]]:
 def test_the_stub_of_the_subjects_names_the_parameters(
     owner: type, function: str, names: set[str]
 ) -> None:
-    assert keywords("pulsar_ml.harness.subject", owner.__name__, function) == names
+    assert keywords("pulsar_ml.harness.subjects.subject", owner.__name__, function) == names
 
 
 def test_subjects_take_their_parameters_by_name(toys: object) -> None:

@@ -11,20 +11,20 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from pulsar_ml.harness.build_checked import load_checked
-from pulsar_ml.harness.copies import freeze
+from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.engine import Campaign
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.history import Call, History, frozen
-from pulsar_ml.harness.judge import ModelJudge, as_checked
+from pulsar_ml.harness.histories.history import Call, History, frozen
+from pulsar_ml.harness.histories.recording import history_of_execution
+from pulsar_ml.harness.judges.judge import ModelJudge, as_checked
 from pulsar_ml.harness.linearize import ANSWERS, ModelChecker
-from pulsar_ml.harness.model import ModelError
-from pulsar_ml.harness.program import generate
-from pulsar_ml.harness.recording import history_of_execution
-from pulsar_ml.harness.sequential import ENDS, Sequential, State
+from pulsar_ml.harness.models.copies import freeze
+from pulsar_ml.harness.models.model import ModelError
+from pulsar_ml.harness.models.sequential import ENDS, Sequential, State
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.subjects.program import generate
 from pulsar_ml.operations import _checked
 from pulsar_ml.specs import answer
-from stress.registry import SUITES
+from pulsar_ml.suites.registry import SUITES
 from tests.harness.build_toys import toys_path
 from tests.harness.test_judge import Row, refused
 

@@ -11,13 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_ml.harness.history import FLAG, NONE, WORD, History, Operation, Signature, history_of
+from pulsar_ml.harness.histories.generated import Cell, simulate
+from pulsar_ml.harness.histories.history import (
+    FLAG,
+    NONE,
+    WORD,
+    History,
+    Operation,
+    Signature,
+    history_of,
+)
+from pulsar_ml.harness.histories.published import etcd_register
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
 from pulsar_ml.harness.linearize.shipped import blocked_call, cells_for
-from pulsar_ml.harness.model import Keyed
 from pulsar_ml.harness.models import CasRegister, Register
-from pulsar_ml.harness.published import etcd_register
-from pulsar_ml.harness.simulate import Cell, simulate
+from pulsar_ml.harness.models.model import Keyed
 from tests.linearize.histories import MAYBE, NOTHING, SMALL, TRUTH, one
 from tests.linearize.oracle import REAL_TIME, allowed, oracle, relation, respects
 

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from pulsar_ml.cli import main
-from pulsar_ml.harness.history import Operation, history_of
-from pulsar_ml.harness.history_files import save
+from pulsar_ml.harness.histories.files import save
+from pulsar_ml.harness.histories.history import Operation, history_of
 
 LEGAL = [Operation(0, "write", (1,), None, 0, 1), Operation(1, "read", (), 1, 2, 3)]
 ILLEGAL = [*LEGAL, Operation(1, "read", (), None, 4, 5)]

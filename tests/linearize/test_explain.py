@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.history import Call, History, Operation, history_of
+from pulsar_ml.harness.histories.generated import Cell, DigitMap, Keys, simulate
+from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
 from pulsar_ml.harness.linearize import (
     ILLEGAL,
     LEGAL,
@@ -23,9 +24,8 @@ from pulsar_ml.harness.linearize import (
     core,
 )
 from pulsar_ml.harness.linearize.picture import lanes, report
-from pulsar_ml.harness.model import Keyed
 from pulsar_ml.harness.models import MODELS, Counter, KeyValueMap, Queue, Register
-from pulsar_ml.harness.simulate import Cell, DigitMap, Keys, simulate
+from pulsar_ml.harness.models.model import Keyed
 from tests.linearize.histories import SHAPES, histories
 from tests.linearize.oracle import (
     PROGRAM_ORDER,

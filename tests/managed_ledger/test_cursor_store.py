@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+
 from pulsar_ml import AckState, Position, StorageError
 from pulsar_ml.managed_ledger import FaultyStorage, MemoryStorage
 from pulsar_ml.managed_ledger.cursor_metadata import (

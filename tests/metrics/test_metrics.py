@@ -13,6 +13,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+
 from pulsar_ml import EntryCacheManager
 from pulsar_ml.errors import UsageError
 from pulsar_ml.metrics import LEFT_OUT, PrometheusCollector, Registry, otel

@@ -14,14 +14,15 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml.campaign.suite import ControlledSize
-from pulsar_ml.harness.child import Limits
+from pulsar_ml.campaign.trial.suite import ControlledSize
+from pulsar_ml.harness.search.child import Limits
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants import sources, techniques
 from stress.mutants.faults import NOTICED, read
 from stress.mutants.kill_page import SOURCES, blamed, page, survivors
 from stress.mutants.kill_table import PAGE, missing
-from stress.mutants.results import Results, summary
 from stress.mutants.origin import Origin, origin_of
+from stress.mutants.results import Results, summary
 from stress.mutants.sources import PACKAGE, native_names, reached
 from stress.mutants.techniques import (
     STUCK_SEEDS,
@@ -33,7 +34,6 @@ from stress.mutants.techniques import (
     cases,
     nothing,
 )
-from stress.registry import SUITES
 
 ONE, C11 = TECHNIQUES["one"], TECHNIQUES["c11"]
 MUTANT = Case("X1", replace(nothing("refcount"), id="X1", title="a mistake"), "X1")

@@ -11,15 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from pulsar_ml.campaign.controlled import as_violation
-from pulsar_ml.campaign.merge import Summary, add
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.schema import ROW, split
-from pulsar_ml.campaign.signature import signature
-from pulsar_ml.campaign.store import RunStore
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.failure import Failure
-from pulsar_ml.harness.shrink import shrink
+from pulsar_ml.campaign.store.merge import Summary, add
+from pulsar_ml.campaign.store.schema import ROW, split
+from pulsar_ml.campaign.store.store import RunStore
+from pulsar_ml.campaign.trial.controlled import as_violation
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.signature import signature
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.shrink import shrink
 from tests.quality.build_programs import program_of, programs
 
 UNPLACED = {"executor": "", "log": "", "unlisted": 0}  # a violation that was found without Spark

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from pulsar_ml.campaign.schema import (
+from pulsar_ml.campaign.store.schema import (
     CHUNKS,
     COUNTED,
     METADATA,

@@ -24,19 +24,19 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.plan import Plan
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.rounds import Arm, Part, Round
-from pulsar_ml.campaign.saved import open_run
-from pulsar_ml.campaign.schema import METADATA, SCHEMA_VERSION, TRIALS
-from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.campaign.plan.plan import Plan
+from pulsar_ml.campaign.plan.rounds import Arm, Part, Round
+from pulsar_ml.campaign.store.read_run import open_run
+from pulsar_ml.campaign.store.schema import METADATA, SCHEMA_VERSION, TRIALS
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.cli import main
 from pulsar_ml.errors import BadRecordError, PulsarMlError, UsageError
-from pulsar_ml.harness.failure import MOST_BYTES, SHORT, Failure
-from pulsar_ml.harness.history import RECORD, History, Signature
-from pulsar_ml.harness.history_files import load, save
-from pulsar_ml.harness.program import Program
-from pulsar_ml.harness.reading import bounded_text
+from pulsar_ml.harness.histories.files import load, save
+from pulsar_ml.harness.histories.history import RECORD, History, Signature
+from pulsar_ml.harness.search.failure import MOST_BYTES, SHORT, Failure
+from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.input_files import bounded_text
 from pulsar_ml.report.findings import gather
 from tests.bad_input.damage import MANY, damaged, forbid_pickle, other_values, survives
 from tests.report.kit import failure_of, of_failure, row, violation, write_run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.campaign.store import RunStore
+from pulsar_ml.campaign.store.store import RunStore
 from tests.report.kit import row, write_run
 from tests.report.reading import Reader, page_of, report
 

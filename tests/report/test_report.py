@@ -14,11 +14,11 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from pulsar_ml.campaign.rounds import Arm, Part, Round
-from pulsar_ml.campaign.shrunk import SMALLER, Shrunk, Size, State, digest_of
-from pulsar_ml.campaign.store import RunStore
+from pulsar_ml.campaign.plan.rounds import Arm, Part, Round
+from pulsar_ml.campaign.shrink.shrunk import SMALLER, Shrunk, Size, State, digest_of
+from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.cli.progress import progress
-from pulsar_ml.harness.explore import explore
+from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.report.findings import MOST_POINTS, Curve, Rate, gather
 from pulsar_ml.report.page import TEMPLATES
 from tests.quality.build_programs import program_of, programs
@@ -361,7 +361,7 @@ def test_what_is_no_run_is_refused(tmp_path: Path, make: Callable[[Path], Path],
 
 
 def test_findings_of_a_run_are_those_of_its_rows(tmp_path: Path) -> None:
-    from pulsar_ml.campaign.saved import open_run
+    from pulsar_ml.campaign.store.read_run import open_run
 
     found = gather(open_run(write_run(tmp_path / "run", [row(seed) for seed in range(9)])))
     assert found.summary.trials == 9

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml.harness.failure import Failure, replay
-from pulsar_ml.harness.shrink import Shrinker
-from pulsar_ml.harness.timeline import (
+from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.harness.search.shrink import Shrinker
+from pulsar_ml.harness.search.timeline import (
     BEFORE,
     FIRST_ROWS,
     MOST_ROWS,

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from pulsar_ml.campaign.ledger import ledger_of
-from pulsar_ml.campaign.resume import past_of
-from pulsar_ml.campaign.schema import CHUNKS, split
-from pulsar_ml.campaign.staging import Part, in_parts, open_staging, path_of, write_part
-from pulsar_ml.campaign.store import RunStore, read_chunks, read_trials, read_violations
-from spark.groups import grouped, merging
-from spark.sweep import main
-from spark.tasks import ExecutorError, ledger_rows, rows_of
+from pulsar_ml.campaign.run.resume import past_of
+from pulsar_ml.campaign.store.ledger import ledger_of
+from pulsar_ml.campaign.store.schema import CHUNKS, split
+from pulsar_ml.campaign.store.staging import Part, in_parts, open_staging, path_of, write_part
+from pulsar_ml.campaign.store.store import RunStore, read_chunks, read_trials, read_violations
+from pulsar_ml.cli.sweep import main
+from pulsar_ml.distributed.groups import grouped, merging
+from pulsar_ml.distributed.tasks import ExecutorError, ledger_rows, rows_of
 from tests.campaign.rows import stable_rows
 from tests.campaign.test_ledger import Chunk, rows
 from tests.harness.build_toys import toys_path

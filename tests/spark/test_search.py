@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_ml.campaign.staging import SCHEMAS
-from pulsar_ml.campaign.store import read_trials
+from pulsar_ml.campaign.store.staging import SCHEMAS
+from pulsar_ml.campaign.store.store import read_trials
 from pulsar_ml.cli import main as cli
-from spark.sweep import main
+from pulsar_ml.cli.sweep import main
 from tests.harness.build_toys import toys_path
 from tests.spark.test_sweep import sweep
 from tests.spark.test_tasks import REGISTRY as TOY_SUITES

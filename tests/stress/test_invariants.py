@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.errors import UsageError
 
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.cli.stress import cli
+from pulsar_ml.errors import UsageError
+from pulsar_ml.suites.registry import SUITES
 from stress import invariants
-from stress.cli import cli
 from stress.invariants import DATA, PAGE, Invariant, complaints, page, read_invariants
-from stress.registry import SUITES
 
 HERE = Path(__file__).relative_to(invariants.ROOT).as_posix()
 THIS = f"{HERE}::test_the_page_is_current"

@@ -11,10 +11,11 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions, TrialResult, run_trial
-from pulsar_ml.harness.program import generate
-from pulsar_ml.harness.subject import Instance, Operation, Result, Subject
+
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult, run_trial
+from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.subject import Instance, Operation, Result, Subject
 from pulsar_ml.operations import _native
 from pulsar_ml.specs import Model
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from pulsar_ml.harness.history import ANSWER, RECORD, RETURNED, History, Signature, frozen
-from pulsar_ml.harness.judge import ModelJudge
-from pulsar_ml.harness.subject import InvariantViolation
+
+from pulsar_ml.harness.histories.history import ANSWER, RECORD, RETURNED, History, Signature, frozen
+from pulsar_ml.harness.judges.judge import ModelJudge
+from pulsar_ml.harness.subjects.subject import InvariantViolation
 from pulsar_ml.specs import Answer, answer
 from pulsar_ml.specs.ack_state import Model
-
-from stress.ack_state import SUITE
+from pulsar_ml.suites.ack_state import SUITE
 from tests.structures.machine import (
     SEEDS,
     TRIAL_SEEDS,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_ml.harness.subject import InvariantViolation
+from pulsar_ml.harness.subjects.subject import InvariantViolation
 from pulsar_ml.operations import _native
-from stress.cache_manager import SUITE
+from pulsar_ml.suites.cache_manager import SUITE
 from tests.structures.machine import (
     SEEDS,
     TRIAL_SEEDS,

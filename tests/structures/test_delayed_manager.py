@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pulsar_ml.harness.history import ANSWER, RECORD, RETURNED, History, Signature, frozen
-from pulsar_ml.harness.judge import ModelJudge
-from pulsar_ml.harness.subject import InvariantViolation
+
+from pulsar_ml.harness.histories.history import ANSWER, RECORD, RETURNED, History, Signature, frozen
+from pulsar_ml.harness.judges.judge import ModelJudge
+from pulsar_ml.harness.subjects.subject import InvariantViolation
 from pulsar_ml.specs import answer, delayed_answers
 from pulsar_ml.specs.delay import digest
-
-from stress.delayed_manager import SUITE
+from pulsar_ml.suites.delayed_manager import SUITE
 from tests.structures.machine import (
     SEEDS,
     TRIAL_SEEDS,

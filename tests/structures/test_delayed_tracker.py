@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from pulsar_ml.harness.subject import InvariantViolation
-from pulsar_ml.specs.delay import digest
 
-from stress.delayed_tracker import SUITE
+from pulsar_ml.harness.subjects.subject import InvariantViolation
+from pulsar_ml.specs.delay import digest
+from pulsar_ml.suites.delayed_tracker import SUITE
 from tests.structures.machine import (
     SEEDS,
     TRIAL_SEEDS,

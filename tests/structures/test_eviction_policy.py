@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from pulsar_ml.harness.subject import Result
+
+from pulsar_ml.harness.subjects.subject import Result
 from pulsar_ml.specs.eviction_policy import digest
 from pulsar_ml.specs.policies import POLICIES
-
-from stress.eviction_policy import SUITE
+from pulsar_ml.suites.eviction_policy import SUITE
 from tests.structures.machine import (
     SEEDS,
     TRIAL_SEEDS,

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from pulsar_ml.harness.subject import InvariantViolation
-from pulsar_ml.operations import _native
 
-from stress.pending_reads import SUITE
+from pulsar_ml.harness.subjects.subject import InvariantViolation
+from pulsar_ml.operations import _native
+from pulsar_ml.suites.pending_reads import SUITE
 from tests.structures.machine import (
     SEEDS,
     TRIAL_SEEDS,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pulsar_ml.operations import _native
-from stress.registry import SUITES
+from pulsar_ml.suites.registry import SUITES
 
 PAGES = Path(__file__).parents[2] / "docs" / "structures"
 MODELLED = [suite for suite in SUITES.values() if suite.model]

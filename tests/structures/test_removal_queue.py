@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from pulsar_ml.harness.subject import InvariantViolation
-from pulsar_ml.operations import _native
 
-from stress import broker_cache, removal_queue
+from pulsar_ml.harness.subjects.subject import InvariantViolation
+from pulsar_ml.operations import _native
+from pulsar_ml.suites import broker_cache, removal_queue
 from tests.structures.machine import (
     SEEDS,
     TRIAL_SEEDS,

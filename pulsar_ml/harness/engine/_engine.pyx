@@ -18,14 +18,14 @@ from pulsar_ml.harness.engine.engine cimport (
     engine_run, engine_steps, engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse,
     engine_used_strategy,
 )
-from pulsar_ml.harness.history cimport Record
-from pulsar_ml.harness.subject cimport PmlCall, PmlResult, PmlSubject, Subject
+from pulsar_ml.harness.histories.history cimport Record
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, Subject
 
 import numpy as np
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.history import RECORD
-from pulsar_ml.harness.program import CALL
+from pulsar_ml.harness.histories.history import RECORD
+from pulsar_ml.harness.subjects.program import CALL
 
 cdef extern from "<dlfcn.h>" nogil:
     ctypedef struct Dl_info:

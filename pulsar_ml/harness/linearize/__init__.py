@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from pulsar_ml.harness.linearize._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.check import DEFAULT, Options, check
 from pulsar_ml.harness.linearize.checker import ModelChecker
+from pulsar_ml.harness.linearize.search._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.verdict import (
     ILLEGAL,
     LEGAL,

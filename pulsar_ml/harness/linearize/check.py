@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.history import History
-from pulsar_ml.harness.linearize._maps import Maps
-from pulsar_ml.harness.linearize._native import ANSWERS, Watch
-from pulsar_ml.harness.linearize._answers import StatesFull
+from pulsar_ml.harness.histories.history import History
+from pulsar_ml.harness.linearize.cells._maps import Maps
 from pulsar_ml.harness.linearize.checker import MEMORY, ModelChecker
 from pulsar_ml.harness.linearize.core import minimal
 from pulsar_ml.harness.linearize.monitors import judge
+from pulsar_ml.harness.linearize.search._answers import StatesFull
+from pulsar_ml.harness.linearize.search._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.shipped import blocked_call, cells_for, maps_for
 from pulsar_ml.harness.linearize.verdict import (
     ILLEGAL,
@@ -26,7 +26,7 @@ from pulsar_ml.harness.linearize.verdict import (
     UNKNOWN,
     Verdict,
 )
-from pulsar_ml.harness.model import Keyed
+from pulsar_ml.harness.models.model import Keyed
 
 REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
 

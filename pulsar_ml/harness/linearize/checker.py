@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.history import Call, History, Signature, decoder
-from pulsar_ml.harness.linearize._answers import Answers
-from pulsar_ml.harness.linearize._native import Checker
+from pulsar_ml.harness.histories.history import History, Signature, decoder
+from pulsar_ml.harness.linearize.search._answers import Answers
+from pulsar_ml.harness.linearize.search._native import Checker
 
 MEMORY = 1 << 30
 ANY_CALL, AN_END, IDLE_END = range(3)  # what a call is for searches; see Role in table.pxd

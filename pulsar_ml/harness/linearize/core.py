@@ -17,10 +17,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.linearize._cells import Cells
-from pulsar_ml.harness.linearize._native import ANSWERS, Checker
-from pulsar_ml.harness.linearize._answers import StatesFull
+from pulsar_ml.harness.linearize.cells._cells import Cells
 from pulsar_ml.harness.linearize.checker import ModelChecker
+from pulsar_ml.harness.linearize.search._answers import StatesFull
+from pulsar_ml.harness.linearize.search._native import ANSWERS, Checker
 
 Item = TypeVar("Item")
 Searched = tuple[int, list[int], int, int, int]  # what a native search answers

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.history import (
+from pulsar_ml.harness.histories.history import (
     ABSENT,
     ANSWER,
     FLAG,

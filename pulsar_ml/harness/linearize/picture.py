@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pulsar_ml.harness.history import RETURNED, History, overlap, ranks
+from pulsar_ml.harness.histories.history import RETURNED, History, overlap, ranks
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN, Verdict
-from pulsar_ml.harness.model import describe_call
+from pulsar_ml.harness.models.model import describe_call
 
 WIDTH = 110
 MOST_SHOWN = 40

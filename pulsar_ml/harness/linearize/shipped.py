@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.history import ABSENT, FLAG, NONE, RETURNED, VALUE, WORD, History
-from pulsar_ml.harness.linearize._cells import Cells
-from pulsar_ml.harness.linearize._maps import Maps
-from pulsar_ml.harness.model import Keyed
+from pulsar_ml.harness.histories.history import ABSENT, FLAG, NONE, RETURNED, VALUE, WORD, History
+from pulsar_ml.harness.linearize.cells._cells import Cells
+from pulsar_ml.harness.linearize.cells._maps import Maps
 from pulsar_ml.harness.models.cells import CasRegister, Register
 from pulsar_ml.harness.models.collections import KeyValueMap
+from pulsar_ml.harness.models.model import Keyed
 
 KINDS = {"read": 0, "write": 1, "cas": 2}
 MAP_KINDS = {"get": 0, "put": 1, "append": 2, "delete": 3}

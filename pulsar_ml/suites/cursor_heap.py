@@ -1,0 +1,33 @@
+"""Stress: cursors in a heap that come, move and go while others ask for the slowest position."""
+
+from __future__ import annotations
+
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.suites.active_cursors import REGISTRY
+
+SUITE = Suite(
+    name="cursor_heap",
+    subject="cursor_heap",
+    model="pulsar_ml.specs.cursor_heap",
+    summary="Cursors that come, move and go while others ask for the slowest position.",
+    settings={"cursors": (4, 40), "values": (2, 64), "chunk_bits": (0, 4)},
+    threads=4,
+    operations=4000,
+    invariants=REGISTRY
+    | {
+        "I78": "Removed cursors go back to their pool.",
+        "I81": "No cursor is before the one above it in the heap, and each knows its place.",
+    },
+    controlled=ControlledSize(
+        operations=(4, 8),
+        mix={
+            "add": 10,
+            "update": 6,
+            "remove": 3,
+            "slowest": 8,
+            "size": 1,
+            "iterate": 1,
+            "inspect": 1,
+        },
+    ),
+)
