@@ -73,7 +73,7 @@ mutants: java build
 
 kill-table: build
 	@$(BIN)/python -m stress.mutants --faults || test $$? = 1
-	@$(BIN)/python -m stress.mutants.kill_table $(ARGS)
+	@$(BIN)/python -m stress.mutants.table $(ARGS)
 
 bench: build
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -1,4 +1,4 @@
-"""Known bugs against the true core: ``python -m spark.mutants``.
+"""Sweeps over mutants and over the true core: ``python -m spark.mutants``.
 
 Sweeps every mutant of the catalogue on the suite that must report it, and the true core on the same
 suites with ten times as many seeds, which must stay silent.
@@ -43,7 +43,7 @@ TRUE_CORE_FACTOR = 10
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a sweep over one build said. ``mutant`` is None for the true core."""
+    """The result of a sweep over one build. ``mutant`` is None for the true core."""
 
     mutant: str | None
     title: str
@@ -56,12 +56,12 @@ class Row:
 
     @property
     def as_expected(self) -> bool:
-        seen = self.found + self.crashed > 0
-        return seen if self.mutant else not seen
+        reported = self.found + self.crashed > 0
+        return reported == (self.mutant is not None)
 
 
 class Comparison:
-    """Sweeps builds one after the other on one runner; each has a directory of its own."""
+    """Sweeps over builds, one after the other on one runner. Each has its own directory."""
 
     def __init__(
         self,
@@ -69,13 +69,13 @@ class Comparison:
         runner: Runner,
         directory: Path,
         stop: StopRequest,
-        shown: LiveLine,
+        display: LiveLine,
     ) -> None:
-        self.options = options  # of the true core; each mutant's are the same but for the build
+        self.options = options  # of the true core; a mutant's differ in the build
         self.runner = runner
         self.directory = directory
         self.stop = stop
-        self.shown = shown
+        self.display = display
 
     def sweep(self, name: str, suites: Sequence[str], seeds: int, options: TrialOptions) -> Outcome:
         """Raises KeyboardInterrupt when the sweep was stopped before its end."""
@@ -95,7 +95,7 @@ class Comparison:
             self.runner,
             store,
             stopped=self.stop.asked,
-            show=self.shown.show,
+            show=self.display.show,
             wave_seconds=5.0,
         )
         if outcome.status == "interrupted":
@@ -127,21 +127,21 @@ def row(
     mutant: str | None, title: str, suites: tuple[str, ...], seeds: int, outcome: Outcome
 ) -> Row:
     groups = outcome.summary.in_order()
-    lost = sum(group.count for group in groups if group.invariant in INVARIANTS.values())
+    crashes = sum(group.count for group in groups if group.invariant in INVARIANTS.values())
     return Row(
         mutant=mutant,
         title=title,
         suites=suites,
         seeds=seeds * len(suites),
-        found=sum(totals.violation for totals in outcome.summary.suites.values()) - lost,
-        crashed=lost + len(outcome.failures),
+        found=sum(totals.violation for totals in outcome.summary.suites.values()) - crashes,
+        crashed=crashes + len(outcome.failures),
         first_seed=min((group.seed for group in groups), default=None),
         invariants=tuple(sorted({group.invariant for group in groups})),
     )
 
 
 def table(rows: Sequence[Row]) -> Table:
-    made = Table(title="sweeps over mutants and over the true core")
+    result = Table(title="sweeps over mutants and over the true core")
     for column in (
         "mutant",
         "mistake",
@@ -153,12 +153,12 @@ def table(rows: Sequence[Row]) -> Table:
         "reported as",
         "",
     ):
-        made.add_column(
+        result.add_column(
             column,
             justify="right" if column in {"seeds", "found", "crashed", "first seed"} else "left",
         )
     for line in rows:
-        made.add_row(
+        result.add_row(
             line.mutant or "-",
             line.title,
             ", ".join(line.suites),
@@ -169,7 +169,7 @@ def table(rows: Sequence[Row]) -> Table:
             ", ".join(line.invariants) or "-",
             "as expected" if line.as_expected else "WRONG",
         )
-    return made
+    return result
 
 
 def chosen(ids: Sequence[str], engine: str) -> list[Mutant]:
@@ -178,9 +178,7 @@ def chosen(ids: Sequence[str], engine: str) -> list[Mutant]:
         if name not in known:
             raise UsageError(f"there is no mutant {name!r}; there are: {', '.join(known)}")
         if known[name].mode and engine == THREADS:
-            raise UsageError(
-                f"real threads do not show mutant {name}; it is for the engine: --engine {CONTROLLED}"
-            )
+            raise UsageError(f"real threads do not show mutant {name}: add --engine {CONTROLLED}")
     swept = [
         mutant
         for mutant in CATALOGUE
@@ -199,7 +197,7 @@ def chosen(ids: Sequence[str], engine: str) -> list[Mutant]:
     default=THREADS,
     show_default=True,
     type=click.Choice([THREADS, CONTROLLED]),
-    help="Real threads, or the engine, which controls every interleaving and always answers the same.",
+    help="Real threads, or the engine, which controls every interleaving.",
 )
 @click.option(
     "--threads",
@@ -238,8 +236,8 @@ def main(
 ) -> None:
     """Show that sweeps report known bugs (default: all but the rare) and nothing on the true core.
 
-    Each MUTANT is compiled into a module of its own under build/, apart from the product, and swept on
-    the suite that must see it; the true core gets ten times as many seeds.
+    The mutants are compiled into a module under build/, apart from the product. Each is swept on the
+    suite that must report it; the true core gets ten times as many seeds.
 
     \b
     Examples:
@@ -269,11 +267,11 @@ def main(
             options = replace(options, engine=engine, module=CHECKED, executions=executions)
         suites = tuple(dict.fromkeys(mutant.suite for mutant in mutants))
         with ExitStack() as stack, StopRequest() as stop:
-            shown = LiveLine(console)
-            place = Place(kind, master, {}, workers, None, "stress.registry")
-            runner = stack.enter_context(opened(options, place, suites, directory, shown))
+            display = LiveLine(console)
+            place = Place(kind, master, {}, workers, None, "pulsar_ml.suites.registry")
+            runner = stack.enter_context(open_runner(options, place, suites, directory, display))
             stop.install()
-            comparison = Comparison(options, runner, directory, stop, stack.enter_context(shown))
+            comparison = Comparison(options, runner, directory, stop, stack.enter_context(display))
             for mutant in mutants:
                 rows.append(comparison.mutant(mutant, module, seeds))
             rows.append(comparison.true_core(suites, TRUE_CORE_FACTOR * seeds))
@@ -288,13 +286,13 @@ def main(
         click.echo("Interrupted", err=True)
         code = INTERRUPTED
     if rows:
-        keep(rows, directory, code)
-    show(rows, directory, as_json=as_json)
+        write_table(rows, directory, code)
+    print_table(rows, directory, as_json=as_json)
     sys.exit(code)
 
 
-def keep(rows: Sequence[Row], directory: Path, code: int) -> None:
-    """Leaves the table beside the results, for ``python -m pulsar_ml report``."""
+def write_table(rows: Sequence[Row], directory: Path, code: int) -> None:
+    """Writes the table beside the results, for ``pulsar-ml report``."""
     status = {FAILED: "failed", USAGE: "failed", INTERRUPTED: "interrupted"}.get(code, "finished")
     run = {"version": RUN_VERSION, "run_id": directory.name, "status": status}
     table = {
@@ -306,20 +304,20 @@ def keep(rows: Sequence[Row], directory: Path, code: int) -> None:
 
 
 @contextmanager
-def opened(
-    options: TrialOptions, place: Place, suites: Sequence[str], directory: Path, shown: LiveLine
+def open_runner(
+    options: TrialOptions, place: Place, suites: Sequence[str], directory: Path, display: LiveLine
 ) -> Iterator[Runner]:
     """The runner of a sweep over these suites."""
     found: list[Suite] = [SUITES[name] for name in suites]
     job = Job(directory.name, probe.check(found, options), options)
     sweep = Sweep(Plan(tuple(suites), 0, 1, 1, options), found, job, place)
     with ExitStack() as stack:
-        runner = sweep.open_runner(RunStore(directory / "log"), stack, shown.say)
+        runner = sweep.open_runner(RunStore(directory / "log"), stack, display.say)
         stack.callback(runner.close)
         yield runner
 
 
-def show(rows: Sequence[Row], directory: Path, *, as_json: bool) -> None:
+def print_table(rows: Sequence[Row], directory: Path, *, as_json: bool) -> None:
     if as_json:
         data = [{**asdict(line), "as_expected": line.as_expected} for line in rows]
         click.echo(json.dumps({"directory": os.fspath(directory), "rows": data}, indent=2))

@@ -23,7 +23,7 @@ from pulsar_ml.cli import shrink_run as shrink
 from pulsar_ml.cli import simulate_grid as simulate
 from stress.mutants import __main__ as stress_mutants
 from stress.mutants import sweep as mutants
-from stress.mutants.kill_table import main as kill_table
+from stress.mutants.table.command import main as kill_table
 from tests.bad_input.damage import MANY, NO_FILES, digest, make_no_file, other_values
 from tests.bad_input.parsers import run_file
 from tests.report.kit import row, write_run
@@ -31,7 +31,7 @@ from tests.report.kit import row, write_run
 APPS: dict[str, click.Command] = {
     "pulsar_ml": pulsar_ml,
     "stress": stress.cli,
-    "stress.mutants.kill_table": kill_table,
+    "stress.mutants.table.command": kill_table,
     "spark.cluster": cluster.main,
     "spark.compact": compact.main,
     "spark.doctor": doctor.main,
@@ -142,7 +142,7 @@ READ: dict[tuple[str, str], tuple[list[str], list[str]]] = {
     ("stress schedule", "record"): ([], []),
     ("stress shrink", "failure"): ([], []),
     ("stress trace", "failure"): ([], []),
-    ("stress.mutants.kill_table", "path"): (["--page-only", "--page", "made", "--results"], []),
+    ("stress.mutants.table.command", "path"): (["--page-only", "--page", "made", "--results"], []),
     ("spark.cluster stop", "directory"): (["--directory"], []),
     ("spark.cluster url", "directory"): (["--directory"], []),
     ("spark.compact", "run"): ([], []),
@@ -181,7 +181,7 @@ WRITTEN: dict[tuple[str, str], list[str]] = {
     ("stress explore", "out"): ["entry", "--executions", "10", "--programs", "1", "--out"],
     ("stress run", "out"): ["refcount", "--programs", "1", "--out"],
     ("stress schedule", "into"): ["nothing", "--into"],
-    ("stress.mutants.kill_table", "target"): ["--page-only", "--page"],
+    ("stress.mutants.table.command", "target"): ["--page-only", "--page"],
     ("spark.sweep", "out"): ["--runner", "inline", "--suite", "refcount", "--seeds", "1", "--out"],
 }
 # What takes a path and is not tried here, and why.

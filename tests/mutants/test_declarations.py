@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stress.mutants.declarations import declarations
-from stress.mutants.sources import digest_of
+from stress.mutants.sources.declarations import declarations
+from stress.mutants.sources.digests import digest_of
 
 CYTHON = '''\
 """A counter."""

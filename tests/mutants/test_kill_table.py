@@ -17,14 +17,16 @@ import pytest
 from pulsar_ml.campaign.trial.suite import ControlledSize
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.suites.registry import SUITES
-from stress.mutants import sources, techniques
-from stress.mutants.faults import NOTICED, read
-from stress.mutants.kill_page import SOURCES, blamed, page, survivors
-from stress.mutants.kill_table import PAGE, missing
-from stress.mutants.origin import Origin, origin_of
-from stress.mutants.results import Results, summary
-from stress.mutants.sources import PACKAGE, native_names, reached
-from stress.mutants.techniques import (
+from stress.mutants.faults.results import FAULTS, read
+from stress.mutants.sources import digests
+from stress.mutants.sources.digests import PACKAGE, native_names, reached
+from stress.mutants.sources.origin import Origin
+from stress.mutants.table import techniques
+from stress.mutants.table.command import PAGE, missing
+from stress.mutants.table.origins import origin_of
+from stress.mutants.table.page import SOURCES, false_alarms, page, survivors
+from stress.mutants.table.results import Results, summary
+from stress.mutants.table.techniques import (
     STUCK_SEEDS,
     TECHNIQUES,
     Case,
@@ -59,7 +61,7 @@ def test_a_cell_sums_its_trials_up(tmp_path: Path) -> None:
     assert (cell.verdicts, cell.size) == ("I12 (2)", "2 threads, 3 operations, 1 preemptions")
 
 
-def test_what_was_made_is_not_made_again(tmp_path: Path) -> None:
+def test_what_was_made_is_not_executed_again(tmp_path: Path) -> None:
     made = results(tmp_path, MUTANT, True, False)
     again = Results(made.path)
     assert again.cells == made.cells
@@ -92,7 +94,7 @@ def test_the_summary_says_what_only_one_technique_finds(tmp_path: Path) -> None:
     made.cells[core.key] = core
     text = page(made, [MUTANT, CORE], [])
     assert "1 mutants: 1 found by some technique, 0 equivalent, 0 not found." in text
-    assert "The true core: 1 cells, 0 in which something was reported." in text
+    assert "The true core: 1 cells, 0 with a report." in text
     assert "| engine c11 | 1 | 0 | 1 | 1 |" in text
     other = replace(made.cells["X1", "c11"], technique="sc", found=2)
     made.cells[other.key] = other
@@ -100,7 +102,7 @@ def test_the_summary_says_what_only_one_technique_finds(tmp_path: Path) -> None:
     text = page(made, [MUTANT, CORE], [])
     assert "| engine c11 | 1 | 0 | 0 | 1 |" in text
     assert "| engine sc | 1 | 1 | 0 | 1 |" in text
-    assert "The true core: 1 cells, 1 in which something was reported." in text
+    assert "The true core: 1 cells, 1 with a report." in text
 
 
 def test_a_survivor_is_flagged_and_an_equivalent_mutant_is_not(tmp_path: Path) -> None:
@@ -112,12 +114,12 @@ def test_a_survivor_is_flagged_and_an_equivalent_mutant_is_not(tmp_path: Path) -
     assert "| X1 | a mistake | Nobody asks. |" in page(made, [same], [])
 
 
-def test_the_true_core_and_what_equals_it_may_not_be_blamed(tmp_path: Path) -> None:
+def test_the_true_core_and_what_equals_it_may_not_be_false_alarms(tmp_path: Path) -> None:
     made = results(tmp_path, CORE, True)
-    assert [cell.case for cell in blamed(made, [CORE])] == [CORE.label]
+    assert [cell.case for cell in false_alarms(made, [CORE])] == [CORE.label]
     same = Case("X1", replace(MUTANT.mutant, equivalent="Nobody asks."), "X1")
-    assert [cell.case for cell in blamed(results(tmp_path, MUTANT, True), [same])] == ["X1"]
-    assert not blamed(results(tmp_path, CORE, False), [CORE])
+    assert [cell.case for cell in false_alarms(results(tmp_path, MUTANT, True), [same])] == ["X1"]
+    assert not false_alarms(results(tmp_path, CORE, False), [CORE])
 
 
 def test_what_a_sanitizer_without_fences_says_of_a_fence_does_not_count(tmp_path: Path) -> None:
@@ -126,8 +128,8 @@ def test_what_a_sanitizer_without_fences_says_of_a_fence_does_not_count(tmp_path
     made.cells[cell.key] = cell
     for fenced, wrong in ((False, ["X1"]), (True, [])):
         same = Case("X1", replace(MUTANT.mutant, equivalent="Nobody asks.", fenced=fenced), "X1")
-        assert [one.case for one in blamed(made, [same])] == wrong
-    assert "The thread sanitizer, which knows no fences, reports it (1/1 seeds)" in page(
+        assert [one.case for one in false_alarms(made, [same])] == wrong
+    assert "The thread sanitizer does not understand fences and reports it (1/1 seeds)" in page(
         made, [same], []
     )
 
@@ -139,12 +141,12 @@ def without_ages(text: str) -> str:
 
 
 def test_the_page_is_what_the_data_gives() -> None:
-    text = without_ages(page(Results(), cases(), read(NOTICED)))
+    text = without_ages(page(Results(), cases(), read(FAULTS)))
     written = without_ages(PAGE.read_text())
-    assert text == written, "run `python -m stress.mutants.kill_table --page-only`"
+    assert text == written, "run `python -m stress.mutants.table --page-only`"
     fewer = Results()
     del fewer.cells["H01", "c11"]
-    assert text != without_ages(page(fewer, cases(), read(NOTICED)))
+    assert text != without_ages(page(fewer, cases(), read(FAULTS)))
 
 
 def test_the_page_counts_results_of_older_sources(tmp_path: Path) -> None:
@@ -158,7 +160,7 @@ def test_the_page_counts_results_of_older_sources(tmp_path: Path) -> None:
     assert missing(C11, [MUTANT], 1, made) == [MUTANT]
 
 
-# What counts as found --------------------------------------------------------------------------------------
+# What counts as found -----------------------------------------------------------------
 
 
 def tried(what: Callable[[Task], object], seeds: int = 1) -> list[Trial]:
@@ -208,7 +210,7 @@ def test_what_goes_on_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one.found for one in tried(steady)] == [False]
 
 
-# What a result depends on ----------------------------------------------------------------------------------
+# What a result depends on -------------------------------------------------------------
 
 
 def test_a_subject_is_made_of_what_it_names() -> None:
@@ -269,7 +271,7 @@ def copy_of(folder: Path, engine: str) -> Path:
     """The project's sources below ``folder``, the engine in a room of its own there."""
     package = folder / "pulsar_ml"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("*.so", "_*.c", "harness"))
-    for path in sources.engine_sources():
+    for path in digests.engine_sources():
         target = package / engine / path.relative_to(PACKAGE / "harness" / "engine")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(
@@ -282,15 +284,15 @@ def test_moves_and_words_change_no_digest_of_the_project(
     tmp_path: Path,
 ) -> None:
     path = PACKAGE / "structures" / "refcount.pxd"
-    before = sources.digest_of([path]), sources.digest_of(sources.engine_sources())
+    before = digests.digest_of([path]), digests.digest_of(digests.engine_sources())
     package = copy_of(tmp_path, "rooms/engine")
     moved = package / "structures" / "refcount.pxd"
     text = moved.read_text().replace("pulsar_ml.sync.", "pulsar_ml.primitives.")
     moved.write_text("# Another first line.\n" + text)
     engine = sorted((package / "rooms").rglob("*.[ch]"))
-    assert (sources.digest_of([moved]), sources.digest_of(engine)) == before
+    assert (digests.digest_of([moved]), digests.digest_of(engine)) == before
     moved.write_text(text.replace("0 < seen", "0 <= seen"))
-    assert sources.digest_of([moved]) != before[0]
+    assert digests.digest_of([moved]) != before[0]
     schedule = next(path for path in engine if path.name == "sched.c")
     schedule.write_text(schedule.read_text().replace("STUCK_ROUNDS = ", "STUCK_ROUNDS = 1"))
-    assert sources.digest_of(engine) != before[1]
+    assert digests.digest_of(engine) != before[1]

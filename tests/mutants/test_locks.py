@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stress.mutants.build import STRUCTURES
-from stress.mutants.locks import Lock, locks_of, places, with_switches
+from stress.mutants.faults.locks import Lock, locks_of, places, with_switches
 
 SOURCE = """\
 cdef inline void begin(Thing* thing) noexcept nogil:

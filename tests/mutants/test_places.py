@@ -10,11 +10,11 @@ from pathlib import Path
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import ROOT, STRUCTURES
-from stress.mutants.locks import locks_of
+from stress.mutants.faults.ignored_locks import faults as locks_tried
+from stress.mutants.faults.locks import locks_of
+from stress.mutants.faults.places import NOT_EXECUTED, Place, not_executed, places_of, statements
+from stress.mutants.faults.weakened_orders import faults as orders_tried
 from stress.mutants.markdown import row
-from stress.mutants.places import NOT_MADE, Place, not_made, places_of, statements
-from stress.mutants.unlocked import faults as locks_tried
-from stress.mutants.weakened import faults as orders_tried
 
 SOURCE = """\
 cdef inline void link(Node* node,
@@ -63,7 +63,7 @@ def test_a_place_is_a_statement_with_an_order(tmp_path: Path) -> None:
 
 
 def test_every_atomic_of_the_sources_is_tried_or_made_by_no_suite() -> None:
-    assert {place.key for place in not_made(places(), tried())} == set(NOT_MADE)
+    assert {place.key for place in not_executed(places(), tried())} == set(NOT_EXECUTED)
 
 
 def test_what_is_tried_is_in_the_sources() -> None:
@@ -73,7 +73,7 @@ def test_what_is_tried_is_in_the_sources() -> None:
 
 def test_a_place_that_nobody_tries_is_noticed() -> None:
     some = next(place for place in places() if place.key in tried())
-    assert some in not_made(places(), tried() - {some.key})
+    assert some in not_executed(places(), tried() - {some.key})
 
 
 def test_every_lock_of_the_sources_is_tried() -> None:
@@ -82,6 +82,6 @@ def test_every_lock_of_the_sources_is_tried() -> None:
 
 
 def test_the_page_lists_what_no_suite_makes() -> None:
-    page = (ROOT / "docs" / "mutants.md").read_text()
-    for (file, function, text), why in NOT_MADE.items():
+    page = (ROOT / "docs" / "kill-table.md").read_text()
+    for (file, function, text), why in NOT_EXECUTED.items():
         assert row(f"{file}, {function}", f"`{text}`", why) in page

@@ -1,8 +1,8 @@
 """Declarations of native sources and Python modules, without comments, layout and paths.
 
 A source is the multiset of its top-level declarations. Imports and includes inside the project are
-no declarations: the files that they name are read as well (:mod:`stress.mutants.sources`), so a file
-that moves, or a function that moves to another file, changes nothing. Imports that rename
+no declarations: the files that they name are read as well (:mod:`stress.mutants.sources.digests`),
+so a file that moves, or a function that moves to another file, changes nothing. Imports that rename
 something (``as``) stay, by name. Python is compared by its syntax tree, and therefore does not
 change with its formatting; Cython and C are compared by their tokens, and Cython's blocks by depth.
 The standard ``tokenize`` and ``ast.dump`` answer differently in each version of Python; the
@@ -45,7 +45,7 @@ def declarations(path: PurePath, text: str) -> list[str]:
     return sorted(readers.get(path.suffix, cython_declarations)(text))
 
 
-# Cython --------------------------------------------------------------------------------------------
+# Cython -------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -90,8 +90,10 @@ def logical_lines(text: str) -> Iterator[Line]:
 
 
 def cython_declarations(text: str) -> list[str]:
-    """Top-level statements, each with its block. Lines that are only a string are docstrings, but
-    below ``cdef extern`` such a line is C."""
+    """Top-level statements, each with its block.
+
+    A line that is only a string is a docstring and left out; below ``cdef extern`` it is C.
+    """
     found: list[list[str]] = []
     joins = False  # a decorator belongs to what comes next
     before = ""
@@ -116,17 +118,16 @@ def cython_declarations(text: str) -> list[str]:
 
 
 def renamed(tokens: list[str]) -> list[str]:
-    """What an import gives another name, by name; nothing for one that renames nothing."""
+    """The renames of an import, sorted; nothing for an import without ``as``."""
     text = " ".join(tokens)
     return ["import", *sorted(re.findall(r"\w+ as \w+", text))] if "as" in tokens else []
 
 
-# C -------------------------------------------------------------------------------------------------
+# C ------------------------------------------------------------------------------------
 
 
 def c_declarations(text: str) -> list[str]:
-    """Top-level declarations, each directive by itself; what stands between ``#if`` and ``#endif``
-    is one."""
+    """Top-level declarations. A directive is one, and so is all from ``#if`` to ``#endif``."""
     found: list[str] = []
     item: list[str] = []
     depth = conditions = 0
@@ -175,7 +176,7 @@ def directive(text: str) -> list[str]:
     return ["#" + " ".join(tokens)]
 
 
-# Python --------------------------------------------------------------------------------------------
+# Python -------------------------------------------------------------------------------
 
 
 def python_declarations(text: str) -> list[str]:
@@ -183,7 +184,7 @@ def python_declarations(text: str) -> list[str]:
 
 
 def without_words(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
-    """Statements without docstrings; of imports from the project only what they rename."""
+    """Yields statements without docstrings, and the renames of imports from the project."""
     for node in body:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             if isinstance(node.value.value, str):
@@ -199,12 +200,12 @@ def of_project(node: ast.Import | ast.ImportFrom) -> bool:
     return all((name or "").partition(".")[0] == PROJECT for name in names)
 
 
-# Of a node: where its names are read or written, and what no statement needs.
-UNSAID = {"ctx", "kind", "type_comment", "type_ignores"}
+# Fields that follow from the rest of the tree, or that no statement needs.
+UNUSED_FIELDS = {"ctx", "kind", "type_comment", "type_ignores"}
 
 
 def tree_text(value: object) -> str:
-    """A syntax tree as text, without positions, docstrings and what is empty."""
+    """A syntax tree as text, without positions, docstrings and empty fields."""
     if isinstance(value, list):
         statements = value and isinstance(value[0], ast.stmt)
         return f"[{','.join(map(tree_text, without_words(value) if statements else value))}]"
@@ -215,6 +216,6 @@ def tree_text(value: object) -> str:
     fields = [
         f"{name}={tree_text(child)}"
         for name, child in ast.iter_fields(value)
-        if name not in UNSAID and child is not None and child != []
+        if name not in UNUSED_FIELDS and child is not None and child != []
     ]
     return f"{type(value).__name__}({','.join(fields)})"

@@ -1,6 +1,6 @@
-"""The techniques of the kill table: what each does with one seed, in a child process.
+"""The techniques of the kill table. Each runs one seed at a time, in a child process.
 
-A mutant may end its process or never come to an end: both are findings, not accidents.
+A mutant may crash its process or run for ever: both count as found.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.catalogue import CATALOGUE, Mutant
-from stress.mutants.engine import PER_PROGRAM, hunt, program_of, program_of_calls, size
+from stress.mutants.hunting import PER_PROGRAM, hunt, program_of, program_of_calls, size
 
 SHRINKING = 5_000  # executions
-CORE_TIMES, CORE_SEEDS = 10, 3  # a larger budget for each seed of the true core, and fewer of them
+CORE_TIMES, CORE_SEEDS = 10, 3  # the true core: a larger budget for each seed, and fewer seeds
 SANITIZED_OPERATIONS = 500  # of each thread: the sanitizer is some thirty times slower
 CORE = "true core"
-STUCK_SEEDS = 3  # after so many seeds in a row that came to no end the others are not tried
-# From one program or execution to the next.
+STUCK_SEEDS = 3  # if this many seeds run out of time, one after the other, no more are tried
+# Time from one program or execution to the next.
 LIMITS = {"threads": Limits(wall=10.0, cpu=2.0), "engine": Limits(wall=20.0, cpu=3.0)}
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Something to try: a mutant, or the true core in the programs of one.
+    """A mutant, or the true core in the programs of a mutant.
 
     Attributes:
         label: the mutant's id, or "true core, SUITE" or "true core, programs of MUTANT".
-        mutant: whose suite and programs are used.
-        selected: the mutant that is active; None: the true core.
+        mutant: the mutant whose suite and programs are used.
+        selected: id of the mutant that is active; None: the true core.
     """
 
     label: str
@@ -51,18 +51,18 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What one technique said with one seed.
+    """The result of one seed of one technique.
 
     Attributes:
-        found: whether it noticed anything.
-        made, seconds: programs or executions, and time, until then or in all.
-        verdict: the broken invariant, or what else was noticed.
-        size: of the failure after shrinking, where that was done.
+        found: true if the technique reported something.
+        spent, seconds: programs or executions, and time, until the report or in all.
+        verdict: the broken invariant, or the kind of failure.
+        size: of the failure after shrinking; None if it was not shrunk.
     """
 
     seed: int
     found: bool
-    made: int
+    spent: int
     seconds: float
     verdict: str = ""
     size: Mapping[str, int] | None = None
@@ -70,13 +70,13 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a technique is asked for: one seed of a case.
+    """One seed of a case, to be run by a technique.
 
     Attributes:
-        module: with the mutants; from ``path``.
+        module: the native module with the mutants, loaded from ``path``.
         budget: programs or executions.
-        small: whether a failure is made smaller, outside the measured time.
-        alive: to be called after each program on real threads; the engine tells of its executions itself.
+        shrinks: true if a failure is shrunk, outside the measured time.
+        alive: called after each program on real threads; the engine reports executions itself.
     """
 
     module: ModuleType
@@ -84,16 +84,16 @@ class Task:
     case: Case
     seed: int
     budget: int
-    small: bool
+    shrinks: bool
     alive: Callable[[], object]
 
     def found(
-        self, made: int, seconds: float, verdict: str, size: Mapping[str, int] | None = None
+        self, spent: int, seconds: float, verdict: str, size: Mapping[str, int] | None = None
     ) -> Trial:
-        return Trial(self.seed, True, made, seconds, verdict, size)
+        return Trial(self.seed, True, spent, seconds, verdict, size)
 
-    def silent(self, made: int, seconds: float) -> Trial:
-        return Trial(self.seed, False, made, seconds)
+    def silent(self, spent: int, seconds: float) -> Trial:
+        return Trial(self.seed, False, spent, seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,30 +102,31 @@ class Technique:
 
     Attributes:
         name: on the command line; ``title`` in the page.
-        unit: what the budget of each seed counts; ``built`` for whom the module is built.
-        what: one sentence for the page.
+        unit: what the budget of a seed counts.
+        build: THREADS, ENGINE or SANITIZER: how the module is compiled.
+        summary: one sentence for the page.
     """
 
     name: str
     title: str
-    what: str
+    summary: str
     unit: str
     budget: int
-    built: str
+    build: str
     attempt: Callable[[Task], Trial]
 
 
 def own_programs(mutant: Mutant) -> Mutant:
-    """The mutant with its suite's sizes for the engine, where it has none of its own."""
+    """The mutant with its suite's program sizes for the engine, unless it has sizes of its own."""
     if mutant.programs == ControlledSize() and not mutant.within:
         return replace(mutant, programs=SUITES[mutant.suite].controlled)
     return mutant
 
 
-# Real threads ------------------------------------------------------------------------------------------
+# Real threads -------------------------------------------------------------------------
 
 
-# Of each technique on real threads. Noise disturbs the schedule; one thread has none.
+# How each technique runs real threads. Noise disturbs the schedule; one thread has no schedule.
 THREAD_OPTIONS: Mapping[str, TrialOptions] = {
     "one": TrialOptions(threads=1, noise=False),
     "threads": TrialOptions(),
@@ -134,7 +135,7 @@ THREAD_OPTIONS: Mapping[str, TrialOptions] = {
 
 
 def on_threads(name: str, task: Task) -> Trial:
-    """Programs 1000 * seed, ... of the suite on real threads, until an invariant is broken.
+    """Runs programs 1000 * seed, ... of the suite on real threads until an invariant is broken.
 
     Under the thread sanitizer only its report counts, which ends the process: broken invariants
     have columns of their own.
@@ -150,7 +151,7 @@ def on_threads(name: str, task: Task) -> Trial:
     return task.silent(task.budget, time.perf_counter() - start)
 
 
-# The engine ----------------------------------------------------------------------------------------------
+# The engine ---------------------------------------------------------------------------
 
 
 def in_engine(mode: str, task: Task) -> Trial:
@@ -168,24 +169,24 @@ def in_engine(mode: str, task: Task) -> Trial:
 
 
 def engine_trial(
-    task: Task, made: int, spent: float, failure: Failure | None, judge: Judge | None = None
+    task: Task, spent: int, seconds: float, failure: Failure | None, judge: Judge | None = None
 ) -> Trial:
     if failure is None:
-        return task.silent(made, spent)
+        return task.silent(spent, seconds)
     measures = None
-    if task.small:
+    if task.shrinks:
         subject = task.module.SUBJECTS[failure.subject]
         measures = size(shrink(failure, subject, budget=SHRINKING, judge=judge))
-    return task.found(made, spent, failure.rule or failure.kind, measures)
+    return task.found(spent, seconds, failure.rule or failure.kind, measures)
 
 
 def judge_of(case: Case) -> Judge | None:
-    """The judge of the answers of the case's suite, None if it has no model."""
+    """The judge of the suite's answers; None for a suite without a model."""
     return model_judge(SUITES[case.mutant.suite].model)
 
 
 def answers(task: Task) -> Trial:
-    """Executions until the suite's model refuses the answers of one; what else fails is passed over."""
+    """Runs executions until the model rejects the answers of one; other failures do not count."""
     task.module.select_mutant(task.case.selected)
     mutant = own_programs(task.case.mutant)
     suite = SUITES[mutant.suite]
@@ -193,14 +194,14 @@ def answers(task: Task) -> Trial:
     judge = judge_of(task.case)
     searching = mutant.strategy in SEARCHES
     start = time.perf_counter()
-    made = number = 0
-    while made < task.budget:
+    spent = number = 0
+    while spent < task.budget:
         if mutant.calls:
-            program, rest = program_of_calls(suite, subject, mutant), task.budget - made
+            program, rest = program_of_calls(suite, subject, mutant), task.budget - spent
         else:
-            drawn = 1000 * task.seed + number
-            program = program_of(suite, subject, drawn, mutant.programs, mutant.settings)
-            rest = min(PER_PROGRAM, task.budget - made)
+            program_seed = 1000 * task.seed + number
+            program = program_of(suite, subject, program_seed, mutant.programs, mutant.settings)
+            rest = min(PER_PROGRAM, task.budget - spent)
         done = explore(
             subject,
             program,
@@ -212,16 +213,16 @@ def answers(task: Task) -> Trial:
             judge=judge,
             answers_only=True,
         )
-        made += done.executions
+        spent += done.executions
         if done.failure is not None:
-            return engine_trial(task, made, time.perf_counter() - start, done.failure, judge)
+            return engine_trial(task, spent, time.perf_counter() - start, done.failure, judge)
         if searching and mutant.calls:
-            break  # the same search again
+            break  # another round would repeat this search
         number += 1
-    return engine_trial(task, made, time.perf_counter() - start, None)
+    return engine_trial(task, spent, time.perf_counter() - start, None)
 
 
-# All -----------------------------------------------------------------------------------------------------
+# All ----------------------------------------------------------------------------------
 
 THREADS, ENGINE, SANITIZER = "threads", "engine", "sanitizer"
 
@@ -231,56 +232,58 @@ TECHNIQUES: Mapping[str, Technique] = {
         Technique(
             name="one",
             title="one thread",
-            what="The suite's programs with one thread, every invariant checked.",
+            summary="The suite's programs with one thread, every invariant checked.",
             unit="programs",
             budget=5,
-            built=THREADS,
+            build=THREADS,
             attempt=partial(on_threads, "one"),
         ),
         Technique(
             name="threads",
             title="real threads",
-            what="The suite's programs with its number of threads, on the processors that there are.",
+            summary="The suite's programs with its number of threads, on all processors.",
             unit="programs",
             budget=5,
-            built=THREADS,
+            build=THREADS,
             attempt=partial(on_threads, "threads"),
         ),
         Technique(
             name="sc",
             title="engine sc",
-            what="Small programs under the engine in mode sc, with the race detector.",
+            summary="Small programs under the engine in mode sc, with the race detector.",
             unit="executions",
             budget=2_000,
-            built=ENGINE,
+            build=ENGINE,
             attempt=partial(in_engine, "sc"),
         ),
         Technique(
             name="c11",
             title="engine c11",
-            what="The same programs in mode c11.",
+            summary="The same programs in mode c11.",
             unit="executions",
             budget=2_000,
-            built=ENGINE,
+            build=ENGINE,
             attempt=partial(in_engine, "c11"),
         ),
         Technique(
             name="tsan",
             title="thread sanitizer",
-            what=f"The suite's programs on real threads, {SANITIZED_OPERATIONS} operations each, in a build "
-            "with the compiler's thread sanitizer; only its reports and crashes count, not the invariants.",
+            summary="The suite's programs on real threads, "
+            f"{SANITIZED_OPERATIONS} operations each, in a build with the compiler's thread "
+            "sanitizer; only its reports and crashes count, not the invariants.",
             unit="programs",
             budget=1,
-            built=SANITIZER,
+            build=SANITIZER,
             attempt=partial(on_threads, "tsan"),
         ),
         Technique(
             name="linear",
             title="linearizability",
-            what="The programs of the engine in mode c11, judged by the suite's sequential model alone.",
+            summary="The programs of the engine in mode c11, judged by the suite's sequential "
+            "model alone.",
             unit="executions",
             budget=2_000,
-            built=ENGINE,
+            build=ENGINE,
             attempt=answers,
         ),
     )
@@ -293,59 +296,61 @@ def budget_of(technique: Technique, case: Case) -> int:
 
 
 def seeds_of(case: Case, seeds: int) -> int:
-    """How many of the seeds are for this case."""
+    """The number of seeds of this case, where a mutant gets ``seeds``."""
     return seeds if case.selected else min(seeds, CORE_SEEDS)
 
 
 def attempts(
     technique: Technique, module: ModuleType, path: Path, case: Case, seeds: int
 ) -> list[Trial]:
-    """One trial of each seed, in a child process. A child that was lost has found something; the next one
-    goes on with the seed after. Where the first few come to no end, the others would not either."""
-    limits = LIMITS["engine" if technique.built == ENGINE else "threads"]
+    """Runs one trial of each seed in a child process.
+
+    A child that dies has found something; the next child continues with the next seed. If the first
+    STUCK_SEEDS all run out of time, the other seeds are left out.
+    """
+    limits = LIMITS["engine" if technique.build == ENGINE else "threads"]
     budget = budget_of(technique, case)
     done: list[Trial] = []
 
-    def live(tell: Callable[[Trial | None], object]) -> None:
-        # The first failure of each child is made smaller.
-        small = True
+    def run_seeds(report: Callable[[Trial | None], object]) -> None:
+        shrinks = True  # the first failure of each child
         for seed in range(len(done), seeds):
             trial = technique.attempt(
-                Task(module, path, case, seed, budget, small, lambda: tell(None))
+                Task(module, path, case, seed, budget, shrinks, lambda: report(None))
             )
-            small = small and trial.size is None
-            tell(trial)
+            shrinks = shrinks and trial.size is None
+            report(trial)
 
     stuck = 0
     while len(done) < seeds and not stuck == len(done) == STUCK_SEEDS:
         start = time.perf_counter()
         try:
-            watch(live, lambda trial: trial is not None and done.append(trial), limits=limits)
-        except LostError as lost:
-            # Of the child's life; where it was lost early, that is the seed's own time.
-            stuck += lost.kind == STUCK
-            made = (
-                lost.execution + 1 if technique.built == ENGINE and lost.execution < budget else 1
-            )
-            lost_task = Task(module, path, case, len(done), budget, False, lambda: None)
-            done.append(lost_task.found(made, time.perf_counter() - start, verdict_of(lost)))
+            watch(run_seeds, lambda trial: trial is not None and done.append(trial), limits=limits)
+        except LostError as error:
+            stuck += error.kind == STUCK
+            known = technique.build == ENGINE and error.execution < budget
+            spent = error.execution + 1 if known else 1
+            task = Task(module, path, case, len(done), budget, False, lambda: None)
+            # The child's life, which is the seed's own time if the child died at its first seed.
+            seconds = time.perf_counter() - start
+            done.append(task.found(spent, seconds, verdict_of(error)))
     return done
 
 
-def verdict_of(lost: LostError) -> str:
-    """How a process was lost, in a few words."""
-    text = lost.message
+def verdict_of(error: LostError) -> str:
+    """The way in which a process died, in a few words."""
+    text = error.message
     for signal in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE"):
         if signal in text:
             return signal
-    if "exit status 66" in text:  # tools/sanitized.py asks for this status
+    if "exit status 66" in text:  # tools/sanitized.py sets this status
         return "data race"
     return text.partition(":")[0]
 
 
 @cache
 def cases() -> tuple[Case, ...]:
-    """All mutants; then the true core on each suite, and in each programs of their own that mutants have."""
+    """All mutants; then the true core on each suite, and in the special programs of mutants."""
     found = [Case(mutant.id, mutant, mutant.id) for mutant in CATALOGUE]
     found += [Case(f"{CORE}, {name}", nothing(name), None) for name in SUITES]
     known = set()
@@ -360,16 +365,18 @@ def cases() -> tuple[Case, ...]:
 
 
 def nothing(suite: str) -> Mutant:
-    """The mutant that changes nothing, for the programs of a suite."""
+    """A mutant that changes nothing, for the programs of a suite."""
     return Mutant(id="", title="", origin="", file="", old="", new="", suite=suite, breaks="")
 
 
 def applies(technique: Technique, case: Case) -> bool:
-    """Whether the technique has something to say: a model is needed, and programs of a mutant's own are for
-    the engine."""
+    """Returns true if the technique can run the case.
+
+    Linearizability needs a model, and the special programs of mutants are for the engine.
+    """
     if technique.name == "linear" and judge_of(case) is None:
         return False
-    return technique.built == ENGINE or not case.label.startswith(f"{CORE}, programs")
+    return technique.build == ENGINE or not case.label.startswith(f"{CORE}, programs")
 
 
 def load(path: Path) -> ModuleType:

@@ -1,10 +1,9 @@
-"""The origin of a result: digests of everything on which it depends, part by part."""
+"""The origins of cells: what each technique would use today for each case."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import PurePath
 
@@ -12,10 +11,11 @@ from pulsar_ml.campaign.trial.trial import PRODUCT, load_native
 from pulsar_ml.harness.subjects.program import Program, generate
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.catalogue import Mutant
-from stress.mutants.declarations import cython_declarations
-from stress.mutants.engine import PER_PROGRAM, program_of, program_of_calls
-from stress.mutants.sources import code_digest, engine_digest, model_digest, short_digest
-from stress.mutants.techniques import (
+from stress.mutants.hunting import PER_PROGRAM, program_of, program_of_calls
+from stress.mutants.sources.declarations import cython_declarations
+from stress.mutants.sources.digests import code_digest, engine_digest, model_digest, short_digest
+from stress.mutants.sources.origin import Origin
+from stress.mutants.table.techniques import (
     ENGINE,
     THREAD_OPTIONS,
     Case,
@@ -27,54 +27,35 @@ from stress.mutants.techniques import (
 SAMPLED = 4  # programs, of the seeds from 0 on
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """What a cell of the kill table was made from, as digests; "" for a part that plays no role.
-
-    Attributes:
-        code: the structure, its operations, and the mutant's text.
-        programs: the first program of some seeds, and the budget that is spent on them.
-        model: the suite's model, for the technique that judges by it.
-        engine: the engine, for the techniques that run under it.
-    """
-
-    code: str
-    programs: str
-    model: str
-    engine: str
-
-    def differing(self, other: Origin) -> tuple[str, ...]:
-        """Names of the parts in which two origins differ."""
-        mine, others = asdict(self), asdict(other)
-        return tuple(name for name in mine if mine[name] != others[name])
-
-
 def origin_of(technique: Technique, case: Case) -> Origin:
-    """The origin of a result that is made now."""
+    """The origin of a cell that is made now."""
     suite = SUITES[case.mutant.suite]
-    controlled = technique.built == ENGINE
     return Origin(
-        code=short_digest([code_digest(suite.subject), case.selected or "", *written(case.mutant)]),
+        code=short_digest([code_digest(suite.subject), case.selected or "", *change(case.mutant)]),
         programs=programs_digest(technique, case),
         model=model_digest(suite.model) if technique.name == "linear" else "",
-        engine=engine_digest() if controlled else "",
+        engine=engine_digest() if technique.build == ENGINE else "",
     )
 
 
-def written(mutant: Mutant) -> Iterator[str]:
+def change(mutant: Mutant) -> Iterator[str]:
     """The change that a mutant makes, without comments and layout."""
     yield PurePath(mutant.file).stem
     for text in (mutant.old, mutant.new, mutant.helper, mutant.cimports):
         yield "\n".join(cython_declarations(textwrap.dedent(text).strip("\n")))
 
 
-# Programs ----------------------------------------------------------------------------------------------
+# Programs -----------------------------------------------------------------------------
 
 
 def programs_digest(technique: Technique, case: Case) -> str:
-    """Digits of a sample of the programs, and of the limits within which they run."""
+    """Digits of a sample of the programs, and of the limits within which they run.
+
+    The programs themselves are compared, so a generator that is rewritten and still draws the same
+    programs voids nothing.
+    """
     limits = (technique.name, budget_of(technique, case))
-    if technique.built != ENGINE:
+    if technique.build != ENGINE:
         return short_digest([*limits, *thread_programs(technique.name, case.mutant.suite)])
     mutant = own_programs(case.mutant)
     programs = (program.digest() for program in engine_programs(mutant))
@@ -83,7 +64,7 @@ def programs_digest(technique: Technique, case: Case) -> str:
 
 @cache
 def thread_programs(technique: str, name: str) -> tuple[str, ...]:
-    """Digits of the first program of SAMPLED seeds of a suite on real threads."""
+    """Digests of the first program of SAMPLED seeds of a suite on real threads."""
     suite, options = SUITES[name], THREAD_OPTIONS[technique]
     programs = (
         generate(
@@ -101,7 +82,7 @@ def thread_programs(technique: str, name: str) -> tuple[str, ...]:
 
 
 def engine_programs(mutant: Mutant) -> Iterator[Program]:
-    """The program of a mutant, or the first program of SAMPLED seeds, as the engine hunts in them."""
+    """Yields the program of a mutant, or the first program of SAMPLED seeds in the engine."""
     suite = SUITES[mutant.suite]
     subject = load_native(PRODUCT).SUBJECTS[suite.subject]
     if mutant.calls:

@@ -1,7 +1,7 @@
-"""Digests of the sources on which a result depends, so that it is void only when one of them changes.
+"""Digests of the sources on which a result depends: a result is void only if one of them changes.
 
-Each digest is of declarations (:mod:`stress.mutants.declarations`): comments, layout, moves and the
-names of modules change none.
+Each digest is of declarations (:mod:`stress.mutants.sources.declarations`), so comments, layout,
+moves and the names of modules change none.
 
 * Code: the operations of a subject and all structures and primitives that they name, down to the
   headers. The harness that calls the operations is left out: the calls are compared as programs.
@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from stress.mutants.build import ROOT
-from stress.mutants.declarations import declarations
+from stress.mutants.sources.declarations import declarations
 
 PACKAGE = ROOT / "pulsar_ml"
 DIGITS = 12
@@ -55,7 +55,7 @@ def closure(start: Path, named: Callable[[Path], Iterable[Path]]) -> tuple[Path,
     return tuple(sorted(found))
 
 
-# Code --------------------------------------------------------------------------------------------------
+# Code ---------------------------------------------------------------------------------
 
 
 def native_names(path: Path) -> Iterator[Path]:
@@ -82,7 +82,7 @@ def code_digest(subject: str) -> str:
     return digest_of(reached(subject))
 
 
-# Models ------------------------------------------------------------------------------------------------
+# Models -------------------------------------------------------------------------------
 
 
 def module_path(name: str) -> Path:
@@ -105,7 +105,7 @@ def model_digest(module: str) -> str:
     return digest_of(closure(module_path(module), imported_models)) if module else ""
 
 
-# The engine --------------------------------------------------------------------------------------------
+# The engine ---------------------------------------------------------------------------
 
 
 @cache

@@ -1,23 +1,22 @@
-"""What the kill table is made from: one cell for each case and technique, kept in the repository.
+"""The cells of the kill table, one for each case and technique, kept as a file in the repository.
 
-A cell says of which sources it is: a rerun makes only cells that are missing, of other sources, or of fewer
-seeds.
+A cell keeps its origin. A new run of the table makes only cells that are missing, that have another
+origin, or that have fewer seeds.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import median
 
 from stress.mutants.build import ROOT
-from stress.mutants.origin import Origin, origin_of
-from stress.mutants.tables import rows
-from stress.mutants.techniques import STUCK_SEEDS, Case, Technique, Trial, cases, seeds_of
+from stress.mutants.csv_rows import read_rows, write_rows
+from stress.mutants.sources.origin import Origin
+from stress.mutants.table.origins import origin_of
+from stress.mutants.table.techniques import STUCK_SEEDS, Case, Technique, Trial, cases, seeds_of
 
 DATA = ROOT / "stress" / "mutants" / "data" / "kill_table.csv"
 SIZES = ("threads", "operations", "preemptions", "stale reads")
@@ -27,14 +26,14 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What the seeds of one technique said of a case.
+    """The result of the seeds of one technique for one case.
 
     Attributes:
         case, technique: the case's label and the technique's name.
         code, programs, model, engine: the result's origin, see :class:`Origin`.
-        seeds, found: tried, and those that noticed something.
-        made: programs or executions in all.
-        first, seconds: medians until the first failure, of the seeds that found one; "" without one.
+        seeds, found: seeds that ran, and seeds that reported something.
+        made: programs or executions of all seeds together.
+        first, seconds: medians until the first failure, of seeds that found one; "" without.
         verdicts: the most frequent ones with their counts.
         size: of the smallest failure after shrinking, in words.
     """
@@ -63,6 +62,7 @@ class Cell:
 
 
 def summary(case: Case, technique: Technique, trials: Sequence[Trial]) -> Cell:
+    """The cell of these trials, with the origin of today."""
     hits = [trial for trial in trials if trial.found]
     counts = Counter(trial.verdict for trial in hits)
     sizes = [trial.size for trial in hits if trial.size is not None]
@@ -72,8 +72,8 @@ def summary(case: Case, technique: Technique, trials: Sequence[Trial]) -> Cell:
         *astuple(origin_of(technique, case)),
         len(trials),
         len(hits),
-        sum(trial.made for trial in trials),
-        f"{median(trial.made for trial in hits):.0f}" if hits else "",
+        sum(trial.spent for trial in trials),
+        f"{median(trial.spent for trial in hits):.0f}" if hits else "",
         f"{median(trial.seconds for trial in hits):.3f}" if hits else "",
         ", ".join(f"{verdict} ({count})" for verdict, count in counts.most_common(3)),
         in_words(min(sizes, key=lambda size: sum(size.values()))) if sizes else "",
@@ -85,35 +85,28 @@ def in_words(size: Mapping[str, int]) -> str:
 
 
 class Results:
-    """The cells of a file. One process writes it."""
+    """The cells of a file. Only one process may write it."""
 
     def __init__(self, path: Path = DATA) -> None:
         self.path = path
         self.cells: dict[Key, Cell] = {}
         if path.exists():
-            self.cells = {cell.key: cell for cell in rows(path, Cell)}
+            self.cells = {cell.key: cell for cell in read_rows(path, Cell)}
 
     def of(self, case: Case, technique: Technique) -> Cell | None:
         return self.cells.get((case.label, technique.name))
 
     def lacks(self, technique: Technique, case: Case, seeds: int) -> bool:
-        """Whether the cell is to be made, again or for the first time."""
+        """Returns true if the cell is missing or does not hold for today's sources and seeds."""
         cell = self.of(case, technique)
         if cell is None or cell.origin != origin_of(technique, case):
             return True
         return cell.seeds < seeds_of(case, seeds) and cell.seeds != STUCK_SEEDS
 
     def add(self, cell: Cell) -> None:
-        """Also in the file, at once, in the order of the table. Cells of cases that are gone go, too."""
+        """Adds a cell and writes the file at once, without cells of cases that no longer exist."""
         self.cells[cell.key] = cell
         order = {case.label: number for number, case in enumerate(cases())}
-        known = [one for one in self.cells.values() if one.case in order or one.key == cell.key]
-        text = io.StringIO()
-        writer = csv.DictWriter(text, [one.name for one in fields(Cell)], lineterminator="\n")
-        writer.writeheader()
-        for one in sorted(known, key=lambda one: (order.get(one.case, -1), one.technique)):
-            writer.writerow(asdict(one))
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        whole = self.path.with_suffix(".new")
-        whole.write_text(text.getvalue())
-        whole.replace(self.path)
+        present = [one for one in self.cells.values() if one.case in order or one.key == cell.key]
+        present.sort(key=lambda one: (order.get(one.case, -1), one.technique))
+        write_rows(self.path, Cell, present)

@@ -11,9 +11,16 @@ from pulsar_ml.campaign.trial.trial import CHECKED, load_native
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS
 from pulsar_ml.harness.search.sandbox import explore_in_child
 from pulsar_ml.suites.registry import SUITES
-from stress.mutants.faults import NOTICED, Noticed, fault_tables, read, unexplained, write
-from stress.mutants.overstrong import KNOWN
-from stress.mutants.weakened import Fault, campaigns, faults, hunt, judge_for, notice
+from stress.mutants.faults.results import (
+    FAULTS,
+    FaultResult,
+    fault_tables,
+    read,
+    reasons,
+    unexplained,
+    write,
+)
+from stress.mutants.faults.weakened_orders import Fault, campaigns, faults, hunt, judge_for, notice
 from tests.spark import contrary_suites
 
 SUITE = SUITES["refcount"]
@@ -88,14 +95,14 @@ def test_what_nothing_notices_is_listed_with_its_reason_or_without() -> None:
     assert not noticed.suite
     assert unexplained([noticed]) == [noticed]
     assert "**not explained**" in fault_tables([noticed])
-    key = next(iter(KNOWN))
-    assert KNOWN[key] in fault_tables([Noticed(*key, *NOWHERE, 1)])
+    key = next(iter(reasons()))
+    assert reasons()[key] in fault_tables([FaultResult(*key, *NOWHERE, 1)])
 
 
 def test_what_came_of_faults_is_kept(tmp_path: Path) -> None:
     some = [
-        Noticed("b", "f", 'x, "y"', "relaxed", *NOWHERE, 7, "b", "I1"),
-        Noticed("a", "f", "x", "none", *NOWHERE, 9),
+        FaultResult("b", "f", 'x, "y"', "relaxed", *NOWHERE, 7, "b", "I1"),
+        FaultResult("a", "f", "x", "none", *NOWHERE, 9),
     ]
     write(tmp_path / "faults.csv", some)
     assert read(tmp_path / "faults.csv") == sorted(some)
@@ -104,7 +111,7 @@ def test_what_came_of_faults_is_kept(tmp_path: Path) -> None:
 def test_every_fault_that_nothing_noticed_is_explained_and_every_reason_is_of_such_a_fault() -> (
     None
 ):
-    kept = read(NOTICED)
+    kept = read(FAULTS)
     assert kept
     assert unexplained(kept) == []
-    assert set(KNOWN) <= {one.key for one in kept if not one.suite}
+    assert set(reasons()) <= {one.key for one in kept if not one.suite}

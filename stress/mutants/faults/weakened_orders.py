@@ -1,6 +1,6 @@
-"""Automatic mutants at the engine: each atomic of the structures one step weaker, each fence left out.
+"""Automatic mutants in the engine: each atomic one step weaker, each fence dropped.
 
-The engine makes them, in the unchanged checked module.
+The engine makes them at run time; the checked module is unchanged.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import ROOT, STRUCTURES
 from stress.mutants.catalogue import concurrent_answers
-from stress.mutants.engine import PER_PROGRAM, program_of_calls
-from stress.mutants.engine import program_of as small_program_of
-from stress.mutants.faults import Key, Noticed
-from stress.mutants.origin import SAMPLED, Origin
-from stress.mutants.shapes import shapes
-from stress.mutants.sources import (
+from stress.mutants.faults.results import FaultResult, Key
+from stress.mutants.faults.shapes import shapes
+from stress.mutants.hunting import PER_PROGRAM, program_of_calls
+from stress.mutants.hunting import program_of as small_program_of
+from stress.mutants.sources.digests import (
     code_digest,
     engine_digest,
     model_digest,
     reached,
     short_digest,
 )
+from stress.mutants.table.origins import SAMPLED, Origin
 
 FOLDER = "structures/"
 PROGRAMS = 30
-LOOKING = 4  # executions of each program, to see which atomics a suite makes
+LOOKING = 4  # executions of each program, to see which atomics a suite executes
 OWN = 300  # executions of each program of the structure's own suite
-RARE = 3_000  # of a program of a mutant's own
-OTHERS = 60  # and of the other suites that make the atomic
+RARE = 3_000  # of each program that belongs to a mutant
+OTHERS = 60  # of each program of the other suites that execute the atomic
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -53,11 +53,13 @@ class Fault:
     """One atomic or fence of the source, with another order.
 
     Attributes:
-        file, line: below ``pulsar_ml/``; ``text`` is that line, ``function`` where it stands, and ``number``
-            tells the same lines of a function apart, from 1.
-        op, order, weaker: what the source says, and what is done instead.
-        pcs: its places in the code.
-        suites: those that make it.
+        file, line: the place, below ``pulsar_ml/``.
+        op, order: the operation and its order in the source.
+        weaker: the order that the engine uses instead.
+        function, text: the function, and the line of the source.
+        pcs: addresses of the instructions.
+        suites: the suites that execute it.
+        number: 1 and up, to tell equal lines of a function apart.
     """
 
     file: str
@@ -78,7 +80,10 @@ class Fault:
 
 
 def programs_of(module: ModuleType, suite: Suite) -> list[Program]:
-    """Every other one in the small worlds where mutants are hunted: chunks end and places meet there."""
+    """Programs of a suite, every other one in the small worlds in which mutants are hunted.
+
+    Chunks end and positions collide there.
+    """
     subject = module.SUBJECTS[suite.subject]
     return [
         program_of(subject, suite, seed, TrialOptions())
@@ -89,7 +94,7 @@ def programs_of(module: ModuleType, suite: Suite) -> list[Program]:
 
 
 def faults(module: ModuleType, suites: Iterable[Suite]) -> list[Fault]:
-    """All that the suites make of the structures' own atomics; those of the operations are left out."""
+    """All atomics of the structures that the suites execute, without those of the operations."""
     found: dict[tuple[str, int, str], dict[str, list[tuple[Site, str]]]] = {}
     for suite in suites:
         subject = module.SUBJECTS[suite.subject]
@@ -99,26 +104,26 @@ def faults(module: ModuleType, suites: Iterable[Suite]) -> list[Fault]:
                 file, _, line = place.rpartition(":")
                 by_order = found.setdefault((file, int(line), site.op), {})
                 by_order.setdefault(site.order, []).append((site, suite.name))
-    return numbered(
+    return with_numbers(
         sorted(fault for key, by_order in found.items() for fault in faults_at(*key, by_order))
     )
 
 
-def numbered(found: Iterable[Fault]) -> list[Fault]:
-    """The faults, of which the later ones have numbers where lines are the same."""
+def with_numbers(found: Iterable[Fault]) -> list[Fault]:
+    """Numbers the faults whose lines are equal."""
     seen: dict[Key, set[int]] = {}
-    made = []
+    numbered = []
     for fault in found:
         lines = seen.setdefault(fault.key, set())
         lines.add(fault.line)
-        made.append(replace(fault, number=len(lines)))
-    return made
+        numbered.append(replace(fault, number=len(lines)))
+    return numbered
 
 
 def faults_at(
     file: str, line: int, op: str, by_order: dict[str, list[tuple[Site, str]]]
 ) -> Iterator[Fault]:
-    # A compare-exchange that failed is seen with the weaker order of its failure; it is the same place.
+    # A failed compare-exchange is seen with the weaker order of its failure, at the same place.
     order = max(by_order, key=("relaxed", "release", "acquire", "acq_rel", "seq_cst").index)
     seen = [pair for pairs in by_order.values() for pair in pairs]
     pcs = tuple(sorted({pc for site, _ in seen for pc in site.pcs}))
@@ -131,26 +136,26 @@ def faults_at(
 
 
 def order_of(suite: Suite, own: str) -> tuple[bool, int, str]:
-    """The structure's own suite first, then those about the fewest sources: most of what they do is near."""
+    """Sorts the structure's own suite first, then the suites with the fewest sources."""
     return suite.name != own, len(reached(suite.subject)), suite.name
 
 
 def function_of(place: str, module: str) -> str:
-    """The function's name in the source; the compiler's has the module in front."""
+    """The function's name in the source. In the compiler's name the module comes first."""
     return re.sub(rf"^__pyx_f_.*?_{len(module)}{module}_", "", place.partition(" ")[0])
 
 
-def hunt(module: ModuleType, fault: Fault, suites: Sequence[Suite]) -> Noticed:
-    """Executions of the suites that make the atomic, the structure's own first, until one fails."""
+def hunt(module: ModuleType, fault: Fault, suites: Sequence[Suite]) -> FaultResult:
+    """Runs executions of the suites that execute the atomic until one fails."""
     known = {suite.name: suite for suite in suites}
     weaken = (fault.pcs, NO_FENCE if fault.weaker == NO_FENCE else fault.weaker)
     tried = [known[name] for name in fault.suites]
-    return noticed(fault.key, *notice(module, tried, weaken=weaken))
+    return fault_result(fault.key, *notice(module, tried, weaken=weaken))
 
 
-def noticed(key: Key, executions: int, suite: str, verdict: str) -> Noticed:
+def fault_result(key: Key, executions: int, suite: str, verdict: str) -> FaultResult:
     """The result of a fault with its origin."""
-    return Noticed(*key, *astuple(fault_origin(key[0], suite)), executions, suite, verdict)
+    return FaultResult(*key, *astuple(fault_origin(key[0], suite)), executions, suite, verdict)
 
 
 @cache
@@ -174,10 +179,11 @@ def fault_origin(file: str, suite: str) -> Origin:
 def notice(
     module: ModuleType, suites: Sequence[Suite], *, mutant: str | None = None, **options: Any
 ) -> tuple[int, str, str]:
-    """Executions of the suites, one after the other, until one fails, or in all; the suite and what it saw.
+    """Runs executions of the suites, one suite after the other, until one fails.
 
-    ``mutant`` is active meanwhile, and ``options`` are those of the fault. Answers that the model refuses of
-    the true core as well, in the same program, are not noticed: they would be the model's mistake.
+    Returns the number of executions, and the suite and its verdict, or "" twice. ``mutant`` is
+    active in them, and ``options`` are the fault's. Answers that the model also rejects from the
+    true core in the same program do not count: they are a mistake of the model.
     """
     made = 0
     for suite in suites:
@@ -197,8 +203,11 @@ def notice(
 
 
 def judge_for(suite: Suite, subject: Subject, program: Program) -> Judge | None:
-    """The judge of the suite's model; None for a program with calls that the suite does not make by itself,
-    such as a user's mistakes, which the model need not know."""
+    """The judge of the suite's model.
+
+    None for a program with calls that the suite does not draw, such as mistakes of a user: the
+    model need not know them.
+    """
     drawn = [
         operation.weight > 0 or operation.name in suite.mix for operation in subject.operations
     ]
@@ -219,8 +228,7 @@ def explored(
 def campaigns(
     module: ModuleType, suite: Suite, *, own: bool
 ) -> Iterator[tuple[Program, dict[str, Any]]]:
-    """The suite's programs, those in which only the model sees mistakes, and those that the catalogue has for
-    rare shapes."""
+    """Yields the programs of the suite, of mutants that only a model sees, and of rare shapes."""
     for seed, program in enumerate(programs_of(module, suite)):
         yield program, {"executions": OWN if own else OTHERS, "seed": seed, "reuse": "mixed"}
     subject = module.SUBJECTS[suite.subject]
