@@ -22,7 +22,7 @@ from rich.text import Text
 
 from pulsar_ml.campaign.run.runner import RunnerError
 from pulsar_ml.campaign.shrink.shrink_run import (
-    Place,
+    Shrinker,
     Processes,
     Witness,
     shrink_all,
@@ -149,7 +149,7 @@ def main(
             states = {one.signature: one for one in found}
             whole = True
             if wanted:
-                place: Place
+                place: Shrinker
                 if runner == "pool":
                     place = Processes(workers or os.cpu_count() or 1)
                 else:
@@ -182,7 +182,7 @@ def chosen(found: Sequence[Witness], only: Sequence[str], run: Path) -> list[Wit
 def tried(
     store: RunStore,
     wanted: Sequence[Witness],
-    place: Place,
+    place: Shrinker,
     task: Callable[[Witness], Task],
     states: dict[str, Witness],
     stop: StopRequest,

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from pulsar_ml.campaign.store.merge import Group, Summary, add_violations
 from pulsar_ml.campaign.store.schema import CHUNKS, VIOLATIONS
-from pulsar_ml.campaign.store.staging import BATCH_ROWS, Part, in_parts, merge_part, path_of
+from pulsar_ml.campaign.store.staging import BATCH_ROWS, StagedFiles, in_parts, merge_part, path_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +34,7 @@ WITNESS = ("seed", "message", "replay", "suite", "invariant", "phase")  # the sm
 
 def merged_parts(
     session: SparkSession, directory: Path, ledger: pa.Table, name: str
-) -> tuple[Part, ...]:
+) -> tuple[StagedFiles, ...]:
     """The files of a wave merged by the executors, a task each part; ``ledger`` says which files count."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -51,7 +51,7 @@ def merged_parts(
         trials, violations = (
             path_of(directory, each, places[number]) for each in ("trials", "violations")
         )
-        made.append(Part(trials, violations, chunks))
+        made.append(StagedFiles(trials, violations, chunks))
     return tuple(made)
 
 

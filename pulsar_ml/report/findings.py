@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pulsar_ml.campaign.plan.allocation import Gain
 from pulsar_ml.campaign.plan.plan import Plan
-from pulsar_ml.campaign.plan.rounds import Arm, Book, read_rounds
+from pulsar_ml.campaign.plan.rounds import Arm, GainCounter, read_rounds
 from pulsar_ml.campaign.shrink.shrunk import Shrunk, digest_of, read_state, record_path
 from pulsar_ml.campaign.store.merge import Group, Summary, add
 from pulsar_ml.campaign.store.read_run import SIGNATURE, SavedRun, json_object
@@ -182,22 +182,22 @@ def gather(
     ``kill_cells`` is the product's kill table; without it the one beside the run counts, if there is one.
     """
     found = Findings(run)
-    book = book_of(run)
+    counter = gain_counter_of(run)
     beside = run.directory / NAME
     if kill_cells is not None or os.path.lexists(beside):
         found.kill_cells = read_kill_cells(kill_cells or beside)
     for batch in run.trials():
         add_trials(found, batch)
-        if book:
-            book.spent(batch)
+        if counter:
+            counter.spent(batch)
         told(len(batch))
     for batch in run.violations():
         add_violations(found, batch)
-        if book:
-            book.found(batch)
+        if counter:
+            counter.found(batch)
         told(len(batch))
-    if book:
-        found.rounds = book.gains()
+    if counter:
+        found.rounds = counter.gains()
     if run.facts["search"]:
         found.searched = searched_by(run)
     take_smaller(found)
@@ -206,12 +206,12 @@ def gather(
     return found
 
 
-def book_of(run: SavedRun) -> Book | None:
+def gain_counter_of(run: SavedRun) -> GainCounter | None:
     """What adds up the rounds of a run, if it has rounds. BadRecordError when one of them is damaged."""
     if not run.facts["rounds"]:
         return None
     try:
-        return Book([each.first_chunk for each in read_rounds(run.directory)])
+        return GainCounter([each.first_chunk for each in read_rounds(run.directory)])
     except BadRecordError as error:
         raise BadRecordError(f"{run.directory}: {error}") from None
 

@@ -214,7 +214,7 @@ class Sweep:
                 display.note(f"round {number + 1}: {shares(decided)}")
 
         if self.rounds is not None:
-            self.rounds.told = begins
+            self.rounds.on_round = begins
         run_campaign(
             self.source,
             self.job,

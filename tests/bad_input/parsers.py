@@ -18,7 +18,7 @@ from pulsar_ml import Position
 from pulsar_ml._core import AckState
 from pulsar_ml.campaign.local.records import read_record
 from pulsar_ml.campaign.plan.plan import Plan
-from pulsar_ml.campaign.plan.rounds import Arm, Part, Round
+from pulsar_ml.campaign.plan.rounds import Arm, Round, Share
 from pulsar_ml.campaign.run.resume import past_of
 from pulsar_ml.campaign.shrink.shrunk import SMALLER, Shrunk, Size, State, digest_of, state_path
 from pulsar_ml.campaign.store.collection import collect
@@ -130,7 +130,7 @@ def run_in_rounds(folder: Path) -> Path:
     )
     path = run / "rounds" / "round-00000.json"
     path.parent.mkdir()
-    path.write_text(json.dumps(Round(0, 5, (Part(Arm("made_up", "pct"), 0, 10),)).to_data()))
+    path.write_text(json.dumps(Round(0, 5, (Share(Arm("made_up", "pct"), 0, 10),)).to_data()))
     return path
 
 

@@ -1,4 +1,4 @@
-"""Suites of failures to be made smaller: toys, and code that takes its process along."""
+"""Suites whose failures are shrunk: toys, and code that kills its process."""
 
 from __future__ import annotations
 

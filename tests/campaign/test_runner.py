@@ -1,4 +1,4 @@
-"""Runners and waves: every runner gives the same rows, and what finished survives crashes and Ctrl-C."""
+"""Runners and waves: equal rows from every runner; finished chunks survive crashes and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def deadly_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
 
 
 def hostile_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
-    """Kills its supervisor the first time only; ``options.mutant`` is the file that remembers."""
+    """Kill the supervisor once; the file ``options.mutant`` remembers that it happened."""
     if seed == DEADLY_SEED and options.mutant and not os.path.exists(options.mutant):
         Path(options.mutant).touch()
         os.kill(os.getppid(), signal.SIGKILL)
@@ -78,7 +78,7 @@ def plan_of(seeds: int, pieces: int) -> Plan:
 
 
 def stable(wave: Wave) -> list[dict[str, object]]:
-    """Rows without what differs from run to run."""
+    """Return rows without the columns that differ between runs."""
     rows = wave.table().drop_columns(["finished_at", "wall_us"]).to_pylist()
     return sorted(rows, key=lambda row: row["seed"])
 
@@ -166,7 +166,7 @@ def test_a_chunk_that_loses_its_supervisor_again_and_again_is_named() -> None:
 
 def test_an_error_that_every_trial_would_meet_reaches_the_caller() -> None:
     for runner in runners(broken_trial):
-        for _ in range(2):  # a runner goes on after it
+        for _ in range(2):  # a runner stays usable after it
             with pytest.raises(RunnerError, match="no trial can run here"):
                 runner.run(JOB, list(plan_of(4, 4).chunks()), QUIET)
         runner.close()
@@ -218,7 +218,7 @@ def test_the_pool_keeps_the_chunks_that_ran_when_it_is_asked_to_stop() -> None:
 
 
 class Scripted:
-    """A runner that fails as it is told and otherwise runs inline."""
+    """A runner that fails by a script and otherwise runs inline."""
 
     name = "scripted"
     slots = 2
@@ -229,12 +229,12 @@ class Scripted:
         self.waves: list[int] = []
 
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
-        """Like Spark: one failed chunk takes the rows of its wave along."""
+        """Run like Spark: one failed chunk loses the rows of its wave."""
         self.waves.append(len(chunks))
         for chunk in chunks:
             if self._fails(chunk):
                 left = [other for other in chunks if other is not chunk]
-                return Wave(failures=[ChunkFailure(chunk, "told to")], left=left)
+                return Wave(failures=[ChunkFailure(chunk, "as scripted")], left=left)
         return self._inline.run(job, chunks, watch)
 
     def close(self) -> None:

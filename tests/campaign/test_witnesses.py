@@ -1,4 +1,4 @@
-"""Rows of violations are bounded, their number is not: whatever is dropped stays counted."""
+"""Rows of violations are bounded, counts are not: dropped rows stay counted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.campaign.rows import JOB, SUITE, made_up_trial
 
 
 def wave_of(found: list[tuple[str, int]]) -> pa.Table:
-    """Violations of these signatures and seeds."""
+    """Make violations of these signatures and seeds."""
     rows = [
         {
             **ONE,

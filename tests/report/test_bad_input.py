@@ -25,7 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_ml.campaign.plan.plan import Plan
-from pulsar_ml.campaign.plan.rounds import Arm, Part, Round
+from pulsar_ml.campaign.plan.rounds import Arm, Round, Share
 from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.campaign.store.schema import METADATA, SCHEMA_VERSION, TRIALS
 from pulsar_ml.campaign.trial.record import ReplayRecord
@@ -74,7 +74,7 @@ TEXTS: dict[str, tuple[Callable[[], str], Callable[[str], object]]] = {
     "plan": (plan, lambda text: Plan.from_json(json.loads(text))),
     "round": (
         lambda: json.dumps(
-            Round(3, 5, (Part(Arm("a", "pct"), 0, 9), Part(Arm("b", "pct"), 0, 2))).to_data()
+            Round(3, 5, (Share(Arm("a", "pct"), 0, 9), Share(Arm("b", "pct"), 0, 2))).to_data()
         ),
         Round.from_text,
     ),
@@ -284,7 +284,7 @@ def test_rows_of_an_older_version_are_read(run: Path, tmp_path: Path) -> None:
         ),
         (
             lambda table: table.set_column(0, "run_id", pa.nulls(len(table), pa.string())),
-            "has empty places",
+            "has nulls",
         ),
         (lambda table: table.replace_schema_metadata(None), "no version of a schema"),
         (lambda table: table.append_column("seed", table["seed"]), "should be of type|damaged"),
@@ -316,7 +316,7 @@ def test_texts_that_grow_beyond_all_measure_are_refused(run: Path, tmp_path: Pat
     schema = pq.read_schema(path)
     assert path.stat().st_size < 1 << 20
     assert schema.field("host").type == pa.string()
-    with pytest.raises(BadRecordError, match="texts are larger than any"):
+    with pytest.raises(BadRecordError, match="strings are larger than any"):
         gather(open_run(copy))
 
 

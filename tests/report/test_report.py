@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from pulsar_ml.campaign.plan.rounds import Arm, Part, Round
+from pulsar_ml.campaign.plan.rounds import Arm, Round, Share
 from pulsar_ml.campaign.shrink.shrunk import SMALLER, Shrunk, Size, State, digest_of
 from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.cli.progress import progress
@@ -350,7 +350,7 @@ def test_a_page_is_written_whole_or_not_at_all(
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda run: run / "nothing", "is no directory"),
+        (lambda run: run / "nothing", "is not a directory"),
         (lambda run: run / "records", "has no run.json"),
     ],
 )
@@ -404,7 +404,7 @@ def run_in_rounds(directory: Path) -> Path:
     run = write_run(directory, rows, rounds={"rounds": 2, "floor": 0.2, "strategies": ["pct"]})
     (run / "rounds").mkdir()
     for number in range(2):
-        part = Part(Arm("made_up", "pct"), 2 * number, 2 * number + 2)
+        part = Share(Arm("made_up", "pct"), 2 * number, 2 * number + 2)
         text = json.dumps(Round(3 * number, 2, (part,)).to_data())
         (run / "rounds" / f"round-0000{number}.json").write_text(text)
     return run

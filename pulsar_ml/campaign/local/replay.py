@@ -14,7 +14,7 @@ from pulsar_ml.campaign.local.session import (
     LEAK,
 )
 from pulsar_ml.campaign.local.watch import MemorySeries, ProcessWatch
-from pulsar_ml.campaign.trial.crashed_trial import INVARIANTS, lost_trial
+from pulsar_ml.campaign.trial.crashed_trial import INVARIANTS, crashed_trial
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import (
@@ -121,7 +121,7 @@ def replay_in_child(
             module=module or record.module,
             mutant=record.mutant,
         )
-        return lost_trial(suite, record.seed, options, "", lost, tail)
+        return crashed_trial(suite, record.seed, options, "", lost, tail)
     return results[0]
 
 

@@ -1,16 +1,16 @@
-"""How the budget of a round is divided between arms, from what each of them found before: pure arithmetic.
+"""Divides the budget of a round between arms by what each arm found before: pure arithmetic.
 
 The rule is probability matching with a floor (Goldberg, "Probability matching, the magnitude of
-reinforcement, and classifier system bidding", Machine Learning 5, 1990; with a least part for each as in
-Thierens, "An adaptive pursuit strategy for allocating operator probabilities", GECCO 2005): each arm gets the
-floor, and the rest is divided in proportion to what the arms find for each trial. Only the last rounds count,
-because what there was to find gets less (the sliding window of Garivier and Moulines, "On upper-confidence
-bound policies for switching bandit problems", ALT 2011).
+reinforcement, and classifier system bidding", Machine Learning 5, 1990; with a least share as in
+Thierens, "An adaptive pursuit strategy for allocating operator probabilities", GECCO 2005): each
+arm gets the floor, and the rest is divided in proportion to findings per trial. Only the last
+rounds count, because findings become rarer (the sliding window of Garivier and Moulines, "On
+upper-confidence bound policies for switching bandit problems", ALT 2011).
 
-Two things are found, which no rate of exchange relates: new signatures of violations and classes of
-executions. Where new signatures were found, one half of the rest follows them, and the other half the
-classes; else all of it does. Numbers are exact fractions and no time goes in, so a division is the same
-everywhere.
+There are two kinds of findings, with no exchange rate between them: new signatures of violations,
+and classes of executions. Where a window has new signatures, one half of the rest follows the
+signatures and the other half the classes; otherwise the whole rest follows the classes. Numbers are
+exact fractions and times do not count, so a division is the same everywhere.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ WINDOW = 3  # rounds that count
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What one arm spent and found in one round.
+    """Costs and findings of one arm in one round.
 
     Attributes:
-        trials, executions: spent; real threads have no executions.
-        classes: executions of a trial that differ in what read from what, summed over the trials, each of
-            which has a program of its own. A trial ends at its first failure, so one that fails has few.
-        violations: found.
-        signatures: of them, those that no round before had found.
+        trials, executions: numbers run; real threads have no executions.
+        classes: classes of executions, summed over the trials, each of which has a program of its
+            own. A trial ends at its first failure, so a failing trial has few.
+        violations: number of violations.
+        signatures: number of signatures that no earlier round had found.
     """
 
     trials: int = 0
@@ -44,11 +44,11 @@ class Gain:
 
 
 def divide(budget: int, histories: Sequence[Sequence[Gain]], floor: Fraction) -> list[int]:
-    """Trials of each arm in the next round, ``budget`` in all; a history has the arm's rounds, in order.
+    """Return the trials of each arm in the next round; they add up to ``budget``.
 
-    Each arm gets at least ``floor`` (0 to 1) of an equal part, and at least one trial. What is left over by
-    rounding goes to the largest remainders, in the order of the arms. UsageError when the budget is less than
-    one trial for each arm.
+    A history holds an arm's rounds in order. Each arm gets at least ``floor`` (0 to 1) of an equal
+    share, and at least one trial. Trials lost to rounding go to the largest remainders, in the
+    order of the arms. UsageError when the budget is below one trial for each arm.
     """
     arms = len(histories)
     least = max(1, int(floor * budget / arms))
@@ -66,7 +66,7 @@ def divide(budget: int, histories: Sequence[Sequence[Gain]], floor: Fraction) ->
 
 
 def weights(histories: Sequence[Sequence[Gain]]) -> list[Fraction]:
-    """The part of each arm in what lies above the floor; they add up to 1."""
+    """Return each arm's share of the budget above the floor; the shares add up to 1."""
     equal = [Fraction(1, len(histories))] * len(histories)
     classes = matched(histories, lambda gain: gain.classes) or equal
     failures = matched(histories, lambda gain: gain.signatures) or classes
@@ -74,7 +74,7 @@ def weights(histories: Sequence[Sequence[Gain]]) -> list[Fraction]:
 
 
 def matched(histories: Sequence[Sequence[Gain]], found: Callable[[Gain], int]) -> list[Fraction]:
-    """Parts in proportion to what each arm found for its trials in the window; empty for nothing found."""
+    """Return shares in proportion to findings per trial in the window; empty without findings."""
     rates = [rate(history[-WINDOW:], found) for history in histories]
     total = sum(rates)
     return [each / total for each in rates] if total else []

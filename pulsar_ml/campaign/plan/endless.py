@@ -1,4 +1,4 @@
-"""A campaign without an end: the chunks of a plan that has all seeds there are."""
+"""The chunks of a campaign without an end: its plan covers every seed up to 2**63 - 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pulsar_ml.errors import UsageError
 def plan_without_end(
     suites: tuple[str, ...], first_seed: int, size: int, options: TrialOptions
 ) -> Plan:
-    """Each suite on all seeds from ``first_seed`` on, in chunks of ``size``; more than anybody can run."""
+    """Plan each suite on all seeds from ``first_seed``, in chunks of ``size`` seeds."""
     if size < 1:
         raise UsageError(f"a chunk has at least 1 seed, not {size}")
     pieces = (SEED_LIMIT - first_seed) // size
@@ -25,10 +25,10 @@ def plan_without_end(
 
 @dataclass(frozen=True, slots=True)
 class Endless:
-    """Where the chunks of such a campaign come from: one after the other, or as ``batches`` name them.
+    """The source of chunks of a campaign without an end: in order, or as ``batches`` name them.
 
-    ``next_chunk`` is behind all chunks that are done; those before it that are not come first. A batch that
-    begins behind the one before it, because chunks of its end had failed when the run was left, has them too.
+    ``next_chunk`` follows the last finished chunk; unfinished chunks before it come first. A batch
+    also includes failed chunks between the end of the batch before and its own begin.
     """
 
     plan: Plan
@@ -44,7 +44,7 @@ class Endless:
         return self.plan.chunk_trials
 
     def stages(self, store: RunStore) -> Iterator[Iterator[Chunk]]:
-        """The next batch is asked for when all of one is in the store."""
+        """Yield batches; each is requested when the store holds all rows of the batch before."""
         if self.next_chunk:
             yield map(self.plan.chunk, range(self.next_chunk))
         if self.batches is None:

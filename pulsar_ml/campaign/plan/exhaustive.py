@@ -1,8 +1,8 @@
-"""A campaign that searches programs to their end, whatever number of processes shares the search.
+"""A campaign that searches programs exhaustively, shared by any number of processes.
 
-Each program is one search, cut into disjoint parts. A part is a trial of a bounded number of executions;
-what it did not come to is cut into parts of the next stage, until nothing is left. What comes next follows
-from the rows that are on disk and nothing else, so another process may go on at any moment.
+Each program is one search, cut into disjoint parts. A part is a trial of a bounded number of
+executions; its unfinished rest is cut into parts of the next stage, until no rest is left. The rows
+on disk alone decide the next stage, so another process can resume the search at any moment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_ml.campaign.plan.plan import Chunk, Plan
-from pulsar_ml.campaign.trial.controlled import BETWEEN
+from pulsar_ml.campaign.trial.controlled import BOUND_SEPARATOR
 from pulsar_ml.campaign.trial.trial import CLEAN, VIOLATION
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.explore import SEARCHES
@@ -25,7 +25,7 @@ from pulsar_ml.harness.search.partition import Part, divided, proved
 if TYPE_CHECKING:
     from pulsar_ml.campaign.store.store import RunStore
 
-PARTS = 64  # of a program at the same time
+PARTS = 64  # of a program that run at the same time
 MOST_PARTS = 10_000
 MOST_PROGRAMS = 1_000_000
 COLUMNS = [
@@ -46,14 +46,14 @@ Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Searched:
-    """What is known of one program.
+    """The state of the search of one program.
 
     Attributes:
-        parts, executions: made so far.
-        clean: parts in which two threads touched one location, and nothing failed.
-        failed: parts with a violation; nothing more of the program is searched then.
-        left: parts that are still to be searched.
-        bounds: those that left something out.
+        parts, executions: numbers finished so far.
+        clean: number of parts in which two threads touched one location and no execution failed.
+        failed: number of parts with a violation; such a program is not searched further.
+        left: number of parts that are still to be searched.
+        bounds: the bounds that left executions out.
     """
 
     parts: int = 0
@@ -68,16 +68,18 @@ class Searched:
         self.executions += row["executions"]
         self.clean += row["verdict"] == CLEAN
         self.failed += row["verdict"] == VIOLATION
-        self.bounds.update(dict.fromkeys(row["bounds"].split(BETWEEN) if row["bounds"] else ()))
+        self.bounds.update(
+            dict.fromkeys(row["bounds"].split(BOUND_SEPARATOR) if row["bounds"] else ())
+        )
 
     @property
     def exhausted(self) -> str:
-        """What the whole search has proved; "" when something is left, or failed."""
+        """The proof of the whole search; "" while parts are left or when a part failed."""
         return "" if self.failed or self.left or not self.parts else proved(self.bounds)
 
     @property
     def result(self) -> str:
-        """The same in words, or why nothing is proved."""
+        """The proof in words, or the reason why there is none."""
         if self.failed:
             return f"failed in {self.failed} of its parts"
         if self.left or not self.parts:
@@ -90,11 +92,12 @@ class Exhaustive:
     """The source of a search's chunks, one part each, stage by stage."""
 
     def __init__(self, plan: Plan, parts: int = PARTS) -> None:
-        """UsageError unless the plan is of a strategy that can be exhausted.
+        """Raise UsageError unless the plan's strategy can be exhausted.
 
         Arguments:
-            plan: the programs: each of its suites with each of its seeds; its executions are of a part.
-            parts: as many of each program are searched at the same time, if it can be cut so often.
+            plan: its suites and seeds are the programs; its ``executions`` bound each part.
+            parts: number of parts of each program that are searched at the same time, where the
+                program can be cut into so many.
         """
         if plan.options.strategy not in SEARCHES:
             raise UsageError(
@@ -107,7 +110,7 @@ class Exhaustive:
             )
         if plan.trials > MOST_PROGRAMS:
             raise UsageError(
-                f"a search to the end has {MOST_PROGRAMS:,} programs at most, not {plan.trials:,}; "
+                f"an exhaustive search has {MOST_PROGRAMS:,} programs at most, not {plan.trials:,}; "
                 "use fewer seeds"
             )
         self.plan = plan
@@ -119,11 +122,11 @@ class Exhaustive:
         ]
         self.programs = {program: Searched(left=1) for program in programs}
         self._chunks = [self._chunk(number, program, "") for number, program in enumerate(programs)]
-        self._stage = 0  # where the chunks of the last stage begin
+        self._stage = 0  # id of the first chunk of the last stage
 
     @property
     def trials(self) -> int:
-        """Parts that are known so far: what they leave is not."""
+        """The number of parts known so far, without the parts of rests that are not yet cut."""
         return len(self._chunks)
 
     @property
@@ -135,7 +138,7 @@ class Exhaustive:
         return len(self._chunks)
 
     def chunk(self, chunk_id: int) -> Chunk:
-        """The chunk with this id, of a stage that is known."""
+        """Return the chunk with this id; its stage must be known."""
         if not 0 <= chunk_id < self.chunk_count:
             raise UsageError(
                 f"chunk ids of this search are 0 to {self.chunk_count - 1}, not {chunk_id}"
@@ -143,9 +146,9 @@ class Exhaustive:
         return self._chunks[chunk_id]
 
     def difference(self, other: Exhaustive | None) -> str:
-        """The first setting in which another search is not this one, in words; "" when they are equal."""
+        """Describe the first setting in which another search differs; "" when all are equal."""
         if other is None:
-            return "it is not searched to its end"
+            return "it is not an exhaustive search"
         return (
             ""
             if self.parts == other.parts
@@ -153,12 +156,12 @@ class Exhaustive:
         )
 
     def to_data(self) -> dict[str, object]:
-        """The settings as plain data for ``json``."""
+        """Return the settings as plain data for ``json``."""
         return {"parts": self.parts}
 
     @staticmethod
     def reopened(directory: Path, plan: Plan, data: object) -> Exhaustive:
-        """The search of a run with these settings, as far as it came. UsageError for damage."""
+        """Reopen the search of a run with these settings. UsageError for damage."""
         if not isinstance(data, dict) or type(data.get("parts")) is not int:
             raise UsageError(f"{directory / 'run.json'} is damaged: its search is {data!r:.100}")
         search = Exhaustive(plan, data["parts"])
@@ -166,7 +169,7 @@ class Exhaustive:
         return search
 
     def stages(self, store: RunStore) -> Iterator[Iterator[Chunk]]:
-        """The chunks of each stage. A stage of which a part has no row, as it failed, is the last one."""
+        """Yield the chunks of each stage; a stage with a part that has no row is the last."""
         self.read(store.directory)
         while self._stage < len(self._chunks):
             yield iter(self._chunks[self._stage :])
@@ -176,7 +179,7 @@ class Exhaustive:
                 return
 
     def read(self, directory: Path) -> None:
-        """Takes up every stage of which all parts are on disk, and cuts what the last one left."""
+        """Read every complete stage from disk, and cut the rest of the last one into parts."""
         from pulsar_ml.campaign.store.store import waves_of
 
         rows: dict[int, Row] = {}

@@ -1,7 +1,7 @@
-"""How many chunks one task runs, by what trials of their suite took in this very run.
+"""Chooses how many chunks one task runs, by the times of earlier trials of the same run.
 
-Chunks are small and fixed by the plan, whatever a trial takes. A task is a run of chunks of one suite that
-takes about the time that was asked for; the probe before the run decides the size of chunks, and no more.
+The plan fixes the chunks, which are small. A task is a sequence of chunks of one suite that takes
+about the requested time. The probe before the run decides only the size of chunks.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import pyarrow as pa
 
 from pulsar_ml.campaign.plan.plan import Chunk
 
-CHUNKS_PER_TASK = 8  # as the probe has it: trials may take an eighth, or eight times as long
+CHUNKS_PER_TASK = 8  # by the probe's time, which may be wrong by a factor of eight
 
 
 class Pace:
-    """What trials take, suite by suite; the mean of old and new counts, so that one slow wave is not all."""
+    """Times of trials by suite; a mean of old and new times, so that one slow wave counts half."""
 
     def __init__(self, seconds: float) -> None:
-        """``seconds`` is what a task should take."""
+        """``seconds`` is the wanted duration of a task."""
         self._seconds = seconds
         self._trial: dict[str, float] = {}
         self._alone: set[int] = set()
 
     def learn(self, chunks: pa.Table) -> None:
-        """From rows of the ledger."""
+        """Learn times from rows of the ledger."""
         sums = chunks.group_by("suite").aggregate([("wall_us", "sum"), ("trials", "sum")])
         for line in sums.to_pylist():
             now = line["wall_us_sum"] / 1e6 / max(1, line["trials_sum"])
@@ -33,13 +33,15 @@ class Pace:
             self._trial[line["suite"]] = (known + now) / 2
 
     def apart(self, chunks: Iterable[Chunk]) -> None:
-        """From now on each of these is a task of its own, so that one which fails is known."""
+        """Make each of these chunks a task of its own from now on, so that a failing one is known.
+        """
         self._alone.update(chunk.chunk_id for chunk in chunks)
 
     def tasks(self, chunks: Sequence[Chunk], slots: int) -> list[list[Chunk]]:
-        """All chunks in runs of one suite, in their order, and not fewer runs than ``slots`` if that can be.
+        """Group all chunks, in order, into tasks of one suite; at least ``slots`` tasks if
+        possible.
 
-        Chunks of a suite of which nothing is known yet are tasks of their own.
+        Chunks of a suite without known times are tasks of their own.
         """
         total = sum(self._cost(chunk) or 0.0 for chunk in chunks)
         limit = min(self._seconds, total / slots) * (1 + 1e-9)

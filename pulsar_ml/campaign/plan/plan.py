@@ -1,4 +1,4 @@
-"""The plan of a campaign: which suites run on which seeds, cut into chunks by arithmetic.
+"""The plan of a campaign: its suites and seeds, cut into chunks by arithmetic.
 
 A plan is a pure value with a JSON form. Each suite runs every seed of the range once. The range is
 cut into the same number of pieces for every suite, and chunk ``piece * len(suites) + suite`` is the
@@ -17,17 +17,17 @@ from typing import Any, get_type_hints
 from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.errors import UsageError
 
-PLAN_VERSION = 2  # 1 knew real threads only; its plans are read as such
+PLAN_VERSION = 2  # plans of version 1 are for real threads only
 SEED_LIMIT = 1 << 63  # seeds are stored as signed 64-bit numbers
-OPTION_TYPES = get_type_hints(TrialOptions)  # a name and a type, or a union of it and None
+OPTION_TYPES = get_type_hints(TrialOptions)  # each a type, or a union of a type and None
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Trials of one suite on the seeds ``seed_lo`` to ``seed_hi - 1``: the unit of distribution.
 
-    ``strategy`` is how the engine chooses schedules in them; "" is the job's own. ``part`` is what of an
-    exhaustive search is made; "" is everything.
+    ``strategy`` is the engine's strategy for them; "" is the job's own. ``part`` is the part of an
+    exhaustive search; "" is the whole search.
     """
 
     chunk_id: int
@@ -46,7 +46,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Suites, the seed range of each (``first_seed`` and ``seeds``), pieces per suite, options."""
+    """Suites, their seed range (``first_seed``, ``seeds``), pieces per suite, options of trials."""
 
     suites: tuple[str, ...]
     first_seed: int
@@ -80,11 +80,11 @@ class Plan:
 
     @property
     def chunk_trials(self) -> float:
-        """Trials of a chunk, on average."""
+        """The mean number of trials in a chunk."""
         return self.seeds / self.pieces
 
     def chunk(self, chunk_id: int) -> Chunk:
-        """The chunk with this id; the pieces of a range differ by at most one seed."""
+        """Return the chunk with this id; pieces of a range differ by at most one seed."""
         if not 0 <= chunk_id < self.chunk_count:
             raise UsageError(
                 f"chunk ids of this plan are 0 to {self.chunk_count - 1}, not {chunk_id}"
@@ -101,11 +101,11 @@ class Plan:
         return (self.chunk(chunk_id) for chunk_id in range(self.chunk_count))
 
     def stages(self, store: object) -> Iterator[Iterator[Chunk]]:
-        """All chunks at once: none of them waits for what others find."""
+        """Yield one stage with all chunks: none depends on the findings of others."""
         yield self.chunks()
 
     def difference(self, other: Plan) -> str:
-        """The first thing in which another plan is not this one, in words; "" when they are equal."""
+        """Describe the first field in which another plan differs; "" when they are equal."""
         mine, others = ({**asdict(plan), **asdict(plan.options)} for plan in (self, other))
         for name in mine:
             if name != "options" and mine[name] != others[name]:
@@ -113,12 +113,12 @@ class Plan:
         return ""
 
     def to_json(self) -> dict[str, object]:
-        """Plain data for ``json``; ``from_json`` gives an equal plan back."""
+        """Return plain data for ``json``, from which ``from_json`` makes an equal plan."""
         return {"version": PLAN_VERSION, **asdict(self), "suites": list(self.suites)}
 
     @staticmethod
     def from_json(data: object) -> Plan:
-        """The plan that ``to_json`` described. Raises ``UsageError`` when it is not one."""
+        """Make the plan that ``to_json`` described. Raises ``UsageError`` for other data."""
         if not isinstance(data, dict) or "version" not in data:
             raise UsageError(f"a plan is an object with a version, not {json.dumps(data):.60}")
         if data["version"] not in (1, PLAN_VERSION):
@@ -149,16 +149,16 @@ def _check_types(data: Mapping[str, Any], **types: Any) -> None:
 
 
 def pieces_of_size(seeds: int, size: int) -> int:
-    """How many pieces of at most ``size`` seeds a range of ``seeds`` needs."""
+    """Return how many pieces of at most ``size`` seeds a range of ``seeds`` needs."""
     if size < 1:
         raise UsageError(f"a chunk has at least 1 seed, not {size}")
     return max(1, math.ceil(seeds / size))
 
 
 def pieces_of_seconds(seeds: int, trial_seconds: float, chunk_seconds: float, spread: int) -> int:
-    """Pieces that take about ``chunk_seconds`` at ``trial_seconds`` a trial, at least ``spread``.
+    """Return how many pieces take about ``chunk_seconds`` each; at least ``spread``.
 
-    ``spread`` is the number of trials that run at once: fewer pieces would leave some place idle.
+    ``spread`` is the number of chunks that run at once: fewer pieces would leave a slot idle.
     """
     if not chunk_seconds > 0:
         raise UsageError(f"a chunk takes more than 0 seconds, not {chunk_seconds}")

@@ -1,4 +1,4 @@
-"""Looks at a campaign before it starts: do suites and module fit, which build is it, how long is a trial?"""
+"""Checks a campaign before it starts: suites fit the module; build id; duration of a trial."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pulsar_ml.errors import UsageError
 
 
 def check(suites: Sequence[Suite], options: TrialOptions) -> str:
-    """The build id of ``options.module``; makes a program for each suite and runs none.
+    """Return the build id of ``options.module``; makes a program for each suite, runs none.
 
-    Raises ``UsageError`` when the module is missing or lacks the mutant or a suite's subject, and
-    when a suite cannot have so many threads or operations; and when the engine is asked to run a
-    module that was not compiled for it.
+    Raises ``UsageError`` when the module is missing or lacks the mutant or a suite's subject, when
+    a suite cannot have so many threads or operations, and when the engine should run a module that
+    is not checked.
     """
     try:
         module = load_module(options)
@@ -30,7 +30,7 @@ def check(suites: Sequence[Suite], options: TrialOptions) -> str:
     for suite in suites:
         subject = find_subject(module, suite)
         builds.add(subject.build_id)
-        # Refuses numbers of threads or operations, mixes and settings that do not fit the subject.
+        # Raises for sizes, mixes and settings that do not fit the subject.
         check_options(subject, options)
         program_of(subject, suite, 0, options)
     if len(builds) != 1:
@@ -39,7 +39,7 @@ def check(suites: Sequence[Suite], options: TrialOptions) -> str:
 
 
 def measure(suites: Sequence[Suite], seed: int, job: Job) -> float:
-    """Mean wall seconds of a trial over the suites, in a process of its own, which a crash does not end."""
+    """Return the mean wall seconds of a trial over the suites, measured in a separate process."""
     place = Isolation()
     try:
         return sum(timed(place, suite, seed, job) for suite in suites) / len(suites)
@@ -49,7 +49,7 @@ def measure(suites: Sequence[Suite], seed: int, job: Job) -> float:
 
 def timed(place: Isolation, suite: Suite, seed: int, job: Job) -> float:
     chunk = Chunk(0, suite.name, seed, seed + 1)
-    place.run(suite, chunk, job)  # the first also starts the process and loads the module
+    place.run(suite, chunk, job)  # the first run also starts the process and loads the module
     began = time.perf_counter()
     place.run(suite, chunk, job)
     return time.perf_counter() - began

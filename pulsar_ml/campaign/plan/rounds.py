@@ -1,13 +1,13 @@
-"""A campaign in rounds: what the first ones find decides where the trials of the next ones go.
+"""A campaign in rounds: the findings of earlier rounds decide where later trials go.
 
-An arm is a suite, under the engine a suite with one strategy. The first round gives each arm the same; before
-each later one :mod:`allocation` divides its trials by what is on disk of the earlier ones. A round is written
-to the run before it starts and holds from then on, whoever goes on with the run:
+An arm is a suite, under the engine a suite with one strategy. The first round gives each arm an
+equal share; before each later round :mod:`allocation` divides its trials by the rows on disk of
+earlier rounds. A round is written to the run before it starts, and a resumed run keeps it:
 
     rounds/round-00000.json
 
-The seeds of a suite are used once, whatever the strategy: arms take them one after the other, and a trial is
-known by suite and seed, with rounds as without.
+Each seed of a suite is used once, whatever the strategy: arms take seeds in turn, and suite and
+seed identify a trial, as they do without rounds.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 ROUND_VERSION = 1
 MOST_ROUNDS = 10_000
 MOST_CHUNKS = 10_000_000
-MOST_SIGNATURES = 100_000  # that are told apart; a run with more has another problem
-FLOOR = 0.2  # of an equal part
+MOST_SIGNATURES = 100_000  # that are counted separately
+FLOOR = 0.2  # least share of an arm, as a fraction of an equal share
 SPENT = ["chunk_id", "suite", "strategy", "executions", "classes"]
 CHARGED = ["chunk_id", "suite", "strategy", "trials", "executions", "classes"]
 FOUND = ["chunk_id", "suite", "strategy", "signature"]
@@ -44,7 +44,7 @@ FOUND = ["chunk_id", "suite", "strategy", "signature"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Arm:
-    """What gets trials: a suite, and the engine's strategy or "" for real threads."""
+    """A receiver of trials: a suite with a strategy of the engine, or "" for real threads."""
 
     suite: str
     strategy: str
@@ -54,8 +54,8 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What an arm gets in a round: the seeds ``seed_lo`` to ``seed_hi - 1``."""
+class Share:
+    """The share of an arm in a round: the seeds ``seed_lo`` to ``seed_hi - 1``."""
 
     arm: Arm
     seed_lo: int
@@ -67,14 +67,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round. ``first_chunk`` is the id of its first chunk; chunks have ``chunk_seeds`` seeds at most."""
+    """One round.
+
+    ``first_chunk`` is its first chunk id; chunks have at most ``chunk_seeds`` seeds.
+    """
 
     first_chunk: int
     chunk_seeds: int
-    parts: tuple[Part, ...]
+    parts: tuple[Share, ...]
 
     def chunks(self) -> list[Chunk]:
-        """Neighbouring chunks belong to different arms, while there are some."""
+        """Return its chunks; neighbours belong to different arms where possible."""
         found: list[Chunk] = []
         for piece in range(-(-max(map(len, self.parts)) // self.chunk_seeds)):
             for part in self.parts:
@@ -86,7 +89,7 @@ class Round:
         return found
 
     def to_data(self) -> dict[str, object]:
-        """Plain data for ``json``."""
+        """Return plain data for ``json``."""
         arms = [
             {**asdict(part.arm), "seed_lo": part.seed_lo, "seed_hi": part.seed_hi}
             for part in self.parts
@@ -100,7 +103,7 @@ class Round:
 
     @staticmethod
     def from_text(text: str) -> Round:
-        """The round that ``to_data`` described, as JSON. BadRecordError says what is wrong with it."""
+        """Parse the JSON of a round; BadRecordError names the field that is wrong."""
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -115,7 +118,7 @@ class Round:
             )
         try:
             parts = tuple(
-                Part(Arm(text_of(arm, "suite"), text_of(arm, "strategy")), *seeds_of(arm))
+                Share(Arm(text_of(arm, "suite"), text_of(arm, "strategy")), *seeds_of(arm))
                 for arm in data["arms"]
             )
             first, size = number_of(data, "first_chunk"), number_of(data, "chunk_seeds")
@@ -127,7 +130,10 @@ class Round:
 
 
 class Rounds:
-    """The source of a campaign's chunks, round by round. ``told`` gets each round when it begins."""
+    """The source of a campaign's chunks, round by round.
+
+    ``on_round`` gets each round at its start.
+    """
 
     def __init__(
         self,
@@ -137,13 +143,14 @@ class Rounds:
         floor: float,
         decided: Sequence[Round] = (),
     ) -> None:
-        """UsageError for numbers that leave an arm without a trial in some round, and for strategies twice.
+        """Raise UsageError when an arm would have no trial in some round, or a strategy stands
+        twice.
 
         Arguments:
-            plan: its seeds times its suites are the trials of all rounds together; its pieces say how
-                long a chunk is at most.
-            strategies: of the engine; none for real threads.
-            floor: the least part of each arm, 0 to 1, of an equal part.
+            plan: seeds times suites are the trials of all rounds together; its pieces bound the
+                length of a chunk.
+            strategies: strategies of the engine; empty for real threads.
+            floor: least share of each arm as a fraction, 0 to 1, of an equal share.
         """
         if not 1 <= rounds <= MOST_ROUNDS:
             raise UsageError(f"a campaign has 1 to {MOST_ROUNDS:,} rounds, not {rounds}")
@@ -162,11 +169,11 @@ class Rounds:
         names = self.strategies or ("",)
         self.arms = tuple(Arm(suite, strategy) for suite in plan.suites for strategy in names)
         self.decided: list[Round] = []
-        self.told: Callable[[int, Round], object] = lambda number, decided: None
+        self.on_round: Callable[[int, Round], object] = lambda number, decided: None
         self._chunks: list[Chunk] = []
         divide(
             plan.trials // rounds, [[]] * len(self.arms), Fraction(0)
-        )  # the shortest round has enough
+        )  # checks that the shortest round has enough trials
         for each in decided:
             self._add(each)
 
@@ -180,16 +187,16 @@ class Rounds:
 
     @property
     def chunk_seeds(self) -> int:
-        """Seeds of a chunk at most."""
+        """The largest number of seeds in a chunk."""
         return -(-self.plan.seeds // self.plan.pieces)
 
     @property
     def chunk_count(self) -> int:
-        """Chunks of the rounds that are decided."""
+        """The number of chunks of the decided rounds."""
         return len(self._chunks)
 
     def chunk(self, chunk_id: int) -> Chunk:
-        """The chunk with this id, of a round that is decided."""
+        """Return the chunk with this id; its round must be decided."""
         if not 0 <= chunk_id < self.chunk_count:
             raise UsageError(
                 f"chunk ids of these rounds are 0 to {self.chunk_count - 1}, not {chunk_id}"
@@ -197,32 +204,32 @@ class Rounds:
         return self._chunks[chunk_id]
 
     def stages(self, store: RunStore) -> Iterator[Iterator[Chunk]]:
-        """The chunks of each round. The next round is decided, and written, when it is asked for."""
+        """Yield the chunks of each round; a round is decided and written when it is requested."""
         for number in range(self.rounds):
             if number == len(self.decided):
                 decided = self.decide(self.gains(store.directory) if number else [])
                 store.write_round(number, decided.to_data())
                 self._add(decided)
-            self.told(number, self.decided[number])
+            self.on_round(number, self.decided[number])
             yield iter(self.decided[number].chunks())
 
     def decide(self, gains: Sequence[Mapping[Arm, Gain]]) -> Round:
-        """The round after those that are decided, of which ``gains`` tells what they found."""
+        """Decide the next round from the gains of the earlier rounds."""
         histories = [[gain.get(arm, Gain()) for gain in gains] for arm in self.arms]
         shares = divide(self.budget(len(self.decided)), histories, Fraction(str(self.floor)))
         free = self.free_seeds()
         parts = []
         for arm, share in zip(self.arms, shares, strict=True):
-            parts.append(Part(arm, free[arm.suite], free[arm.suite] + share))
+            parts.append(Share(arm, free[arm.suite], free[arm.suite] + share))
             free[arm.suite] += share
         return Round(self.chunk_count, self.chunk_seeds, tuple(parts))
 
     def budget(self, number: int) -> int:
-        """Trials of a round; rounds differ by at most one."""
+        """Return the number of trials of a round; rounds differ by at most one."""
         return (number + 1) * self.trials // self.rounds - number * self.trials // self.rounds
 
     def free_seeds(self) -> dict[str, int]:
-        """The first seed of each suite that no round has used."""
+        """Return each suite's first seed that no round has used."""
         free = dict.fromkeys(self.plan.suites, self.plan.first_seed)
         for each in self.decided:
             for part in each.parts:
@@ -230,7 +237,7 @@ class Rounds:
         return free
 
     def _add(self, decided: Round) -> None:
-        """Takes a round as decided. UsageError unless it fits what came before."""
+        """Add a decided round. UsageError unless it follows the earlier rounds."""
         number = len(self.decided)
         free = self.free_seeds()
         for part in decided.parts:
@@ -252,7 +259,7 @@ class Rounds:
         self._chunks += decided.chunks()
 
     def difference(self, other: Rounds | None) -> str:
-        """The first setting in which other rounds are not these, in words; "" when they are equal."""
+        """Describe the first setting in which other rounds differ; "" when all are equal."""
         if other is None:
             return "it has no rounds"
         for name in ("strategies", "rounds", "floor"):
@@ -261,22 +268,22 @@ class Rounds:
         return ""
 
     def gains(self, directory: Path) -> list[dict[Arm, Gain]]:
-        """What each arm spent and found in each round that is decided, from what is on disk."""
+        """Return each arm's gain in each decided round, from the rows on disk."""
         from pulsar_ml.campaign.store.store import waves_of
 
-        book = Book([each.first_chunk for each in self.decided])
+        counter = GainCounter([each.first_chunk for each in self.decided])
         for name in waves_of(directory):
-            book.charged(pq.read_table(directory / "chunks" / name, columns=CHARGED))
-            book.found(pq.read_table(directory / "violations" / name, columns=FOUND))
-        return book.gains()
+            counter.charged(pq.read_table(directory / "chunks" / name, columns=CHARGED))
+            counter.found(pq.read_table(directory / "violations" / name, columns=FOUND))
+        return counter.gains()
 
     def to_data(self) -> dict[str, object]:
-        """The settings as plain data for ``json``."""
+        """Return the settings as plain data for ``json``."""
         return {"rounds": self.rounds, "floor": self.floor, "strategies": list(self.strategies)}
 
     @staticmethod
     def read(directory: Path, plan: Plan, data: object) -> Rounds:
-        """The rounds of a run with these settings, as far as they are decided. UsageError for damage."""
+        """Read the decided rounds of a run with these settings. UsageError for damage."""
         if (
             not isinstance(data, dict)
             or type(data.get("rounds")) is not int
@@ -293,8 +300,8 @@ class Rounds:
             raise UsageError(f"{directory}: {error}") from None
 
 
-class Book:
-    """Adds up, in one pass over a run's rows, what each arm spent and found in each round."""
+class GainCounter:
+    """Adds up the gain of each arm in each round in one pass over a run's rows."""
 
     def __init__(self, first_chunks: Sequence[int]) -> None:
         self._firsts = first_chunks
@@ -302,7 +309,7 @@ class Book:
         self._seen: dict[str, dict[tuple[int, Arm], int]] = {}  # by signature: violations
 
     def spent(self, trials: pa.Table) -> None:
-        """Takes up rows of trials; of their columns, ``SPENT``."""
+        """Add rows of trials; reads the columns ``SPENT``."""
         sums = trials.group_by(["chunk_id", "suite", "strategy"]).aggregate(
             [("chunk_id", "count"), ("executions", "sum"), ("classes", "sum")]
         )
@@ -312,14 +319,14 @@ class Book:
                 total[at] += line[name]
 
     def charged(self, chunks: pa.Table) -> None:
-        """The same from rows of the ledger; of their columns, ``CHARGED``."""
+        """Add rows of the ledger; reads the columns ``CHARGED``."""
         for line in chunks.to_pylist():
             total = self._sums.setdefault(self._place(line), [0, 0, 0])
             for at, name in enumerate(("trials", "executions", "classes")):
                 total[at] += line[name]
 
     def found(self, violations: pa.Table) -> None:
-        """Takes up rows of violations; of their columns, ``FOUND``."""
+        """Add rows of violations; reads the columns ``FOUND``."""
         counts = violations.group_by(FOUND).aggregate([([], "count_all")])
         for line in counts.to_pylist():
             if line["signature"] not in self._seen and len(self._seen) >= MOST_SIGNATURES:
@@ -329,12 +336,12 @@ class Book:
             seen[place] = seen.get(place, 0) + line["count_all"]
 
     def gains(self) -> list[dict[Arm, Gain]]:
-        """By round. A signature is new to all arms that found it in the first round that did.
+        """Return the gains by round; BadRecordError for rows without a round.
 
-        BadRecordError for rows without a round.
+        A signature counts as new for every arm that found it in the first round that found it.
         """
         if self._sums and not self._firsts:
-            raise BadRecordError("rounds is damaged: it lacks the first round")
+            raise BadRecordError("the run's folder rounds is damaged: the first round is missing")
         violations: dict[tuple[int, Arm], int] = {}
         fresh: dict[tuple[int, Arm], int] = {}
         for seen in self._seen.values():
@@ -357,12 +364,12 @@ class Book:
 
 
 def round_name(number: int) -> str:
-    """The name of a round's file."""
+    """Return the name of a round's file."""
     return f"round-{number:05}.json"
 
 
 def read_rounds(directory: Path) -> list[Round]:
-    """The rounds of a run that are decided, in order. BadRecordError when one is damaged or missing."""
+    """Read the decided rounds of a run, in order; BadRecordError for a damaged or missing one."""
     paths = sorted((directory / "rounds").glob("round-*.json"))
     if [path.name for path in paths] != [round_name(number) for number in range(len(paths))]:
         raise BadRecordError(f"rounds is damaged: it lacks a round before {paths[-1].name:.40}")

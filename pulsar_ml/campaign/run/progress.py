@@ -1,4 +1,4 @@
-"""How far a campaign is, while it runs: what is in finished waves, and what the wave under way has told."""
+"""Progress of a running campaign: sums of finished waves and reports of the wave under way."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pulsar_ml.campaign.store.merge import Summary
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A moment of a campaign; ``signatures`` are those of finished waves.
+    """Counts of a campaign at one moment; ``signatures`` counts those of finished waves.
 
-    ``earlier`` of the trials, and ``earlier_executions``, were made before this process went on with the
-    campaign. ``total`` is None for a campaign without an end. ``executions`` and ``classes`` are 0 for real
-    threads; ``wave`` is the number of the wave under way, and ``round`` that of its stage: a plan has one,
-    rounds are one each, and without an end each batch is one.
+    ``earlier`` trials and ``earlier_executions`` were run before this process resumed the campaign.
+    ``total`` is None for a campaign without an end. ``executions`` and ``classes`` are 0 on real
+    threads. ``wave`` is the number of the wave under way and ``round`` the number of its stage: a
+    plan is one stage, each round is one, and without an end each batch is one.
     """
 
     trials: int
@@ -34,12 +34,12 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Trials per second, of this process."""
+        """Trials per second of this process."""
         return (self.trials - self.earlier) / self.elapsed if self.elapsed > 0 else 0.0
 
     @property
     def execution_rate(self) -> float:
-        """Executions per second, of this process."""
+        """Executions per second of this process."""
         return (
             (self.executions - self.earlier_executions) / self.elapsed if self.elapsed > 0 else 0.0
         )
@@ -52,13 +52,13 @@ class Progress:
 
 
 class Meter:
-    """Adds what runners tell of the wave under way to the summary of the finished ones."""
+    """Adds runners' reports of the wave under way to the summary of finished waves."""
 
     def __init__(
         self, summary: Summary, total: int | None, show: Callable[[Progress], None]
     ) -> None:
         self._summary = summary
-        self.total = total  # may become more, where trials lead to others
+        self.total = total  # may grow, where trials lead to more trials
         self._show = show
         self._began = time.monotonic()
         self._earlier = (summary.trials, summary.executions)
@@ -68,13 +68,13 @@ class Meter:
         return time.monotonic() - self._began
 
     def watch(self, wave: int, stopped: Callable[[], bool], stage: int = 1) -> Watch:
-        """For the runner of a wave, or of what is left of it."""
+        """Return the watch for the runner of a wave, or of the rest of a wave."""
         trials = violations = executions = classes = 0
 
         def done(more: int, found: int) -> None:
             nonlocal trials, violations
             trials, violations = trials + more, violations + found
-            self.tell(wave, stage, trials, violations, executions, classes)
+            self.report(wave, stage, trials, violations, executions, classes)
 
         def searched(more: int, new: int) -> None:
             nonlocal executions, classes
@@ -82,7 +82,7 @@ class Meter:
 
         return Watch(stopped, done, searched, wave, stage)
 
-    def tell(
+    def report(
         self,
         wave: int,
         stage: int,
@@ -91,7 +91,7 @@ class Meter:
         executions: int = 0,
         classes: int = 0,
     ) -> None:
-        """Shows what there is; the numbers are those of the wave under way."""
+        """Show the progress; the arguments count the wave under way."""
         summary = self._summary
         self._show(
             Progress(

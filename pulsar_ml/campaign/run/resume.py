@@ -1,7 +1,7 @@
-"""Goes on with a run that was ended, by whom or what ever: which of its chunks are there, and what they say.
+"""Resumes an interrupted run: finds its finished chunks and their sums.
 
-That is in the ledger, whose size is that of the plan's chunks; trials are counted and not read. Nothing is
-changed before everything was looked at, and what does not fit is refused in one sentence.
+Both are in the ledger, which has one row a chunk; trials are counted, not read. Every check comes
+before the first change, and a run that does not fit is refused in one sentence.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from pulsar_ml.input_files import bounded_text
 if TYPE_CHECKING:
     from pulsar_ml.campaign.plan.exhaustive import Exhaustive
 
-BATCH_ROWS = 4096  # of violations, whose records may be long
+BATCH_ROWS = 4096  # of violations; their records may be long
 
 
 class Numbered(Protocol):
-    """What knows a run's chunks by their ids: a plan, rounds or a search."""
+    """A source of a run's chunks by their ids: a plan, rounds or a search."""
 
     @property
     def chunk_count(self) -> int: ...
@@ -52,14 +52,14 @@ class Numbered(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What there is of a run.
+    """The finished chunks of an interrupted run.
 
     Attributes:
-        facts: its run.json.
-        rounds: those of its trials, as far as they are decided; None for a run that has none.
-        search: its programs, if it searches them to their end, with all parts that are known.
-        done: ids of the chunks whose trials are all there.
-        summary: of them.
+        facts: the content of run.json.
+        rounds: its decided rounds; None for a run without rounds.
+        search: its programs with all known parts, if it is an exhaustive search.
+        done: ids of the chunks whose trials are all on disk.
+        summary: the sums over these chunks.
         waves: the number of the next wave.
     """
 
@@ -74,10 +74,10 @@ class Past:
 
 
 def past_of(directory: Path) -> Past:
-    """The run in ``directory``, which no other process may write from now on.
+    """Open the run in ``directory`` and lock it against other writers.
 
-    Raises ``UsageError`` when there is none, when it is damaged or of a newer version, and when another
-    process writes it.
+    Raises ``UsageError`` when there is no run, when it is damaged or of a newer version, and when
+    another process is writing it.
     """
     facts = read_facts(directory)
     store = RunStore.reopen(directory)
@@ -86,13 +86,13 @@ def past_of(directory: Path) -> Past:
             plan = Plan.from_json(facts["plan"])
         except UsageError as error:
             raise UsageError(f"{directory / 'run.json'}: {error}") from None
-        told = facts.get("rounds")
-        rounds = None if told is None else Rounds.read(directory, plan, told)
+        settings = facts.get("rounds")
+        rounds = None if settings is None else Rounds.read(directory, plan, settings)
         search = None
-        if (told := facts.get("search")) is not None:
-            from pulsar_ml.campaign.plan.exhaustive import Exhaustive  # and with it the engine
+        if (settings := facts.get("search")) is not None:
+            from pulsar_ml.campaign.plan.exhaustive import Exhaustive  # late: it loads the engine
 
-            search = Exhaustive.reopened(directory, plan, told)
+            search = Exhaustive.reopened(directory, plan, settings)
         done = Ids()
         summary = Summary()
         names = waves_of(directory)
@@ -106,7 +106,7 @@ def past_of(directory: Path) -> Past:
 
 
 def read_facts(directory: Path) -> dict[str, Any]:
-    """The content of run.json. UsageError when it is damaged or of a newer version."""
+    """Read run.json. UsageError when it is damaged or of a newer version."""
     path = directory / "run.json"
     if not os.path.lexists(path):
         raise UsageError(f"there is no run in {directory}: it has no run.json")
@@ -132,9 +132,9 @@ def read_facts(directory: Path) -> dict[str, Any]:
 def add_wave(
     directory: Path, name: str, plan: Numbered, facts: dict[str, Any], done: Ids, summary: Summary
 ) -> None:
-    """Takes up a wave: its chunks in ``done``, its sums in ``summary``.
+    """Add a wave: its chunks to ``done`` and its sums to ``summary``.
 
-    UsageError unless each chunk is whole, of this plan, run and build, and there once.
+    UsageError unless each chunk is complete, occurs once, and is of this plan, run and build.
     """
     paths = {table: directory / table / name for table in SCHEMAS}
     for table, path in paths.items():
@@ -149,10 +149,10 @@ def add_wave(
         if sum(
             column.null_count for column in (*chunks.columns, pc.list_flatten(chunks["sketch"]))
         ):
-            raise UsageError(f"{paths['chunks']} is damaged: it has empty places")
+            raise UsageError(f"{paths['chunks']} is damaged: a column has nulls")
         check_chunks(chunks, plan, facts, paths["chunks"], done)
         for table, column in (("trials", "trials"), ("violations", "violations")):
-            told, found = (
+            expected, found = (
                 pc.sum(chunks[column]).as_py() or 0,
                 pq.read_metadata(paths[table]).num_rows,
             )
@@ -161,10 +161,10 @@ def add_wave(
                     pc.sum(pq.read_table(paths[table], columns=["unlisted"])["unlisted"]).as_py()
                     or 0
                 )
-            if told != found:
+            if expected != found:
                 which_chunk(paths, plan, facts)
                 raise UsageError(
-                    f"{paths[table]} is damaged: it has {found} rows, and its chunks {told}"
+                    f"{paths[table]} is damaged: it has {found} rows, and its chunks have {expected}"
                 )
         for batch in pq.ParquetFile(paths["violations"]).iter_batches(BATCH_ROWS):
             add_violations(summary, pa.Table.from_batches([batch]).cast(VIOLATIONS))
@@ -187,7 +187,7 @@ def check_version(path: Path, directory: Path) -> None:
 
 
 def which_chunk(paths: dict[str, Path], plan: Numbered, facts: dict[str, Any]) -> None:
-    """UsageError that names the chunk whose trials are not all there; they are read for that."""
+    """Read the trials and raise UsageError that names the chunk with missing trials."""
     trials = pq.read_table(paths["trials"], schema=TRIALS)
     check_chunks(ledger_of(trials), plan, facts, paths["trials"], Ids())
 
@@ -195,7 +195,10 @@ def which_chunk(paths: dict[str, Path], plan: Numbered, facts: dict[str, Any]) -
 def check_chunks(
     chunks: pa.Table, plan: Numbered, facts: dict[str, Any], path: Path, done: Ids
 ) -> None:
-    """Adds the ids of chunks to ``done``. UsageError unless they are whole, of the run, and there once."""
+    """Add chunk ids to ``done``.
+
+    UsageError unless each is complete, of this run, and occurs once.
+    """
     strangers = pc.or_(
         pc.not_equal(chunks["run_id"], facts["run_id"]),
         pc.not_equal(chunks["build_id"], facts["build_id"]),
@@ -219,5 +222,5 @@ def check_chunks(
 
 
 def digest_of(suites: Iterable[Suite]) -> str:
-    """Twelve hexadecimal digits that differ between suites that would make other programs of a seed."""
+    """Return twelve hexadecimal digits; suites that make other programs of a seed differ."""
     return hashlib.sha256("\0".join(repr(suite) for suite in suites).encode()).hexdigest()[:12]

@@ -1,8 +1,8 @@
-"""Runs waves of chunks behind one interface; here the drivers that need nothing but this machine.
+"""Runners: one interface that runs waves of chunks, and the two runners of this machine.
 
-``inline`` runs the trials in this process, ``pool`` in others. The Spark driver offers the same interface
-and lives with Spark. A trial that crashes or hangs is one more violation for the pool and for Spark; inline
-is for debuggers, and goes down with it.
+``inline`` runs trials in this process, ``pool`` in other processes; the Spark runner is in
+:mod:`pulsar_ml.distributed`. For the pool and Spark a trial that crashes or hangs is a violation;
+``inline`` is for debuggers, and such a trial ends it.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from pulsar_ml.campaign.trial.isolation import Isolation
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.errors import PulsarMlError
 
-POLL_SECONDS = 0.2  # how late a request to stop may be seen
+POLL_SECONDS = 0.2  # between two looks for a request to stop
 
 
 class RunnerError(PulsarMlError, RuntimeError):
-    """The runner cannot go on with any chunk, in one sentence."""
+    """The runner cannot run any further chunk; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkFailure:
     """A chunk without rows."""
 
-    chunk: Chunk | None  # None: the runner cannot tell which chunk it was
+    chunk: Chunk | None  # None: unknown to the runner
     message: str
 
     def __str__(self) -> str:
@@ -48,20 +48,20 @@ class ChunkFailure:
 
 @dataclass(slots=True)
 class Wave:
-    """What a wave of chunks gave: whole chunks only, each with all of its trials."""
+    """The result of a wave: complete chunks only, each with all of its trials."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     failures: list[ChunkFailure] = field(default_factory=list)
-    left: list[Chunk] = field(default_factory=list)  # not run, or run without a result to keep
+    left: list[Chunk] = field(default_factory=list)  # not run, or run without a result
     warnings: list[str] = field(default_factory=list)
-    # Instead of batches, where rows do not come to this process: files with their ledger, and their
-    # violations by signature.
+    # Instead of batches, where executors write the rows: files with their ledger, and violations by
+    # signature.
     staged: Staged | None = None
     groups: list[Group] = field(default_factory=list)
 
     @property
     def kept(self) -> bool:
-        """Whether there are rows."""
+        """True when the wave has rows."""
         return bool(self.batches) or self.staged is not None
 
     def table(self) -> pa.Table:
@@ -70,19 +70,19 @@ class Wave:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """How a runner hears that it should stop and says how many trials of the wave are done."""
+    """Connects a runner to its caller: requests to stop, and reports of finished trials."""
 
     stopped: Callable[[], bool]
-    done: Callable[[int, int], None]  # trials, violations found in them (as far as known)
+    done: Callable[[int, int], None]  # finished trials and their known violations
     searched: Callable[[int, int], None] = lambda executions, classes: (
         None
-    )  # of the engine; told before
-    wave: int = 0  # its number
-    round: int = 1  # that of the stage to which it belongs
+    )  # executions and classes under the engine; called before ``done``
+    wave: int = 0  # number of the wave
+    round: int = 1  # number of the wave's stage
 
 
 class Runner(Protocol):
-    """Runs waves; ``slots`` is the number of chunks that it runs at once."""
+    """Runs waves; ``slots`` is the number of chunks that run at once."""
 
     @property
     def name(self) -> str: ...
@@ -93,7 +93,7 @@ class Runner(Protocol):
 
 
 class InlineRunner:
-    """One chunk after the other in this process: for debuggers and for tests."""
+    """Runs one chunk after the other in this process, for debuggers and tests."""
 
     name = "inline"
     slots = 1
@@ -118,11 +118,11 @@ class InlineRunner:
         return wave
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: this runner owns no process."""
 
 
 class PoolRunner:
-    """Supervisors on this machine, one chunk on each; a thread here waits for each of them."""
+    """Runs chunks in supervisors on this machine; one thread waits for each supervisor."""
 
     name = "pool"
 
@@ -139,7 +139,10 @@ class PoolRunner:
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="pool")
 
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
-        """After a request to stop, no chunk starts, and those that run are waited for and kept."""
+        """Run chunks.
+
+        After a request to stop none starts, and running ones are completed and kept.
+        """
         wave = Wave()
         waiting = deque(chunks)
         running: dict[Future[pa.RecordBatch], Chunk] = {}
@@ -158,7 +161,7 @@ class PoolRunner:
                         keep(wave, future.result(), watch)
                     except Exception as error:
                         wave.failures.append(failure_of(chunk, error))
-        except Exception:  # other chunks that run come to their end, and the pool serves again
+        except Exception:  # the other running chunks complete, and the pool stays usable
             wait(running)
             raise
         except BaseException:
@@ -174,26 +177,29 @@ class PoolRunner:
             self._free.put(place)
 
     def close(self) -> None:
-        """Ends the supervisors, also those that run a chunk."""
+        """End the supervisors, also those that run a chunk."""
         for place in self._places:
             place.close()
         self._threads.shutdown(cancel_futures=True)
 
 
 def keep(wave: Wave, batch: pa.RecordBatch, watch: Watch) -> None:
-    """Adds a finished chunk to a wave and tells the watcher."""
+    """Add a finished chunk to a wave and report it to the watch."""
     wave.batches.append(batch)
     watch.searched(*(pc.sum(batch[name]).as_py() or 0 for name in ("executions", "classes")))
     watch.done(batch.num_rows, len(batch["violations"].flatten()))
 
 
 def failure_of(chunk: Chunk, error: Exception) -> ChunkFailure:
-    """A chunk that raised. Errors of this package are raised again: other chunks would meet them too."""
+    """Describe a chunk that raised.
+
+    Errors of this package are raised again, as they concern all.
+    """
     if isinstance(error, PulsarMlError):
         raise error
     return ChunkFailure(chunk, f"{type(error).__name__}: {error}")
 
 
 def default_workers(threads: int) -> int:
-    """Trials that run side by side on this machine when each uses ``threads`` threads."""
+    """Return how many trials of ``threads`` threads this machine runs at once."""
     return max(1, (os.cpu_count() or 1) // threads)

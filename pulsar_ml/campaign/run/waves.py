@@ -1,7 +1,7 @@
-"""Drives a plan, or rounds, through a runner in waves: a wave's rows are on disk before the next one starts.
+"""Runs a campaign in waves: the rows of a wave are on disk before the next wave starts.
 
-Waves start short, so that there is something to see and to keep, and grow towards the target time,
-because every wave ends with some places idle.
+Waves start short, so that results appear early, and grow towards the target time, because some
+slots are idle at the end of each wave.
 """
 
 from __future__ import annotations
@@ -22,32 +22,38 @@ from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.errors import PulsarMlError
 
-WAVE_TRIALS = 200_000  # bounds the memory of the process that writes a wave
+WAVE_TRIALS = 200_000  # bounds the memory of the writing process
 WAVE_CHUNKS = 5_000  # bounds the tasks that a scheduler holds at once
-# The same where rows do not come to this process: what disks should hold twice, and rows of the ledger.
+# The same bounds where executors write the rows: disk space held twice, and rows of the ledger.
 STAGED_TRIALS = 200_000_000
 STAGED_CHUNKS = 100_000
 MAX_FAILURES = 10  # chunks that may fail before a campaign gives up
 
 
 class Source(Protocol):
-    """Where chunks come from: a plan, rounds, a search that finds them as it goes, or no end of them."""
+    """A source of chunks: a plan, rounds, an exhaustive search, or a campaign without an end."""
 
     @property
     def trials(self) -> int | None:
-        """Of all chunks together, as far as they are known; None when there is no end."""
+        """The number of trials of all known chunks; None for a campaign without an end."""
 
     @property
     def chunk_trials(self) -> float:
-        """Of one chunk, on average."""
+        """The mean number of trials of a chunk."""
 
     def stages(self, store: RunStore) -> Iterator[Iterator[Chunk]]:
-        """Chunks that may run side by side. The next stage is asked for when all of one are in the store."""
+        """Yield stages of independent chunks.
+
+        A stage is requested when the one before is stored.
+        """
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How a campaign ended. ``status`` is finished, interrupted or failed; stopped if it has no end."""
+    """The result of a campaign.
+
+    ``status`` is finished, interrupted, failed, or stopped if endless.
+    """
 
     status: str = "finished"
     summary: Summary = field(default_factory=Summary)
@@ -55,7 +61,7 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
     waves: int = 0
     seconds: float = 0.0
-    earlier: int = 0  # trials that were there before
+    earlier: int = 0  # trials of earlier processes of a resumed run
 
 
 def wave_length(
@@ -66,7 +72,7 @@ def wave_length(
     *,
     staged: bool = False,
 ) -> int:
-    """Chunks in the next wave: one for each slot until a chunk's time is known, then as many as fit."""
+    """Return the chunks of the next wave: one a slot until a chunk's time is known, then more."""
     rounds = 1 if not chunk_seconds else max(1, round(target_seconds / chunk_seconds))
     chunks, trials = (STAGED_CHUNKS, STAGED_TRIALS) if staged else (WAVE_CHUNKS, WAVE_TRIALS)
     bounded = min(slots * rounds, chunks, int(trials / max(chunk_trials, 1)))
@@ -87,13 +93,13 @@ def run_campaign(
     wave_seconds: float = 30.0,
     staged: bool = False,
 ) -> Outcome:
-    """Runs every chunk of a plan that is not ``done``; what finished is in ``store`` and in the outcome.
+    """Run every chunk of a source that is not ``done``; results go to ``store`` and ``outcome``.
 
-    The outcome is filled as waves finish; pass one in to have it also when this raises, as it does
-    when a wave cannot be written. ``staged`` says that the runner leaves rows in files, so that waves may be
-    larger. ``show`` is called while waves run, ``on_found`` once for each new signature. A chunk that fails
-    is left out and named in the outcome; after ``MAX_FAILURES`` of them, or one of the runner itself, the
-    campaign gives up.
+    The outcome is filled as waves finish; pass one in to keep it when this function raises, as it
+    does when a wave cannot be written. With ``staged`` the runner writes rows to files, so waves
+    may be larger. ``show`` is called while waves run, ``on_found`` once for each new signature. A
+    failed chunk is left out and named in the outcome; the campaign gives up after ``MAX_FAILURES``
+    failed chunks or a failure of the runner itself.
     """
     outcome = outcome or Outcome()
     meter = Meter(outcome.summary, plan.trials, show)
@@ -121,7 +127,7 @@ def run_campaign(
         except PulsarMlError as error:
             outcome.failures.append(ChunkFailure(None, str(error)))
             break
-        except KeyboardInterrupt:  # the user does not wait for this wave
+        except KeyboardInterrupt:  # a second Ctrl-C: this wave is not awaited
             hurried = True
             break
         _keep(wave, outcome, store, on_found)
@@ -135,7 +141,7 @@ def run_campaign(
         outcome.warnings += wave.warnings
         if len(outcome.failures) >= MAX_FAILURES:
             break
-        meter.tell(outcome.waves, stage_number)
+        meter.report(outcome.waves, stage_number)
     outcome.seconds = meter.seconds
     outcome.status = "finished"
     complete = outcome.summary.trials == plan.trials

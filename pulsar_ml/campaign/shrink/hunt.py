@@ -1,8 +1,9 @@
-"""What real threads found as a target of the engine.
+"""Hunts a failure of real threads under the engine.
 
-Real threads find a forbidden outcome in a long program, and can hardly show it again. The engine looks for
-the same outcome in windows of that program: a few calls of two or three of its threads, around the call that
-was caught where the record knows it. What it finds is shrunk and replays step by step.
+Real threads find a forbidden outcome in a long program and can hardly reproduce it. The engine
+looks for the same outcome in windows of that program: a few calls of two or three of its threads,
+around the failing call where the record names it. A failure that it finds is shrunk and replays
+step by step.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ from pulsar_ml.harness.subjects.subject import Subject
 WINDOW_STREAM = 5  # of the seed's random numbers
 PER_WINDOW = 1_000
 WIDTHS = (3, 4, 6, 8)  # calls of each thread in a window
-SHORT = 20  # calls of each thread that the engine takes whole
+SHORT = 20  # programs with so few calls of each thread are run whole
 SHRINKING = 50_000
 LEAK = "leak"
-# What is no outcome of an execution: there is nothing to look for.
+# Invariants that no single execution breaks, so that the engine cannot look for them.
 NO_OUTCOME = (None, STUCK, LEAK)
 
 
 @dataclass(frozen=True, slots=True)
-class Scheduled:
-    """What a search for a record's outcome did.
+class Hunt:
+    """The result of a search for a record's outcome.
 
     Attributes:
-        windows, executions: tried.
-        others: failures with another signature that came first in some window.
-        failure: the smallest form of the one looked for, None when it did not appear.
+        windows, executions: numbers tried.
+        others: failures with another signature that ended a window first.
+        failure: the shrunk failure with the record's signature, None when it did not appear.
     """
 
     windows: int
@@ -49,12 +50,12 @@ class Scheduled:
 
 
 def invariant_of(failure: Failure) -> str:
-    """The broken invariant as trials call it."""
+    """Return the broken invariant under the name that trials use."""
     return LINEARIZABILITY if failure.kind == WRONG_ANSWERS else failure.rule or failure.kind
 
 
 def programs_of(subject: Subject, suite: Suite, record: ReplayRecord) -> list[Program]:
-    """The programs that the record's trial ran and in which the outcome may have been."""
+    """Return the programs of the record's trial that may have had the outcome."""
     if record.invariant == LINEARIZABILITY:
         return list(
             recorded_programs(
@@ -80,8 +81,10 @@ def programs_of(subject: Subject, suite: Suite, record: ReplayRecord) -> list[Pr
 
 
 def windows(programs: list[Program], record: ReplayRecord) -> Iterator[Program]:
-    """Programs that are short as they are; then short pieces around the call of the record, or anywhere where
-    that is not known. Endless."""
+    """Yield short programs whole, then without end short windows around the record's call.
+
+    Where the record names no call, windows lie anywhere.
+    """
     for program in programs:
         if all(len(calls) <= SHORT for calls in program.threads):
             yield dataclasses.replace(
@@ -114,7 +117,7 @@ def windows(programs: list[Program], record: ReplayRecord) -> Iterator[Program]:
 
 
 def window(calls: Any) -> Any:
-    """Some calls as a thread of a program for the engine, which needs no noise."""
+    """Make a thread of some calls, without noise, which the engine does not need."""
     kept = calls.astype(CALL)
     kept["noise"] = 0
     kept.flags.writeable = False
@@ -123,34 +126,34 @@ def window(calls: Any) -> Any:
 
 def search(
     subject: Subject, suite: Suite, record: ReplayRecord, *, mode: str, executions: int
-) -> Scheduled:
-    """Look for the record's invariant in windows of its program until it is broken again."""
+) -> Hunt:
+    """Look for the record's invariant in windows of its program until it breaks again."""
     judge = judge_of(suite.model)
-    tried = made = 0
+    tried = spent = 0
     others: list[str] = []
     for program in windows(programs_of(subject, suite, record), record):
-        if made >= executions:
+        if spent >= executions:
             break
         done = explore(
             subject,
             program,
-            executions=min(PER_WINDOW, executions - made),
+            executions=min(PER_WINDOW, executions - spent),
             seed=record.seed,
             mode=mode,
             reuse="mixed",
-            races=False,  # what code does is looked for, and a race would end the execution before
+            races=False,  # a race would end the execution before the outcome
             judge=judge,
         )
         tried += 1
-        made += done.executions
+        spent += done.executions
         if done.failure is None:
             continue
         if invariant_of(done.failure) == record.invariant:
-            return Scheduled(
+            return Hunt(
                 tried,
-                made,
+                spent,
                 tuple(others),
                 shrink(done.failure, subject, budget=SHRINKING, judge=judge),
             )
         others.append(invariant_of(done.failure))
-    return Scheduled(tried, made, tuple(others), None)
+    return Hunt(tried, spent, tuple(others), None)

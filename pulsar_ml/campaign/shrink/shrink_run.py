@@ -1,5 +1,6 @@
-"""Makes the failures of a run smaller, many side by side: each result is on disk as soon as it is known, so
-that whatever ends this, the next time does the rest.
+"""Shrinks the failures of a run, many at once.
+
+Each result is written to disk at once, so that an interrupted command continues where it ended.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.input_files import bounded_text
 
 
-class Place(Protocol):
-    """Where failures are made smaller. ``shrink`` is called from ``slots`` threads at once.
+class Shrinker(Protocol):
+    """Runs shrinking tasks. ``shrink`` is called from ``slots`` threads at once.
 
-    After ``stop`` it returns soon, and what it returns does not count.
+    After ``stop`` it returns soon, and its result does not count.
     """
 
     @property
@@ -33,7 +34,7 @@ class Place(Protocol):
 
 
 class Processes:
-    """A process on this machine for each failure."""
+    """Shrinks each failure in a process of its own on this machine."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
@@ -66,7 +67,7 @@ class Processes:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The failure of one signature, and what was tried on it before."""
+    """The failure of one signature, and the state of its shrinking."""
 
     signature: str
     suite: str
@@ -76,7 +77,7 @@ class Witness:
 
 
 def witnesses(run: SavedRun) -> list[Witness]:
-    """One for each signature that has a record, by suite and signature.
+    """Return one witness for each signature with a record, by suite and signature.
 
     BadRecordError for damage, UsageError when a file cannot be read.
     """
@@ -100,7 +101,7 @@ def witnesses(run: SavedRun) -> list[Witness]:
 
 
 def task_of(witness: Witness, *, registry: str, module: str, executions: int) -> Task:
-    """What to do for a witness; what was reached before is where it begins."""
+    """Make the task of a witness; it starts from the smallest failure so far."""
     start = ""
     if witness.state is not None and witness.state.of == digest_of(witness.record):
         start = witness.state.shrunk.record
@@ -117,38 +118,36 @@ def task_of(witness: Witness, *, registry: str, module: str, executions: int) ->
 def shrink_all(
     store: RunStore,
     wanted: Iterable[Witness],
-    place: Place,
+    shrinker: Shrinker,
     task: Callable[[Witness], Task],
     *,
     stopped: Callable[[], bool] = lambda: False,
     on_done: Callable[[Witness], object] = lambda witness: None,
 ) -> bool:
-    """Tries what is wanted; ``on_done`` gets each witness with its new state, which is on disk then.
+    """Run the tasks; ``on_done`` gets each witness with its new state, which is then on disk.
 
-    False when it was stopped before the end: what runs then is ended and not kept. Raises what the place
-    raises.
+    Returns False when it was stopped before the end: running tasks are then ended without a result.
+    Raises what the shrinker raises.
     """
     waiting = deque(wanted)
     running: dict[Future[Shrunk], tuple[Witness, Task]] = {}
-    with ThreadPoolExecutor(place.slots, thread_name_prefix="shrink") as threads:
+    with ThreadPoolExecutor(shrinker.slots, thread_name_prefix="shrink") as threads:
         try:
             while waiting or running:
                 if stopped():
                     return False
-                while waiting and len(running) < place.slots:
+                while waiting and len(running) < shrinker.slots:
                     witness = waiting.popleft()
                     what = task(witness)
-                    running[threads.submit(place.shrink, what)] = witness, what
+                    running[threads.submit(shrinker.shrink, what)] = witness, what
                 finished, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for future in finished:
                     witness, what = running.pop(future)
                     state = State(digest_of(what.record), what.executions, future.result())
-                    if (
-                        not what.start or state.shrunk.record
-                    ):  # what there is already is not given up
+                    if not what.start or state.shrunk.record:  # an earlier result is kept
                         store.write_shrunk(witness.signature, state)
                     on_done(replace(witness, state=state))
             return True
         finally:
             if running:
-                place.stop()
+                shrinker.stop()

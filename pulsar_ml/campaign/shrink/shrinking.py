@@ -1,8 +1,8 @@
-"""Makes one failure smaller, in a process of its own: what it does there is no danger to the others.
+"""Shrinks one failure in a process of its own, so that a crash hurts no other task.
 
-A failure of the engine is shrunk, with a larger budget than a trial has. For a failure of real threads the
-engine looks for the same outcome, which then is a small failure that replays. Whatever comes of it is made
-again before it counts.
+A failure of the engine is shrunk with a larger budget than a trial has. For a failure of real
+threads the engine looks for the same outcome, which gives a small failure that replays. A result
+counts only after it was reproduced.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.subjects.subject import Subject
 
 LIMITS = Limits(wall=150.0, cpu=None, memory=2 << 30, address_space=16 << 30)
-MODE = "c11"  # in which the engine looks for what real threads met
+MODE = "c11"  # the memory model in which the engine hunts failures of real threads
 BOOT = """\
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
@@ -58,15 +58,15 @@ main(int(sys.argv[2]))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One failure to be made smaller.
+    """One failure to shrink.
 
     Attributes:
         suite, registry: the suite, and the module with SUITES that has it.
-        record: of the failure: a failure of the engine or a replay record, as JSON.
-        start: a smaller failure from before, to go on from; "" for none.
-        executions: at most, roughly.
-        module: the checked module to use instead of the record's; "" for that one, and for real threads
-            on the product for the product's.
+        record: a failure of the engine or a replay record, as JSON.
+        start: an earlier smaller failure to start from; "" for none.
+        executions: largest number of executions, roughly.
+        module: the checked module to use instead of the record's; "" for the record's, and for real
+            threads on the product for the product's.
     """
 
     suite: str
@@ -89,9 +89,9 @@ class Task:
 def apart(
     task: Task, started: Callable[[subprocess.Popen[str]], object] = lambda process: None
 ) -> Shrunk:
-    """What comes of a task in a new process, which ends with the thread that calls this.
+    """Run a task in a new process, which ends with the calling thread.
 
-    ``started`` gets the process, which may be killed from any thread; then its task is lost.
+    ``started`` gets the process; any thread may kill it, and then its task has no result.
     """
     process = subprocess.Popen(
         [sys.executable, "-c", BOOT, json.dumps(sys.path), str(os.getpid())],
@@ -100,28 +100,28 @@ def apart(
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        start_new_session=True,  # Ctrl-C of the terminal is the parent's business
+        start_new_session=True,  # the parent handles Ctrl-C of the terminal
     )
     started(process)
-    told, printed = process.communicate(task.to_json())
+    output, printed = process.communicate(task.to_json())
     if process.returncode:
         how = f"exit status {process.returncode}"
         if process.returncode < 0:
             how = signal.Signals(-process.returncode).name
         last = [line.strip() for line in printed.splitlines() if line.strip()][-1:]
         return Shrunk(LOST, f"its process ended with {how}{''.join(f': {line}' for line in last)}")
-    return Shrunk.from_json(told.splitlines()[-1])
+    return Shrunk.from_json(output.splitlines()[-1])
 
 
 def main(parent: int) -> None:
-    """The process: a task comes in, what came of it goes out as the last line."""
+    """Read a task from standard input; print its result as the last line."""
     die_with_parent()
     if os.getppid() == parent:
         print(f"\n{done(Task.from_json(sys.stdin.read())).to_json()}", flush=True)
 
 
 def done(task: Task) -> Shrunk:
-    """What comes of a task; the code under test runs in a child process."""
+    """Run a task; the code under test runs in a child process."""
     from pulsar_ml.harness.search.failure import KIND, Failure
 
     try:
@@ -153,7 +153,7 @@ def of_engine(task: Task, suite: Suite, failure: Failure) -> Shrunk:
 
     if failure.lost:
         return Shrunk(
-            NOTHING, f"{failure.kind}: it is made again from its seed, in a child process"
+            NOTHING, f"{failure.kind}: it is reproduced from its seed, in a child process"
         )
     if task.module:
         failure = replace(failure, module=task.module)
@@ -173,7 +173,7 @@ def of_engine(task: Task, suite: Suite, failure: Failure) -> Shrunk:
         after = size_of(small, len(again.trace))
         if not again.exact:
             return Shrunk(
-                REFUSED, f"its smaller form is not made again: {again.verdict()}", before=before
+                REFUSED, f"its smaller form does not replay: {again.verdict()}", before=before
             )
         if after.order >= before.order:
             return Shrunk(AS_SMALL, before=before, after=before)
@@ -191,7 +191,7 @@ def of_threads(task: Task, suite: Suite, record: ReplayRecord) -> Shrunk:
     if record.invariant in (*NO_OUTCOME, *INVARIANTS.values()):
         return Shrunk(
             NOTHING,
-            f"real threads: {record.invariant} is no outcome that the engine could look for",
+            f"real threads: {record.invariant} is not an outcome that the engine can look for",
         )
     module = task.module or (CHECKED if record.module == PRODUCT else "")
     if not module:
@@ -200,7 +200,7 @@ def of_threads(task: Task, suite: Suite, record: ReplayRecord) -> Shrunk:
         )
     calls = record.threads * record.operations
     before = Size(record.threads, calls, 0, 0)
-    if task.start:  # found before: there is a failure of the engine to go on from
+    if task.start:  # an earlier result: a failure of the engine to start from
         small = of_engine(
             replace(task, record=task.start, start=""), suite, Failure.from_text(task.start)
         )
@@ -212,12 +212,12 @@ def of_threads(task: Task, suite: Suite, record: ReplayRecord) -> Shrunk:
     def work() -> Shrunk:
         found = search(subject, suite, record, mode=MODE, executions=task.executions)
         if found.failure is None:
-            told = f"{found.executions:,} executions of {found.windows:,} windows of its program"
-            return Shrunk(NOT_FOUND, f"{record.invariant} was not broken in {told}")
+            effort = f"{found.executions:,} executions of {found.windows:,} windows of its program"
+            return Shrunk(NOT_FOUND, f"{record.invariant} was not broken in {effort}")
         failure = replace(found.failure, module=module, mutant=record.mutant)
         again = replay(failure, subject, judge_of(suite.model))
         if not again.exact:
-            return Shrunk(REFUSED, f"what was found is not made again: {again.verdict()}")
+            return Shrunk(REFUSED, f"the failure found does not replay: {again.verdict()}")
         after = size_of(failure, len(again.trace))
         return Shrunk(FOUND, record=failure.to_json(), before=before, after=after)
 
@@ -225,7 +225,7 @@ def of_threads(task: Task, suite: Suite, record: ReplayRecord) -> Shrunk:
 
 
 def subject_of(name: str, module: str, mutant: str | None) -> Subject:
-    import pulsar_ml.harness.engine  # noqa: F401  (whose functions a checked module calls)
+    import pulsar_ml.harness.engine  # noqa: F401  (a checked module calls its functions)
 
     native = load_native(module)
     select_mutant(native, mutant)

@@ -1,10 +1,10 @@
-"""The smaller failures of a run, beside its records, which stay as they are:
+"""The shrunk failures of a run, beside its records, which do not change:
 
-    shrunk/SIGNATURE.json        the smaller failure, if there is one, for ``python -m stress replay``
-    shrunk/SIGNATURE.state.json  what was tried on which record, and what came of it
+    shrunk/SIGNATURE.json        the shrunk failure, if any, for ``pulsar-ml replay``
+    shrunk/SIGNATURE.state.json  the record, the effort and the outcome of shrinking
 
-The state is written last, so that what it says is there. It names the record by a digest: when the run goes
-on and finds another one for that signature, it no longer counts.
+The state is written last, so that the failure it names exists. It names the record by a digest:
+when a resumed run finds another record for that signature, the state no longer counts.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from pulsar_ml.input_files import bounded_text
 STATE_VERSION = 1
 
 SMALLER = "smaller"
-AS_SMALL = "as small"  # nothing smaller was found
-FOUND = "found"  # under the engine, what real threads had met
+AS_SMALL = "as small"  # no smaller failure was found
+FOUND = "found"  # the engine reproduced a failure of real threads
 NOT_FOUND = "not found"
 NOTHING = "nothing to shrink"
-LOST = "lost"  # its process crashed or did not go on
+LOST = "lost"  # its process crashed or hung
 REFUSED = (
-    "refused"  # not tried, or not made again: another build, a missing module, a damaged record
+    "refused"  # not tried or not reproduced: another build, a missing module, a damaged record
 )
 OUTCOMES = (SMALLER, AS_SMALL, FOUND, NOT_FOUND, NOTHING, LOST, REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a failure is; ``decisions`` are its switches, stale reads and other choices."""
+    """The size of a failure; ``decisions`` counts switches, stale reads and other choices."""
 
     threads: int
     operations: int
@@ -48,7 +48,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """What came of one failure. ``record`` is the smaller one, "" for none; sizes are there where known."""
+    """The result of shrinking. ``record`` is the smaller failure or ""; sizes where known."""
 
     outcome: str
     message: str = ""
@@ -61,7 +61,7 @@ class Shrunk:
 
     @staticmethod
     def from_json(text: str) -> Shrunk:
-        """What ``to_json`` told. BadRecordError for anything else."""
+        """Parse the output of ``to_json``. BadRecordError for anything else."""
         try:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -71,26 +71,26 @@ class Shrunk:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What was tried: ``executions`` at most, on the record with the digest ``of``."""
+    """The effort so far: at most ``executions``, on the record with the digest ``of``."""
 
     of: str
     executions: int
     shrunk: Shrunk
 
     def covers(self, record: str, executions: int) -> bool:
-        """Whether the same on this record, or less, need not be tried again."""
+        """Return True when so many executions on this record were tried before."""
         if self.of != digest_of(record) or self.shrunk.outcome == REFUSED:
             return False
         return self.executions >= executions or self.shrunk.outcome == NOTHING
 
 
 def digest_of(record: str) -> str:
-    """Of a record's text, whatever the empty lines at its end."""
+    """Return the digest of a record's text without empty lines at its end."""
     return hashlib.sha256(record.rstrip("\n").encode()).hexdigest()
 
 
 def record_path(directory: Path, signature: str) -> Path:
-    """Where the smaller failure of a signature is, if there is one."""
+    """Return the path of a signature's shrunk failure."""
     return directory / "shrunk" / f"{signature}.json"
 
 
@@ -100,13 +100,13 @@ def state_path(directory: Path, signature: str) -> Path:
 
 def state_text(state: State) -> str:
     content = asdict(state.shrunk)
-    del content["record"]  # it has a file of its own
+    del content["record"]  # the record has a file of its own
     data = {"version": STATE_VERSION, "of": state.of, "executions": state.executions, **content}
     return json.dumps(data, indent=2) + "\n"
 
 
 def read_state(directory: Path, signature: str) -> State | None:
-    """What was tried on a signature, with the smaller failure if there is one; None when nothing was.
+    """Read the state of shrinking of a signature with its shrunk failure; None for none.
 
     BadRecordError for a damaged state or one of a newer version.
     """
@@ -126,13 +126,13 @@ def read_state(directory: Path, signature: str) -> State | None:
     of, executions = content.get("of"), content.get("executions")
     if not isinstance(of, str) or type(executions) is not int:
         raise BadRecordError(f"{path} is damaged: it does not say of which record it is")
-    told = {
+    content = {
         name: value
         for name, value in content.items()
         if name not in ("version", "of", "executions")
     }
     try:
-        shrunk = of_data({**told, "record": ""})
+        shrunk = of_data({**content, "record": ""})
     except BadRecordError as error:
         raise BadRecordError(f"{path}: {error}") from None
     if shrunk.outcome in (SMALLER, FOUND):

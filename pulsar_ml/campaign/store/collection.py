@@ -1,10 +1,10 @@
-"""Many runs as one data set, partitioned by run and suite, for questions that one run does not answer.
+"""Collects many runs into one data set, partitioned by run and suite, for questions across runs.
 
     DIR/trials/run_id=ID/suite=NAME/part-0.parquet
     DIR/violations/run_id=ID/suite=NAME/part-0.parquet
 
-The two columns are in the names of the directories, as Spark SQL, DuckDB and pandas read them, and not in the
-files. A run that is collected again takes the place of what was there of it.
+The names of the directories hold these two columns, as Spark SQL, DuckDB and pandas read them; the
+files do not. A run that is collected again replaces its earlier rows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,12 @@ NAME = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z_.-]{0,100}")
 TABLES = (("violations", VIOLATIONS), ("trials", TRIALS))  # trials last, as in a run
 
 
-def collect(run: SavedRun, into: Path, told: Callable[[int], object] = lambda rows: None) -> None:
-    """Puts a run into the data set at ``into``, whole or not at all; ``told`` gets the rows of each batch.
+def collect(
+    run: SavedRun, into: Path, on_rows: Callable[[int], object] = lambda rows: None
+) -> None:
+    """Copy a run into the data set at ``into``, completely or not at all.
+
+    ``on_rows`` gets the number of rows of each batch.
 
     Raises UsageError when it cannot be written, BadRecordError when the run is damaged.
     """
@@ -46,7 +50,7 @@ def collect(run: SavedRun, into: Path, told: Callable[[int], object] = lambda ro
                     run.trials() if name == "trials" else run.violations(),
                     schema,
                     scratch / name,
-                    told,
+                    on_rows,
                 )
             for name, _ in TABLES:
                 target = into / name / f"run_id={run_id}"
@@ -61,13 +65,13 @@ def collect(run: SavedRun, into: Path, told: Callable[[int], object] = lambda ro
 
 
 def write(
-    tables: Iterator[pa.Table], schema: pa.Schema, directory: Path, told: Callable[[int], object]
+    tables: Iterator[pa.Table], schema: pa.Schema, directory: Path, on_rows: Callable[[int], object]
 ) -> None:
     schema = schema.remove(schema.get_field_index("run_id"))
 
     def batches() -> Iterator[pa.RecordBatch]:
         for table in tables:
-            told(len(table))
+            on_rows(len(table))
             yield from (
                 table.select(schema.names).replace_schema_metadata(schema.metadata).to_batches()
             )

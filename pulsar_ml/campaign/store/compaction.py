@@ -1,9 +1,9 @@
-"""Few large files in place of many small ones: what short waves left, merged.
+"""Merges the many small files of short waves into few large ones.
 
-New directories are made beside those of the tables, and then the two are exchanged: violations, chunks,
-trials. After each exchange every table has each row once, and no trials are there whose violations are not.
-A note says that the new directories are whole; with it, whoever writes the run next brings the exchanges to
-their end (:func:`settle`), and without it what was made is thrown away.
+New directories are made beside those of the tables and then exchanged with them, in the order
+violations, chunks, trials. After each exchange every table has each row once, and every trial's
+violations are visible. A note marks the new directories as complete: with the note, the next writer
+of the run finishes the exchanges (:func:`settle`); without it, the new directories are removed.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from pulsar_ml.input_files import bounded_text
 
 BESIDE = ".compacting"
 WHOLE = "whole.json"
-FILE_ROWS = 5_000_000  # trials of a file; tens of megabytes
+FILE_ROWS = 5_000_000  # trials in a file, which then has tens of megabytes
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 
 
 class CompactionError(PulsarMlError, RuntimeError):
-    """The merged files do not have the rows of the small ones."""
+    """The merged files differ from the small ones in their number of rows."""
 
 
 def groups_of(names: Sequence[str], rows: Sequence[int], most: int) -> list[list[str]]:
-    """Neighbouring waves, until each group but the last has ``most`` rows or more."""
+    """Group neighbouring waves so that each group but the last has at least ``most`` rows."""
     groups: list[list[str]] = []
     room = 0
     for name, count in zip(names, rows, strict=True):
@@ -47,9 +47,9 @@ def groups_of(names: Sequence[str], rows: Sequence[int], most: int) -> list[list
 
 
 def compact(run: Path, names: Sequence[str], *, most: int = FILE_ROWS) -> int:
-    """Merges the waves of a run that is whole and that no other process writes; how many files are left.
+    """Merge the waves of a complete run that no other process writes; return the number of files.
 
-    A merged wave has the name of its last one, so that the next has a new number.
+    A merged wave has the name of its last wave, so that the next wave has a new number.
     """
     rows = [pq.read_metadata(run / "trials" / name).num_rows for name in names]
     groups = groups_of(names, rows, most)
@@ -74,7 +74,7 @@ def compact(run: Path, names: Sequence[str], *, most: int = FILE_ROWS) -> int:
 
 
 def settle(run: Path) -> None:
-    """Ends a compaction that was begun: by its exchanges when all is there, by forgetting it when not."""
+    """Finish a compaction whose files are complete, or remove an incomplete one."""
     beside = run / BESIDE
     if not beside.exists():
         return
@@ -84,13 +84,13 @@ def settle(run: Path) -> None:
             if not (run / table).exists() or sorted(os.listdir(run / table)) != names:
                 exchange(beside / table, run / table)
                 _sync(run)
-        os.unlink(beside / WHOLE)  # what is beside is old from now on
+        os.unlink(beside / WHOLE)  # from here the directories beside hold the old files
         _sync(beside)
     shutil.rmtree(beside)
 
 
 def _noted(path: Path) -> list[str]:
-    """The names of the files that a compaction made. UsageError when the note of them is damaged."""
+    """Read the names of a compaction's files. UsageError when its note is damaged."""
     try:
         names = json.loads(bounded_text(path, "the note of a compaction"))
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -101,29 +101,32 @@ def _noted(path: Path) -> list[str]:
 
 
 def exchange(new: Path, place: Path) -> None:
-    """Two directories change their names, at once where the system can do that."""
+    """Exchange the names of two directories, atomically where the system can."""
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     ends = os.fsencode(new), os.fsencode(place)
-    if place.exists() and renameat2 is not None:
-        if renameat2(_AT_FDCWD, ends[0], _AT_FDCWD, ends[1], _RENAME_EXCHANGE) == 0:
-            return
+    if (
+        place.exists()
+        and renameat2 is not None
+        and renameat2(_AT_FDCWD, ends[0], _AT_FDCWD, ends[1], _RENAME_EXCHANGE) == 0
+    ):
+        return
     exchange_by_renames(new, place)
 
 
 def exchange_by_renames(new: Path, place: Path) -> None:
-    """The same in two steps; between them there is nothing at the place, and never a row twice."""
+    """Exchange by two renames; in between the path is missing, and no row is visible twice."""
     if place.exists():
         os.rename(place, new.with_name(f"old-{new.name}"))
     os.rename(new, place)
 
 
 def _check(merged: Sequence[Path], paths: Sequence[Path]) -> None:
-    found, told = (
+    found, expected = (
         sum(pq.read_metadata(path).num_rows for path in these) for these in (merged, paths)
     )
-    if found != told:
+    if found != expected:
         raise CompactionError(
-            f"{merged[0]} has {found:,} rows, and what it should replace {told:,}"
+            f"{merged[0]} has {found:,} rows, but the files that it replaces have {expected:,}"
         )
 
 

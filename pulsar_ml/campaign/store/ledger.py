@@ -1,5 +1,6 @@
-"""The ledger of a run: a row for each chunk with its sums, from which everything that is said of a whole run
-follows, so that no trial is looked at again.
+"""The ledger of a run: one row of sums for each chunk.
+
+Totals of a run come from its ledger, so that no trial is read again.
 """
 
 from __future__ import annotations
@@ -12,20 +13,21 @@ import pyarrow.compute as pc
 from pulsar_ml.campaign.store.schema import CHUNKS, SUMMED, VERDICTS
 from pulsar_ml.campaign.store.sketch import union
 
-# Strategies that take one path after the other: their executions are no sample, and tell no risk.
+# Exhaustive strategies: their executions are no sample, so they bound no risk.
 IN_ORDER = ("preemptions", "delays")
 _SAME = ("run_id", "chunk_id", "suite", "build_id", "engine", "mode", "strategy")
 
 
 class Ids(Set[int]):
-    """A set of small numbers, of a bit each: ids of a billion seeds' chunks are some hundred kilobytes."""
+    """A set of small numbers, one bit each: a billion seeds' chunk ids take some hundred kilobytes.
+    """
 
     def __init__(self) -> None:
         self._bits = bytearray()
         self._count = 0
 
     def add(self, number: int) -> None:
-        """Takes up a number from 0."""
+        """Add a number, 0 or more."""
         place, bit = number >> 3, 1 << (number & 7)
         if place >= len(self._bits):
             self._bits.extend(bytes(place + 1 - len(self._bits)))
@@ -45,10 +47,10 @@ class Ids(Set[int]):
 
 
 def ledger_of(rows: pa.Table, violations: pa.Table | None = None) -> pa.Table:
-    """``CHUNKS`` of trials, each chunk of which is whole.
+    """Make rows of ``CHUNKS`` from the trials of complete chunks.
 
-    ``rows`` are of ``ROW``, or of ``TRIALS`` with their ``violations`` beside; then walls are the times
-    inside trials, attempts are the first and sketches are empty.
+    ``rows`` have the schema ``ROW``, or ``TRIALS`` with ``violations`` given separately; then wall
+    times are the times inside trials, attempts are 0 and sketches are empty.
     """
     table = rows.append_column("proved", pc.cast(pc.not_equal(rows["exhausted"], ""), pa.int64()))
     for verdict in VERDICTS:
@@ -95,7 +97,7 @@ def ledger_of(rows: pa.Table, violations: pa.Table | None = None) -> pa.Table:
 
 
 def _sketches(rows: pa.Table) -> dict[tuple[int, str, str], tuple[int, ...]]:
-    """Of each chunk; those without are left out."""
+    """Return the sketch of each chunk that has one."""
     if "sketch" not in rows.column_names:
         return {}
     some = rows.select(["chunk_id", "suite", "strategy", "sketch"])
@@ -109,7 +111,7 @@ def _sketches(rows: pa.Table) -> dict[tuple[int, str, str], tuple[int, ...]]:
 
 
 def _of_each(trials: pa.Table, violations: pa.Table | None) -> pa.Array:
-    """How many violations each trial has."""
+    """Count the violations of each trial."""
     if violations is None or not len(violations):
         return pa.repeat(pa.scalar(0, pa.int64()), len(trials))
     keys = ["chunk_id", "suite", "strategy", "seed"]

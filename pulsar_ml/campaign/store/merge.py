@@ -1,6 +1,6 @@
-"""Adds up what a campaign found: totals by suite, violations by signature with the smallest seed.
+"""Adds up a campaign: totals by suite, and violations by signature with the smallest seed.
 
-Totals are sums over the ledger, and sketches are united: nothing here grows with the number of trials.
+Totals are sums over the ledger, and sketches are united: memory does not grow with the trials.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from pulsar_ml.campaign.store.sketch import Sketch, estimate, union
 class SuiteTotals:
     """Sums over the trials of one suite; ``busy_us`` is the time inside trials.
 
-    ``executions`` and what follows are of the engine, and 0 for real threads. ``telling`` are the
-    executions of trials that exercised something and drew their schedules; ``exhausted`` counts the trials
-    whose program was searched exhaustively. ``judged`` histories were compared with the suite's model, on
-    real threads too; ``unknown`` ones of them took too long to tell. Of the ``classes`` of each program,
-    ``once`` were met once; ``sketch`` is of what all trials met, told apart by program: classes, or pairs of
-    operations that overlapped on real threads.
+    ``executions`` and the fields below it count the engine's work and are 0 on real threads.
+    ``telling`` counts the executions of trials that exercised something and drew their schedules at
+    random; ``exhausted`` counts trials whose program was searched exhaustively. ``judged`` counts
+    histories compared with the suite's model, also on real threads, and ``unknown`` those whose
+    check ran out of its budget. Of the ``classes`` of each program, ``once`` were seen exactly
+    once. ``sketch`` is the sketch of the classes of all programs, or, on real threads, of the pairs
+    of operations that overlapped.
     """
 
     trials: int = 0
@@ -48,23 +49,26 @@ class SuiteTotals:
 
     @property
     def distinct(self) -> int | None:
-        """How many different things the trials met, about so when there are many; None: not known."""
+        """The number of distinct classes or pairs, an estimate when there are many.
+
+        None: unknown.
+        """
         return estimate(self.sketch) if self.sketch else None
 
     @property
     def unseen_mass(self) -> float | None:
-        """Good and Turing: how likely one more execution of these programs is of a class not met yet.
+        """Good and Turing's estimate: the probability that one more execution has an unseen class.
 
-        The mean over executions made; None for real threads, and where no schedule was drawn.
+        A mean over the executions; None on real threads and for strategies that draw no schedules.
         """
         return min(1.0, self.once / self.executions) if self.telling else None
 
     @property
     def residual_risk(self) -> float | None:
-        """With 95 % confidence an execution of these programs fails more rarely than this.
+        """The bound below which, with 95 % confidence, the failure rate of an execution lies.
 
-        The rule of three, which holds only when none failed: None when one did, when nothing was
-        exercised, for real threads, and for strategies that draw no schedules.
+        By the rule of three, which holds only without a failure: None after a failure, when nothing
+        was exercised, on real threads, and for strategies that draw no schedules.
         """
         if self.violation or not self.telling:
             return None
@@ -73,7 +77,7 @@ class SuiteTotals:
 
 @dataclass(slots=True)
 class Group:
-    """Violations that look alike; message, phase and record are those of the smallest seed."""
+    """The violations of one signature; message, phase and record are those of the smallest seed."""
 
     signature: str
     suite: str
@@ -87,7 +91,10 @@ class Group:
 
 @dataclass(slots=True)
 class Summary:
-    """The merged result of any number of waves. Its size does not depend on the number of trials."""
+    """The merged result of any number of waves.
+
+    Its size does not depend on the number of trials.
+    """
 
     suites: dict[str, SuiteTotals] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
@@ -122,7 +129,7 @@ class Summary:
 
     @property
     def idle_suites(self) -> list[str]:
-        """Suites of which no trial exercised anything: their silence proves nothing."""
+        """The suites of which no trial exercised anything: their silence proves nothing."""
         return sorted(
             name
             for name, totals in self.suites.items()
@@ -136,7 +143,7 @@ class Summary:
         return "nothing_exercised" if self.idle_suites or not self.suites else "clean"
 
     def in_order(self) -> list[Group]:
-        """Groups by suite, then by smallest seed."""
+        """The groups by suite, then by smallest seed."""
         return sorted(
             self.groups.values(), key=lambda group: (group.suite, group.seed, group.signature)
         )
@@ -145,16 +152,16 @@ class Summary:
 def add(
     summary: Summary, trials: pa.Table, violations: pa.Table, chunks: pa.Table | None = None
 ) -> list[Group]:
-    """Adds a wave's tables; returns the groups that are new or have a smaller seed than before.
+    """Add a wave's tables; return the groups that are new or have a smaller seed than before.
 
-    Without the ledger's ``chunks`` they are made of the trials, which have no sketch.
+    Without the ledger's ``chunks``, sums are made from the trials, which have no sketch.
     """
     add_chunks(summary, ledger_of(trials) if chunks is None else chunks)
     return add_violations(summary, violations)
 
 
 def add_chunks(summary: Summary, chunks: pa.Table) -> None:
-    """Adds rows of the ledger."""
+    """Add rows of the ledger."""
     names = [name for name in (*COUNTED, *SUMMED) if name != "violations"]
     sums = chunks.group_by("suite", use_threads=False).aggregate([(name, "sum") for name in names])
     for line in sums.to_pylist():
@@ -175,13 +182,13 @@ def _by_suite(chunks: pa.Table) -> dict[str, list[list[int]]]:
 
 
 def add_violations(summary: Summary, violations: pa.Table) -> list[Group]:
-    """Adds rows of violations; returns the groups that are new or have a smaller seed than before."""
+    """Add rows of violations; return the groups that are new or have a smaller seed."""
     return add_groups(summary, witnesses(violations))
 
 
 def witnesses(violations: pa.Table) -> list[Group]:
-    """A group for each signature."""
-    # The smallest seed by a full order, so that the witness does not depend on the order of arrival.
+    """Return one group for each signature."""
+    # By a total order, so that the smallest seed does not depend on the order of arrival.
     ordered = violations.sort_by([(name, "ascending") for name in ("seed", "message", "replay")])
     firsts = ordered.group_by("signature", use_threads=False).aggregate(
         [("seed", "count"), ("unlisted", "sum")]
@@ -195,7 +202,7 @@ def witnesses(violations: pa.Table) -> list[Group]:
 
 
 def add_groups(summary: Summary, found: Iterable[Group]) -> list[Group]:
-    """Adds groups of other trials; returns those that are new or have a smaller seed than before."""
+    """Add groups of other trials; return the groups that are new or have a smaller seed."""
     groups = summary.groups
     changed = []
     for group in found:

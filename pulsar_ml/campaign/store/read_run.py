@@ -1,7 +1,8 @@
-"""A run's directory, read by somebody who did not write it: nothing in it is taken on trust.
+"""Reads the directory of a run without trusting its content.
 
-Files are plain and bounded, versions are known, columns have their types; anything else is a BadRecordError
-with one sentence. Rows come in batches of bounded size, so that a run of any length can be read.
+Files must be regular and bounded, versions known, and columns of their types; anything else raises
+BadRecordError with one sentence. Rows come in batches of bounded size, so that a run of any length
+can be read.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from pulsar_ml.input_files import bounded_text
 
 (VERSION_KEY,) = METADATA
 BATCH_ROWS = 4096
-MOST_BATCH_BYTES = 256 << 20  # of the texts of one batch
+MOST_BATCH_BYTES = 256 << 20  # of the strings of one batch
 STATUSES = ("running", "finished", "interrupted", "failed", "stopped")
 SIGNATURE = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
-# What run.json may hold, of which kind; what is missing is the kind's own nothing.
+# The fields of run.json and their types; a missing field is the type's empty value.
 TEXTS = ("run_id", "status", "build_id", "started_at", "finished_at", "problem", "host")
 LISTS = ("failures", "warnings")
 OBJECTS = ("plan", "runner", "versions", "rounds", "search")
@@ -36,7 +37,7 @@ OBJECTS = ("plan", "runner", "versions", "rounds", "search")
 
 @dataclass(frozen=True, slots=True)
 class SavedRun:
-    """The directory of a run, and what its run.json says; texts that are not there are empty."""
+    """The directory of a run with the content of run.json; missing strings are empty."""
 
     directory: Path
     facts: Mapping[str, Any]
@@ -48,17 +49,17 @@ class SavedRun:
         return batches(self.files("violations"), VIOLATIONS)
 
     def rows(self) -> int:
-        """How many rows the files say they have."""
+        """The number of rows that the files declare."""
         files = [*self.files("trials"), *self.files("violations")]
         return sum(opened(path).metadata.num_rows for path in files)
 
     def files(self, table: str) -> list[Path]:
-        """The files of a table, wave by wave. A wave whose trials are not there does not count yet."""
+        """Return the files of a table, wave by wave; a wave without trials does not count yet."""
         paths = [self.directory / table / name for name in waves_of(self.directory)]
         return [path for path in paths if path.exists() or path.is_symlink()]
 
     def record(self, signature: str) -> Path | None:
-        """The replay record of a signature, if there is one."""
+        """Return the path of a signature's replay record, if there is one."""
         if not SIGNATURE.fullmatch(signature):
             return None
         path = self.directory / "records" / f"{signature}.json"
@@ -66,11 +67,11 @@ class SavedRun:
 
 
 def open_run(directory: Path) -> SavedRun:
-    """The run in ``directory``. UsageError when there is none, BadRecordError for a damaged run.json."""
+    """Open the run in ``directory``. UsageError for none, BadRecordError for a damaged run.json."""
     path = directory / "run.json"
     if not directory.is_dir():
         raise UsageError(
-            f"{directory} is no directory; give the results directory of a run, as runs/ID"
+            f"{directory} is not a directory; give the results directory of a run, as runs/ID"
         )
     if not path.exists():
         raise UsageError(
@@ -80,7 +81,7 @@ def open_run(directory: Path) -> SavedRun:
 
 
 def json_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file of a run."""
+    """Read the object of a JSON file of a run."""
     text = bounded_text(path, "the file")
     try:
         content = json.loads(text)
@@ -119,7 +120,7 @@ def checked(content: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def batches(paths: Iterable[Path], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows of all files of a table, in tables of this release's columns."""
+    """Yield the rows of all files of a table, with this release's columns."""
     for path in paths:
         file = opened(path)
         missing = check_columns(file.schema_arrow, schema, path)
@@ -132,7 +133,7 @@ def batches(paths: Iterable[Path], schema: pa.Schema) -> Iterator[pa.Table]:
 
 
 def opened(path: Path) -> pq.ParquetFile:
-    """A file of rows; its texts are read as dictionaries, which are not larger than what is stored."""
+    """Open a file of rows; strings stay dictionaries, which are no larger than in the file."""
     try:
         if not path.is_file():
             raise BadRecordError(f"{path} is no plain file, so it is not part of a run")
@@ -146,19 +147,19 @@ def opened(path: Path) -> pq.ParquetFile:
         metadata = file.schema_arrow.metadata or {}
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise damaged(path, error) from None
-    said = metadata.get(VERSION_KEY, b"").decode(errors="replace")
-    if not said.isdecimal() or not 1 <= len(said) <= 9:
+    version = metadata.get(VERSION_KEY, b"").decode(errors="replace")
+    if not version.isdecimal() or not 1 <= len(version) <= 9:
         raise BadRecordError(f"{path} has no version of a schema, so it is not part of a run")
-    if int(said) > SCHEMA_VERSION:
+    if int(version) > SCHEMA_VERSION:
         raise BadRecordError(
-            f"{path} has version {said} of the schema, this release reads up to {SCHEMA_VERSION}; "
+            f"{path} has version {version} of the schema, this release reads up to {SCHEMA_VERSION}; "
             "use a newer pulsar_ml"
         )
     return file
 
 
 def check_columns(found: pa.Schema, schema: pa.Schema, path: Path) -> set[str]:
-    """The columns that a file of an older version does not have. BadRecordError for one of another type."""
+    """Return the columns that an older file lacks. BadRecordError for a column of a wrong type."""
     missing = set()
     for field in schema:
         if field.name not in found.names:
@@ -179,7 +180,7 @@ def check_columns(found: pa.Schema, schema: pa.Schema, path: Path) -> set[str]:
 
 
 def whole(batch: pa.RecordBatch, schema: pa.Schema, path: Path) -> pa.Table:
-    """A batch with all columns of the schema; those that its version did not have hold "" or 0."""
+    """Return a batch with all columns of the schema; columns its version lacks hold "" or 0."""
     size = 0
     columns = []
     for field in schema:
@@ -195,11 +196,11 @@ def whole(batch: pa.RecordBatch, schema: pa.Schema, path: Path) -> pa.Table:
             size += pc.sum(lengths).as_py() or 0
             if size > MOST_BATCH_BYTES:
                 raise BadRecordError(
-                    f"{path} is damaged: its texts are larger than any that a run writes"
+                    f"{path} is damaged: its strings are larger than any that a run writes"
                 )
             column = column.dictionary_decode()
         if column.null_count:
-            raise BadRecordError(f"{path} is damaged: its column {field.name} has empty places")
+            raise BadRecordError(f"{path} is damaged: its column {field.name} has nulls")
         columns.append(column)
     table = pa.table(columns, names=schema.names).cast(schema)
     table.validate(full=True)

@@ -1,7 +1,7 @@
 """The rows of a campaign as Arrow schemas: one row per trial, one per violation, one per chunk.
 
-Runners hand back ``ROW``: a trial with its violations nested, so that a chunk is one batch and a
-trial never arrives without what it found. Files hold the flat tables ``TRIALS``, ``VIOLATIONS`` and
+Runners return ``ROW``: a trial with its violations nested, so that a chunk is one batch and a trial
+never arrives without its violations. Files hold the flat tables ``TRIALS``, ``VIOLATIONS`` and
 ``CHUNKS``. The version is in the metadata of each file; it changes when a column does.
 """
 
@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from pulsar_ml.campaign.store.sketch import union
 
-# 1 had no columns about the engine, 2 none about models, 3 none about logs and parts, and no table of chunks
+# 1 had no columns about the engine, 2 none about models, 3 none about logs and parts, and no table
+# of chunks
 SCHEMA_VERSION = 4
 VERSION_KEY = b"pulsar_ml.schema_version"
 METADATA = {VERSION_KEY: str(SCHEMA_VERSION).encode()}
@@ -31,27 +32,25 @@ _KEY = [
 _MEASURED = [
     pa.field("threads", pa.int32(), nullable=False),
     pa.field("operations", pa.int64(), nullable=False),  # executed by all threads of the trial
-    pa.field("overlaps", pa.int64(), nullable=False),  # pairs of operations that truly overlapped
+    pa.field("overlaps", pa.int64(), nullable=False),  # pairs of operations that overlapped
     pa.field("engine", pa.string(), nullable=False),  # threads or controlled
     pa.field(
         "mode", pa.string(), nullable=False
-    ),  # these and the next: empty or 0 for real threads
+    ),  # this field to ``rest``: empty or 0 on real threads
     pa.field("strategy", pa.string(), nullable=False),
     pa.field("executions", pa.int64(), nullable=False),
     pa.field("steps", pa.int64(), nullable=False),
     pa.field(
         "classes", pa.int64(), nullable=False
-    ),  # executions that differ in what read from what
-    pa.field("once", pa.int64(), nullable=False),  # those of them that were seen once
+    ),  # executions that differ in which store a load read
+    pa.field("once", pa.int64(), nullable=False),  # classes seen exactly once
     pa.field("cut", pa.int64(), nullable=False),  # executions that the bound on steps ended
     pa.field("exhausted", pa.string(), nullable=False),  # what an exhaustive search proved
-    pa.field("bounds", pa.string(), nullable=False),  # what left something out of it
-    pa.field("part", pa.string(), nullable=False),  # which part of it this was; "": all of it
-    pa.field("rest", pa.string(), nullable=False),  # and what of that is left
-    pa.field(
-        "judged", pa.int64(), nullable=False
-    ),  # histories that were compared with the suite's model
-    pa.field("unknown", pa.int64(), nullable=False),  # those of them that took too long to tell
+    pa.field("bounds", pa.string(), nullable=False),  # bounds that left executions out of it
+    pa.field("part", pa.string(), nullable=False),  # the part of it that ran; "": the whole search
+    pa.field("rest", pa.string(), nullable=False),  # the unfinished rest of that part
+    pa.field("judged", pa.int64(), nullable=False),  # histories compared with the suite's model
+    pa.field("unknown", pa.int64(), nullable=False),  # histories whose check ran out of its budget
     pa.field("duration_us", pa.int64(), nullable=False),
     pa.field("verdict", pa.string(), nullable=False),  # one of VERDICTS
     pa.field("host", pa.string(), nullable=False),
@@ -59,14 +58,18 @@ _MEASURED = [
 ]
 _FOUND = [
     pa.field("invariant", pa.string(), nullable=False),
-    pa.field("signature", pa.string(), nullable=False),  # equal for violations that look alike
+    pa.field("signature", pa.string(), nullable=False),  # see pulsar_ml.campaign.trial.signature
     pa.field("message", pa.string(), nullable=False),
     pa.field(
         "phase", pa.string(), nullable=False
-    ),  # running or quiescence; a lost process: running
+    ),  # running or quiescence; running if the process died
     pa.field("replay", pa.string(), nullable=False),  # a replay record or a failure, as JSON
-    pa.field("executor", pa.string(), nullable=False),  # of Spark; these two are empty elsewhere
-    pa.field("log", pa.string(), nullable=False),  # on host, or a URL: what the executor printed
+    pa.field(
+        "executor", pa.string(), nullable=False
+    ),  # Spark's executor; this and ``log`` are empty elsewhere
+    pa.field(
+        "log", pa.string(), nullable=False
+    ),  # path on the host, or URL, of the executor's output
     pa.field("unlisted", pa.int64(), nullable=False),  # violations of this signature without a row
 ]
 _COPIED = {"threads", "engine", "mode", "strategy", "duration_us", "host", "finished_at"}
@@ -75,10 +78,12 @@ _OF_TRIAL = [field for field in _MEASURED if field.name in _COPIED]
 TRIALS = pa.schema(_KEY + _MEASURED, metadata=METADATA)
 VIOLATIONS = pa.schema(_KEY + _FOUND + _OF_TRIAL, metadata=METADATA)
 
-# What the ledger sums up and the tables do not have.
+# Facts of the ledger that the tables do not have.
 LEDGER_ONLY = (
-    pa.field("wall_us", pa.int64(), nullable=False),  # with what it takes to run trials apart
-    pa.field("attempt", pa.int32(), nullable=False),  # 0: the first
+    pa.field(
+        "wall_us", pa.int64(), nullable=False
+    ),  # wall time of the chunk, with starting processes
+    pa.field("attempt", pa.int32(), nullable=False),  # 0 is the first
     pa.field("sketch", pa.list_(pa.int64()), nullable=False),  # see pulsar_ml.campaign.store.sketch
 )
 ROW = pa.schema(
@@ -90,7 +95,7 @@ ROW = pa.schema(
     ]
 )
 
-# Sums of these columns of trials, by the same name.
+# Columns of trials that the ledger sums under the same name.
 SUMMED = (
     "operations",
     "overlaps",
@@ -102,8 +107,8 @@ SUMMED = (
     "judged",
     "unknown",
 )
-# Counted: trials with each verdict, violations, executions of trials that exercised something,
-# trials with a proof; microseconds inside trials.
+# Counts: trials with each verdict, violations, executions of trials that exercised something,
+# trials with a proof, microseconds inside trials.
 COUNTED = ("trials", *VERDICTS, "violations", "telling", "exhausted", "busy_us")
 
 
@@ -146,18 +151,18 @@ CHUNKS = pa.schema(
 def batch_of(
     rows: Sequence[Mapping[str, object]], *, wall_us: int, attempt: int = 0
 ) -> pa.RecordBatch:
-    """The rows of a chunk as ``ROW``, of what :func:`pulsar_ml.campaign.trial.chunk.row` makes.
+    """Make a batch of ``ROW`` from rows by :func:`pulsar_ml.campaign.trial.chunk.row`.
 
-    What the ledger alone has comes with the first row, for all of them.
+    The first row carries the facts of the whole chunk that only the ledger has.
     """
-    told: list[object] = [row["sketch"] for row in rows]
+    sketches: list[object] = [row["sketch"] for row in rows]
     lines = [{**row, "wall_us": 0, "attempt": attempt, "sketch": ()} for row in rows]
-    lines[0] |= {"wall_us": wall_us, "sketch": union(told)}  # type: ignore[arg-type]
+    lines[0] |= {"wall_us": wall_us, "sketch": union(sketches)}  # type: ignore[arg-type]
     return pa.RecordBatch.from_pylist(lines, schema=ROW)
 
 
 def loose(schema: pa.Schema) -> pa.Schema:
-    """The same columns with every field nullable: the only form that Spark's Arrow path gives."""
+    """Return the schema with every field nullable, the only form of Spark's Arrow path."""
 
     def loosened(kind: pa.DataType) -> pa.DataType:
         if pa.types.is_list(kind):
@@ -170,7 +175,7 @@ def loose(schema: pa.Schema) -> pa.Schema:
 
 
 def split(rows: pa.Table | pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
-    """The tables ``TRIALS`` and ``VIOLATIONS`` of rows with nested violations."""
+    """Split rows with nested violations into the tables ``TRIALS`` and ``VIOLATIONS``."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     trials = table.select(TRIALS.names).cast(TRIALS)
     nested = table["violations"].combine_chunks()

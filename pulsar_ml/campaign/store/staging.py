@@ -1,5 +1,6 @@
-"""Rows that were written where they were made: files of one wave in a hidden directory of the run, until the
-wave is made visible. All who write and the one who reads see the same directory.
+"""Staging: rows that executors write, in a hidden directory of the run until a wave is published.
+
+Executors and driver see the same directory, on a shared file system.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ GROUP_ROWS = {
     "trials": 1 << 18,
     "violations": 1 << 12,
     "chunks": 1 << 14,
-}  # of a file that is there to stay
+}  # rows of a row group in a final file
 SCHEMAS = {
     "violations": VIOLATIONS,
     "chunks": CHUNKS,
     "trials": TRIALS,
-}  # trials last: they make a wave count
-PART_ROWS = 1_000_000  # trials that become visible at once, about
+}  # trials last: with them a wave is visible
+PART_ROWS = 1_000_000  # trials that become visible at once, roughly
 TOKEN = "token"
 
 
 class StagingError(OSError):
-    """Somebody who should write here does not see the directory."""
+    """A process that should write the staging directory does not see it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Some of a wave's rows, which become visible at once: a file of each table, and the ledger's rows."""
+class StagedFiles:
+    """Rows of a wave that become visible together: a file of each table, and the ledger's rows."""
 
     trials: Path
     violations: Path
@@ -48,28 +49,28 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The parts of a wave; what else is in the directory is of attempts that lost, or was merged."""
+    """The staged files of a wave; other files there belong to lost attempts or were merged."""
 
     directory: Path
-    parts: tuple[Part, ...]
+    parts: tuple[StagedFiles, ...]
 
     @property
     def chunks(self) -> pa.Table:
-        """The ledger of all parts."""
+        """The ledger's rows of all staged files."""
         return pa.concat_tables([part.chunks for part in self.parts])
 
     def remove(self) -> None:
-        """Takes the directory away, with what lost attempts left or still write there."""
+        """Remove the directory, with the files of lost attempts."""
         remove(self.directory)
 
 
 def path_of(directory: Path, table: str, name: str) -> Path:
-    """Where the rows of a task are; one without violations has no file of them."""
+    """Return the path of a task's rows; a task without violations has no file of violations."""
     return directory / f"{table}-{name}.parquet"
 
 
 def in_parts(ledger: pa.Table, most: int = PART_ROWS) -> list[list[str]]:
-    """The names in the column ``file`` of a ledger, in order, in parts of about ``most`` trials."""
+    """Group the names of a ledger's column ``file``, in order, by about ``most`` trials."""
     sums = ledger.group_by("file").aggregate([("trials", "sum")]).sort_by("file")
     parts: list[list[str]] = []
     room = 0
@@ -83,7 +84,7 @@ def in_parts(ledger: pa.Table, most: int = PART_ROWS) -> list[list[str]]:
 
 
 def merge_part(directory: Path, names: Sequence[str], merged: str) -> None:
-    """Merges the files of some tasks into one of trials and one of violations, called ``merged``, on disk."""
+    """Merge the files of some tasks on disk into one of trials and one of violations."""
     for table in ("trials", "violations"):
         paths = [path_of(directory, table, name) for name in names]
         target = path_of(directory, table, merged)
@@ -93,7 +94,7 @@ def merge_part(directory: Path, names: Sequence[str], merged: str) -> None:
 
 
 def open_staging(run: Path) -> tuple[Path, str]:
-    """A new directory in that of a run, and the token by which others know that they see the same one."""
+    """Make a staging directory in a run, and a token that proves to see the same directory."""
     token = secrets.token_hex(8)
     directory = run.resolve() / STAGING / token
     directory.mkdir(parents=True)
@@ -102,7 +103,7 @@ def open_staging(run: Path) -> tuple[Path, str]:
 
 
 def check_staging(directory: Path, token: str) -> None:
-    """Raises ``StagingError`` unless this process sees the directory that was opened with the token."""
+    """Raise ``StagingError`` unless this process sees the directory with the token."""
     try:
         seen = (directory / TOKEN).read_text()
     except OSError:
@@ -112,14 +113,14 @@ def check_staging(directory: Path, token: str) -> None:
 
 
 def remove(directory: Path) -> None:
-    """Removes a wave's staging directory, and the parent of all when it was the last one."""
+    """Remove a wave's staging directory, and their common parent after the last one."""
     shutil.rmtree(directory, ignore_errors=True)
     if directory.parent.name == STAGING and not any(directory.parent.iterdir()):
         directory.parent.rmdir()
 
 
 class _Writer:
-    """A file of rows in groups of a size that readers like, however few arrive at a time."""
+    """Writes a file in row groups of a fixed size, however few rows arrive at a time."""
 
     def __init__(self, path: Path, table: str) -> None:
         self._schema = SCHEMAS[table]
@@ -146,9 +147,9 @@ class _Writer:
 
 
 def write_part(directory: Path, name: str, chunks: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Writes the rows of chunks, of ``ROW``, into files of their own, and gives each chunk back.
+    """Write chunks of ``ROW`` rows into files, and yield each chunk again.
 
-    The files are whole when the iterator is at its end.
+    The files are complete at the end of the iterator.
     """
     with ExitStack() as stack:
         writers: dict[str, _Writer] = {}
@@ -163,7 +164,7 @@ def write_part(directory: Path, name: str, chunks: Iterable[pa.Table]) -> Iterat
 
 
 def merge_files(paths: Sequence[Path], table: str, into: Path) -> None:
-    """One file of many, in flat memory however many rows there are."""
+    """Merge many files into one, in bounded memory."""
     with closing(_Writer(into, table)) as writer:
         for path in paths:
             with pq.ParquetFile(path) as file:

@@ -5,13 +5,14 @@
     violations/wave-00000.parquet  one row per violation
     chunks/wave-00000.parquet      one row per chunk: the ledger
     records/SIGNATURE.json  the replay record with the smallest seed of each signature
-    rounds/round-00000.json where the trials of a round go, if the run is one in rounds
-    shrunk/                 smaller failures, if they were looked for (:mod:`shrunk`)
+    rounds/round-00000.json the shares of the arms in a round, in a campaign in rounds
+    shrunk/                 shrunk failures, if any (:mod:`pulsar_ml.campaign.shrink.shrunk`)
 
-A file is written under a temporary name and then renamed, so a reader sees all of a wave or nothing
-of it, whatever happens to the writer. Violations and chunks become visible before the trials they belong to:
-a wave whose trials are there is complete, and the others without trials do not count. The directory itself
-appears with its run.json, so whatever is killed, and when, leaves a run that :mod:`resume` goes on with.
+A file is written under a temporary name and then renamed, so a reader sees a whole file of a wave
+or none, whatever happens to the writer. Violations and chunks become visible before their trials: a
+wave with trials is complete, and a wave without trials does not count. The directory appears
+together with its run.json, so a writer killed at any moment leaves a run that
+:mod:`pulsar_ml.campaign.run.resume` can resume.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from pulsar_ml.campaign.store.compaction import settle
 from pulsar_ml.campaign.store.ledger import ledger_of
 from pulsar_ml.campaign.store.merge import Group
 from pulsar_ml.campaign.store.schema import CHUNKS, TRIALS, VIOLATIONS
-from pulsar_ml.campaign.store.staging import SCHEMAS, STAGING, Part
+from pulsar_ml.campaign.store.staging import SCHEMAS, STAGING, StagedFiles
 from pulsar_ml.errors import UsageError
 
 RUN_VERSION = 2  # 1 had neither rounds nor searches
@@ -52,7 +53,7 @@ HALF_WRITTEN = (
 
 
 class RunStore:
-    """Writes one run. One process writes, which the kernel sees to; any number may read.
+    """Writes one run. A lock of the kernel allows one writing process; any number may read.
 
     ``bound`` may drop rows of violations before they are written, see :mod:`witnesses`.
     """
@@ -60,7 +61,7 @@ class RunStore:
     bound: Callable[[pa.Table], pa.Table] | None = None
 
     def __init__(self, directory: Path, facts: Mapping[str, Any] | None = None) -> None:
-        """Makes the directory, with ``facts`` as its run.json.
+        """Create the directory, with ``facts`` as its run.json.
 
         Raises ``UsageError`` when it already holds something.
         """
@@ -91,7 +92,7 @@ class RunStore:
 
     @classmethod
     def reopen(cls, directory: Path) -> RunStore:
-        """The store of an earlier run; changes nothing yet, but for the end of a compaction that was begun.
+        """Open the store of an earlier run; changes nothing, except that it finishes a compaction.
 
         Raises ``UsageError`` when another process writes it.
         """
@@ -119,11 +120,13 @@ class RunStore:
             pass  # a file system without locks
 
     def close(self) -> None:
-        """Lets another process write."""
+        """Release the lock, so that another process may write."""
         self._unlock()
 
     def tidy(self) -> None:
-        """Removes what a killed writer left behind: files half written, other tables without trials."""
+        """Remove the rests of a killed writer: half-written files, and tables of waves without
+        trials.
+        """
         if (self.directory / STAGING).exists():
             shutil.rmtree(self.directory / STAGING)
         for half in HALF_WRITTEN:
@@ -135,13 +138,13 @@ class RunStore:
                     path.unlink()
 
     def write_run(self, facts: Mapping[str, Any]) -> None:
-        """Replaces run.json. Its version is the first one that knew what is in it."""
+        """Replace run.json. Its version is the oldest that has all of its fields."""
         version = 2 if facts.get("rounds") or facts.get("search") else 1
         text = json.dumps({"version": version, **facts}, indent=2) + "\n"
         _write(self.directory / "run.json", text.encode())
 
     def write_round(self, number: int, content: Mapping[str, Any]) -> None:
-        """Writes which trials a round has, before the first of them runs."""
+        """Write the shares of a round before its first trial runs."""
         directory = self.directory / "rounds"
         directory.mkdir(exist_ok=True)
         _write(
@@ -149,7 +152,7 @@ class RunStore:
         )
 
     def write_shrunk(self, signature: str, state: State) -> None:
-        """Replaces what was tried on a signature, and the smaller failure of it."""
+        """Replace the state of shrinking of a signature, and its shrunk failure."""
         (self.directory / "shrunk").mkdir(exist_ok=True)
         path = shrunk.record_path(self.directory, signature)
         if state.shrunk.record:
@@ -161,9 +164,9 @@ class RunStore:
     def write_wave(
         self, wave: int, trials: pa.Table, violations: pa.Table, chunks: pa.Table | None = None
     ) -> None:
-        """Makes the rows of a wave visible, its trials last.
+        """Make the rows of a wave visible, its trials last.
 
-        Without ``chunks`` the ledger is made of the rows.
+        Without ``chunks`` the ledger is made from the rows.
         """
         ledger = ledger_of(trials, violations) if chunks is None else chunks
         if self.bound is not None:
@@ -174,8 +177,8 @@ class RunStore:
             pq.write_table(tables[name].cast(schema), sink, compression="zstd")
             _write(self.directory / name / f"wave-{wave:05}.parquet", sink.getvalue())
 
-    def publish_part(self, wave: int, part: Part) -> None:
-        """Makes the rows of a part visible as those of a wave; its files are in a directory of this run."""
+    def publish_part(self, wave: int, part: StagedFiles) -> None:
+        """Make staged files of this run visible as those of a wave."""
         name = f"wave-{wave:05}.parquet"
         sink = pa.BufferOutputStream()
         pq.write_table(part.chunks.cast(CHUNKS), sink, compression="zstd")
@@ -188,7 +191,7 @@ class RunStore:
             _sync(self.directory / table)
 
     def write_records(self, groups: Iterable[Group]) -> None:
-        """Replaces the replay records of these groups."""
+        """Replace the replay records of these groups."""
         for group in groups:
             _write(self.record_path(group.signature), (group.replay.rstrip("\n") + "\n").encode())
 
@@ -197,31 +200,31 @@ class RunStore:
 
 
 def record_path(directory: Path, signature: str) -> Path:
-    """Where the replay record of a signature is kept in a run's directory."""
+    """Return the path of a signature's replay record in a run's directory."""
     return directory / "records" / f"{signature}.json"
 
 
 def read_trials(directory: Path) -> pa.Table:
-    """All trials that are visible in a run's directory."""
+    """Read all visible trials of a run."""
     return _read(directory, "trials", TRIALS)
 
 
 def read_violations(directory: Path) -> pa.Table:
-    """All violations that are visible in a run's directory."""
+    """Read all visible violations of a run."""
     return _read(directory, "violations", VIOLATIONS)
 
 
 def read_chunks(directory: Path) -> pa.Table:
-    """The ledger of all that is visible in a run's directory."""
+    """Read the ledger of all visible waves of a run."""
     return _read(directory, "chunks", CHUNKS)
 
 
 def waves_of(directory: Path) -> list[str]:
-    """The names of the files of all waves that are visible, in order."""
+    """Return the file names of all visible waves, in order."""
     names = (path.name for path in (directory / "trials").glob(WAVES))
     return sorted(
         names, key=lambda name: (len(name), name)
-    )  # a run without an end has more than 99,999
+    )  # by number: a run without an end may have more than 99,999
 
 
 def _read(directory: Path, part: str, schema: pa.Schema) -> pa.Table:
@@ -237,8 +240,8 @@ def _write(path: Path, content: bytes | pa.Buffer) -> None:
 
 @contextmanager
 def _renamed(path: Path) -> Iterator[Path]:
-    """A file to write, which is at ``path`` when all of it is on disk."""
-    # The name starts with a dot, so that readers which take whole directories pass it over.
+    """Yield a temporary path, which is renamed to ``path`` once the file is on disk."""
+    # The name starts with a dot, so that readers of whole directories skip it.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         try:
@@ -255,7 +258,7 @@ def _renamed(path: Path) -> Iterator[Path]:
 
 
 def _sync(directory: Path) -> None:
-    """Names outlive a machine that stops only when their directory is written, too."""
+    """Write a directory to disk, so that its names survive a power failure."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -23,14 +23,14 @@ from pulsar_ml.campaign.store.merge import Group, SuiteTotals, Summary
 if TYPE_CHECKING:
     from pulsar_ml.campaign.plan.exhaustive import Program, Searched
 
-SHOWN_GROUPS = 50  # the files hold all of them
-SHOWN_ROUNDS = 8  # the last ones
+SHOWN_GROUPS = 50  # the files hold all groups
+SHOWN_ROUNDS = 8  # only the last rounds are shown
 
 ReplayCommand = Callable[[Group], str]
 
 
 def print_summary(console: Console, summary: Summary, replay: ReplayCommand) -> None:
-    """Totals by suite, then violations by signature with the command that replays each."""
+    """Print totals by suite, then violations by signature, each with its replay command."""
     if summary.suites:
         console.print(controlled_table(summary) if summary.executions else suites_table(summary))
     if not summary.groups:
@@ -40,7 +40,7 @@ def print_summary(console: Console, summary: Summary, replay: ReplayCommand) -> 
     exactly = "step by step" if summary.executions else "real threads: it may take several tries"
     console.print(f"Replay the smallest seed of each ({exactly}):")
     for group in groups[:SHOWN_GROUPS]:
-        # Not in the table: a command that wraps cannot be copied.
+        # Not in the table, because a wrapped command cannot be copied.
         console.print(f"  {replay(group)}", soft_wrap=True, highlight=False, markup=False)
     if len(groups) > SHOWN_GROUPS:
         console.print(
@@ -77,7 +77,7 @@ def suites_table(summary: Summary) -> Table:
 
 
 def controlled_table(summary: Summary) -> Table:
-    """Totals of trials under the engine. A risk is told only of a suite in which nothing failed."""
+    """Make the table of totals under the engine; only suites without a failure have a risk."""
     table = Table(
         title="Suites under the engine",
         title_justify="left",
@@ -114,7 +114,7 @@ def controlled_table(summary: Summary) -> Table:
 
 
 def met(totals: SuiteTotals) -> str:
-    """How many different classes or pairs there were; a dash where that was not kept."""
+    """Return the number of distinct classes or pairs, or a dash if it is unknown."""
     return "-" if totals.distinct is None else short_number(totals.distinct)
 
 
@@ -124,7 +124,7 @@ def add_answers(table: Table) -> None:
 
 
 def answers(totals: SuiteTotals) -> tuple[str, str]:
-    """Histories compared with the suite's model, and those that it could not tell; dashes without a model."""
+    """Return the numbers of judged and unknown histories; dashes without a model."""
     if not totals.judged:
         return "-", "-"
     return short_number(totals.judged), f"{totals.unknown:,}"
@@ -151,7 +151,7 @@ def violations_table(groups: list[Group]) -> Table:
 
 
 def rounds_table(gains: Sequence[Mapping[Arm, Gain]]) -> Table:
-    """Where the trials of each round went, and what all rounds together brought: a line for each arm."""
+    """Make the table of rounds: for each arm its trials in each round and its total gain."""
     table = Table(title="Rounds", title_justify="left")
     table.add_column("Suite")
     controlled = any(arm.strategy for arm in gains[0])
@@ -180,7 +180,7 @@ def rounds_table(gains: Sequence[Mapping[Arm, Gain]]) -> Table:
 
 
 def rounds_data(gains: Sequence[Mapping[Arm, Gain]]) -> list[dict[str, object]]:
-    """The same for ``json``, round by round."""
+    """Return the gains as plain data for ``json``, round by round."""
     return [
         {"round": number, "arms": [{**asdict(arm), **asdict(gain)} for arm, gain in gained.items()]}
         for number, gained in enumerate(gains, 1)
@@ -188,7 +188,7 @@ def rounds_data(gains: Sequence[Mapping[Arm, Gain]]) -> list[dict[str, object]]:
 
 
 def search_table(programs: Mapping[Program, Searched]) -> Table:
-    """What the search of each program proved, or why it proves nothing."""
+    """Make the table of searches: for each program the proof, or why there is none."""
     table = Table(title="Searches", title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("Suite")
     for name in ("Seed", "Parts", "Executions"):
@@ -201,7 +201,7 @@ def search_table(programs: Mapping[Program, Searched]) -> Table:
 
 
 def search_data(programs: Mapping[Program, Searched]) -> list[dict[str, object]]:
-    """The same for ``json``."""
+    """Return the searches as plain data for ``json``."""
     return [
         {
             "suite": suite,
@@ -217,7 +217,7 @@ def search_data(programs: Mapping[Program, Searched]) -> list[dict[str, object]]
 
 
 def summary_data(summary: Summary, replay: ReplayCommand) -> dict[str, object]:
-    """The same for ``json``; everything is there, whatever the number of signatures."""
+    """Return the whole summary as plain data for ``json``, with every signature."""
     return {
         "verdict": summary.verdict,
         "trials": summary.trials,
@@ -255,7 +255,7 @@ def totals_data(totals: SuiteTotals) -> dict[str, object]:
 
 
 def short_number(number: float) -> str:
-    """Three digits and a unit: 999, 12.3 k, 4.56 M."""
+    """Format a number with three digits and a unit: 999, 12.3 k, 4.56 M."""
     for unit in ("", " k", " M", " G"):
         if number < 999.5:
             digits = 0 if not unit else max(0, 2 - len(str(int(number))) + 1)
@@ -265,12 +265,12 @@ def short_number(number: float) -> str:
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """``1 signature``, ``2 signatures``."""
+    """Format a count: ``1 signature``, ``2 signatures``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def python_command() -> str:
-    """How the user's shell calls this interpreter: ``python`` when that is the one on the PATH."""
+    """Return the shell command for this interpreter: ``python`` if the PATH finds it."""
     found = shutil.which("python")
     if found and os.path.abspath(found) == os.path.abspath(sys.executable):
         return "python"
@@ -278,7 +278,7 @@ def python_command() -> str:
 
 
 def short_path(path: Path) -> str:
-    """Relative to the working directory when it lies below it. Links are kept as they are."""
+    """Return a path relative to the working directory, if below it; links stay as they are."""
     absolute = Path(os.path.abspath(path))
     here = Path.cwd()
     return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)

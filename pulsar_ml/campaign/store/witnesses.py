@@ -1,5 +1,6 @@
-"""Bounds what a run without an end keeps of violations: the counts go on, and of each signature so many
-records are kept, those of the smallest seeds.
+"""Bounds the violations that a run without an end stores.
+
+Counts go on; of each signature only a fixed number of records is kept, with the smallest seeds.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from pulsar_ml.campaign.store.store import waves_of
 
 
 class Witnesses:
-    """How many records of each signature a run has; ``bound`` lets no more than ``most`` of each in."""
+    """Counts the records of each signature; ``bound`` passes at most ``most`` of each."""
 
     def __init__(self, most: int, before: Iterable[pa.Table] = ()) -> None:
-        """``before`` are the rows of earlier waves, of which the columns signature, seed and replay count."""
+        """``before`` holds the rows of earlier waves: columns signature, seed and replay."""
         self._most = most
         self._kept: Counter[str] = Counter()
         self._smallest: dict[str, int] = {}
@@ -31,11 +32,11 @@ class Witnesses:
                 self._count(signature, seed)
 
     def bound(self, violations: pa.Table) -> pa.Table:
-        """The rows of a wave that are to be written.
+        """Return the rows of a wave that are to be written.
 
-        ``unlisted`` of a row counts those beside it that are not. Where a signature has its records already,
-        a row without one holds the count. A seed that is smaller than all before, as of a chunk that runs
-        late, is kept in any case: it is the one whose record the run shows.
+        A row's ``unlisted`` counts the rows that are dropped beside it. Where a signature has all
+        its records, a row without a record holds the count. The smallest seed so far is always
+        kept, also from a late chunk, because the run shows its record.
         """
         order = pc.sort_indices(
             violations, [(name, "ascending") for name in ("signature", "seed", "message", "replay")]
@@ -75,7 +76,7 @@ class Witnesses:
 
 
 def witnesses_of(directory: Path, most: int) -> Witnesses:
-    """Of the waves that are visible in a run's directory."""
+    """Count the records in the visible waves of a run."""
     columns = ["signature", "seed", "replay"]
     paths = [directory / "violations" / name for name in waves_of(directory)]
     return Witnesses(

@@ -1,6 +1,6 @@
-"""Runs the trials of one chunk and gives their rows: the same functions behind every runner.
+"""Runs the trials of one chunk and makes their rows; every runner uses these functions.
 
-Arrow is imported where it is needed, so that the process that runs trials stays small.
+Arrow is imported late, so that the process that runs trials stays small.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ if TYPE_CHECKING:
 
 Trial = Callable[[Suite, int, TrialOptions], TrialResult]
 
-# On real threads the harness itself says after two minutes which operation does not end; that comes first.
+# On real threads the harness itself names an operation that hangs after two minutes; that report
+# must come before this limit.
 TRIAL_LIMITS = Limits(wall=150.0, cpu=None, memory=2 << 30, address_space=16 << 30)
 
 
 class BuildMismatchError(PulsarMlError, RuntimeError):
-    """A trial ran on another native build than the campaign is about."""
+    """A trial ran on another native build than the campaign's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What all chunks of a campaign share. ``build_id`` is the build that every trial must run.
+    """Facts that all chunks of a campaign share.
 
-    ``limits`` hold for each trial, where trials run apart from the process that wants their rows.
+    ``build_id`` is the build that every trial must run. ``limits`` hold for each trial that runs in
+    a process of its own.
     """
 
     run_id: str
@@ -46,7 +48,7 @@ class Job:
     limits: Limits = TRIAL_LIMITS
 
     def of(self, chunk: Chunk) -> Job:
-        """The job as this chunk does it: with the chunk's own strategy and part, if it has them."""
+        """Return this job with the chunk's own strategy and part, where the chunk has them."""
         if not chunk.strategy and not chunk.part:
             return self
         strategy = chunk.strategy or self.options.strategy
@@ -54,7 +56,7 @@ class Job:
 
 
 def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, object]:
-    """One row of the schema ``ROW``."""
+    """Make one row of the schema ``ROW``."""
     controlled = job.options.engine == CONTROLLED
     return {
         "run_id": job.run_id,
@@ -93,7 +95,7 @@ def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, obj
                 or replace(
                     result.replay, invariant=found.invariant, message=found.message
                 ).to_json(),
-                "executor": "",  # these two are added on it
+                "executor": "",  # this and the next field are filled in on the executor
                 "log": "",
                 "unlisted": 0,
             }
@@ -106,10 +108,10 @@ def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, obj
 
 
 def checked(job: Job, result: TrialResult, host: str) -> TrialResult:
-    """``result``; ``BuildMismatchError`` when it is of another build than ``job.build_id``."""
+    """Return ``result``, or raise ``BuildMismatchError`` when its build is not ``job.build_id``."""
     if result.build_id != job.build_id:
         raise BuildMismatchError(
-            f"{host} runs build {result.build_id} of {job.options.module}, but this campaign is about "
+            f"{host} runs build {result.build_id} of {job.options.module}, but this campaign runs "
             f"build {job.build_id}; install the same wheel everywhere"
         )
     return result
@@ -123,7 +125,7 @@ def run_chunk(
     trial: Trial = run_trial,
     stopped: Callable[[], bool] = lambda: False,
 ) -> pa.RecordBatch | None:
-    """The rows of all trials of a chunk, made in this process, or None when ``stopped`` said so between two.
+    """Run all trials of a chunk in this process; None when ``stopped`` was true between two trials.
 
     Raises ``BuildMismatchError`` when a trial ran on another build than ``job.build_id``.
     """

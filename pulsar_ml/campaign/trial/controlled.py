@@ -1,7 +1,7 @@
-"""A trial under the engine: many executions of one small program, decided by the trial's seed.
+"""Runs a trial under the engine: many executions of one small program, decided by the seed.
 
-The same suite, seed, options and build give the same result on every machine, times aside. A failure
-is shrunk before it is told, and its record makes it again step by step.
+Equal suite, seed, options and build give equal results on every machine, except for times. A
+failure is shrunk before it is reported, and its record replays it step by step.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.campaign.store.sketch import SIZE, Sketch, hash_of
-from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, asked, judge_of
+from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_counts, judge_of
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import (
@@ -42,16 +42,17 @@ from pulsar_ml.harness.subjects.subject import Subject
 OFFERED = tuple(strategy for strategy in STRATEGIES if strategy != "replay")
 MOST_THREADS = 63  # the engine's own limit
 MOST_EXECUTIONS = 1_000_000_000
-SHRINK_EXECUTIONS = 20_000  # a fraction of a second; ``python -m stress shrink`` takes longer
-SIZE_STREAM = 3  # of the seed's random numbers; the generator of programs has others
-BETWEEN = "; "  # bounds of a search
-REUSE = "mixed"  # each execution decides whether freed memory comes back at once
+SHRINK_EXECUTIONS = 20_000  # a fraction of a second; ``pulsar-ml shrink`` takes longer
+SIZE_STREAM = 3  # of the seed's random numbers; the program generator has its own stream
+BOUND_SEPARATOR = "; "  # between the bounds of a search
+REUSE = "mixed"  # each execution decides whether freed memory is reused at once
 
 
 def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
-    """Up to ``options.executions`` executions of the program of ``seed``; the first failure ends it.
+    """Run up to ``options.executions`` executions of the program of ``seed``, up to a failure.
 
-    One thread of the system; the engine serves one trial of a process at a time. Raises UsageError
+    Uses one operating system thread; the engine runs one trial of a process at a time. Raises
+    UsageError
     for options that do not fit the suite, the module or the engine, ImportError when the module is
     missing, MemoryError, LimitsError when the program is too large for the engine, and
     NondeterminismError when the code under test does something that the engine does not control.
@@ -61,7 +62,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     select_mutant(module, options.mutant)
     subject = find_subject(module, suite)
     program = program_of(subject, suite, seed, options)
-    before = asked(suite)
+    before = judge_counts(suite)
     done = explore(
         subject,
         program,
@@ -73,13 +74,13 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
         judge=judge_of(suite.model),
         **search_options(options),
     )
-    judged, unknown = (after - at for after, at in zip(asked(suite), before, strict=True))
+    judged, unknown = (after - at for after, at in zip(judge_counts(suite), before, strict=True))
     result = to_result(suite, options, subject, program, done)
     return dataclasses.replace(result, judged=judged, unknown=unknown)
 
 
 def search_options(options: TrialOptions) -> dict[str, Any]:
-    """What an exhaustive strategy is told beside the rest; nothing for the others."""
+    """Return the extra options of an exhaustive strategy; empty for the other strategies."""
     if options.strategy not in SEARCHES:
         return {}
     return {"bound": options.bound, "part": Part.of(options.part)}
@@ -130,15 +131,15 @@ def to_result(
         sketch=sketch_of(program, done.classes),
         cut=counts["cut"],
         exhausted=done.exhausted,
-        bounds=BETWEEN.join(done.bounds),
+        bounds=BOUND_SEPARATOR.join(done.bounds),
         rest=str(done.rest or ""),
     )
 
 
 def sketch_of(program: Program, classes: NDArray[np.uint64]) -> Sketch:
-    """Of the classes of a program, told apart from those of others; two seeds may make the same one."""
+    """Sketch the classes of a program; equal classes of two seeds' equal programs count once."""
     words = classes ^ np.uint64(hash_of(program.digest()))
-    # Spread by the end of SplitMix64: what comes first must not depend on how the engine makes its hashes.
+    # Mixed by SplitMix64's finaliser: the order of sketches must not depend on the engine's hash.
     words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
     hashes = np.unique((words ^ words >> np.uint64(31)) >> np.uint64(1))
@@ -148,7 +149,7 @@ def sketch_of(program: Program, classes: NDArray[np.uint64]) -> Sketch:
 def violation_of(
     failure: Failure, subject: Subject, suite: Suite, options: TrialOptions
 ) -> Violation:
-    """The failure made smaller, as a violation: the broken invariant, or what the engine calls it."""
+    """Shrink a failure and return it as a violation of its invariant or of the engine's rule."""
     failure = dataclasses.replace(failure, module=options.module, mutant=options.mutant)
     return as_violation(
         shrink(failure, subject, budget=SHRINK_EXECUTIONS, judge=judge_of(suite.model))
@@ -156,7 +157,7 @@ def violation_of(
 
 
 def as_violation(small: Failure) -> Violation:
-    """A failure as the violation that it is in a row."""
+    """Convert a failure to the violation of a row."""
     _, _, *places = small.signature
     return Violation(
         invariant=LINEARIZABILITY if small.kind == WRONG_ANSWERS else small.rule or small.kind,
@@ -167,11 +168,13 @@ def as_violation(small: Failure) -> Violation:
     )
 
 
-def lost_record(
+def crashed_record(
     suite: Suite, seed: int, options: TrialOptions, lost: LostError
 ) -> tuple[Program, str, int]:
-    """Of a trial whose process was lost: its program, the failure of the execution under way as JSON, and
-    the number of executions that were begun.
+    """Describe a trial whose process died.
+
+    Returns its program, the failure of the execution under way as JSON, and the number of
+    executions that had begun.
     """
     subject = find_subject(load_checked(options.module), suite)
     program = program_of(subject, suite, seed, options)
@@ -183,7 +186,7 @@ def lost_record(
 
 
 def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:
-    """The small program of a seed: threads and operations drawn from the suite's ranges, no noise."""
+    """Make the small program of a seed: sizes drawn from the suite's ranges, no noise."""
     size = suite.controlled
     word = [int(drawn) >> 32 for drawn in words(seed, SIZE_STREAM, 2)]
     threads = draw(word[0], size.threads) if options.threads is None else options.threads
@@ -204,18 +207,18 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
 
 
 def draw(word: int, limits: tuple[int, int]) -> int:
-    """One of an inclusive range, from a word of 32 bits."""
+    """Draw a number of an inclusive range from a 32-bit word."""
     low, high = limits
     return low + (word * (high - low + 1) >> 32)
 
 
 def load_checked(module: str) -> ModuleType:
-    """The checked module; the engine, whose functions it calls, was loaded with this file."""
+    """Load the checked module; this file has loaded the engine, whose functions it calls."""
     return load_native(module)
 
 
 def check_options(options: TrialOptions) -> None:
-    """UsageError for a mode, strategy, number of executions or threads that the engine does not take."""
+    """Raise UsageError for a mode, strategy, bound or size that the engine does not accept."""
     if (options.threads or 0) > MOST_THREADS:
         raise UsageError(
             f"a controlled program has 1 to {MOST_THREADS} threads, not {options.threads}"
@@ -240,9 +243,9 @@ def check_options(options: TrialOptions) -> None:
 
 @functools.cache
 def check_hooks(subject: Subject, module: str) -> None:
-    """UsageError when the accesses of a subject's code do not reach the engine.
+    """Raise UsageError when the accesses of a subject's code do not reach the engine.
 
-    One thread is enough to see that, and cannot wait for another one for ever.
+    A program of one thread is enough to see that, and cannot wait for another thread for ever.
     """
     program = generate(subject, 0, threads=1, operations=8, noise=False)
     campaign = Campaign(subject, program, mode="sc", strategy="random")

@@ -1,4 +1,4 @@
-"""A trial whose process was lost is a violation like another: of one of three invariants, with its seed."""
+"""Turns a trial whose process died into a violation of one of three invariants, with its seed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import RUNNING, VIOLATION, TrialOptions, TrialResult, Violation
 from pulsar_ml.harness.search.child import ENDED, MEMORY, STUCK, LostError, Tail
 
-# What a trial must not do to its process.
+# The invariants that a trial breaks when its process dies.
 CRASH = "crash"
 HANG = "hang"
 OUT_OF_MEMORY = "memory"
 INVARIANTS = {ENDED: CRASH, STUCK: HANG, MEMORY: OUT_OF_MEMORY}
 
-SHOWN_LINES = 6  # of what the process printed last
+SHOWN_LINES = 6  # of the last lines that the process printed
 SHOWN_CHARACTERS = 1000
 
 
-def lost_trial(
+def crashed_trial(
     suite: Suite,
     seed: int,
     options: TrialOptions,
@@ -27,18 +27,18 @@ def lost_trial(
     tail: Tail,
     again: str = "",
 ) -> TrialResult:
-    """What is known of a trial that was lost: its program, how it ended, and what it printed last.
+    """Make the result of a trial whose process died: program, ending, and last lines printed.
 
-    ``again`` says what a second try showed. Violations look alike when invariant and signal or exit status
-    do, whatever was printed.
+    ``again`` describes the second try. The signature of the violation depends on the invariant and
+    on the signal or exit status, not on the printed lines.
     """
     threads = suite.threads if options.threads is None else options.threads
     operations = suite.operations if options.operations is None else options.operations
     record, executions = "", 0
     if is_controlled(options):
-        from pulsar_ml.campaign.trial.controlled import lost_record
+        from pulsar_ml.campaign.trial.controlled import crashed_record
 
-        program, record, executions = lost_record(suite, seed, options, lost)
+        program, record, executions = crashed_record(suite, seed, options, lost)
         threads = len(program.threads)
         operations = max(1, *(len(thread) for thread in program.threads))
     invariant, message = INVARIANTS[lost.kind], lost.message + again
@@ -62,7 +62,7 @@ def lost_trial(
             threads=threads,
             operations=operations,
             noise=options.noise,
-            settings={},  # they follow from suite and seed
+            settings={},  # derived from suite and seed
             build_id=build_id,
             module=options.module,
             mutant=options.mutant,

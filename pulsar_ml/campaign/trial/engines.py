@@ -1,4 +1,4 @@
-"""Real threads or the engine: one face for both. The engine is loaded only where a trial asks for it."""
+"""Runs trials on real threads or under the engine, which is loaded only for trials that need it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENGINES = (THREADS, CONTROLLED)
 
 
 def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
-    """One trial on the engine of the options; raises what that engine's own function raises."""
+    """Run one trial as ``options.engine`` says; raises what that engine's own function raises."""
     if is_controlled(options):
         from pulsar_ml.campaign.trial import controlled
 
@@ -25,7 +25,10 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
 
 
 def load_module(options: TrialOptions) -> ModuleType:
-    """The native module of the options, after the engine when that is asked for. ImportError."""
+    """Load the native module of the options, and the engine before a checked module.
+
+    ImportError.
+    """
     if is_controlled(options):
         from pulsar_ml.campaign.trial import controlled
 
@@ -34,13 +37,13 @@ def load_module(options: TrialOptions) -> ModuleType:
 
 
 def prepare(suite: Suite, options: TrialOptions) -> None:
-    """Loads what trials of this suite need: the module, and the judge of the suite's model."""
+    """Load the module and the judge of the suite's model."""
     load_module(options)
     judge_of(suite.model)
 
 
 def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:
-    """The program of a seed; UsageError for numbers and names that do not fit the subject."""
+    """Make the program of a seed; UsageError for sizes and names that do not fit the subject."""
     if is_controlled(options):
         from pulsar_ml.campaign.trial import controlled
 
@@ -57,7 +60,8 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
 
 
 def check_options(subject: Subject, options: TrialOptions) -> None:
-    """UsageError for what the engine does not know, and for a module that was not compiled for it."""
+    """Raise UsageError for options the engine does not know and for a module that is not checked.
+    """
     if is_controlled(options):
         from pulsar_ml.campaign.trial import controlled
 
@@ -72,5 +76,5 @@ def is_controlled(options: TrialOptions) -> bool:
 
 
 def most_threads(suite: Suite, options: TrialOptions) -> int:
-    """Threads of the system that a trial of this suite uses."""
+    """Return how many operating system threads a trial of this suite uses."""
     return 1 if is_controlled(options) else options.threads or suite.threads

@@ -1,4 +1,4 @@
-"""Trials outside the process that wants their rows, which stays whole whatever they do."""
+"""Runs trials in a separate process, so that a crash cannot hurt the caller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pulsar_ml.campaign.trial.engines import run_trial
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.supervisor import READY, Order
 
-ATTEMPTS = 2  # at a chunk whose supervisor is lost, which no trial does to it
+ATTEMPTS = 2  # at a chunk whose supervisor dies; a trial cannot kill its supervisor
 BOOT = """\
 import json, sys
 sys.path[:] = json.loads(sys.argv[3])
@@ -32,18 +32,18 @@ main(int(sys.argv[1]), int(sys.argv[2]))
 
 
 class SupervisorLostError(RuntimeError):
-    """The process that supervises trials ended, and so did the one that was started after it."""
+    """The process that supervises trials died, and so did its replacement."""
 
 
 class Isolation:
-    """Runs chunks in a supervisor, a process of its own that is started with the first of them.
+    """Runs chunks in a supervisor: a process that starts with the first chunk.
 
-    One chunk at a time; ``close`` may be called from any thread. The supervisor ends with the thread that
-    started it.
+    Runs one chunk at a time; any thread may call ``close``. The supervisor ends with the thread
+    that started it.
     """
 
     def __init__(self, *, echo: bool = False) -> None:
-        """With ``echo``, what trials print goes to this process's standard error, too."""
+        """With ``echo``, output of trials is copied to this process's standard error."""
         self._echo = echo
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
@@ -52,9 +52,10 @@ class Isolation:
     def run(
         self, suite: Suite, chunk: Chunk, job: Job, *, trial: Trial = run_trial, attempt: int = 0
     ) -> pa.RecordBatch:
-        """One row for each trial of the chunk. Those that crash, hang or eat memory have a violation.
+        """Return one row for each trial; a trial that crashes, hangs or eats memory has a
+        violation.
 
-        ``attempt`` is how often somebody else tried before, and is told in the rows.
+        ``attempt`` is the number of earlier tries by other processes; the rows contain it.
         Raises what a trial raises, and SupervisorLostError.
         """
         order = Order(suite, chunk, job.of(chunk), trial, self._echo)
@@ -76,10 +77,10 @@ class Isolation:
         raise SupervisorLostError(f"the process that supervises its trials ended {ATTEMPTS} times")
 
     def start(self) -> None:
-        """Starts the supervisor now and waits until it is ready, which takes about as long as its imports."""
+        """Start the supervisor and wait until it has imported what trials need."""
         if self._pipe is None:
             self._pipe = self._started()
-            with suppress(EOFError, OSError):  # who asks it next learns that it is gone
+            with suppress(EOFError, OSError):  # the next request finds that the supervisor is gone
                 assert self._pipe.recv() == READY
 
     def _ask(self, order: Order) -> Any:
@@ -96,9 +97,9 @@ class Isolation:
                 [sys.executable, "-c", BOOT, *arguments],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                # NumPy's threads would be in the way of forks.
+                # NumPy's threads would make forks unsafe.
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-                start_new_session=True,  # Ctrl-C of the terminal is the parent's business
+                start_new_session=True,  # the parent handles Ctrl-C of the terminal
             )
         return ours
 
@@ -112,7 +113,7 @@ class Isolation:
             pipe.close()
 
     def close(self) -> None:
-        """Ends the supervisor, and with it the trial that it runs."""
+        """End the supervisor and the trial that it runs."""
         self._closed = True
         if self._process is not None:
             self._process.kill()

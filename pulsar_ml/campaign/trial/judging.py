@@ -1,7 +1,7 @@
-"""The model of a suite, asked about the answers of its trials.
+"""Judges the answers of a suite's trials by the suite's sequential model.
 
-Answers that no order of the calls explains are a violation of :data:`LINEARIZABILITY`. The judge of a suite
-is kept for all trials of this process; what its model said before, for those under the engine.
+Answers that no order of the calls explains are a violation of :data:`LINEARIZABILITY`. A process
+keeps one judge for each suite; under the engine the judge also remembers earlier verdicts.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ if TYPE_CHECKING:
 
 LINEARIZABILITY = "linearizability"
 
-RECORDED = 6  # programs of one trial on real threads
-OPERATIONS = 12  # of each of their threads; a search of all of them is short
+RECORDED = 6  # programs that one trial on real threads records
+OPERATIONS = 12  # of each thread of a recorded program; its check is short
 MOST_THREADS = 4
 SEED_STREAM = 4  # of the seed's random numbers
 
 
 @functools.cache
 def judge_of(model: str) -> ModelJudge | None:
-    """The judge of the model in the module of that name, None for none; UsageError when it cannot be."""
+    """Return the judge of the model in module ``model``, None for "".
+
+    UsageError when there is none.
+    """
     if not model:
         return None
     from pulsar_ml.harness.judges.judge import ModelJudge
@@ -44,8 +47,8 @@ def judge_of(model: str) -> ModelJudge | None:
     return ModelJudge(factory)
 
 
-def asked(suite: Suite) -> tuple[int, int]:
-    """Histories that the suite's judge was asked about so far, and those that it could not tell."""
+def judge_counts(suite: Suite) -> tuple[int, int]:
+    """Return how many histories the suite's judge has judged so far, and how many are unknown."""
     judge = judge_of(suite.model)
     return (0, 0) if judge is None else (judge.counts.judged, judge.counts.unknown)
 
@@ -59,7 +62,7 @@ def recorded_programs(
     threads: int,
     noise: bool,
 ) -> Iterator[Program]:
-    """The short programs of a seed, whose histories a trial on real threads records."""
+    """Make the short programs of a seed whose histories a trial on real threads records."""
     threads = min(threads, MOST_THREADS)
     for number, drawn in enumerate(words(seed, SEED_STREAM, RECORDED)):
         yield generate(
@@ -67,18 +70,18 @@ def recorded_programs(
             int(drawn) >> 1,
             threads=threads,
             operations=OPERATIONS,
-            mix=number % 2 and suite.controlled.mix or suite.mix,
+            mix=(number % 2 and suite.controlled.mix) or suite.mix,
             settings={name: (value, value) for name, value in settings.items()},
             noise=noise,
         )
 
 
 def wrong_answers(subject: Subject, suite: Suite, whole: Program, *, noise: bool) -> str:
-    """Why the answers of a short program beside ``whole`` cannot be; "" for right ones or no model."""
+    """Explain why answers of a short program of ``whole``'s seed are illegal; "" if none is."""
     judge = judge_of(suite.model)
     if judge is None:
         return ""
-    # Real threads hardly ever make a history twice: remembered for all programs, states would only pile up.
+    # Real threads hardly ever make a history twice, so remembering verdicts would only use memory.
     judge.checkers.clear()
     threads = len(whole.threads)
     for program in recorded_programs(
@@ -87,7 +90,7 @@ def wrong_answers(subject: Subject, suite: Suite, whole: Program, *, noise: bool
         instance = subject.create(threads=len(program.threads), settings=program.settings)
         result, history = record_run(instance, program)
         if result.stuck or result.violations:
-            continue  # the long program is there for those
+            continue  # the long program reports those
         if message := judge.message(history, len(program.threads)):
-            return f"{message}; in a program of seed {program.seed}"
+            return f"{message}; in the program of seed {program.seed}"
     return ""

@@ -1,4 +1,4 @@
-"""Replay records: the few facts from which a failed program is made again, as one JSON object."""
+"""Replay records: the facts that reproduce a failed program, as one JSON object."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ KIND = "pulsar_ml replay record"
 
 INTEGERS = ("seed", "threads", "operations")
 STRINGS = ("suite", "build_id", "module", "program")
-PLACES = ("thread", "call")
+POSITIONS = ("thread", "call")
 OPTIONAL_STRINGS = ("mutant", "invariant", "message")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRecord:
-    """How to run one program again, and what it broke.
+    """The facts to run one program again, and the invariant that it broke.
 
-    A program follows from suite, seed, threads, operations, noise and settings. What the scheduler
-    did does not: real threads reproduce a failure with some probability, not surely.
+    Suite, seed, threads, operations, noise and settings decide the program. They do not decide the
+    schedule: real threads reproduce a failure with some probability.
 
     Attributes:
         operations: operations per thread.
-        settings: the creation settings that the seed drew.
-        build_id: of the native module on which the program failed.
+        settings: the creation settings drawn from the seed.
+        build_id: build id of the native module on which the program failed.
         module: importable name or path of the native module.
         mutant: the selected mutant, None for the product.
-        invariant, message: what was broken; None when nothing was.
-        thread, call: which thread saw it, in its call of which number; -1 where that is not known.
-        program: digest of the program, with which a replay notices that the suite or the generator
-            has changed since; empty when unknown.
+        invariant, message: the broken invariant and its message; None without a violation.
+        thread, call: the thread that saw the violation and the number of its call; -1 if unknown.
+        program: digest of the program, from which a replay sees that the suite or the generator
+            has changed; empty when unknown.
     """
 
     suite: str
@@ -54,19 +54,19 @@ class ReplayRecord:
     version: int = VERSION
 
     def to_json(self) -> str:
-        """One line of JSON, the same for equal records."""
+        """Return one line of JSON, equal for equal records."""
         return json.dumps(
             {"kind": KIND, **asdict(self), "settings": dict(self.settings)}, sort_keys=True
         )
 
     @staticmethod
     def from_json(text: str) -> ReplayRecord:
-        """The record in ``text``; BadRecordError says in one sentence what is wrong with it."""
+        """Parse ``text``; BadRecordError names in one sentence the field that is wrong."""
         content = decode(text)
         check_version(content)
         for name in INTEGERS:
             require(type(content.get(name)) is int, name, content, "an integer")
-        for name in PLACES:  # older records do not have them
+        for name in POSITIONS:  # older records do not have them
             require(type(content.get(name, -1)) is int, name, content, "an integer")
         for name in STRINGS:
             require(isinstance(content.get(name), str), name, content, "a text")

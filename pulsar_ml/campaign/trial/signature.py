@@ -1,4 +1,4 @@
-"""Which violations look alike: a short hash of suite, invariant and message without its numbers."""
+"""Signatures: equal for violations of one kind; a hash of suite, invariant and message pattern."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]+|(?<![\w.])-?\d+(\.\d+)?|\d+")
 
 
 def pattern(message: str) -> str:
-    """The message with every number replaced by ``#``."""
+    """Return the message with every number replaced by ``#``."""
     return _NUMBER.sub("#", message)
 
 
 def signature(suite: str, invariant: str, message: str, places: tuple[str, ...] = ()) -> str:
-    """Twelve hexadecimal digits, equal for the same broken invariant told with other numbers.
+    """Return twelve hexadecimal digits, equal for messages that differ in numbers only.
 
-    Places in the source say more than a message: where they are known they take its place, with
-    their line numbers.
+    Where source positions are known, they replace the message, with their line numbers.
     """
     text = "\0".join((suite, invariant, *(places or (pattern(message),))))
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""A suite: which subject is driven, with which operations, by how many threads, for which invariants."""
+"""Suites: the subject, operations, sizes and invariants of a set of stress programs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class ControlledSize:
-    """Programs for the engine: inclusive ranges from which each seed draws.
+    """Sizes of programs for the engine: inclusive ranges from which each seed draws.
 
-    Small, because thousands of executions of one program say more about it than one of a long one.
-    A ``mix`` takes the place of the suite's, where that one leaves short programs with nothing to do.
+    They are small: thousands of executions of a short program cover more than one of a long one.
+    A ``mix`` replaces the suite's mix where that one would leave short programs without work.
     """
 
     threads: tuple[int, int] = (2, 3)
@@ -21,7 +21,7 @@ class ControlledSize:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """What one suite of stress programs is made of; a value that can be pickled and sent away.
+    """One suite of stress programs, as a value that can be pickled.
 
     Attributes:
         name: the structure's name, which is also the name on the command line.
@@ -31,12 +31,12 @@ class Suite:
             mix that is not empty do not occur.
         settings: setting name -> inclusive range from which each seed draws; settings left out are
             drawn from the subject's own range.
-        threads: number of threads unless told otherwise.
-        operations: operations per thread and program unless told otherwise.
+        threads: default number of threads.
+        operations: default number of operations per thread and program.
         invariants: id -> sentence, for everything that this suite checks.
-        controlled: size of its programs under the engine unless told otherwise.
-        model: importable name of a module whose ``Model(settings, threads)`` says what the operations
-            answer; empty: answers are not compared with a model.
+        controlled: default sizes of its programs under the engine.
+        model: importable name of a module whose ``Model(settings, threads)`` is the sequential
+            model of the operations; empty: answers are not compared with a model.
     """
 
     name: str

@@ -1,8 +1,9 @@
-"""The small process that runs trials for another one: it forks a child for the trials of a chunk, and when a
-trial takes that child along it says so in the trial's row and goes on behind it with a new child.
+"""The supervisor: a small process that runs trials in forked children.
 
-It is started once and serves many chunks. It imports what trials need and nothing else: no Arrow, no Spark.
-Rows are written, one line of JSON each, to a file in memory that outlives the child.
+It forks a child for the trials of a chunk. When a trial kills the child, the supervisor writes
+that into the trial's row and continues with the next trial in a new child. It starts once, serves
+many chunks, and imports only what trials need: no Arrow, no Spark. Children write rows, one line of
+JSON each, to a file in memory that outlives them.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from typing import Any
 
 from pulsar_ml.campaign.plan.plan import Chunk
 from pulsar_ml.campaign.trial.chunk import Job, Trial, checked, row
-from pulsar_ml.campaign.trial.crashed_trial import lost_trial
+from pulsar_ml.campaign.trial.crashed_trial import crashed_trial
 from pulsar_ml.campaign.trial.engines import is_controlled, prepare, run_trial
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import STUCK, VIOLATION
 from pulsar_ml.harness.search.child import Heart, LostError, Tail, die_with_parent, portable, watch
 
-SECOND_TRIES = 16  # of a chunk: where more is lost, each loss is told once and costs half the time
-MOST_ECHO = 1 << 20  # bytes of a child
+SECOND_TRIES = 16  # of a chunk; further trials that die are not tried again
+MOST_ECHO = 1 << 20  # bytes that one child may print
 READY = "ready"
 
 
@@ -38,15 +39,16 @@ class Order:
     chunk: Chunk
     job: Job
     trial: Trial
-    echo: bool = False  # what trials print
+    echo: bool = False  # copy output of trials to standard error
 
 
 def main(descriptor: int, parent: int) -> None:
-    """Answers orders until the parent goes: with rows as lines of JSON, or with the error that was raised."""
+    """Answer each order with rows as lines of JSON or with the error raised, until the parent ends.
+    """
     die_with_parent()
     if os.getppid() != parent:
         return
-    gc.freeze()  # what is imported is no garbage, and children need no copies of its pages
+    gc.freeze()  # imported objects are no garbage, and children share their pages
     with Connection(descriptor) as parents:
         parents.send(READY)
         while True:
@@ -60,56 +62,56 @@ def main(descriptor: int, parent: int) -> None:
 
 
 def run_order(order: Order) -> bytes:
-    """The rows of all trials of a chunk. Raises what a trial raises."""
+    """Return the rows of all trials of a chunk. Raises what a trial raises."""
     if order.trial is run_trial:
-        prepare(order.suite, order.job.options)  # once, and not in each child
+        prepare(order.suite, order.job.options)  # once here instead of in each child
     chunk = order.chunk
     rows: list[bytes] = []
     tries = SECOND_TRIES
     while (seed := chunk.seed_lo + len(rows)) < chunk.seed_hi:
         tail = tail_of(order)
-        made, lost = attempt(order, range(seed, chunk.seed_hi), tail)
-        rows += made
-        if lost is None:
+        complete, crash = attempt(order, range(seed, chunk.seed_hi), tail)
+        rows += complete
+        if crash is None:
             continue
-        if len(rows) == len(chunk):  # the last trial was done, and yet its process did not end well
+        if len(rows) == len(chunk):  # the last trial was complete, but its process did not exit
             rows.pop()
         culprit = chunk.seed_lo + len(rows)
         again, second = "not tried again", None
         if tries:
             tries -= 1
             again, second = try_again(order, culprit)
-        rows.append(lost_row(order, culprit, lost, again, tail, second))
+        rows.append(crashed_row(order, culprit, crash, again, tail, second))
     return b"".join(rows)
 
 
 def attempt(order: Order, seeds: Sequence[int], tail: Tail) -> tuple[list[bytes], LostError | None]:
-    """Runs trials in one child: the rows of those that came to their end, and how the child was lost, if so.
+    """Run trials in one child; return the rows of complete trials, and how the child died, if so.
 
-    It ends early, without a loss, when a trial left threads behind.
+    The child ends early, without a crash, when a trial left threads behind.
     """
     file = os.memfd_create("rows")
     try:
         heart = Heart()
-        lost = None
+        crash = None
         try:
             watch(
-                lambda tell: run_trials(order, seeds, heart, file),
-                forget,
+                lambda send: run_trials(order, seeds, heart, file),
+                ignore,
                 limits=order.job.limits,
                 heart=heart,
                 tail=tail,
             )
         except LostError as error:
-            lost = error
+            crash = error
         text = os.pread(file, os.fstat(file).st_size, 0)
-        return text[: text.rfind(b"\n") + 1].splitlines(keepends=True), lost
+        return text[: text.rfind(b"\n") + 1].splitlines(keepends=True), crash
     finally:
         os.close(file)
 
 
 def run_trials(order: Order, seeds: Sequence[int], heart: Heart, file: int) -> None:
-    """In the child: one line for each trial."""
+    """Run trials in the child and write one line for each."""
     if is_controlled(order.job.options):
         from pulsar_ml.harness.engine import beat_into
 
@@ -124,28 +126,34 @@ def run_trials(order: Order, seeds: Sequence[int], heart: Heart, file: int) -> N
 
 
 def try_again(order: Order, seed: int) -> tuple[str, dict[str, Any] | None]:
-    """Whether a trial that was lost is lost again when it runs alone, and its row if not."""
-    rows, lost = attempt(order, [seed], tail_of(order))
-    if lost is not None:
-        return f"tried again: {lost.message}", None
+    """Run a trial that crashed again, alone; describe the result and return its row if complete."""
+    rows, crash = attempt(order, [seed], tail_of(order))
+    if crash is not None:
+        return f"tried again: {crash.message}", None
     before = (
         f", after {seed - order.chunk.seed_lo:,} trials of its chunk"
         if seed > order.chunk.seed_lo
         else ""
     )
-    return f"tried again alone, it came to its end{before}", json.loads(rows[0])
+    return f"tried again alone, it completed{before}", json.loads(rows[0])
 
 
-def lost_row(
-    order: Order, seed: int, lost: LostError, again: str, tail: Tail, second: dict[str, Any] | None
+def crashed_row(
+    order: Order,
+    seed: int,
+    crash: LostError,
+    again: str,
+    tail: Tail,
+    second: dict[str, Any] | None,
 ) -> bytes:
-    """The row of a trial that was lost; what its second try found is kept beside the loss."""
+    """Make the row of a trial that crashed, with the findings of its second try beside the crash.
+    """
     job = order.job
-    result = lost_trial(order.suite, seed, job.options, job.build_id, lost, tail, f"; {again}")
-    made = row(job, order.chunk, result, socket.gethostname())
+    result = crashed_trial(order.suite, seed, job.options, job.build_id, crash, tail, f"; {again}")
+    crashed = row(job, order.chunk, result, socket.gethostname())
     if second is None:
-        return line_of(made)
-    both = [*made["violations"], *second["violations"]]  # type: ignore[misc]
+        return line_of(crashed)
+    both = [*crashed["violations"], *second["violations"]]  # type: ignore[misc]
     return line_of({**second, "verdict": VIOLATION, "violations": both})
 
 
@@ -154,7 +162,7 @@ def line_of(content: object) -> bytes:
 
 
 class Echo(Tail):
-    """Copies what a child prints to the standard error of this process: to the log of an executor."""
+    """Copies a child's output to this process's standard error, which is an executor's log."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -171,5 +179,5 @@ def tail_of(order: Order) -> Tail:
     return Echo() if order.echo else Tail()
 
 
-def forget(told: object) -> None:
-    """Children tell nothing but their end."""
+def ignore(message: object) -> None:
+    """Ignore a message: children report only through the file."""

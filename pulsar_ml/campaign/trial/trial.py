@@ -1,4 +1,4 @@
-"""One trial: a seeded program on real threads over a fresh instance, checked when it is quiet."""
+"""Runs one trial on real threads: a seeded program on a fresh instance, checked at quiescence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from pulsar_ml.campaign.store.sketch import Sketch, hash_of, union
-from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, asked, wrong_answers
+from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_counts, wrong_answers
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.errors import UsageError
@@ -35,13 +35,13 @@ NOTHING_EXERCISED = "nothing_exercised"
 RUNNING = "running"
 QUIESCENCE = "quiescence"
 
-# The invariant that the runner itself watches: some operation finishes again and again.
+# The invariant that the runner itself checks: operations keep finishing.
 STUCK = "stuck"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialOptions:
-    """How trials are run; None takes the suite's own number.
+    """Options of trials; None means the suite's own number.
 
     Attributes:
         threads: threads of a program, 1 to 64; more than there are processors is allowed.
@@ -49,13 +49,15 @@ class TrialOptions:
         noise: whether programs disturb the schedule (spin, yield, move to another processor).
         module: importable name of the native module, or the path of its shared object.
         mutant: catalogue id of the mutant to select in that module; None: no mutant.
-        engine: "threads": real threads, one run of each program; "controlled": many executions of
-            it under the engine, in one thread of the system. The others are for the engine alone:
+        engine: "threads" runs each program once on real threads; "controlled" makes many
+            executions of each program under the engine, in one operating system thread. The
+            options below are for the engine alone:
         mode: memory model: "sc", "tso" or "c11".
-        strategy: how schedules are chosen; a name that the engine knows.
-        executions: executions of a program at most.
+        strategy: name of the engine's strategy for choosing schedules.
+        executions: largest number of executions of a program.
         bound: preemptions or delays of an exhaustive strategy.
-        part: what of its search is made, as text of :class:`pulsar_ml.harness.search.partition.Part`; "": all.
+        part: the part of an exhaustive search to run, as text of
+            :class:`pulsar_ml.harness.search.partition.Part`; "" runs the whole search.
     """
 
     threads: int | None = None
@@ -75,9 +77,9 @@ class TrialOptions:
 class Violation:
     """A broken invariant. ``phase`` is "running" or "quiescence".
 
-    ``places`` are the places in the source that tell it from others of the same invariant, where
-    they are known; ``record`` is the JSON from which exactly this violation is made again, if
-    there is more to say than the trial's replay record does.
+    ``places`` are source positions that distinguish this violation from others of the same
+    invariant, where they are known. ``record`` is JSON that replays exactly this violation, where
+    it says more than the trial's replay record.
     """
 
     invariant: str
@@ -89,29 +91,32 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
-    """What one trial did and found.
+    """Counts, verdict and violations of one trial.
 
     Attributes:
-        operations: operations that all threads together finished (under the engine: in the
-            executions that came to their end).
-        overlaps: how often an operation, when it started, saw another thread inside one; counted
-            for real threads only.
-        pairs: the same by names of the two operations, in the order of the subject's table.
+        operations: operations that all threads together finished (under the engine: in
+            complete executions).
+        overlaps: how often an operation started while another thread was inside an operation;
+            counted on real threads only.
+        pairs: ``overlaps`` by the names of both operations, in the order of the subject's table.
         duration_ns: wall time from the start barrier to the end of the last thread.
-        verdict: "clean", "violation", or "nothing_exercised": several threads ran and yet no two
-            operations were seen to overlap, so that the trial says nothing about concurrency;
-            under the engine, when no execution had a location that two threads touched.
-        executions, steps: made under the engine; 0 for real threads, and so are the next two.
-        classes: executions that differ in what read from what.
-        once: those of them that were seen once (Good and Turing's estimate of what was not seen).
-        cut: executions that the bound on steps ended.
-        exhausted: "", or what an exhaustive search proved: "completely", or within which bounds.
-        bounds: what left something out of an exhaustive search, in words.
-        rest: what an exhaustive search did not come to, as a part of it; "" when nothing is left.
-        judged: histories that were compared with the suite's model, by this process in this trial.
-        unknown: those of them that took too long to tell; they are not known to be right.
-        sketch: of what was met: pairs of operations that overlapped, or classes of executions of the
-            program (see :mod:`pulsar_ml.campaign.store.sketch`).
+        verdict: "clean", "violation", or "nothing_exercised". Nothing was exercised when several
+            threads ran and no two operations overlapped, or, under the engine, when no execution
+            had a location that two threads touched: such a trial says nothing about concurrency.
+        executions, steps: numbers of executions and steps under the engine; 0 on real threads, as
+            are ``classes`` and ``once``.
+        classes: number of classes of executions: executions that differ in which store each load
+            read from.
+        once: number of classes seen exactly once (for Good and Turing's estimate of unseen mass).
+        cut: number of executions that the bound on steps ended.
+        exhausted: what an exhaustive search proved: "completely", or within which bounds; or "".
+        bounds: the bounds that left executions out of an exhaustive search, in words.
+        rest: the part of an exhaustive search that was not reached; "" when there is none.
+        judged: number of histories compared with the suite's model in this trial.
+        unknown: number of judged histories whose check ran out of its budget; not known to be
+            right.
+        sketch: sketch of the pairs of operations that overlapped, or of the program's classes of
+            executions (see :mod:`pulsar_ml.campaign.store.sketch`).
     """
 
     suite: str
@@ -139,7 +144,7 @@ class TrialResult:
 
 
 def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
-    """Run the program of ``seed``. The program follows from the arguments alone; its schedule does not.
+    """Run the program of ``seed``: the arguments decide the program, but not its schedule.
 
     The threads run without the GIL. Raises UsageError for options that do not fit the suite or the
     module, ImportError when the module is missing and MemoryError. KeyboardInterrupt stops the
@@ -161,16 +166,16 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     result = run(instance, program)
     violations = running_violations(result) + quiescent_violations(instance, result)
     del instance
-    before = asked(suite)
+    before = judge_counts(suite)
     if not violations:
         violations = answer_violations(suite, subject, program, noise=options.noise)
-    told = to_result(suite, options, subject, program, result, violations)
-    judged, unknown = (after - at for after, at in zip(asked(suite), before, strict=True))
-    return dataclasses.replace(told, judged=judged, unknown=unknown)
+    trial = to_result(suite, options, subject, program, result, violations)
+    judged, unknown = (after - at for after, at in zip(judge_counts(suite), before, strict=True))
+    return dataclasses.replace(trial, judged=judged, unknown=unknown)
 
 
 def replay_trial(suite: Suite, record: ReplayRecord, *, module: str | None = None) -> TrialResult:
-    """Run a record's program once more, on the record's module or on another one.
+    """Run the program of a record again, on the record's module or on ``module``.
 
     Raises what :func:`run_trial` raises, and UsageError when ``suite`` is not the record's suite.
     """
@@ -189,14 +194,14 @@ def replay_trial(suite: Suite, record: ReplayRecord, *, module: str | None = Non
 
 
 def load_native(module: str) -> ModuleType:
-    """The native module called ``module``, or the one in the shared object at that path.
+    """Load the native module named ``module``, or the shared object at that path.
 
-    A path is loaded once and does not become importable by name, so that the product and a mutated
-    build of it can be used in one process. ImportError says what is missing.
+    A path is loaded once and does not become importable by name, so that one process can use both
+    the product and a mutated build of the product. Raises ImportError that names what is missing.
     """
     if module.endswith(".so") or "/" in module:
         path = Path(os.path.realpath(module))
-        if not os.path.isfile(path):  # the loader would wait for a pipe
+        if not os.path.isfile(path):  # the loader would block on a pipe
             raise ImportError(f"there is no file {path}")
         return load_path(path)
     return importlib.import_module(module)
@@ -205,8 +210,8 @@ def load_native(module: str) -> ModuleType:
 def load_path(path: Path) -> ModuleType:
     before = dict(sys.modules)
     module = load_extension(path)
-    # A compiled module enters itself under the name it was built with. That name may be the
-    # product's, so what was there before comes back.
+    # A compiled module registers itself under the name it was built with. That name may be the
+    # product's, so the earlier entry is restored.
     for key, value in list(sys.modules.items()):
         if value is module and key != module.__name__ and before.get(key) is not module:
             if key in before:
@@ -217,7 +222,7 @@ def load_path(path: Path) -> ModuleType:
 
 
 def find_subject(module: ModuleType, suite: Suite) -> Subject:
-    """The suite's subject in ``module``; UsageError names those that exist."""
+    """Return the suite's subject in ``module``; UsageError lists the subjects that exist."""
     subjects: Mapping[str, Subject] = getattr(module, "SUBJECTS", {})
     if suite.subject not in subjects:
         known = ", ".join(sorted(subjects)) or "none"
@@ -228,7 +233,7 @@ def find_subject(module: ModuleType, suite: Suite) -> Subject:
 
 
 def select_mutant(module: ModuleType, mutant: str | None) -> None:
-    """Select ``mutant`` in ``module``, None the unchanged code; UsageError when there is none such."""
+    """Select ``mutant`` in ``module`` (None: the unchanged code); UsageError for an unknown id."""
     known = getattr(module, "MUTANTS", ())
     if mutant is not None and mutant not in known:
         names = ", ".join(sorted(known)) or "none"
@@ -243,7 +248,7 @@ def running_violations(result: RunResult) -> tuple[Violation, ...]:
 
 def quiescent_violations(instance: Instance, result: RunResult) -> tuple[Violation, ...]:
     if result.stuck:
-        return ()  # threads are still inside, nothing is quiet
+        return ()  # threads are still inside: there is no quiescence to check
     try:
         instance.check()
     except InvariantViolation as violation:
@@ -254,7 +259,7 @@ def quiescent_violations(instance: Instance, result: RunResult) -> tuple[Violati
 def answer_violations(
     suite: Suite, subject: Subject, program: Program, *, noise: bool
 ) -> tuple[Violation, ...]:
-    """Short programs of the same seed, recorded and compared with the suite's model."""
+    """Record short programs of the same seed and compare their histories with the suite's model."""
     message = wrong_answers(subject, suite, program, noise=noise)
     return (Violation(LINEARIZABILITY, message, RUNNING),) if message else ()
 
@@ -306,7 +311,7 @@ def to_result(
 def verdict(
     *, threads: int, operations: int, overlaps: int, violations: tuple[Violation, ...]
 ) -> str:
-    """One thread can only be clean or not; several that never overlapped have exercised nothing."""
+    """Give a trial's verdict; several threads without an overlap have exercised nothing."""
     if violations:
         return VIOLATION
     if operations == 0 or (threads >= 2 and overlaps == 0):
@@ -315,7 +320,7 @@ def verdict(
 
 
 def named_pairs(subject: Subject, result: RunResult) -> dict[tuple[str, str], int]:
-    """Overlaps by names; which of the two operations started first makes no difference."""
+    """Count overlaps by operation names, whichever of the two operations started first."""
     names = [operation.name for operation in subject.operations]
     pairs: dict[tuple[str, str], int] = {}
     for starting, row in enumerate(result.overlaps):
