@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
+from pulsar_ml.campaign.local.weakening import judge_for, notice
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS
@@ -20,7 +21,7 @@ from stress.mutants.faults.results import (
     unexplained,
     write,
 )
-from stress.mutants.faults.weakened_orders import Fault, campaigns, faults, hunt, judge_for, notice
+from stress.mutants.faults.weakened_orders import Fault, campaigns, faults, hunt
 from tests.spark import contrary_suites
 
 SUITE = SUITES["refcount"]
@@ -63,10 +64,10 @@ def test_answers_are_noticed_too() -> None:
 def test_answers_that_the_model_refuses_of_the_true_core_too_are_not_noticed() -> None:
     wrong = contrary_suites.SUITES["refcount"]
     module, subject = load_native(CHECKED), load_native(CHECKED).SUBJECTS["refcount"]
-    program, more = next(campaigns(module, wrong, own=True))
+    program, more = next(campaigns(module, wrong, True))
     done = explore_in_child(subject, program, judge=judge_of(wrong.model), **more)
     assert done.failure is not None and done.failure.kind == WRONG_ANSWERS
-    made, suite, verdict = notice(module, [wrong])
+    made, suite, verdict = notice(module, [wrong], partial(campaigns, module))
     assert made > 0 and (suite, verdict) == ("", "")
 
 
@@ -74,7 +75,7 @@ def test_the_model_is_asked_only_about_calls_that_it_knows() -> None:
     suite = SUITES["range_cache"]
     subject = load_native(CHECKED).SUBJECTS["range_cache"]
     asked = {True: 0, False: 0}
-    for program, _ in campaigns(load_native(CHECKED), suite, own=True):
+    for program, _ in campaigns(load_native(CHECKED), suite, True):
         names = {
             subject.operations[int(code)].name
             for calls in program.threads

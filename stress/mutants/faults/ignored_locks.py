@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 
+from pulsar_ml.campaign.local.weakening import notice
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import STRUCTURES
 from stress.mutants.faults.locks import Lock, locks_of
 from stress.mutants.faults.results import IGNORED, FaultResult, Key
-from stress.mutants.faults.weakened_orders import fault_result, notice, order_of
+from stress.mutants.faults.weakened_orders import campaigns, fault_result, order_of
 from stress.mutants.sources.digests import reached
 
 
@@ -42,4 +44,6 @@ def hunt(module: ModuleType, fault: Ignored, suites: Sequence[Suite]) -> FaultRe
     """Runs executions of the suites that may take the lock until one fails."""
     known = {suite.name: suite for suite in suites}
     tried = [known[name] for name in fault.suites]
-    return fault_result(fault.key, *notice(module, tried, mutant=fault.lock.id))
+    return fault_result(
+        fault.key, *notice(module, tried, partial(campaigns, module), mutant=fault.lock.id)
+    )

@@ -8,22 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pulsar_ml.campaign.local.weakening import WeakOrder, notice, weak_orders, weaken_option
 from pulsar_ml.campaign.trial.controlled import program_of
-from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import PRODUCT, TrialOptions, load_native
-from pulsar_ml.harness.judges.oracle import Judge
-from pulsar_ml.harness.search.explore import SEARCHES, Exploration
-from pulsar_ml.harness.search.failure import WRONG_ANSWERS
-from pulsar_ml.harness.search.sandbox import explore_in_child
-from pulsar_ml.harness.search.weaken import NO_FENCE, WEAKER, Site, sites
+from pulsar_ml.harness.search.explore import SEARCHES
 from pulsar_ml.harness.subjects.program import Program
-from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import ROOT, STRUCTURES
 from stress.mutants.catalogue import concurrent_answers
@@ -42,7 +37,6 @@ from stress.mutants.table.origins import SAMPLED, Origin
 
 FOLDER = "structures/"
 PROGRAMS = 30
-LOOKING = 4  # executions of each program, to see which atomics a suite executes
 OWN = 300  # executions of each program of the structure's own suite
 RARE = 3_000  # of each program that belongs to a mutant
 OTHERS = 60  # of each program of the other suites that execute the atomic
@@ -95,18 +89,8 @@ def programs_of(module: ModuleType, suite: Suite) -> list[Program]:
 
 def faults(module: ModuleType, suites: Iterable[Suite]) -> list[Fault]:
     """All atomics of the structures that the suites execute, without those of the operations."""
-    found: dict[tuple[str, int, str], dict[str, list[tuple[Site, str]]]] = {}
-    for suite in suites:
-        subject = module.SUBJECTS[suite.subject]
-        for site in sites(subject, programs_of(module, suite), executions=LOOKING):
-            place = site.place.rpartition(" ")[2]
-            if place.startswith(FOLDER) and site.weaker():
-                file, _, line = place.rpartition(":")
-                by_order = found.setdefault((file, int(line), site.op), {})
-                by_order.setdefault(site.order, []).append((site, suite.name))
-    return with_numbers(
-        sorted(fault for key, by_order in found.items() for fault in faults_at(*key, by_order))
-    )
+    orders = weak_orders(module, suites, lambda suite: programs_of(module, suite))
+    return with_numbers(sorted(fault_of(one) for one in orders if f" {FOLDER}" in one.place))
 
 
 def with_numbers(found: Iterable[Fault]) -> list[Fault]:
@@ -120,19 +104,16 @@ def with_numbers(found: Iterable[Fault]) -> list[Fault]:
     return numbered
 
 
-def faults_at(
-    file: str, line: int, op: str, by_order: dict[str, list[tuple[Site, str]]]
-) -> Iterator[Fault]:
-    # A failed compare-exchange is seen with the weaker order of its failure, at the same place.
-    order = max(by_order, key=("relaxed", "release", "acquire", "acq_rel", "seq_cst").index)
-    seen = [pair for pairs in by_order.values() for pair in pairs]
-    pcs = tuple(sorted({pc for site, _ in seen for pc in site.pcs}))
-    own = Path(file).stem
-    names = sorted({name for _, name in seen}, key=lambda name: order_of(SUITES[name], own))
+def fault_of(order: WeakOrder) -> Fault:
+    function, _, place = order.place.rpartition(" ")
+    file, _, number = place.rpartition(":")
+    own, line = Path(file).stem, int(number)
+    suites = tuple(sorted(order.suites, key=lambda name: order_of(SUITES[name], own)))
     text = (ROOT / "pulsar_ml" / file).read_text().splitlines()[line - 1].strip()
-    function = function_of(seen[0][0].place, own)
-    for weaker in WEAKER[op, order]:
-        yield Fault(file, line, op, order, weaker, function, text, pcs, tuple(names))
+    return Fault(
+        file, line, order.op, order.order, order.weaker, function_of(function, own), text,
+        order.pcs, suites,
+    )  # fmt: skip
 
 
 def order_of(suite: Suite, own: str) -> tuple[bool, int, str]:
@@ -148,9 +129,11 @@ def function_of(place: str, module: str) -> str:
 def hunt(module: ModuleType, fault: Fault, suites: Sequence[Suite]) -> FaultResult:
     """Runs executions of the suites that execute the atomic until one fails."""
     known = {suite.name: suite for suite in suites}
-    weaken = (fault.pcs, NO_FENCE if fault.weaker == NO_FENCE else fault.weaker)
+    weaken = weaken_option(fault.pcs, fault.weaker)
     tried = [known[name] for name in fault.suites]
-    return fault_result(fault.key, *notice(module, tried, weaken=weaken))
+    return fault_result(
+        fault.key, *notice(module, tried, partial(campaigns, module), weaken=weaken)
+    )
 
 
 def fault_result(key: Key, executions: int, suite: str, verdict: str) -> FaultResult:
@@ -176,57 +159,8 @@ def fault_origin(file: str, suite: str) -> Origin:
     )
 
 
-def notice(
-    module: ModuleType, suites: Sequence[Suite], *, mutant: str | None = None, **options: Any
-) -> tuple[int, str, str]:
-    """Runs executions of the suites, one suite after the other, until one fails.
-
-    Returns the number of executions, and the suite and its verdict, or "" twice. ``mutant`` is
-    active in them, and ``options`` are the fault's. Answers that the model also rejects from the
-    true core in the same program do not count: they are a mistake of the model.
-    """
-    made = 0
-    for suite in suites:
-        subject = module.SUBJECTS[suite.subject]
-        for program, more in campaigns(module, suite, own=suite is suites[0]):
-            more["judge"] = judge_for(suite, subject, program)
-            done = explored(module, mutant, subject, program, **more, **options)
-            made += done.executions
-            if done.failure is None:
-                continue
-            if (
-                done.failure.kind != WRONG_ANSWERS
-                or not explored(module, None, subject, program, **more).failure
-            ):
-                return made, suite.name, done.failure.rule or done.failure.kind
-    return made, "", ""
-
-
-def judge_for(suite: Suite, subject: Subject, program: Program) -> Judge | None:
-    """The judge of the suite's model.
-
-    None for a program with calls that the suite does not draw, such as mistakes of a user: the
-    model need not know them.
-    """
-    drawn = [
-        operation.weight > 0 or operation.name in suite.mix for operation in subject.operations
-    ]
-    known = all(drawn[code] for calls in program.threads for code in calls["code"])
-    return judge_of(suite.model) if known else None
-
-
-def explored(
-    module: ModuleType, mutant: str | None, subject: Subject, program: Program, **options: Any
-) -> Exploration:
-    module.select_mutant(mutant)
-    try:
-        return explore_in_child(subject, program, **options)
-    finally:
-        module.select_mutant(None)
-
-
 def campaigns(
-    module: ModuleType, suite: Suite, *, own: bool
+    module: ModuleType, suite: Suite, own: bool
 ) -> Iterator[tuple[Program, dict[str, Any]]]:
     """Yields the programs of the suite, of mutants that only a model sees, and of rare shapes."""
     for seed, program in enumerate(programs_of(module, suite)):
