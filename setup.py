@@ -96,7 +96,7 @@ def checked_extension(module: Extension) -> Extension:
 
 
 def engine_extension() -> Extension:
-    # Never instrumented: it is what instrumented code calls. Its symbols are hidden but for the hooks.
+    # Never instrumented: instrumented code calls it. Only the symbols of its hooks are visible.
     wide = ["-march=x86-64-v2"] if platform.machine() in {"x86_64", "AMD64"} else []
     return Extension(
         "pulsar_ml.harness.engine._engine",
@@ -154,7 +154,7 @@ def translated(module: Extension) -> tuple[Extension | None, str]:
     numbered = bool(SANITIZE) or module.name.endswith("._checked")
     with contextlib.redirect_stderr(io.StringIO()) as messages:
         try:
-            (made,) = cythonize(
+            (made,) = cythonize(  # type: ignore[no-untyped-call]
                 [module],
                 compiler_directives=DIRECTIVES,
                 include_path=["."],
@@ -189,12 +189,12 @@ def cythonized() -> list[Extension]:
     return modules
 
 
-class BuildExtensions(build_ext):
+class BuildExtensions(build_ext):  # type: ignore[misc]
     """Compiles on all processors, and prints which extensions are being compiled."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
-        self.parallel = self.parallel or PROCESSORS
+        self.parallel: int | bool = self.parallel or PROCESSORS
         self.lock = threading.Lock()
         self.active: list[str] = []
         self.done = 0

@@ -1,8 +1,8 @@
 """Builds one native module with every mutant and a switch for each lock; one of them is active.
 
 The native sources are copied. Each mutant's ``old`` text, which must occur exactly once in its
-file, becomes ``if pml_mutant == k: new else: old``. The product's sources contain no switch, and the
-module is never packaged.
+file, becomes ``if pml_mutant == k: new else: old``; comments do not matter. The product's sources
+contain no switch, and the module is never packaged.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from pathlib import Path
 
 from pulsar_ml.harness.building.build import build_extension, only_one_process
 from stress.mutants.catalogue import CATALOGUE, Mutant
-from stress.mutants.faults.locks import locks_of, with_switches
+from stress.mutants.faults.locks import FUNCTION, locks_of, with_switches
 
 ROOT = Path(__file__).resolve().parents[2]
 STRUCTURES = ROOT / "pulsar_ml" / "structures"
 COPIED = ("*.pxd", "*.h", "operations/_native.pyx")
+
+COMMENT = re.compile(r"#.*")
 
 SANITIZED = ("-fsanitize=thread", "-g", "-Wno-tsan")
 
@@ -60,14 +62,15 @@ def indented(text: str, spaces: int) -> str:
 def find_anchor(source: str, mutant: Mutant) -> re.Match[str]:
     """The place of the mutant's old text. Raises AnchorError unless there is exactly one."""
     lines = textwrap.dedent(mutant.old).strip("\n").split("\n")
-    pattern = "\n".join(
-        rf"(?P<i{n}> *){re.escape(line)}" if line else "" for n, line in enumerate(lines)
-    )
+    code = [line for text in lines if (line := COMMENT.sub("", text).rstrip())]
+    between = r"(?: *#.*)?\n(?: *(?:#.*)?\n)*"  # comments, and lines without code
+    pattern = between.join(rf"(?P<i{n}> *){re.escape(line)}" for n, line in enumerate(code))
     # The lines may be indented further in the file, all by the same amount.
     found = [
         match
-        for match in re.finditer(f"^{pattern}$", source, re.MULTILINE)
+        for match in re.finditer(f"^{pattern}(?: *#.*)?$", source, re.MULTILINE)
         if len(set(match.groupdict().values())) == 1
+        and mutant.function in ("", function_at(source, match.start()))
     ]
     if len(found) != 1:
         text = "\n".join(lines)
@@ -78,10 +81,16 @@ def find_anchor(source: str, mutant: Mutant) -> re.Match[str]:
     return found[0]
 
 
+def function_at(source: str, position: int) -> str:
+    """The name of the function around a position; "" before the first function."""
+    names = [match["name"] for match in FUNCTION.finditer(source, 0, position)]
+    return names[-1] if names else ""
+
+
 def switch(anchor: re.Match[str], numbered: Sequence[tuple[int, Mutant]]) -> str:
     """The code that replaces an anchor: a choice among the mutants that share it."""
     depth = len(anchor["i0"])
-    choice = []
+    choice: list[str] = []
     for number, mutant in numbered:
         choice.append(" " * depth + ("elif" if choice else "if") + f" pml_mutant == {number}:")
         choice.append(indented(mutant.new, depth + 4))

@@ -182,7 +182,7 @@ def chosen(ids: Sequence[str], engine: str) -> list[Mutant]:
     swept = [
         mutant
         for mutant in CATALOGUE
-        if not mutant.equivalent and (engine == CONTROLLED or not mutant.rare and not mutant.mode)
+        if not mutant.equivalent and (engine == CONTROLLED or not (mutant.rare or mutant.mode))
     ]
     return [known[name] for name in ids] or swept
 
@@ -236,8 +236,8 @@ def main(
 ) -> None:
     """Show that sweeps report known bugs (default: all but the rare) and nothing on the true core.
 
-    The mutants are compiled into a module under build/, apart from the product. Each is swept on the
-    suite that must report it; the true core gets ten times as many seeds.
+    The mutants are compiled into a module under build/, apart from the product. Each is swept on
+    the suite that must report it; the true core gets ten times as many seeds.
 
     \b
     Examples:

@@ -20,8 +20,9 @@ from pulsar_ml.harness.engine import Campaign  # noqa: F401  checked modules nee
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure, replay
 from pulsar_ml.harness.subjects.program import generate
 from pulsar_ml.suites.registry import SUITES
+from stress.mutants.catalogue.answers import MUTANTS as ANSWERS
 from stress.mutants.catalogue.mutant import Mutant
-from tests.mutants.answers import ANSWERS, LOST, built
+from tests.mutants.answers import LOST, built
 
 SEEDS = range(40)
 

@@ -8,8 +8,8 @@ from pulsar_ml.harness.search.explore import SEARCHES, explore
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.operations import _checked
 from pulsar_ml.suites.registry import SUITES
-from stress.mutants.hunting import program_of, program_of_calls
-from stress.mutants.table.techniques import CORE, PER_PROGRAM, Case, cases, judge_of, own_programs
+from stress.mutants.hunting import PER_PROGRAM, program_of, program_of_calls
+from stress.mutants.table.techniques import CORE, Case, cases, judge_of, own_programs
 
 CORES = [case for case in cases() if case.label.startswith(CORE) and judge_of(case) is not None]
 PROGRAMS = 12  # of the kill table's, when they are drawn

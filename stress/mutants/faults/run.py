@@ -25,20 +25,23 @@ def run_faults(names: Sequence[str]) -> int:
     before = {one.key: one for one in read(FAULTS)}
     after = dict(before) if names else {}
     orders, locks = load_native(CHECKED), load_native(str(build(checked=True)))
-    pairs = [
+    hunts: list[tuple[Key, Callable[[], FaultResult]]] = [
         *(
-            (fault, orders, weakened_orders.hunt)
+            (fault.key, partial(weakened_orders.hunt, orders, fault, suites))
             for fault in weakened_orders.faults(orders, suites)
         ),
-        *((fault, locks, ignored_locks.hunt) for fault in ignored_locks.faults(locks, suites)),
+        *(
+            (lock.key, partial(ignored_locks.hunt, locks, lock, suites))
+            for lock in ignored_locks.faults(locks, suites)
+        ),
     ]
-    for fault, module, hunt in pairs:
-        result = before.get(fault.key)
+    for key, hunt in hunts:
+        result = before.get(key)
         if result is None or result.origin != weakened_orders.fault_origin(
             result.file, result.suite
         ):
-            print(" ".join(fault.key), file=sys.stderr)
-            result = hunt(module, fault, suites)
+            print(" ".join(key), file=sys.stderr)
+            result = hunt()
         after[result.key] = result
         write(FAULTS, list({**before, **after}.values()))
     write(FAULTS, list(after.values()))

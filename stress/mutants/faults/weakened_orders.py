@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
@@ -33,7 +33,8 @@ from stress.mutants.sources.digests import (
     reached,
     short_digest,
 )
-from stress.mutants.table.origins import SAMPLED, Origin
+from stress.mutants.sources.origin import Origin
+from stress.mutants.table.origins import SAMPLED
 
 FOLDER = "structures/"
 PROGRAMS = 30
@@ -138,7 +139,10 @@ def hunt(module: ModuleType, fault: Fault, suites: Sequence[Suite]) -> FaultResu
 
 def fault_result(key: Key, executions: int, suite: str, verdict: str) -> FaultResult:
     """The result of a fault with its origin."""
-    return FaultResult(*key, *astuple(fault_origin(key[0], suite)), executions, suite, verdict)
+    origin = fault_origin(key[0], suite)
+    return FaultResult(
+        *key, origin.code, origin.programs, origin.model, origin.engine, executions, suite, verdict
+    )
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -65,11 +65,15 @@ def summary(case: Case, technique: Technique, trials: Sequence[Trial]) -> Cell:
     """The cell of these trials, with the origin of today."""
     hits = [trial for trial in trials if trial.found]
     counts = Counter(trial.verdict for trial in hits)
+    origin = origin_of(technique, case)
     sizes = [trial.size for trial in hits if trial.size is not None]
     return Cell(
         case.label,
         technique.name,
-        *astuple(origin_of(technique, case)),
+        origin.code,
+        origin.programs,
+        origin.model,
+        origin.engine,
         len(trials),
         len(hits),
         sum(trial.spent for trial in trials),

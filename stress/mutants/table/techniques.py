@@ -16,9 +16,9 @@ from pulsar_ml.campaign.trial.judging import judge_of as model_judge
 from pulsar_ml.campaign.trial.suite import ControlledSize
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, run_trial
 from pulsar_ml.harness.judges.oracle import Judge
-from pulsar_ml.harness.search.child import Limits, LostError
+from pulsar_ml.harness.search.child import STUCK, Limits, LostError
 from pulsar_ml.harness.search.explore import SEARCHES, explore
-from pulsar_ml.harness.search.failure import STUCK, Failure
+from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.suites.registry import SUITES
@@ -321,11 +321,15 @@ def attempts(
             shrinks = shrinks and trial.size is None
             report(trial)
 
+    def keep(trial: Trial | None) -> None:
+        if trial is not None:
+            done.append(trial)
+
     stuck = 0
     while len(done) < seeds and not stuck == len(done) == STUCK_SEEDS:
         start = time.perf_counter()
         try:
-            watch(run_seeds, lambda trial: trial is not None and done.append(trial), limits=limits)
+            watch(run_seeds, keep, limits=limits)
         except LostError as error:
             stuck += error.kind == STUCK
             known = technique.build == ENGINE and error.execution < budget
