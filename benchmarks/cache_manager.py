@@ -64,7 +64,7 @@ def catch_up() -> float:
         native().put(cache, 0, MILLION, PAYLOAD)
         found, spent = native().read_all(cache)
         assert found == MILLION
-        return float(spent) / found
+        return float(spent) / MILLION
 
 
 def apart(function: partial[float]) -> float:

@@ -190,7 +190,7 @@ def side_by_side(name: str, size: int) -> Turns:
     def measure(repeat: int) -> dict[str, float]:
         chunks = chunks_of(name, SLOT_SECONDS * cores(), size)
         trials = len(chunks) * size
-        sides = [
+        sides: list[tuple[str, Callable[[], float]]] = [
             ("pool", lambda: by_pool(pool(), chunks)),
             ("spark", lambda: by_spark(spark(), chunks)),
         ]

@@ -1,4 +1,4 @@
-"""Wrong answers are seen in every world, right ones in none: one thread, real threads, the engine."""
+"""Wrong answers are reported on one thread, on real threads and in the engine; right ones are not."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def checked() -> Iterator[str]:
 
 
 def wrong_answer(module: ModuleType, structure: str, seed: int) -> str:
-    """The first call of a program on one thread that the model answers otherwise."""
+    """The first call of a program on one thread with another answer than the model's."""
     subject = module.SUBJECTS[structure]
     suite = SUITES[structure]
     program = generate(
@@ -108,7 +108,7 @@ def test_right_answers_are_silent(product: str, checked: str, structure: str) ->
 def recorded(
     product: str, checked: str, mutant: Mutant, folder: Path
 ) -> tuple[ReplayRecord, Failure]:
-    """What ``stress run`` records of a mutant, and the failure that ``stress schedule`` finds from it."""
+    """The record of a mutant by ``stress run``, and the failure that ``stress schedule`` finds."""
     ran = CliRunner().invoke(
         cli,
         ["run", mutant.suite, "--module", product, "--mutant", mutant.id, "--programs", "200", "--failures",

@@ -72,7 +72,7 @@ def test_a_helper_stands_before_the_changed_function() -> None:
 
 
 @pytest.mark.parametrize("old", ["n -= n", "(int64_t n) noexcept nogil:", "cdef inline int64_t"])
-def test_an_anchor_that_is_no_whole_line_or_absent_is_refused(old: str) -> None:
+def test_an_anchor_that_is_no_whole_line_or_absent_is_an_error(old: str) -> None:
     with pytest.raises(AnchorError, match="occurs 0 times"):
         mutated(SOURCE, [(0, mutant(old, "pass"))])
 
@@ -120,6 +120,6 @@ def test_the_sources_of_the_product_hold_no_switch() -> None:
             assert "pml_mutant " not in path.read_text(), path
 
 
-def test_a_missing_file_is_said(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(AnchorError, match=r"no such source file: f\.pxd"):
         build(tmp_path, [mutant("a", "b")])

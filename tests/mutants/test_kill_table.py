@@ -1,4 +1,4 @@
-"""The kill table: what is kept of a cell, what counts as found, and what the page says of it."""
+"""The kill table: the content of a cell, what counts as found, and the page."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def trial(seed: int, *, found: bool) -> Trial:
 
 
 def results(folder: Path, case: Case, *found: bool, technique: str = "c11") -> Results:
-    made = Results(folder / "cells.csv")
+    table = Results(folder / "cells.csv")
     trials = [trial(seed, found=one) for seed, one in enumerate(found)]
-    made.add(summary(case, TECHNIQUES[technique], trials))
-    return made
+    table.add(summary(case, TECHNIQUES[technique], trials))
+    return table
 
 
 def test_a_cell_sums_its_trials_up(tmp_path: Path) -> None:
@@ -61,10 +61,10 @@ def test_a_cell_sums_its_trials_up(tmp_path: Path) -> None:
     assert (cell.verdicts, cell.size) == ("I12 (2)", "2 threads, 3 operations, 1 preemptions")
 
 
-def test_what_was_made_is_not_executed_again(tmp_path: Path) -> None:
-    made = results(tmp_path, MUTANT, True, False)
-    again = Results(made.path)
-    assert again.cells == made.cells
+def test_a_present_cell_is_not_repeated(tmp_path: Path) -> None:
+    table = results(tmp_path, MUTANT, True, False)
+    again = Results(table.path)
+    assert again.cells == table.cells
     assert missing(C11, [MUTANT], 2, again) == []
     assert missing(C11, [MUTANT], 5, again) == [MUTANT]
     assert missing(ONE, [MUTANT], 2, again) == [MUTANT]
@@ -73,14 +73,14 @@ def test_what_was_made_is_not_executed_again(tmp_path: Path) -> None:
 def test_another_text_of_a_mutant_makes_its_results_void_and_another_title_does_not(
     tmp_path: Path,
 ) -> None:
-    made = results(tmp_path, MUTANT, True)
-    assert made.lacks(C11, Case("X1", replace(MUTANT.mutant, new="pass"), "X1"), 1)
-    assert not made.lacks(C11, Case("X1", replace(MUTANT.mutant, title="reworded"), "X1"), 1)
+    table = results(tmp_path, MUTANT, True)
+    assert table.lacks(C11, Case("X1", replace(MUTANT.mutant, new="pass"), "X1"), 1)
+    assert not table.lacks(C11, Case("X1", replace(MUTANT.mutant, title="reworded"), "X1"), 1)
 
 
 def test_a_page_has_counts_medians_verdicts_and_sizes(tmp_path: Path) -> None:
-    made = results(tmp_path, MUTANT, True, False)
-    text = page(made, [MUTANT, CORE], [])
+    table = results(tmp_path, MUTANT, True, False)
+    text = page(table, [MUTANT, CORE], [])
     assert "| X1 | a mistake | refcount |  | - | - | - | 1/2 |" in text
     assert "| X1 | 1/2 | 7 | 0.250 | I12 (1) | 2 threads, 3 operations, 1 preemptions |" in text
     assert "Survivors" not in text
@@ -88,49 +88,53 @@ def test_a_page_has_counts_medians_verdicts_and_sizes(tmp_path: Path) -> None:
     assert "| refcount | - | - | - | 0/1; 7 |" in text
 
 
-def test_the_summary_says_what_only_one_technique_finds(tmp_path: Path) -> None:
-    made = results(tmp_path, MUTANT, True, False)
+def test_the_summary_counts_mutants_that_only_one_technique_finds(tmp_path: Path) -> None:
+    table = results(tmp_path, MUTANT, True, False)
     core = results(tmp_path, CORE, False).cells[CORE.label, "c11"]
-    made.cells[core.key] = core
-    text = page(made, [MUTANT, CORE], [])
+    table.cells[core.key] = core
+    text = page(table, [MUTANT, CORE], [])
     assert "1 mutants: 1 found by some technique, 0 equivalent, 0 not found." in text
     assert "The true core: 1 cells, 0 with a report." in text
     assert "| engine c11 | 1 | 0 | 1 | 1 |" in text
-    other = replace(made.cells["X1", "c11"], technique="sc", found=2)
-    made.cells[other.key] = other
-    made.cells[core.key] = replace(core, found=1)
-    text = page(made, [MUTANT, CORE], [])
+    other = replace(table.cells["X1", "c11"], technique="sc", found=2)
+    table.cells[other.key] = other
+    table.cells[core.key] = replace(core, found=1)
+    text = page(table, [MUTANT, CORE], [])
     assert "| engine c11 | 1 | 0 | 0 | 1 |" in text
     assert "| engine sc | 1 | 1 | 0 | 1 |" in text
     assert "The true core: 1 cells, 1 with a report." in text
 
 
 def test_a_survivor_is_flagged_and_an_equivalent_mutant_is_not(tmp_path: Path) -> None:
-    made = results(tmp_path, MUTANT, False, False)
-    assert survivors(made, [MUTANT]) == [MUTANT]
-    assert "## Survivors" in page(made, [MUTANT], [])
-    same = Case("X1", replace(MUTANT.mutant, equivalent="Nobody asks."), "X1")
-    assert survivors(made, [same]) == []
-    assert "| X1 | a mistake | Nobody asks. |" in page(made, [same], [])
+    table = results(tmp_path, MUTANT, False, False)
+    assert survivors(table, [MUTANT]) == [MUTANT]
+    assert "## Survivors" in page(table, [MUTANT], [])
+    same = Case("X1", replace(MUTANT.mutant, equivalent="No caller can tell."), "X1")
+    assert survivors(table, [same]) == []
+    assert "| X1 | a mistake | No caller can tell. |" in page(table, [same], [])
 
 
-def test_the_true_core_and_what_equals_it_may_not_be_false_alarms(tmp_path: Path) -> None:
-    made = results(tmp_path, CORE, True)
-    assert [cell.case for cell in false_alarms(made, [CORE])] == [CORE.label]
-    same = Case("X1", replace(MUTANT.mutant, equivalent="Nobody asks."), "X1")
+def test_reports_of_the_true_core_and_of_equivalent_mutants_are_false_alarms(
+    tmp_path: Path,
+) -> None:
+    table = results(tmp_path, CORE, True)
+    assert [cell.case for cell in false_alarms(table, [CORE])] == [CORE.label]
+    same = Case("X1", replace(MUTANT.mutant, equivalent="No caller can tell."), "X1")
     assert [cell.case for cell in false_alarms(results(tmp_path, MUTANT, True), [same])] == ["X1"]
     assert not false_alarms(results(tmp_path, CORE, False), [CORE])
 
 
-def test_what_a_sanitizer_without_fences_says_of_a_fence_does_not_count(tmp_path: Path) -> None:
+def test_reports_of_the_sanitizer_about_a_fence_do_not_count(tmp_path: Path) -> None:
     cell = replace(next(iter(results(tmp_path, MUTANT, True).cells.values())), technique="tsan")
-    made = results(tmp_path, MUTANT, False)
-    made.cells[cell.key] = cell
+    table = results(tmp_path, MUTANT, False)
+    table.cells[cell.key] = cell
     for fenced, wrong in ((False, ["X1"]), (True, [])):
-        same = Case("X1", replace(MUTANT.mutant, equivalent="Nobody asks.", fenced=fenced), "X1")
-        assert [one.case for one in false_alarms(made, [same])] == wrong
+        same = Case(
+            "X1", replace(MUTANT.mutant, equivalent="No caller can tell.", fenced=fenced), "X1"
+        )
+        assert [one.case for one in false_alarms(table, [same])] == wrong
     assert "The thread sanitizer does not understand fences and reports it (1/1 seeds)" in page(
-        made, [same], []
+        table, [same], []
     )
 
 
@@ -150,22 +154,22 @@ def test_the_page_is_what_the_data_gives() -> None:
 
 
 def test_the_page_counts_results_of_older_sources(tmp_path: Path) -> None:
-    made = results(tmp_path, MUTANT, True)
-    assert "Of 1 results 1 were of the present sources" in page(made, [MUTANT], [])
-    cell = made.cells["X1", "c11"]
-    made.cells["X1", "c11"] = replace(cell, engine="0" * 12)
-    text = page(made, [MUTANT], [])
+    table = results(tmp_path, MUTANT, True)
+    assert "Of 1 results 1 were of the present sources" in page(table, [MUTANT], [])
+    cell = table.cells["X1", "c11"]
+    table.cells["X1", "c11"] = replace(cell, engine="0" * 12)
+    text = page(table, [MUTANT], [])
     assert "Of 1 results 0 were of the present sources" in text
     assert "| engine c11 | 1 | 0 | 0 | 0 | 0 | 1 |" in text
-    assert missing(C11, [MUTANT], 1, made) == [MUTANT]
+    assert missing(C11, [MUTANT], 1, table) == [MUTANT]
 
 
 # What counts as found -----------------------------------------------------------------
 
 
-def tried(what: Callable[[Task], object], seeds: int = 1) -> list[Trial]:
+def tried(action: Callable[[Task], object], seeds: int = 1) -> list[Trial]:
     def act(task: Task) -> Trial:
-        what(task)
+        action(task)
         return task.silent(task.budget, 0.0)
 
     return attempts(replace(ONE, attempt=act), ModuleType("none"), Path(), MUTANT, seeds)
@@ -191,7 +195,7 @@ def test_a_crash_is_a_finding_and_the_next_seed_is_tried() -> None:
     ]  # fmt: skip
 
 
-def test_what_does_not_end_is_a_finding_and_ends_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hang_is_a_finding_and_ends_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(techniques.LIMITS, "threads", Limits(wall=20.0, cpu=0.2))
     found = tried(lambda _: busy(60), 9)
     assert [one.verdict for one in found] == [
@@ -199,7 +203,7 @@ def test_what_does_not_end_is_a_finding_and_ends_the_cell(monkeypatch: pytest.Mo
     ] * STUCK_SEEDS
 
 
-def test_what_goes_on_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_run_with_progress_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(techniques.LIMITS, "threads", Limits(wall=20.0, cpu=0.5))
 
     def steady(task: Task) -> None:

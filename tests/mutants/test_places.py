@@ -1,5 +1,7 @@
-"""The list of automatic mutants is whole: every atomic, fence and lock of the sources is on it, or is said to
-be made by nobody."""
+"""The list of automatic mutants is complete.
+
+Every atomic, fence and lock of the sources is on it, or is listed as executed by no suite.
+"""
 
 from __future__ import annotations
 
@@ -62,16 +64,16 @@ def test_a_place_is_a_statement_with_an_order(tmp_path: Path) -> None:
     ]
 
 
-def test_every_atomic_of_the_sources_is_tried_or_made_by_no_suite() -> None:
+def test_every_atomic_of_the_sources_is_tried_or_executed_by_no_suite() -> None:
     assert {place.key for place in not_executed(places(), tried())} == set(NOT_EXECUTED)
 
 
-def test_what_is_tried_is_in_the_sources() -> None:
+def test_everything_tried_is_in_the_sources() -> None:
     lines = {(place.file, place.function, line) for place in places() for line in place.lines}
     assert tried() <= lines
 
 
-def test_a_place_that_nobody_tries_is_noticed() -> None:
+def test_a_place_that_is_not_tried_is_noticed() -> None:
     some = next(place for place in places() if place.key in tried())
     assert some in not_executed(places(), tried() - {some.key})
 
@@ -81,7 +83,7 @@ def test_every_lock_of_the_sources_is_tried() -> None:
     assert {fault.lock for fault in locks_tried(load_native(CHECKED), SUITES.values())} == every
 
 
-def test_the_page_lists_what_no_suite_makes() -> None:
+def test_the_page_lists_orders_that_no_suite_executes() -> None:
     page = (ROOT / "docs" / "kill-table.md").read_text()
     for (file, function, text), why in NOT_EXECUTED.items():
         assert row(f"{file}, {function}", f"`{text}`", why) in page

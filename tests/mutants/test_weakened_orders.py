@@ -1,4 +1,4 @@
-"""Automatic mutants of one small suite: which are found, which are the operations' own, what is kept."""
+"""Automatic mutants of one small suite: which are found, and the file of their results."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_needed_order_is_found() -> None:
 
 
 def test_answers_are_noticed_too() -> None:
-    """A look at a size that does not acquire it may go on with an old time: only the model knows that."""
+    """A relaxed read of a size may continue with an old time, which only the model can tell."""
     module, suite = load_native(CHECKED), SUITES["active_cursors"]
     fault = next(one for one in faults(module, [suite]) if one.function == "registry_idle")
     noticed = hunt(module, fault, [suite])
@@ -71,10 +71,10 @@ def test_answers_that_the_model_refuses_of_the_true_core_too_are_not_noticed() -
     assert made > 0 and (suite, verdict) == ("", "")
 
 
-def test_the_model_is_asked_only_about_calls_that_it_knows() -> None:
+def test_the_model_judges_only_calls_that_it_knows() -> None:
     suite = SUITES["range_cache"]
     subject = load_native(CHECKED).SUBJECTS["range_cache"]
-    asked = {True: 0, False: 0}
+    judged = {True: 0, False: 0}
     for program, _ in campaigns(load_native(CHECKED), suite, True):
         names = {
             subject.operations[int(code)].name
@@ -83,12 +83,12 @@ def test_the_model_is_asked_only_about_calls_that_it_knows() -> None:
         }
         judge = judge_for(suite, subject, program)
         assert (judge is None) == ("over_release" in names)
-        asked[judge is not None] += 1
-    assert all(asked.values())
+        judged[judge is not None] += 1
+    assert all(judged.values())
 
 
-def test_what_nothing_notices_is_listed_with_its_reason_or_without() -> None:
-    # A fault at no place of the code at all changes nothing, so nothing can notice it.
+def test_unnoticed_faults_are_listed_with_their_reason_or_without() -> None:
+    # A fault at no instruction changes nothing, so nothing can notice it.
     silent = replace(
         fault_of("refcount_publish", "store"), function="nowhere", text="none", pcs=(1,)
     )
@@ -100,7 +100,7 @@ def test_what_nothing_notices_is_listed_with_its_reason_or_without() -> None:
     assert reasons()[key] in fault_tables([FaultResult(*key, *NOWHERE, 1)])
 
 
-def test_what_came_of_faults_is_kept(tmp_path: Path) -> None:
+def test_results_of_faults_are_kept(tmp_path: Path) -> None:
     some = [
         FaultResult("b", "f", 'x, "y"', "relaxed", *NOWHERE, 7, "b", "I1"),
         FaultResult("a", "f", "x", "none", *NOWHERE, 9),

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from pulsar_ml.campaign.trial.suite import ControlledSize
 
-
 USUAL = ControlledSize()  # of programs in the engine
 
 

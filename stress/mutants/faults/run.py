@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import build
 from stress.mutants.faults import ignored_locks, weakened_orders
-from stress.mutants.faults.results import FAULTS, read, unexplained, write
+from stress.mutants.faults.results import FAULTS, FaultResult, Key, read, unexplained, write
 
 
 def run_faults(names: Sequence[str]) -> int:

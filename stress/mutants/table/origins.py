@@ -41,6 +41,8 @@ def origin_of(technique: Technique, case: Case) -> Origin:
 def change(mutant: Mutant) -> Iterator[str]:
     """The change that a mutant makes, without comments and layout."""
     yield PurePath(mutant.file).stem
+    if mutant.function:
+        yield mutant.function
     for text in (mutant.old, mutant.new, mutant.helper, mutant.cimports):
         yield "\n".join(cython_declarations(textwrap.dedent(text).strip("\n")))
 
