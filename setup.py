@@ -11,13 +11,12 @@ use; ``build_ext --parallel 1`` compiles one after the other.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import io
 import os
 import platform
 import runpy
 import sys
+import tempfile
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -148,23 +147,27 @@ def extensions() -> list[Extension]:
     return [module for module in found if (ROOT / module.sources[0]).exists()]
 
 
-def translated(module: Extension) -> tuple[Extension | None, str]:
-    """The module with C sources, None if Cython refuses it; and what Cython says."""
-    # Reports of the engine and of sanitizers name lines of the .pxd files.
-    numbered = bool(SANITIZE) or module.name.endswith("._checked")
-    with contextlib.redirect_stderr(io.StringIO()) as messages:
+def translated(modules: list[Extension], numbered: bool) -> tuple[list[Extension], str]:
+    """The modules with C sources, and the messages of Cython; no modules if Cython fails.
+
+    Runs in a process of its own, whose standard error goes into a file: Cython's own processes
+    write to it as well.
+    """
+    with tempfile.TemporaryFile("w+") as messages:
+        os.dup2(messages.fileno(), 2)
         try:
-            (made,) = cythonize(  # type: ignore[no-untyped-call]
-                [module],
+            found = cythonize(  # type: ignore[no-untyped-call]
+                modules,
                 compiler_directives=DIRECTIVES,
                 include_path=["."],
                 force=STRICT,
                 emit_linenums=numbered,
-                quiet=True,
+                nthreads=PROCESSORS,
             )
         except CompileError:
-            made = None
-    return made, messages.getvalue()
+            found = []
+        messages.seek(0)
+        return found, messages.read()
 
 
 def cythonized() -> list[Extension]:
@@ -172,21 +175,23 @@ def cythonized() -> list[Extension]:
         raise SystemExit(
             f"PULSAR_ML_SANITIZE={SANITIZE!r} is not known; use one of: thread, address, undefined"
         )
-    found = extensions() + ([] if SANITIZE else [checked_operations()])
-    found.sort(key=lambda module: module.name not in LARGE)
-    modules = []
-    with ProcessPoolExecutor(PROCESSORS) as pool:
-        for module, (made, messages) in zip(found, pool.map(translated, found), strict=True):
+    # Reports of the engine and of sanitizers name lines of the .pxd files.
+    groups = [
+        (extensions(), bool(SANITIZE)),
+        *([] if SANITIZE else [([checked_operations()], True)]),
+    ]
+    modules: list[Extension] = []
+    with ProcessPoolExecutor(len(groups)) as pool:
+        for found, messages in pool.map(translated, *zip(*groups, strict=True)):
             sys.stderr.write(messages)
-            if made is None:
-                raise SystemExit(f"Cython does not accept {module.sources[0]}; see above")
+            if not found:
+                raise SystemExit("Cython does not accept a source; see above")
             if STRICT and "performance hint" in messages:
                 raise SystemExit(
                     "a performance hint of Cython is an error in a strict build; see above"
                 )
-            modules.append(made)
-            print(f"{len(modules)} of {len(found)} translated to C", flush=True)
-    return modules
+            modules += found
+    return sorted(modules, key=lambda module: module.name not in LARGE)
 
 
 class BuildExtensions(build_ext):  # type: ignore[misc]

@@ -13,20 +13,24 @@ from stress import invariants
 
 
 @cli.command("invariants")
-@click.option("--write", is_flag=True, help="Write docs/invariants.md instead of printing it.")
+@click.option(
+    "--write", is_flag=True, help="Write the page, the headers and the structures' pages instead."
+)
 def invariants_command(write: bool) -> int:
-    """Print which suites and tests check which invariant, and which known bugs break it.
+    """Print docs/invariants.md: the suites and tests that check each invariant, and its known bugs.
+
+    With --write, bring everything up to date that is made of pulsar_ml/suites/invariants.toml.
 
     \b
     Examples:
       python -m stress invariants
       python -m stress invariants --write
     """
-    text = invariants.current_page()
     if write:
-        invariants.PAGE.write_text(text)
+        for path, text in invariants.current_files().items():
+            path.write_text(text)
     else:
-        click.echo(text, nl=False)
+        click.echo(invariants.current_page(), nl=False)
     return EXIT_CLEAN
 
 

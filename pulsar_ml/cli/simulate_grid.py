@@ -210,7 +210,7 @@ def show(
     )
     for name in varied:
         made.add_column(name, overflow="fold")
-    for name in (objective, "hit rate", "MiB mean", "MiB most", "eviction steps"):
+    for name in (objective, "hit rate", "MiB mean", "MiB most", "eviction steps", "ties"):
         made.add_column(name, justify="right")
     for each in found[:top]:
         made.add_row(
@@ -220,6 +220,7 @@ def show(
             f"{each.mean_pinned_bytes / MIB:,.1f}",
             f"{each.max_pinned_bytes / MIB:,.1f}",
             f"{each.eviction_steps:,.0f}",
+            f"{len(each.ties):,}",
         )
     console.print(made)
     console.print("The best, as lines of broker.conf:")

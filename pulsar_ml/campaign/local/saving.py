@@ -19,6 +19,7 @@ from typing import Any, Self
 import click
 import pyarrow as pa
 
+import pulsar_ml
 from pulsar_ml.campaign.plan.plan import Chunk
 from pulsar_ml.campaign.store.ledger import ledger_of
 from pulsar_ml.campaign.store.merge import Group, Summary, add
@@ -30,7 +31,6 @@ from pulsar_ml.campaign.trial.controlled import as_violation
 from pulsar_ml.campaign.trial.trial import CONTROLLED, VIOLATION, TrialOptions, TrialResult
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.harness.testing.sarif import installed_version
 
 WAVE_ROWS = 1_000
 WAVE_SECONDS = 10.0
@@ -121,7 +121,7 @@ class Saved:
                 "runner": "stress",
                 "registry": self._foreign or "pulsar_ml.suites.registry",
             },
-            "versions": {"python": platform.python_version(), "pulsar_ml": installed_version()},
+            "versions": {"python": platform.python_version(), "pulsar_ml": pulsar_ml.__version__},
             "host": self._host,
             "started_at": self._started.isoformat(timespec="seconds"),
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds") if ended else None,
