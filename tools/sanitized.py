@@ -1,4 +1,4 @@
-"""Runs ``python -m stress`` on a sanitizer build: ``sanitized.py thread run range_cache ...``.
+"""Runs ``pulsar-ml`` on a sanitizer build: ``sanitized.py thread run range_cache ...``.
 
 Each sanitizer has its own build tree under build/; its runtime is loaded before Python.
 """
@@ -62,11 +62,11 @@ def runtime(sanitizer: str) -> str:
 
 def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] not in RUNTIME:
-        raise SystemExit(f"usage: sanitized.py {'|'.join(RUNTIME)} ARGUMENTS OF python -m stress")
+        raise SystemExit(f"usage: sanitized.py {'|'.join(RUNTIME)} ARGUMENTS OF pulsar-ml")
     sanitizer, arguments = sys.argv[1], sys.argv[2:]
     library = build(sanitizer)
-    # The sanitized package comes before the checkout, which has the stress application; -P keeps
-    # Python from putting the working directory first.
+    # The sanitized package comes before the checkout; -P keeps Python from putting the working
+    # directory first.
     environment = {
         **os.environ,
         **OPTIONS[sanitizer],
@@ -75,7 +75,7 @@ def main() -> None:
     }
     # Address space layout randomisation can collide with the thread sanitizer's shadow memory.
     prefix = ["setarch", "-R"] if sanitizer == "thread" and shutil.which("setarch") else []
-    command = [*prefix, sys.executable, "-P", "-m", "stress", *arguments]
+    command = [*prefix, sys.executable, "-P", "-m", "pulsar_ml", *arguments]
     raise SystemExit(subprocess.run(command, env=environment).returncode)
 
 
