@@ -188,8 +188,9 @@ READS = {
     "pulsar_ml/cli/explore.py": "a failure that this process made a moment ago",
     "pulsar_ml/cli/failures.py": "failure",
     "stress/invariants.py": "a file of the project, and its sources",
-    "stress/mutants/sanitized_trials.py": "lines of its own child",
-    "stress/mutants/tables.py": "kill_table.csv",
+    "stress/mutants/table/sanitized_trials.py": "lines of its own child",
+    "stress/mutants/csv_rows.py": "kill_table.csv",
+    "stress/mutants/faults/results.py": "reasons in a file of the project",
     "pulsar_ml/cli/hunt.py": "a failure that this process made a moment ago",
 }
 READING = re.compile(
