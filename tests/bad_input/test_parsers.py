@@ -235,8 +235,8 @@ def test_no_pickle_is_loaded_that_this_process_did_not_make() -> None:
                 if places := [text[match.start() :] for match in LOADING.finditer(text)]:
                     found[path.relative_to(ROOT).as_posix()] = places
     assert set(found) == set(PICKLES)
-    for path, places in found.items():
-        assert all(place.startswith(PICKLES[path]) for place in places), path
+    for name, places in found.items():
+        assert all(place.startswith(PICKLES[name]) for place in places), name
 
 
 @pytest.mark.parametrize(
@@ -287,5 +287,5 @@ def test_a_newer_version(
 def test_numbers_of_a_workload_without_measure(line: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "workload.toml"
     path.write_text(line + ("" if "topics" in line else "\n[[topics]]\n"))
-    with pytest.raises(PulsarMlError, match=told):
+    with pytest.raises(PulsarMlError, match=message):
         PARSERS["workload"].read(path)

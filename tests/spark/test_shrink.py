@@ -31,7 +31,7 @@ def pooled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
 def test_a_table_says_what_became_smaller_and_how_it_is_made_again(
     pooled: tuple[Path, Result],
 ) -> None:
-    run, done = pooled
+    _, done = pooled
     assert done.exit_code == 0, done.output
     assert "2 failures, 2 at once" in done.stderr and "2 of 2 failures: smaller 2" in done.stderr
     assert "15 → 3" in done.stdout and "smaller" in done.stdout

@@ -154,8 +154,6 @@ def test_ctrl_c_keeps_the_finished_waves(tmp_path: Path) -> None:
             "sweep_suites",
             "--out",
             "out",
-        ]
-        + [
             "--suite",
             "tattler",
             "--seeds",
@@ -164,8 +162,11 @@ def test_ctrl_c_keeps_the_finished_waves(tmp_path: Path) -> None:
             "20",
             "--wave-seconds",
             "0.001",
-        ]
-        + ["--master", "local[2]", "--module", str(toys_path())],
+            "--master",
+            "local[2]",
+            "--module",
+            str(toys_path()),
+        ],
         cwd=tmp_path,
         env=environment(PYTHONPATH=str(ROOT / "tests" / "spark")),
         stdout=subprocess.PIPE,
