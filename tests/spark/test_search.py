@@ -167,7 +167,7 @@ def test_the_report_says_what_each_search_proved(run: Path, tmp_path: Path) -> N
     shutil.copytree(run, again)
     assert CliRunner().invoke(cli, ["report", str(again)]).exit_code == 0
     page = (again / "report.html").read_text()
-    assert "Programs that were searched to their end" in page
+    assert "Exhaustively searched programs" in page
     assert page.count("exhausted within the stated bounds: preemption bound 2") >= 2
     result = json.loads(CliRunner().invoke(cli, ["report", str(again), "--format", "json"]).stdout)
     facts = json.loads((run / "run.json").read_text())

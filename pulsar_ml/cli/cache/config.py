@@ -47,16 +47,13 @@ def chosen(keys: Sequence[str]) -> list[Setting]:
 
 
 def shown(setting: Setting, reading: Reading) -> str:
-    """The value, which may be derived from other settings."""
-    config = reading.config
-    value = getattr(config, setting.name)
-    if value is not None:
-        return setting.format(value)
-    if setting.key == "managedLedgerCacheSizeMB":
-        return f"{config.cache_size_bytes() >> 20} (derived)"
-    if setting.key.startswith("managedLedgerContinueCaching"):
-        return f"{2 * config.cache_eviction_time_threshold_millis} (derived)"
-    return "none"
+    """The effective value with its unit, marked when it is derived from other settings."""
+    value = reading.config.effective(setting.key)
+    if value is None:
+        return "no limit (derived)"
+    unit = f" {setting.unit}" if setting.unit and setting.unit != "fraction" else ""
+    derived = " (derived)" if getattr(reading.config, setting.name) is None else ""
+    return setting.format(value) + unit + derived
 
 
 def description(setting: Setting, idle: str | None) -> Text:
@@ -85,14 +82,11 @@ def explain(settings: Sequence[Setting], reading: Reading) -> None:
     console = Console(highlight=False)
     idle = without_effect(reading.config)
     for setting in settings:
-        unit = f" {setting.unit}" if setting.unit and setting.unit != "fraction" else ""
         default = setting.format(setting.default) or "derived"
         origin = Path(reading.origins[setting.key]).name
         facts = f"default {default}" if origin == "default" else f"default {default}; {origin}"
         console.print(Text(setting.key, style="bold"), soft_wrap=True)
-        console.print(
-            f"  = {shown(setting, reading)}{unit} ({facts})", soft_wrap=True, markup=False
-        )
+        console.print(f"  = {shown(setting, reading)} ({facts})", soft_wrap=True, markup=False)
         console.print(Padding(description(setting, idle.get(setting.key)), (0, 0, 1, 4)))
     for remark in reading.remarks:
         console.print(Text(remark))
