@@ -178,8 +178,10 @@ class Findings:
         if record is None:
             return ""
         registry = self.run.facts["runner"].get("registry")
-        other = isinstance(registry, str) and MODULE.fullmatch(registry) and registry != REGISTRY
-        return replay_command(record, registry if other else None)
+        is_foreign = (
+            isinstance(registry, str) and MODULE.fullmatch(registry) and registry != REGISTRY
+        )
+        return replay_command(record, str(registry) if is_foreign else None)
 
 
 def gather(

@@ -91,10 +91,7 @@ def test_failures_are_made_again_and_drawn(tmp_path: Path) -> None:
     assert race["note"] == "the failure was made again, step by step"
     assert [member[0] for member in race["members"]] == ["0", "3"]
     assert "races.h" in race["lanes"]
-    assert (
-        race["command"]
-        == f"{program()} replay {tmp_path}/run/records/{race['signature']}.json"
-    )
+    assert race["command"] == f"{program()} replay {tmp_path}/run/records/{race['signature']}.json"
     for mark in (
         'class="arrow before"',
         '<g class="step write second">',
@@ -249,8 +246,7 @@ def test_signatures_and_violations_beyond_the_limits_are_counted(
 ) -> None:
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_GROUPS", 5)
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_MEMBERS", 3)
-    words = ["one", "two", "three", "four", "five", "six", "seven"]
-    rows = [row(seed, found=[violation("I1", word)]) for seed, word in enumerate(words)]
+    rows = [row(seed, found=[violation("I1", letter)]) for seed, letter in enumerate("abcdefg")]
     page = page_of(write_run(tmp_path / "run", rows))
     assert len(page_data(page)) == 5
     text = Reader(page).text
