@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from pulsar_ml.campaign.store.merge import Summary, add
-from pulsar_ml.campaign.store.schema import EMPTY_VIOLATION, ROW, split
+from pulsar_ml.campaign.store.schema import ROW, split
 from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.campaign.trial.controlled import as_violation
 from pulsar_ml.campaign.trial.record import ReplayRecord
@@ -22,6 +22,7 @@ from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.shrink import shrink
 from tests.quality.build_programs import program_of, programs
 
+UNPLACED = {"executor": "", "log": "", "unlisted": 0}  # a violation that was found without Spark
 STARTED = datetime(2025, 1, 2, 3, 4, tzinfo=UTC)
 BUILD_ID = "a-build"
 HOSTILE = (
@@ -54,20 +55,20 @@ def violation(
         module="pulsar_ml.operations._native", invariant=invariant, message=message,
     )  # fmt: skip
     return {
-        **EMPTY_VIOLATION, "invariant": invariant, "message": message, "phase": "running",
-        "signature": signature(suite, invariant, message), "replay": record.to_json(),
+        "invariant": invariant, "signature": signature(suite, invariant, message), "message": message,
+        "phase": "running", "replay": record.to_json(), **UNPLACED,
     }  # fmt: skip
 
 
 def of_failure(failure: Failure, suite: str = "made_up") -> dict[str, Any]:
     told = as_violation(failure)
     return {
-        **EMPTY_VIOLATION,
         "invariant": told.invariant,
         "signature": signature(suite, told.invariant, told.message, told.places),
         "message": told.message,
         "phase": told.phase,
         "replay": told.record,
+        **UNPLACED,
     }
 
 

@@ -8,7 +8,6 @@ never arrives without its violations. Files hold the flat tables ``TRIALS``, ``V
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,10 +72,6 @@ _FOUND = [
     ),  # path on the host, or URL, of the executor's output
     pa.field("unlisted", pa.int64(), nullable=False),  # violations of this signature without a row
 ]
-# Every field of a violation, without a fact: ``batch_of`` completes violations with these.
-EMPTY_VIOLATION: Mapping[str, Any] = {
-    field.name: "" if pa.types.is_string(field.type) else 0 for field in _FOUND
-}
 _COPIED = {"threads", "engine", "mode", "strategy", "duration_us", "host", "finished_at"}
 _OF_TRIAL = [field for field in _MEASURED if field.name in _COPIED]
 
@@ -154,23 +149,14 @@ CHUNKS = pa.schema(
 
 
 def batch_of(
-    rows: Sequence[Mapping[str, Any]], *, wall_us: int, attempt: int = 0
+    rows: Sequence[Mapping[str, object]], *, wall_us: int, attempt: int = 0
 ) -> pa.RecordBatch:
     """Make a batch of ``ROW`` from rows by :func:`pulsar_ml.campaign.trial.chunk.row`.
 
     The first row carries the facts of the whole chunk that only the ledger has.
     """
     sketches: list[object] = [row["sketch"] for row in rows]
-    lines = [
-        {
-            **row,
-            "violations": [{**EMPTY_VIOLATION, **found} for found in row["violations"]],
-            "wall_us": 0,
-            "attempt": attempt,
-            "sketch": (),
-        }
-        for row in rows
-    ]
+    lines = [{**row, "wall_us": 0, "attempt": attempt, "sketch": ()} for row in rows]
     lines[0] |= {"wall_us": wall_us, "sketch": union(sketches)}  # type: ignore[arg-type]
     return pa.RecordBatch.from_pylist(lines, schema=ROW)
 

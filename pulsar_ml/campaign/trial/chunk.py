@@ -95,6 +95,9 @@ def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, obj
                 or replace(
                     result.replay, invariant=found.invariant, message=found.message
                 ).to_json(),
+                "executor": "",  # this and the next field are filled in on the executor
+                "log": "",
+                "unlisted": 0,
             }
             for found in result.violations
         ],

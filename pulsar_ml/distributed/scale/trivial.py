@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pulsar_ml.campaign.store.schema import EMPTY_VIOLATION, ROW
+from pulsar_ml.campaign.store.schema import ROW
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
 
@@ -65,12 +65,14 @@ def violations(seeds: NDArray[np.int64], broken: NDArray[np.bool_]) -> pa.Array:
     kind = ROW.field("violations").type
     found = [
         {
-            **EMPTY_VIOLATION,
             "invariant": "I0",
             "signature": "0123456789ab",
             "message": f"seed {seed}",
             "phase": "running",
             "replay": "{}",
+            "executor": "",
+            "log": "",
+            "unlisted": 0,
         }
         for seed in seeds[broken].tolist()
     ]
