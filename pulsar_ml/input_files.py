@@ -15,8 +15,8 @@ MOST_BYTES = 64 << 20
 def bounded_text(path: Path, what: str, *, most: int = MOST_BYTES) -> str:
     """The text of the file at ``path``, of at most ``most`` bytes; ``what`` says what it should be.
 
-    Raises UsageError when it cannot be read, BadRecordError when it is no such text. A pipe or a device is
-    refused without waiting for it.
+    Raises UsageError when it cannot be read, BadRecordError when it is no such text. A pipe or a
+    device is refused without waiting for it.
     """
     try:
         with open(path, "rb", opener=plain) as file:

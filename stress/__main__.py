@@ -12,14 +12,19 @@ from stress import invariants
 
 
 @main.command("invariants", cls=Command)
-@option("--write", is_flag=True, help="Write docs/invariants.md instead of printing it.")
+@option(
+    "--write", is_flag=True, help="Write the page, the headers and the structures' pages instead."
+)
 def invariants_command(write: bool) -> None:
-    """Print the page of invariants: suites and tests that check each, known bugs that break it."""
-    text = invariants.current_page()
+    """Print docs/invariants.md: the suites and tests that check each invariant, and its known bugs.
+
+    With --write, bring everything up to date that is made of pulsar_ml/suites/invariants.toml.
+    """
     if write:
-        invariants.PAGE.write_text(text)
+        for path, text in invariants.current_files().items():
+            path.write_text(text)
     else:
-        click.echo(text, nl=False)
+        click.echo(invariants.current_page(), nl=False)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,16 @@ BREACHES: list[tuple[Rule, list[Sources]]] = [
          "pulsar_ml/structures/b.pxd": "from pulsar_ml.structures.a cimport g\n"},
         {"pulsar_ml/structures/a.pxd": "cimport pulsar_ml.structures.a\n"},
     ]),
+    (rules.modules_have_no_cycle, [
+        {"pulsar_ml/config/a.py": "from pulsar_ml.config.b import f\n",
+         "pulsar_ml/config/b.py": "if TYPE_CHECKING:\n    from pulsar_ml.config import a\n"},
+        {"pulsar_ml/config/a.py": "from pulsar_ml.stats import f\n",
+         "pulsar_ml/stats.py": "def f():\n    import pulsar_ml.metrics\n",
+         "pulsar_ml/metrics/__init__.py": "from pulsar_ml.config.a import g\n"},
+        {"pulsar_ml/harness/a.pyx": "from pulsar_ml.harness.b import f\n",
+         "pulsar_ml/harness/b.py": "from pulsar_ml.harness.a import g\n"},
+        {"pulsar_ml/stats.py": "from pulsar_ml.stats import f\n"},
+    ]),
     (rules.models_know_no_code, [
         {"pulsar_ml/specs/thing.py": "from pulsar_ml import Entry\n"},
         {"pulsar_ml/specs/thing.py": "def f():\n    import pulsar_ml._core\n"},
@@ -199,6 +209,7 @@ def test_every_rule_is_applied() -> None:
     helpers = {
         "read_project", "under", "at_import", "structures", "python_imports", "cython_imports", "imports", "is_within",
         "forbid", "allow", "search", "strip", "statements", "structs", "holds_cells", "kind_of",
+        "imported_modules", "import_cycle",
     }  # fmt: skip
     defined = {
         name

@@ -214,9 +214,9 @@ def test_the_illegal_key_is_named_and_explained() -> None:
         ]
     )
     quick = check(history, KeyValueMap(), options=QUICK)
-    assert (quick.answer, quick.part) == (ILLEGAL, 1)
+    assert (quick.answer, quick.key) == (ILLEGAL, 1)
     explained = check(history, KeyValueMap())
-    assert (explained.answer, explained.part, explained.blocked) == (ILLEGAL, 1, 4)
+    assert (explained.answer, explained.key, explained.blocked) == (ILLEGAL, 1, 4)
     assert set(explained.core) <= {1, 2, 4}
 
 

@@ -1,4 +1,4 @@
-"""The doctor of a cluster: what it finds on this machine, and what it says of machines that differ."""
+"""The doctor of a cluster: this machine, and machines that differ."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 from pulsar_ml.cli.distribute.doctor import report
-from pulsar_ml.distributed.machines.check import differences, remarks
 from pulsar_ml.distributed.machines import examine as examination
+from pulsar_ml.distributed.machines.check import differences, remarks
 from pulsar_ml.distributed.machines.examine import Machine, examine, known_trace
 
 ROOT = Path(__file__).resolve().parents[2]

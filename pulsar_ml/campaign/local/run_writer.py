@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+import pulsar_ml
 from pulsar_ml.campaign.plan.plan import Chunk
 from pulsar_ml.campaign.store.ledger import ledger_of
 from pulsar_ml.campaign.store.merge import Group, Summary, add
@@ -29,7 +30,6 @@ from pulsar_ml.campaign.trial.trial import CONTROLLED, VIOLATION, TrialOptions, 
 from pulsar_ml.command_line import PROGRAM, command_line, replay_command, short_path
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.harness.testing.sarif import installed_version
 
 WAVE_ROWS = 1_000
 WAVE_SECONDS = 10.0
@@ -111,7 +111,7 @@ class RunWriter:
                 "options": asdict(self._job.options),
             },
             "runner": {"runner": "local", "registry": self._suites},
-            "versions": {"python": platform.python_version(), "pulsar_ml": installed_version()},
+            "versions": {"python": platform.python_version(), "pulsar_ml": pulsar_ml.__version__},
             "host": self._host,
             "started_at": self._started.isoformat(timespec="seconds"),
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds") if ended else None,

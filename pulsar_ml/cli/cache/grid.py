@@ -69,7 +69,7 @@ def show(
     )
     for name in varied:
         made.add_column(name, overflow="fold")
-    for name in (objective, "hit rate", "MiB mean", "MiB most", "eviction steps"):
+    for name in (objective, "hit rate", "MiB mean", "MiB most", "eviction steps", "ties"):
         made.add_column(name, justify="right")
     for each in found[:top]:
         made.add_row(
@@ -79,6 +79,7 @@ def show(
             f"{each.mean_pinned_bytes / MIB:,.1f}",
             f"{each.max_pinned_bytes / MIB:,.1f}",
             f"{each.eviction_steps:,.0f}",
+            f"{len(each.ties):,}",
         )
     print_table(screen, made, ("eviction steps", "MiB mean"))
     screen.print("The best, as lines of broker.conf:")

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from pulsar_ml.cli.output import console, print_json
-from pulsar_ml.simulate import VARIANTS, Result, Workload, built_in
+from pulsar_ml.simulate import VARIANTS, Result, Workload, built_in_workloads
 from pulsar_ml.tables import print_table
 
 MIB = 1 << 20
@@ -33,6 +33,7 @@ def table(workload: str, rows: Sequence[Result]) -> Table:
     audited = any(row.audited for row in rows)
     columns = [
         "hit rate",
+        "joined",
         "storage reads",
         "entries",
         "MiB read",
@@ -41,11 +42,11 @@ def table(workload: str, rows: Sequence[Result]) -> Table:
         "evicted",
         "steps",
     ]
-    columns = columns[:1] + (["replay hits"] if replayed else []) + columns[1:]
+    columns = columns[:2] + (["replay hits"] if replayed else []) + columns[2:]
     for column in columns + (["out of order"] if audited else []):
         made.add_column(column, justify="right")
     for row in rows:
-        cells = [f"{row.hit_rate:.1%}"]
+        cells = [f"{row.hit_rate:.1%}", f"{row.joined_rate:.1%}"]
         cells += [f"{row.replay_hit_rate:.1%}"] if replayed else []
         cells += [
             f"{row.storage_reads:,}",
@@ -63,7 +64,7 @@ def table(workload: str, rows: Sequence[Result]) -> Table:
 
 
 def print_list(as_json: bool) -> None:
-    found: dict[str, Workload] = built_in()
+    found: dict[str, Workload] = built_in_workloads()
     if as_json:
         data: dict[str, Any] = {
             "workloads": {name: workload.summary for name, workload in found.items()},

@@ -15,7 +15,7 @@ from pulsar_ml.cli.command import option
 from pulsar_ml.config import BY_KEY, Reading, read_broker_conf
 from pulsar_ml.errors import UsageError
 from pulsar_ml.progress import ProgressDisplay
-from pulsar_ml.simulate import Result, built_in, load_workload, simulate
+from pulsar_ml.simulate import Result, built_in_workloads, load_workload, simulate
 from pulsar_ml.simulate.grid import OBJECTIVES
 from pulsar_ml.simulate.plot import plot
 from pulsar_ml.simulate.variant import Variant, chosen_variants
@@ -138,7 +138,7 @@ def command(
             as_json=as_json,
         )  # fmt: skip
         return
-    played = [load_workload(name) for name in workloads] or list(built_in().values())
+    played = [load_workload(name) for name in workloads] or list(built_in_workloads().values())
     if target is not None and len(played) > 1:
         raise UsageError(f"--plot draws one workload, not {len(played)}; name one")
     variants = [

@@ -18,7 +18,7 @@ from pulsar_ml.exit_codes import CLEAN, FAILED, INTERRUPTED, UNKNOWN, USAGE, VIO
 from pulsar_ml.harness.histories.files import load_history
 from pulsar_ml.harness.histories.history import History
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, Verdict, check
-from pulsar_ml.harness.linearize.picture import report
+from pulsar_ml.harness.linearize.picture import describe_verdict
 from pulsar_ml.harness.models import MODELS, model_named
 from pulsar_ml.harness.models.conformance import check_model
 from pulsar_ml.harness.models.model import Keyed, ModelError, at_fault, raised
@@ -104,7 +104,7 @@ def command(
     try:
         check_model(model, history)
         verdict = check(history, model, options=options)
-        shown = as_text(history, verdict) if as_json else report(history, verdict, model)
+        shown = as_text(history, verdict) if as_json else describe_verdict(history, verdict, model)
     except ModelError as error:
         raise click.UsageError(f"the model {name} cannot be used: {error}") from None
     except PulsarMlError:

@@ -16,18 +16,15 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import SEARCH
-from pulsar_ml.harness.testing.sarif import installed_version
 from pulsar_ml.progress import ProgressDisplay
 from pulsar_ml.report import formats
 from pulsar_ml.report.findings import Findings, gather
 from pulsar_ml.report.page import render
-from pulsar_ml.report.traces import Shown, shown
+from pulsar_ml.report.traces import TraceView, trace_views
 
 HTML = "html"
-FORMATS: dict[str, Callable[[Findings, Sequence[Shown]], str]] = {
-    HTML: lambda found, what: render(
-        found, what, made_at=datetime.now(UTC), version=installed_version()
-    ),
+FORMATS: dict[str, Callable[[Findings, Sequence[TraceView]], str]] = {
+    HTML: lambda findings, views: render(findings, views, made_at=datetime.now(UTC)),
     "sarif": formats.as_sarif,
     "junit": formats.as_junit,
     "markdown": formats.as_markdown,
@@ -107,7 +104,7 @@ def command(
 
 def read(
     directory: Path, traces: int, module: str | None = None, kill_table: Path | None = None
-) -> tuple[Findings, list[Shown]]:
+) -> tuple[Findings, list[TraceView]]:
     """The findings of a run and their drawings, with progress on the terminal."""
     run = open_run(directory)
     with ProgressDisplay() as progress:
@@ -115,7 +112,9 @@ def read(
         found = gather(run, progress.advance, kill_cells=kill_table)
         groups = found.summary.in_order()
         progress.begin("making failures again", len(groups))
-        return found, list(shown(groups, most=traces, module=module, told=progress.advance))
+        return found, list(
+            trace_views(groups, most=traces, module=module, on_view=progress.advance)
+        )
 
 
 def write(path: Path, text: str) -> None:

@@ -1,6 +1,8 @@
-"""Linearizability: was there an order of these operations, each within its interval, that the model allows?
+"""Linearizability checking: is there an order of the operations that the model allows?
 
-:func:`check` answers for one history; a :class:`ModelChecker` that is kept answers for many.
+In the order, each operation takes effect at a moment between its invocation and its return.
+
+:func:`check` checks one history; a :class:`ModelChecker` that is kept checks many.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@ import itertools
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pulsar_ml
 from pulsar_ml.harness.search.failure import Failure
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -37,7 +37,7 @@ def log(results: Sequence[Mapping[str, Any]], root: Path) -> dict[str, Any]:
                 "tool": {
                     "driver": {
                         "name": "pulsar_ml",
-                        "version": installed_version(),
+                        "version": pulsar_ml.__version__,
                         "rules": [
                             {"id": rule, "shortDescription": {"text": rule}}
                             for rule in sorted({result["ruleId"] for result in results})
@@ -71,18 +71,11 @@ def files_below(root: Path, places: Collection[str]) -> dict[str, str]:
     found = {}
     for place in places:
         best = sorted(
-            ((alike(path, place), path) for path in named.get(place.rpartition("/")[2], ()))
+            (alike(path, place), path) for path in named.get(place.rpartition("/")[2], ())
         )[-2:]
         if len(best) == 1 or (best and best[0][0] < best[1][0]):
             found[place] = best[-1][1].relative_to(root).as_posix()
     return found
-
-
-def installed_version() -> str:
-    try:
-        return version("pulsar_ml")
-    except PackageNotFoundError:  # a checkout that is on the path and not installed
-        return "0"
 
 
 def rule_of(failure: Failure) -> str:

@@ -81,7 +81,7 @@ cdef inline int call_of(const Reading* reading, Numbers* numbers, const Record* 
     call.returned = INT64_MAX if open_ else record.returned
     call.index = index
     call.done = call.endless = False
-    call.seen = call.made = -1
+    call.seen = call.put = -1
     if kind == READ:
         call.kind = SEES
         if record.ending != RETURNED:
@@ -94,20 +94,20 @@ cdef inline int call_of(const Reading* reading, Numbers* numbers, const Record* 
         return WRONG
     if kind == WRITE:
         call.kind = PUTS
-        call.made = number_of(numbers, word)
+        call.put = number_of(numbers, word)
         return 1
     call.seen = number_of(numbers, word)
     if not word_of(reading, record.arguments[reading.keys + 1], &word):
         return WRONG
     if reading.values and not reading.keys and record.arguments[2] >= 0:
         return WRONG
-    call.made = number_of(numbers, word)
+    call.put = number_of(numbers, word)
     failed = (record.ending == RETURNED and reading.can_fail[record.operation]
               and record.result[0] == reading.failed[record.operation])
     if failed:
         call.kind = SEES_NOT
         return not open_
-    call.kind = SEES if call.made == call.seen else EXCHANGES
+    call.kind = SEES if call.put == call.seen else EXCHANGES
     return call.kind == EXCHANGES or not open_
 
 

@@ -11,7 +11,7 @@ from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.search.depth cimport (
-    ANSWER_ILLEGAL, ANSWER_LEGAL, ASKING, OUT_OF_MEMORY, OUT_OF_STEPS, Depth, depth_free, depth_run,
+    ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_STEPS, Depth, depth_free, depth_run,
     depth_start,
 )
 from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
@@ -34,7 +34,7 @@ cdef enum:
     MOST_OPERATIONS = 16
     WRONG = -1            # a record that the model must refuse, or values that are no strings
     PENDING_BIT = 1
-    LOST = 0x7FFFFFFF     # whatever a key holds of which nobody will see anything
+    UNSEEN = 0x7FFFFFFF     # whatever a key holds of which nobody will see anything
 
 
 cdef struct Placed:
@@ -222,7 +222,7 @@ cdef class Maps:
         if kind == GET:
             if row[0] & PENDING_BIT:
                 count = 1
-            elif state == LOST:
+            elif state == UNSEEN:
                 count = 0
             elif row[5] == self.none:
                 count = state == NOTHING_HELD
@@ -234,7 +234,7 @@ cdef class Maps:
             after = NOTHING_HELD
         elif kind == PUT:
             after = self.number[row[3]]
-        elif state != LOST:
+        elif state != UNSEEN:
             after = text_after(&self.texts, state, self.text[row[3]], self.length[row[3]])
             if after == NO_ROOM:
                 return OUT_OF_MEMORY
@@ -248,12 +248,12 @@ cdef class Maps:
         self.depth.real_time = True
         if not depth_start(&self.depth, &self.table, NOTHING_HELD, parts, most_steps, self.limit, 0):
             return OUT_OF_MEMORY
-        self.depth.lost = LOST
+        self.depth.unseen_state = UNSEEN
         while True:
             answer = depth_run(&self.depth, &self.table)
-            if answer != ASKING:
+            if answer != MISSING_ANSWER:
                 return answer
-            answer = self.answer_step(self.depth.asked_state, self.depth.asked_symbol)
+            answer = self.answer_step(self.depth.missing_state, self.depth.missing_symbol)
             if answer != ANSWER_LEGAL:
                 return answer
 

@@ -36,7 +36,7 @@ cdef struct CellCall:
     int64_t returned      # INT64_MAX: it is open
     int32_t kind
     int32_t seen
-    int32_t made
+    int32_t put
     int32_t index         # in the records
     int32_t soonest       # its places in the lists
     int32_t earliest
@@ -217,11 +217,11 @@ cdef inline int32_t value_seen(const Cell* c, const CellCall* call) noexcept nog
 
 
 cdef inline int32_t value_made(const CellCall* call) noexcept nogil:
-    return call.made if call.kind == PUTS or call.kind == EXCHANGES else -1
+    return call.put if call.kind == PUTS or call.kind == EXCHANGES else -1
 
 
 cdef inline bint same_group(const CellCall* one, const CellCall* other) noexcept nogil:
-    return one.kind == other.kind and one.made == other.made and (one.kind == PUTS or one.seen == other.seen)
+    return one.kind == other.kind and one.put == other.put and (one.kind == PUTS or one.seen == other.seen)
 
 
 cdef inline int by_group(const void* a, const void* b) noexcept nogil:
@@ -229,8 +229,8 @@ cdef inline int by_group(const void* a, const void* b) noexcept nogil:
     cdef const CellCall* other = <const CellCall*>b
     if one.kind != other.kind:
         return -1 if one.kind < other.kind else 1
-    if one.made != other.made:
-        return -1 if one.made < other.made else 1
+    if one.put != other.put:
+        return -1 if one.put < other.put else 1
     if one.kind == EXCHANGES and one.seen != other.seen:
         return -1 if one.seen < other.seen else 1
     return by_invoked(a, b)
@@ -302,7 +302,7 @@ cdef inline void find_writes(Cell* c, int32_t group) noexcept nogil:
     for other in range(c.n_groups - 1, group, -1):
         if c.calls[c.group[other]].kind != PUTS:
             break
-        if c.calls[c.group[other]].made == c.calls[c.group[group]].made:
+        if c.calls[c.group[other]].put == c.calls[c.group[group]].put:
             begin = c.group[other] - c.n_calls
             end = c.group[other + 1] - c.n_calls
             break

@@ -202,8 +202,8 @@ cdef inline bint do_move(Cell* c, int32_t move, int32_t which) noexcept nogil:
             c.used_bits[place >> 6] |= <uint64_t>1 << (place & 63)
         if call.kind == PUTS:
             c.since = c.first
-        set_state(c, call.made, True)
-        if not enough_open(c, call.made, True):
+        set_state(c, call.put, True)
+        if not enough_open(c, call.put, True):
             return False
     else:
         call = &c.calls[c.at[which]]
@@ -211,10 +211,10 @@ cdef inline bint do_move(Cell* c, int32_t move, int32_t which) noexcept nogil:
         if move == LOOK:
             set_state(c, c.state, False)
         elif move == SWAP:
-            set_state(c, call.made, False)
+            set_state(c, call.put, False)
         elif move == PUT:
             c.since = c.first
-            set_state(c, call.made, True)
+            set_state(c, call.put, True)
         elif move == AGAIN:
             c.since = c.first
         elif move == AWAY:
@@ -222,4 +222,4 @@ cdef inline bint do_move(Cell* c, int32_t move, int32_t which) noexcept nogil:
     if before != c.state and before != c.n_values and not (
             can_come_back(c, before) and enough_open(c, before, False)):
         return False
-    return not (move == BEFORE or move == AWAY) or can_come_back(c, call.made)
+    return not (move == BEFORE or move == AWAY) or can_come_back(c, call.put)

@@ -5,7 +5,7 @@
 #
 #   * A write that nobody sees may stand directly before any other write that its interval allows. So it is
 #     given its place only when it must return: before the last write, if it had begun by then; else before
-#     the next one, whichever that is, and until then the cell holds nothing that can be told. A write of
+#     the next one, whichever that is, and until then the cell holds nothing that can be known. A write of
 #     what is there already may wait as long, but not behind a call that exchanges it.
 #   * An open call, which never returned, need not happen. It is used only where somebody sees what it put,
 #     and only in the place of nothing that must happen anyway. A configuration is no better than another
@@ -165,9 +165,9 @@ cdef inline int32_t harmless_put(Cell* c) noexcept nogil:
     cdef const CellCall* call
     for lane in range(c.n_lanes):
         call = &c.calls[c.at[lane]]
-        if (call.kind == PUTS and call.invoked <= c.first and call.made != c.state
-                and wanted_now(c, call.made, &later)
-                and (later == INT64_MAX or later > over_by(c, call.returned, call.made))):
+        if (call.kind == PUTS and call.invoked <= c.first and call.put != c.state
+                and wanted_now(c, call.put, &later)
+                and (later == INT64_MAX or later > over_by(c, call.returned, call.put))):
             return lane
     return -1
 
@@ -178,7 +178,7 @@ cdef inline bint expand(Cell* c) noexcept nogil:
     cdef int64_t from_choice = c.n_choices
     cdef int64_t late
     cdef bint entered = True
-    cdef bint told = c.state != c.n_values
+    cdef bint known = c.state != c.n_values
     cdef int32_t wanted = -1
     cdef const CellCall* call
     c.first = c.beyond = INT64_MAX
@@ -196,18 +196,18 @@ cdef inline bint expand(Cell* c) noexcept nogil:
             c.beyond = call.returned
     call = &c.calls[c.at[c.first_lane]]
     if c.plain:
-        if (call.kind == PUTS and told and call.made != c.state and call.invoked <= c.since
-                and not wanted_now(c, call.made, &late)
-                and (late == INT64_MAX or late > over_by(c, call.returned, call.made))):
+        if (call.kind == PUTS and known and call.put != c.state and call.invoked <= c.since
+                and not wanted_now(c, call.put, &late)
+                and (late == INT64_MAX or late > over_by(c, call.returned, call.put))):
             return choose(c, BEFORE, c.first_lane, 0)
         if not c.owing and must_leave(c, call):
             lane = harmless_put(c)
             if lane >= 0:
                 return choose(c, PUT, lane, 0)
     if call.kind == PUTS:
-        if told and call.made == c.state:
+        if known and call.put == c.state:
             entered = choose(c, AGAIN, c.first_lane, INT64_MIN)
-        elif told and call.invoked <= c.since:
+        elif known and call.invoked <= c.since:
             entered = choose(c, BEFORE, c.first_lane, INT64_MIN)
         elif not c.owing:
             entered = choose(c, AWAY, c.first_lane, INT64_MAX - 5)
@@ -218,34 +218,34 @@ cdef inline bint expand(Cell* c) noexcept nogil:
         if call.invoked > c.first or call.kind < EXCHANGES:
             continue
         # First what the first to return waits for, then what must be put or seen soonest.
-        late = 0 if call.made == wanted else min(call.returned, seen_by(c, call.made))
+        late = 0 if call.put == wanted else min(call.returned, seen_by(c, call.put))
         if call.kind == EXCHANGES:
-            if told and call.seen == c.state and not twin_before(c, lane):
+            if known and call.seen == c.state and not twin_before(c, lane):
                 entered = entered and choose(c, SWAP, lane, late)
-        elif (not c.owing and call.made != c.state and not twin_before(c, lane)
-                and will_be_seen(c, call.made)):
+        elif (not c.owing and call.put != c.state and not twin_before(c, lane)
+                and will_be_seen(c, call.put)):
             entered = entered and choose(c, PUT, lane, late)
     for group in range(c.n_groups):
         place = c.group[group] + c.used[group]
         if place == c.group[group + 1]:
             continue
         call = &c.calls[place]
-        if call.invoked > c.first or call.made == c.state:
+        if call.invoked > c.first or call.put == c.state:
             continue
         if call.kind == PUTS:
             if c.owing:
                 continue
-        elif not told or call.seen != c.state:
+        elif not known or call.seen != c.state:
             continue
-        if will_be_seen(c, call.made) and not lane_does(c, call):
+        if will_be_seen(c, call.put) and not lane_does(c, call):
             # An exchange before a write: it is of use in fewer places.
-            late = INT64_MAX - 2 * (call.made == wanted) - (call.kind == EXCHANGES)
+            late = INT64_MAX - 2 * (call.put == wanted) - (call.kind == EXCHANGES)
             entered = entered and choose(c, USE, group, late)
-    if told and leaves_by_exchange(c, from_choice):
+    if known and leaves_by_exchange(c, from_choice):
         # Afterwards a write of what is there now could not stand here any more.
         for lane in range(c.n_lanes):
             call = &c.calls[c.at[lane]]
-            if (lane != c.first_lane and call.kind == PUTS and call.made == c.state
+            if (lane != c.first_lane and call.kind == PUTS and call.put == c.state
                     and call.invoked <= c.first and not twin_before(c, lane)):
                 entered = entered and choose(c, AGAIN, lane, INT64_MAX - 4)
     if c.n_choices - from_choice > 1:

@@ -21,7 +21,7 @@ class Answers:
     memory: int
     state_bytes: int
     most_states: int
-    asked: int
+    answer_count: int
 
     def number(self, state: Any) -> int: ...
     def answer(self, state: int, symbol: int) -> list[int]: ...

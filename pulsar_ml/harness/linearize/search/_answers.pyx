@@ -23,7 +23,7 @@ cdef class Answers:
     """The states that ``step`` led to so far, and the calls, both by their number.
 
     ``key_of`` makes of a state what tells it from others, None: it is that itself. ``memory`` bounds, in
-    bytes, what the states take. ``asked`` counts the answers of the model.
+    bytes, what the states take. ``answer_count`` counts the answers of the model.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -49,18 +49,18 @@ cdef class Answers:
         self.state_bytes += <int64_t>state.__sizeof__() + STATE_BYTES
         if self.state_bytes > self.memory or len(self.states) >= self.most_states:
             raise StatesFull(f"the model's states take more than {self.memory} bytes")
-        made = len(self.states)
+        number = len(self.states)
         if numbered is not None and numbered.owner is None:
-            numbered.owner, numbered.place = self, made
+            numbered.owner, numbered.place = self, number
         else:
-            self.numbers[key] = made
+            self.numbers[key] = number
         self.states.append(state)
-        return made
+        return number
 
     cpdef list answer(self, int64_t state, int64_t symbol):
         """The numbers of the states to which that call may lead from that state."""
         before, call = self.states[state], self.calls[symbol]
-        self.asked += 1
+        self.answer_count += 1
         found = [self.number(after) for after in self.step(before, call)]
         if len(found) > 1:
             found = list(dict.fromkeys(found))

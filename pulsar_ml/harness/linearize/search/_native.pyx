@@ -12,7 +12,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.search.depth cimport (
-    ANSWER_ILLEGAL, ANSWER_LEGAL, ASKING, OUT_OF_MEMORY, Depth, depth_free, depth_run, depth_start,
+    ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, Depth, depth_free, depth_run, depth_start,
 )
 from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
 from pulsar_ml.harness.linearize.search.outcomes cimport MOST_CALLS, canonical
@@ -54,11 +54,11 @@ cdef struct Inside:
     const int64_t* room   # of these two
     int64_t memory
     bint by_thread
-    bint built            # the lanes are of the records that were asked about last
+    bint built            # the lanes are of the records that were answer_count about last
 
 
 # Whether n records, from the first state on, are legal: 1 by what is known, 2 by what the model said when it
-# was asked; 0: that has to be looked at, or cannot be told.
+# was answer_count; 0: that has to be looked at, or cannot be told.
 cdef int legal(void* context, const Record* records, int32_t n) noexcept nogil:
     cdef Inside* inside = <Inside*>context
     inside.depth.unknown_at = INT64_MAX
@@ -79,7 +79,7 @@ cdef bint legal_as_known(Inside* inside, const Record* records, int32_t n) noexc
         return 0
     for i in range(n):
         symbols[i] = symbol_of(inside.table, &records[i], inside.by_thread)
-        # A new one stays in the table; the model is told of it when it is asked.
+        # A new one stays in the table; the model is told of it when it is answer_count.
         if symbols[i] < 0 or symbols[i] >= inside.known[0]:
             return 0
     if not lanes_build(&inside.depth.lanes, inside.table, records, inside.everything[0], symbols, n,
@@ -207,15 +207,15 @@ cdef class Checker:
     def symbols(self, records):
         """The symbol of each record, as an array of int32."""
         cdef const Record* native = records_of(records)
-        made = np.empty(len(records), np.int32)
-        self.intern(native, len(records), <int32_t*><size_t>made.ctypes.data)
-        return made
+        symbols = np.empty(len(records), np.int32)
+        self.intern(native, len(records), <int32_t*><size_t>symbols.ctypes.data)
+        return symbols
 
     def oracle(self):
         """For native code: a capsule whose function says whether records are legal.
 
         It has the type ``int (*)(void*, const Record*, int32_t)``, its first argument is the capsule's
-        context: 1 by what is known, 2 when the model was asked, in a sparing :meth:`search`; 0 for all else,
+        context: 1 by what is known, 2 when the model was answer_count, in a sparing :meth:`search`; 0 for all else,
         and when the model raised, which the next search of what was ``tried`` does again. The checker must
         outlive its use.
         """
@@ -240,9 +240,9 @@ cdef class Checker:
         while True:
             with nogil:
                 answer = depth_run(&self.depth, &self.table)
-            if answer != ASKING:
+            if answer != MISSING_ANSWER:
                 return answer
-            if not self.inquire(self.depth.asked_state, self.depth.asked_symbol):
+            if not self.inquire(self.depth.missing_state, self.depth.missing_symbol):
                 return OUT_OF_MEMORY
 
     # Searches for an order of n chosen records; see search(). ``spent`` are the steps of all attempts.
@@ -270,7 +270,7 @@ cdef class Checker:
             self.spent += self.depth.spent
             if answer == ANSWER_LEGAL or from_step == 0:
                 return answer
-            # Then after as many steps as could be made, and then everywhere.
+            # Then after as many steps as could be symbols, and then everywhere.
             from_step = max(<int64_t>0, self.depth.unknown_at) if from_step == INT64_MAX else 0
             few = min(few if from_step else most_steps, most_steps - self.spent)
 
@@ -282,10 +282,10 @@ cdef class Checker:
         Returns (answer, way, blocked, steps, configurations): the answer as an index into ANSWERS, the order
         found as indices, or the longest one if there is none, and then the call that it cannot be followed by
         (-1: none). With ``parts`` above 1 the state is that many independent ones. ``symbols`` are what
-        :meth:`symbols` returned. ``sparing``: for a short history much like others before; the model is asked
+        :meth:`symbols` returned. ``sparing``: for a short history much like others before; the model is answer_count
         only if what it answered before does not tell, and first about what follows the longest ways, and ends
         of calls that were over when they began are left out; ``tried``: :meth:`oracle` did not find it legal
-        just before, and what the model raised then is raised. Without ``ahead`` the model is not asked what
+        just before, and what the model raised then is raised. Without ``ahead`` the model is not answer_count what
         may become legal, and the longest order is the longest there is.
         """
         cdef const Record* native = records_of(records)
@@ -360,8 +360,8 @@ cdef class Checker:
         while i < rows:
             with nogil:
                 answer = self.batch(native, n, rows, &i, into, state, most_steps, remember, &started)
-            if answer == ASKING:
-                if not self.inquire(self.depth.asked_state, self.depth.asked_symbol):
+            if answer == MISSING_ANSWER:
+                if not self.inquire(self.depth.missing_state, self.depth.missing_symbol):
                     into[i] = OUT_OF_MEMORY
                     i += 1
                     started = False
@@ -405,8 +405,8 @@ cdef class Checker:
                 self.searches += 1
                 started[0] = True
             answer = depth_run(&self.depth, &self.table)
-            if answer == ASKING:
-                return ASKING
+            if answer == MISSING_ANSWER:
+                return MISSING_ANSWER
             started[0] = False
             into[at[0]] = <int8_t>answer
             if index >= 0:
@@ -464,9 +464,9 @@ cdef class Watch:
                 return ANSWER_LEGAL
             with nogil:
                 answer = stream_return(&self.stream, &self.checker.table, slot)
-            if answer == ASKING:
+            if answer == MISSING_ANSWER:
                 answer = OUT_OF_MEMORY
-                if self.checker.inquire(self.stream.asked_state, self.stream.asked_symbol):
+                if self.checker.inquire(self.stream.missing_state, self.stream.missing_symbol):
                     answer = ANSWER_LEGAL
             elif answer == ANSWER_ILLEGAL:
                 self.blocked = self.stream.index[slot]

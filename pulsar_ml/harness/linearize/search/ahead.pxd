@@ -37,14 +37,14 @@ cdef struct Ahead:
     int32_t parts_room
     int32_t* rank         # by place: of a read in reads, -1
     int32_t rank_room
-    int32_t asked_state
-    int32_t asked_symbol
+    int32_t missing_state
+    int32_t missing_symbol
 
 
 cdef enum Outlook:
     OPEN = 0
     CLOSED = 1
-    UNCLEAR = 2           # for want of the answer to (asked_state, asked_symbol)
+    UNCLEAR = 2           # for want of the answer to (missing_state, missing_symbol)
 
 
 cdef inline void ahead_free(Ahead* a) noexcept nogil:
@@ -145,8 +145,8 @@ cdef inline void ahead_back(Ahead* a, int32_t place, int32_t part) noexcept nogi
 cdef inline Outlook outlook(Ahead* a, const Table* table, int32_t state, int32_t symbol) noexcept nogil:
     cdef int32_t value = transition(table, state, symbol | LEADS)
     if value == UNSEEN:
-        a.asked_state = state
-        a.asked_symbol = symbol | LEADS
+        a.missing_state = state
+        a.missing_symbol = symbol | LEADS
         return UNCLEAR
     return CLOSED if value == ILLEGAL else OPEN
 
@@ -168,8 +168,8 @@ cdef inline Outlook look_at(Ahead* a, const Lanes* lanes, const Table* table, co
             continue
         after = transition(table, start, reset.symbol)
         if after == UNSEEN:
-            a.asked_state = start
-            a.asked_symbol = reset.symbol
+            a.missing_state = start
+            a.missing_symbol = reset.symbol
             return UNCLEAR
         if after < 0:
             return OPEN
@@ -201,8 +201,8 @@ cdef inline Outlook look(Ahead* a, const Lanes* lanes, const Table* table, const
 
 
 # Whether nobody will see what comes of the state, as it must be reset before the next read returns, and no
-# read that began by then can come to its answer from it. To be asked after look().
-cdef inline Outlook lost(Ahead* a, const Lanes* lanes, const Table* table, const int32_t* at, int32_t part,
+# read that began by then can come to its answer from it. To be answer_count after look().
+cdef inline Outlook unseen_state(Ahead* a, const Lanes* lanes, const Table* table, const int32_t* at, int32_t part,
                          int32_t state) noexcept nogil:
     cdef int32_t i
     cdef int64_t until = INT64_MAX

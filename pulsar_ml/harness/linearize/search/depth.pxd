@@ -15,7 +15,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.linearize.search.ahead cimport (
-    Ahead, CLOSED, Outlook, UNCLEAR, ahead_back, ahead_free, ahead_start, look, lost,
+    Ahead, CLOSED, Outlook, UNCLEAR, ahead_back, ahead_free, ahead_start, look, unseen_state,
 )
 from pulsar_ml.harness.linearize.search.lanes cimport Lanes, Op, lanes_free
 from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool_free, pool_shape
@@ -29,7 +29,7 @@ cdef enum Answer:
     ANSWER_ILLEGAL = 1
     OUT_OF_STEPS = 2
     OUT_OF_MEMORY = 3
-    ASKING = 4            # for the transition of (asked_state, asked_symbol)
+    MISSING_ANSWER = 4            # for the transition of (missing_state, missing_symbol)
 
 
 cdef struct Step:
@@ -43,7 +43,7 @@ cdef struct Depth:
     Lanes lanes
     Ahead ahead
     int32_t start         # the state of every part at first
-    int32_t lost          # stands for all states of which nobody will see anything; -1: they are not alike
+    int32_t unseen_state          # stands for all states of which nobody will see anything; -1: they are not alike
     Pool seen
     int64_t* invoked      # by lane, of its next call
     int64_t* returned
@@ -70,8 +70,8 @@ cdef struct Depth:
     bint trying
     int64_t spent
     int64_t most_steps
-    int32_t asked_state
-    int32_t asked_symbol
+    int32_t missing_state
+    int32_t missing_symbol
     int64_t ask_from      # transitions that are not known are not tried after fewer steps than this
     int64_t unknown_at    # so many steps were made, at most, where one was not; -1: never
 
@@ -147,7 +147,7 @@ cdef inline bint depth_start(Depth* d, const Table* table, int32_t state, int32_
     cdef const Op* op
     d.n_parts = n_parts
     d.start = state
-    d.lost = -1
+    d.unseen_state = -1
     ahead_start(&d.ahead, &d.lanes, table, n_parts)
     if not depth_reserve(d):
         return False
@@ -291,9 +291,9 @@ cdef inline uint32_t* state_of(Depth* d, const Table* table, int32_t symbol) noe
 
 
 cdef inline int ask(Depth* d, int32_t symbol, uint32_t state) noexcept nogil:
-    d.asked_state = <int32_t>state
-    d.asked_symbol = symbol
-    return ASKING
+    d.missing_state = <int32_t>state
+    d.missing_symbol = symbol
+    return MISSING_ANSWER
 
 
 # Another state, in the key and in its hash.
@@ -358,20 +358,20 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
                 view = look(&d.ahead, &d.lanes, table, d.at, table.part[symbol] if d.n_parts > 1 else 0,
                             after, d.start, d.at[lane])
                 if view == UNCLEAR:
-                    return ask(d, d.ahead.asked_symbol, <uint32_t>d.ahead.asked_state)
+                    return ask(d, d.ahead.missing_symbol, <uint32_t>d.ahead.missing_state)
                 if view == CLOSED:
                     d.choice += 1
                     d.spent += 1
                     if d.spent > d.most_steps:
                         return OUT_OF_STEPS
                     continue
-                if d.lost >= 0 and after != d.lost:
-                    view = lost(&d.ahead, &d.lanes, table, d.at, table.part[symbol] if d.n_parts > 1 else 0,
+                if d.unseen_state >= 0 and after != d.unseen_state:
+                    view = unseen_state(&d.ahead, &d.lanes, table, d.at, table.part[symbol] if d.n_parts > 1 else 0,
                                 after)
                     if view == UNCLEAR:
-                        return ask(d, d.ahead.asked_symbol, <uint32_t>d.ahead.asked_state)
+                        return ask(d, d.ahead.missing_symbol, <uint32_t>d.ahead.missing_state)
                     if view == CLOSED:
-                        after = d.lost
+                        after = d.unseen_state
             put_state(d, state, <uint32_t>after)
             d.choice += 1
             move(d, table, lane, 1)

@@ -8,7 +8,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.search.depth cimport (
-    ANSWER_ILLEGAL, ANSWER_LEGAL, ASKING, OUT_OF_MEMORY, OUT_OF_STEPS,
+    ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_STEPS,
 )
 from pulsar_ml.harness.linearize.search.pool cimport (
     Pool, mixed, pool_add, pool_at, pool_clear, pool_free, pool_shape,
@@ -38,8 +38,8 @@ cdef struct Stream:
     int32_t n             # slots in use are below it
     int64_t spent
     int64_t most_steps
-    int32_t asked_state
-    int32_t asked_symbol
+    int32_t missing_state
+    int32_t missing_symbol
 
 
 cdef inline uint64_t configuration_hash(const uint64_t* key) noexcept nogil:
@@ -121,9 +121,9 @@ cdef inline int take(Stream* s, const Table* table, const uint64_t* key, int32_t
     cdef int32_t state = <int32_t>key[OPEN_WORDS]
     cdef int32_t value = transition(table, state, s.symbol[slot])
     if value == UNSEEN:
-        s.asked_state = state
-        s.asked_symbol = s.symbol[slot]
-        return ASKING
+        s.missing_state = state
+        s.missing_symbol = s.symbol[slot]
+        return MISSING_ANSWER
     for choice in range(n_next(table, value)):
         memcpy(led, key, sizeof(led))
         led[slot >> 6] |= <uint64_t>1 << (slot & 63)
@@ -154,7 +154,7 @@ cdef inline int lead(Stream* s, const Table* table, const uint64_t* key) noexcep
     return ANSWER_LEGAL
 
 
-# The call in ``slot`` returns. Called again after an ASKING it goes on.
+# The call in ``slot`` returns. Called again after an MISSING_ANSWER it goes on.
 cdef inline int stream_return(Stream* s, const Table* table, int32_t slot) noexcept nogil:
     cdef uint64_t[5] key
     cdef int64_t i

@@ -1,6 +1,6 @@
 # Symbols and transitions: what a model's answers are for a search that works on integers.
 #
-# A symbol stands for all calls that a model cannot tell apart. The model is asked once for each pair of a
+# A symbol stands for all calls that a model cannot tell apart. The model is answer_count once for each pair of a
 # state and a symbol; the answer is kept here.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
