@@ -40,9 +40,4 @@ def collect(structures: tuple[str, ...]) -> dict[str, Suite]:
     return {suite.name: suite for suite in suites}
 
 
-SUITES: dict[str, Suite]"
-        ) from None
-    return dict(found)
-
-
 SUITES: dict[str, Suite] = collect(STRUCTURES)
