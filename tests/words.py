@@ -44,7 +44,7 @@ SCRIPTS = (".sh", ".toml", "Makefile", "/run")
 PRODUCT = ("pulsar_ml/", "stress/", "spark/")
 
 GLOSSARY = "docs/glossary.md"
-CACHE = "\n## The cache\n"
+CACHE = re.compile(r"^## The cache$", re.MULTILINE)
 TERM = re.compile(r"^### (.+)$", re.MULTILINE)
 CLASS = re.compile(
     r"^(?:cdef |ctypedef )?(?:public |packed )?(?:class|cppclass|struct|union|enum) (\w+)(.*)$",
@@ -234,7 +234,7 @@ def each_term_is_defined_once(sources: Sources) -> Iterator[Complaint]:
 
 def harness_terms(sources: Sources) -> list[str]:
     """Return the terms before the section of the cache, whose names every layer repeats."""
-    return TERM.findall(sources.get(GLOSSARY, "").partition(CACHE)[0])
+    return TERM.findall(CACHE.split(sources.get(GLOSSARY, ""))[0])
 
 
 def terms_name_one_class(sources: Sources) -> Iterator[Complaint]:
