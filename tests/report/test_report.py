@@ -300,7 +300,7 @@ def test_findings_of_a_run_are_those_of_its_rows(tmp_path: Path) -> None:
     assert found.yields["controlled", "c11", "portfolio"].executions == 900
 
 
-# Rounds -----------------------------------------------------------------------------------------
+# Rounds -------------------------------------------------------------------------------------------
 
 
 def run_in_rounds(directory: Path) -> Path:
