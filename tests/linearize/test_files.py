@@ -1,4 +1,4 @@
-"""Histories on disk: round trips, what others wrote, and what is wrong with a file in one sentence."""
+"""Histories in files: round trips, foreign formats, and a sentence for each damaged file."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ def test_jepsens_edn_is_read(brackets: tuple[str, str], tag: str, tmp_path: Path
 def test_keys_of_jepsens_independent_tests(tmp_path: Path) -> None:
     path = tmp_path / "history.edn"
     path.write_text(
-        "{:process 0 :type :invoke :f :write :value [:a 1]} {:process 0 :type :ok :f :write :value [:a 1]}\n"
+        "{:process 0 :type :invoke :f :write :value [:a 1]} "
+        "{:process 0 :type :ok :f :write :value [:a 1]}\n"
         "{:process 0 :type :invoke :f :read :value [:b nil]}\n"
         "{:process 0 :type :ok :f :read :value [:b nil]}\n"
     )
@@ -188,7 +189,8 @@ LINE = {"thread": 0, "operation": "read", "arguments": [], "result": 5, "invoked
         ("h.edn", "{:process 0 :type :ok :f :read}", "completes what process 0 did not invoke"),
         ("h.edn", "{:process 0 :type :maybe :f :read}",
          "has type 'maybe'; it should be invoke, ok, fail or info"),
-        ("h.parquet", "PAR1 and then nothing", "h.parquet is damaged, truncated or no parquet file"),
+        ("h.parquet", "PAR1 and then nothing",
+         "h.parquet is damaged, truncated or no parquet file"),
         ("h.arrow", "nothing", "h.arrow is damaged, truncated or no arrow file"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The models that ship keep their contract; models that do not are refused before a search."""
+"""The models of this package keep their contract; models that break it are refused."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_key_that_is_not_said_to_be_one_is_no_argument() -> None:
 
 
 class Modulo:
-    """Its states are lists, equal modulo ten."""
+    """A model whose states are lists that are equal modulo ten."""
 
     def init(self) -> list[int]:
         return [0]
@@ -230,7 +230,7 @@ def broken():
 
 def test_a_model_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
-    (tmp_path / "json.py").write_text(MINE)  # a name that another module has
+    (tmp_path / "json.py").write_text(MINE)  # the name of a standard module
     (tmp_path / "beside.py").write_text("START = 7\n")
     (tmp_path / "wrong.py").write_text("def f(:\n")
     for name in ("Mine", "made"):
