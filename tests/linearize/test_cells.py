@@ -186,7 +186,8 @@ def test_it_answers_what_the_search_that_asks_does_not() -> None:
 
 @st.composite
 def illegal_ones(draw: Any) -> History:
-    return draw(crowded().filter(lambda history: not oracle(history, CasRegister())))
+    history: History = draw(crowded().filter(lambda found: not oracle(found, CasRegister())))
+    return history
 
 
 def test_the_blocked_call_and_the_longest_order_are_what_they_say() -> None:

@@ -94,7 +94,9 @@ def test_records_of_another_shape_are_refused(toys: Any) -> None:
     with pytest.raises(ValueError, match="there should be records for"):
         run_program(instance, program, records=records[:1])
     with pytest.raises(TypeError, match="contiguous arrays of history.RECORD"):
-        run_program(instance, program, records=[np.zeros(len(calls), "<i8") for calls in program.threads])
+        run_program(
+            instance, program, records=[np.zeros(len(calls), "<i8") for calls in program.threads]
+        )
     assert RECORD.itemsize == 96
 
 

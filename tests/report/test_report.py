@@ -199,10 +199,7 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("theme", [0, 1, 2], ids=["light", "dark", "print"])
 @pytest.mark.parametrize("text", ["fg", "muted", "link", "bad", "stale", "good", "arrow"])
 def test_every_colour_of_text_can_be_read(theme: int, text: str) -> None:
-    themes = [
-        dict(COLOURS.findall(part))
-        for part in style_of(*STYLES, "page").split(":root")[1:]
-    ]
+    themes = [dict(COLOURS.findall(part)) for part in style_of(*STYLES, "page").split(":root")[1:]]
     assert len(themes) == 3
     colours = themes[theme]
     for behind in ("bg", "soft", "bad-soft"):
