@@ -108,7 +108,7 @@ def test_an_interruption_is_no_verdict(tmp_path: Path) -> None:
         )
     )
     code, output = run(tmp_path, LEGAL, "--model", f"{model}:Late")
-    assert (code, output) == (130, "interrupted\n")
+    assert (code, output) == (130, "Interrupted\n")
 
 
 def test_the_verdict_as_json(tmp_path: Path) -> None:

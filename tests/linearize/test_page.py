@@ -24,9 +24,9 @@ def test_the_model_of_the_page_is_the_file() -> None:
 
 
 def test_the_command_prints_what_the_page_shows() -> None:
-    (shown,) = re.findall(r"```\n\$ python (-m pulsar_ml linearize .*?)\n(.*?)```", PAGE, re.DOTALL)
+    (shown,) = re.findall(r"```\n\$ pulsar-ml (linearize .*?)\n(.*?)```", PAGE, re.DOTALL)
     done = subprocess.run(
-        [sys.executable, *shown[0].split()],
+        [sys.executable, "-m", "pulsar_ml", *shown[0].split()],
         cwd=EXAMPLES, env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
