@@ -369,7 +369,10 @@ def test_a_run_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
             lambda path: path.write_text(path.read_text().replace("smaller", "tiny")),
             'outcome is "tiny"; it should be one of smaller',
         ),
-        (lambda path: path.write_text(path.read_text().replace('"steps"', '"paces"')), "unknown key \"paces\""),
+        (
+            lambda path: path.write_text(path.read_text().replace('"steps"', '"paces"')),
+            'unknown key "paces"',
+        ),
         (
             lambda path: path.write_text(path.read_text().replace('"of": "', '"off": "')),
             "of is missing; it should be a text",
