@@ -195,7 +195,8 @@ READS = {
     "pulsar_ml/cli/find/hunt.py": "a failure that this process made",
 }
 READING = re.compile(
-    r"""\b(json\.loads?|(?<!def\ )(?:read|check)_object|check_keys|tomllib\.loads?|csv\.(DictReader|reader)|pq\.(read_\w+|ParquetFile)|pa\.ipc\.open\w+
+    r"""\b(json\.loads?|(?<!def\ )(?:read|check)_object|check_keys
+    |tomllib\.loads?|csv\.(DictReader|reader)|pq\.(read_\w+|ParquetFile)|pa\.ipc\.open\w+
     |ipc\.open_\w+|edn_format\.loads\w*|b85decode|urlsafe_b64decode|b64decode|decompress(obj)?|unpack(_from)?
     |sqlite3\.connect|configparser|yaml\.\w*load\w*|ElementTree|np\.(load|fromfile|genfromtxt|loadtxt)
     |ast\.literal_eval)\(|javaproperties\.parse\(""",
