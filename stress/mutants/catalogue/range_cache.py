@@ -42,7 +42,7 @@ elif wrapper_unchanged(wrapper, stamp):
 """
 
 HIT = """
-# The wrapper's reference and ours, and its position, unless somebody released too often.
+# The wrapper's reference and ours, and its position, unless a holder released too often.
 if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
     if cache.touch is not NULL:
         cache.touch(cache.intake, handle, wrapper)
@@ -175,7 +175,7 @@ return
         origin="#22814",
         file=FILE,
         old="""
-# Always first, so that clear makes progress whatever the value is like (#22814).
+# Always first, so that clear makes progress in any state of the value (#22814).
 map_remove(&cache.map, key, handle)
 """,
         new="""
