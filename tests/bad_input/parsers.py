@@ -25,9 +25,9 @@ from pulsar_ml.campaign.store.collection import collect
 from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.campaign.trial.trial import TrialOptions
-from pulsar_ml.cli import cluster
 from pulsar_ml.config import read_broker_conf, read_mapping
-from pulsar_ml.harness.histories.files import load, save
+from pulsar_ml.distributed.machines import cluster
+from pulsar_ml.harness.histories.files import load_history, save_history
 from pulsar_ml.harness.histories.history import RECORD, History, Signature
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.subjects.program import Program
@@ -43,7 +43,8 @@ from pulsar_ml.managed_ledger.disk_storage import DiskStorage
 from pulsar_ml.report.findings import KILL_TABLE, gather
 from pulsar_ml.report.kill_cells import read_kill_cells
 from pulsar_ml.simulate.workload import load_workload, workload_text
-from stress.mutants import faults, results
+from stress.mutants.faults import results as faults
+from stress.mutants.table import results
 from tests.report.kit import failure_of, of_failure, row, violation, write_run
 
 
@@ -190,7 +191,7 @@ def history_file(suffix: str) -> Callable[[Path], Path]:
         records["returned"] = [2, 4, 6]
         records["invoked"] = [1, 3, 5]
         path = folder / f"history{suffix}"
-        save(History((Signature("add", 1, "word"),), records), path)
+        save_history(History((Signature("add", 1, "word"),), records), path)
         return path
 
     return make
@@ -209,7 +210,7 @@ def jepsen() -> str:
 
 def kill_table(folder: Path) -> Path:
     cell = results.Cell(
-        "M01", "random", "0123456789ab", 20, 3, 4000, "12", "0.500", "I1 (3)", "2 threads"
+        "M01", "c11", "0123456789ab", "", "", "", 20, 3, 4000, "12", "0.500", "I1 (3)", "2 threads"
     )
     path = folder / "kill_table.csv"
     names = ",".join(asdict(cell))
@@ -225,7 +226,12 @@ def beside_a_run(folder: Path) -> Path:
 def fault_table(folder: Path) -> Path:
     path = folder / "faults.csv"
     faults.write(
-        path, [faults.Noticed("entry", "f", "store()", "relaxed", "012345", 10, "entry", "I1")]
+        path,
+        [
+            faults.FaultResult(
+                "entry", "f", "store()", "relaxed", "012345", "", "", "", 10, "entry", "I1"
+            )
+        ],
     )
     return path
 
@@ -325,10 +331,10 @@ PARSERS: dict[str, Parser] = {
         run_file("violations/wave-00000.parquet"), reported, binary=True
     ),
     "violations, resumed": Parser(run_file("violations/wave-00000.parquet"), resumed, binary=True),
-    "history.jsonl": Parser(history_file(".jsonl"), load),
-    "history.parquet": Parser(history_file(".parquet"), load, binary=True),
-    "history.arrow": Parser(history_file(".arrow"), load, binary=True),
-    "history.edn": Parser(text_file("history.edn", jepsen), load),
+    "history.jsonl": Parser(history_file(".jsonl"), load_history),
+    "history.parquet": Parser(history_file(".parquet"), load_history, binary=True),
+    "history.arrow": Parser(history_file(".arrow"), load_history, binary=True),
+    "history.edn": Parser(text_file("history.edn", jepsen), load_history),
     "broker.conf": Parser(
         text_file("broker.conf", lambda: read_mapping({}).to_broker_conf()),
         read_broker_conf,

@@ -14,12 +14,12 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
 
 def copy_project(target: Path) -> Path:
-    """The sources that a build needs, with what was compiled from them already.
+    """The sources that a build needs, with the files that were compiled from them already.
 
     Times are kept, so that the build commands compile what is out of date and nothing else.
     """
     target.mkdir(parents=True)
-    for name in ("setup.py", "pyproject.toml", "README.md"):
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "NOTICE"):
         shutil.copy2(ROOT / name, target / name)
     ignored = shutil.ignore_patterns("__pycache__", "*.tmp")
     shutil.copytree(ROOT / "pulsar_ml", target / "pulsar_ml", ignore=ignored)
@@ -61,5 +61,5 @@ def succeed(*command: str | Path, cwd: Path, path: Path | None = None, **variabl
 def python(
     code: str, *, cwd: Path, path: Path | None = None, interpreter: str = sys.executable
 ) -> str:
-    """What a Python program prints that sees neither its working directory nor the checkout."""
+    """The output of a Python program that sees neither its working directory nor the checkout."""
     return succeed(interpreter, "-P", "-c", code, cwd=cwd, path=path).strip()

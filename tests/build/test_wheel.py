@@ -1,4 +1,4 @@
-"""The ways to install: a wheel used from elsewhere, in place, editable; and a stranger's extension."""
+"""The ways to install: a wheel, in place, editable; and a stranger's extension."""
 
 from __future__ import annotations
 
@@ -85,6 +85,7 @@ def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(built: Buil
         ".toml",
         ".html",
         ".css",
+        ".svg",
         ".js",
     }
     sources_in_c = {name for name in names if name.endswith(".c")}
@@ -104,6 +105,9 @@ def test_a_wheel_asks_for_its_dependencies(built: Built) -> None:
     assert "Requires-Python: >=3.11" in metadata
     assert "Provides-Extra: spark" in metadata
     assert "Requires-Dist: numpy" in metadata
+    assert "License-Expression: Apache-2.0" in metadata
+    for name in ("LICENSE", "NOTICE"):
+        assert f"License-File: {name}" in metadata
 
 
 def test_a_stranger_builds_and_runs_against_the_installed_wheel(
@@ -142,7 +146,7 @@ def test_an_in_place_build_works(built: Built, tmp_path: Path) -> None:
 
 
 def test_an_editable_install_works_from_another_directory(built: Built, tmp_path: Path) -> None:
-    """The one build of the tests that compiles everything: an editable build starts from nothing."""
+    """An editable build starts from nothing; no other test compiles everything."""
     tree = tmp_path / "tree"
     shutil.copytree(built.tree, tree)
     home = tmp_path / "environment"

@@ -1,4 +1,4 @@
-"""``python -m pulsar_ml linearize``."""
+"""The ``linearize`` command, run like a user runs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from pulsar_ml.cli import main
-from pulsar_ml.harness.histories.files import save
+from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.histories.history import Operation, history_of
 
 LEGAL = [Operation(0, "write", (1,), None, 0, 1), Operation(1, "read", (), 1, 2, 3)]
@@ -24,7 +24,7 @@ HARD += [Operation(0, "dequeue", (), 99, 101, 102), Operation(0, "enqueue", (99,
 
 def run(tmp_path: Path, operations: list[Operation], *arguments: str) -> tuple[int, str]:
     path = tmp_path / "history.jsonl"
-    save(history_of(operations), path)
+    save_history(history_of(operations), path)
     done = CliRunner().invoke(main, ["linearize", str(path), *arguments])
     return done.exit_code, done.output
 
@@ -39,7 +39,7 @@ def test_an_illegal_history_is_shown_in_lanes(tmp_path: Path) -> None:
     assert code == 1
     assert "illegal: not linearizable" in output
     assert "sequentially consistent: illegal" in output
-    # What a call answered that does nothing but answer is shown even if it is nothing.
+    # The result of a read is shown even if it is None.
     assert (
         "2 operations can be put in order; then nothing leads to operation 2, read() -> None\n"
         in output
@@ -55,15 +55,15 @@ def test_unknown_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     code, output = run(tmp_path, HARD, "--model", "queue", "--steps", "500")
     assert code == 5
     assert output.startswith("unknown: out of steps")
-    # What may be done about it.
-    assert "more --steps may answer it" in output
-    assert "up to 14 operations were under way at once, 0 of 16 did not return" in output
+    # Advice.
+    assert "more --steps may help" in output
+    assert "up to 14 operations overlapped, and 0 of 16 did not return" in output
     assert "histories in which each value is put only once have a quick answer" in output
 
 
 @pytest.mark.parametrize("most", [200, 600, 5000])
 def test_the_steps_of_all_searches_are_within_their_bound(most: int, tmp_path: Path) -> None:
-    """A monitor is asked between two searches, which share them."""
+    """A monitor runs between two searches, which share the limit of steps."""
     code, output = run(tmp_path, HARD, "--model", "queue", "--steps", str(most))
     steps = int(re.findall(r"after (\d+) steps", output)[0])
     assert (code, 0 < steps <= most + 2) == (5, True), output
@@ -108,7 +108,7 @@ def test_an_interruption_is_no_verdict(tmp_path: Path) -> None:
         )
     )
     code, output = run(tmp_path, LEGAL, "--model", f"{model}:Late")
-    assert (code, output) == (130, "interrupted\n")
+    assert (code, output) == (130, "Interrupted\n")
 
 
 def test_the_verdict_as_json(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_model_of_the_users_in_the_current_directory(tmp_path: Path) -> None:
-    save(history_of(LEGAL), tmp_path / "history.parquet")
+    save_history(history_of(LEGAL), tmp_path / "history.parquet")
     (tmp_path / "mine.py").write_text(
         "from pulsar_ml.harness.models import Register\n\n\nclass Mine(Register):\n    pass\n"
     )

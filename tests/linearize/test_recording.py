@@ -1,4 +1,4 @@
-"""Histories of what really ran: on threads, and in the engine."""
+"""Recorded histories of real executions: on threads, and in the engine."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from pulsar_ml.harness.engine import Campaign
-from pulsar_ml.harness.histories.files import load, save
+from pulsar_ml.harness.histories.files import load_history, save_history
 from pulsar_ml.harness.histories.history import NEVER, RECORD, Call, overlap, record_array
 from pulsar_ml.harness.histories.recording import history_of_execution, record_run
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, ModelChecker, check
 from pulsar_ml.harness.subjects.program import Program, generate
-from pulsar_ml.harness.subjects.threads import run
+from pulsar_ml.harness.subjects.threads import run_program
 from tests.quality.build_programs import program_of, programs
 
 
 class Sum:
-    """The toys' sum: add answers what somebody's addition made of it, read the sum."""
+    """The model of a toy sum: add returns the sum after some addition; read returns the sum."""
 
     def init(self) -> int:
         return 0
@@ -62,8 +62,8 @@ def test_a_run_on_threads_is_recorded_and_linearizable(toys: Any, tmp_path: Path
         assert its["operation"].tolist() == program.threads[thread]["code"].tolist()
     assert 1 <= overlap(history) <= 2
     assert check(history, Sum()).answer == LEGAL
-    save(history, tmp_path / "run.parquet")
-    again = load(tmp_path / "run.parquet")
+    save_history(history, tmp_path / "run.parquet")
+    again = load_history(tmp_path / "run.parquet")
     assert (again.subject, again.source) == ("counter", "threads")
     assert check(again, Sum()).answer == LEGAL
 
@@ -92,9 +92,11 @@ def test_records_of_another_shape_are_refused(toys: Any) -> None:
     records = record_array(program.threads)
     assert all((each["invoked"] == NEVER).all() for each in records)
     with pytest.raises(ValueError, match="there should be records for"):
-        run(instance, program, records=records[:1])
+        run_program(instance, program, records=records[:1])
     with pytest.raises(TypeError, match="contiguous arrays of history.RECORD"):
-        run(instance, program, records=[np.zeros(len(calls), "<i8") for calls in program.threads])
+        run_program(
+            instance, program, records=[np.zeros(len(calls), "<i8") for calls in program.threads]
+        )
     assert RECORD.itemsize == 96
 
 
@@ -109,11 +111,11 @@ def test_executions_of_the_engine_have_histories() -> None:
         assert len(history) == sum(len(calls) for calls in campaign.program.threads)
         assert np.all(history.records["invoked"] <= history.records["returned"])
         seen.add(overlap(history))
-    assert seen == {1, 2}  # one after the other, and at the same time
+    assert seen == {1, 2}  # sequential and concurrent executions
 
 
 class Once:
-    """Each thread's part of a program may come once."""
+    """A model in which each thread's share of a program may come once."""
 
     by_thread = True
 

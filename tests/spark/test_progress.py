@@ -1,4 +1,4 @@
-"""What is told while a sweep runs: the line for people, the lines for machines."""
+"""The display of a running sweep: lines for people, JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from rich.console import Console
 
 from pulsar_ml.campaign.run.progress import Progress
 from pulsar_ml.campaign.store.merge import Group
-from pulsar_ml.cli.report import report
-from pulsar_ml.cli.sweep import main
-from pulsar_ml.sweep.progress import JSON_VERSION, KINDS, NONE, PLAIN, Display, fields, line
+from pulsar_ml.cli.find.sweep import command as main
+from pulsar_ml.cli.understand.report import command as report
+from pulsar_ml.sweep.display import KINDS, NONE, PLAIN, Display, line
+from pulsar_ml.sweep.events import JSON_VERSION, fields
 from tests.harness.build_toys import toys_path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,8 +40,8 @@ GROUP = Group("0123456789ab", "a", "I1", 3, 17, "the sum is 1", "running", "{}")
 
 def test_the_line_of_a_search_has_executions_and_classes() -> None:
     assert line(MOMENT) == (
-        "1,500 of 6,000 trials (25%), 100/s, 60,000 executions/s, violations 3, signatures 2, classes 1,234, "
-        "left 0:45"
+        "1,500 of 6,000 trials (25%), 100/s, 60,000 executions/s, violations 3, signatures 2, "
+        "classes 1,234, left 0:45"
     )
 
 
@@ -99,12 +100,12 @@ def test_each_kind_tells_what_it_says(kind: str, terminal: bool) -> None:
         )
         assert (events[2]["signature"], events[2]["seed"]) == (GROUP.signature, GROUP.seed)
     else:
-        for told in (
+        for words in (
             "100 trials of a",
             "violation: a I1 at seed 17: the sum is 1",
             "something to know",
         ):
-            assert told in text
+            assert words in text
         assert ("\x1b[" in text) == (terminal and kind != PLAIN)
 
 
@@ -176,7 +177,7 @@ def test_the_page_has_every_field_and_every_kind() -> None:
 
 def test_the_commands_of_the_page_are_understood() -> None:
     page = (ROOT / "docs" / "watching.md").read_text()
-    commands = re.findall(r"^(?:nohup )?python -m spark\.sweep (.*?)(?: &)?$", page, re.MULTILINE)
+    commands = re.findall(r"^(?:nohup )?pulsar-ml sweep (.*?)(?: &)?$", page, re.MULTILINE)
     assert len(commands) == 7
     for command in commands:
         if "--resume" not in command:  # which wants a run

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # also reach the executors.
 DRIVER = (
     f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests' / 'spark')!r}]\n"
-    "from pulsar_ml.cli.sweep import main\nmain()"
+    "from pulsar_ml.cli.find.sweep import command\ncommand()"
 )
 TIMEOUT = 240  # a sweep takes about 15 s; a machine under load takes longer
 
@@ -61,7 +61,7 @@ def sweep(
 
 @pytest.mark.xdist_group("spark")
 def test_a_sweep_over_executors_that_see_only_what_was_shipped(tmp_path: Path) -> None:
-    options = ["--suite", "counter", "--suite", "tattler", "--first-seed", "1000", "--seeds", "45"]
+    options = ["--suite", "counter", "--suite", "tattler", "--seed", "1000", "--seeds", "45"]
     done = sweep(
         tmp_path,
         *options,
@@ -69,7 +69,7 @@ def test_a_sweep_over_executors_that_see_only_what_was_shipped(tmp_path: Path) -
         *("--module", str(toys_path()), "--json"),
     )
     assert done.returncode == 1, done.stderr
-    told = json.loads(done.stdout)
+    result = json.loads(done.stdout)
 
     trials = read_trials(tmp_path / "out").to_pylist()
     seeds = range(1000, 1045)
@@ -77,8 +77,8 @@ def test_a_sweep_over_executors_that_see_only_what_was_shipped(tmp_path: Path) -
         (suite, seed) for suite in ("counter", "tattler") for seed in seeds
     )
     assert {row["verdict"] for row in trials} <= set(VERDICTS)
-    assert {row["build_id"] for row in trials} == {told["build_id"]}
-    assert {row["run_id"] for row in trials} == {told["run_id"]}
+    assert {row["build_id"] for row in trials} == {result["build_id"]}
+    assert {row["run_id"] for row in trials} == {result["run_id"]}
     assert {row["threads"] for row in trials} == {2}
     assert {row["operations"] for row in trials if row["suite"] == "counter"} == {6000}
     assert len({row["chunk_id"] for row in trials}) == 10
@@ -93,9 +93,9 @@ def test_a_sweep_over_executors_that_see_only_what_was_shipped(tmp_path: Path) -
         record = ReplayRecord.from_json(row["replay"])
         assert (record.suite, record.seed, record.invariant) == ("tattler", row["seed"], "T2")
 
-    (signature,) = told["signatures"]
+    (signature,) = result["signatures"]
     assert (signature["smallest_seed"], signature["count"]) == (1000, len(violations))
-    assert told["trials"] == len(trials) and told["status"] == "finished"
+    assert result["trials"] == len(trials) and result["status"] == "finished"
 
     replayed = subprocess.run(
         signature["replay"],
@@ -134,7 +134,7 @@ def test_a_crash_is_a_violation_of_its_seed_and_the_printed_command_makes_it_aga
     log = tmp_path / "out" / "spark.log"
     assert {(row["executor"], row["log"]) for row in violations} == {("driver", str(log))}
     assert log.read_text().count("about to crash") == 8, "each trial, and its second try"
-    (command,) = [line.strip() for line in done.stdout.splitlines() if "-m stress" in line]
+    (command,) = [line.strip() for line in done.stdout.splitlines() if " replay " in line]
     env = environment(PYTHONPATH=str(ROOT / "tests" / "spark"))
     replayed = subprocess.run(
         command, shell=True, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT
@@ -154,8 +154,6 @@ def test_ctrl_c_keeps_the_finished_waves(tmp_path: Path) -> None:
             "sweep_suites",
             "--out",
             "out",
-        ]
-        + [
             "--suite",
             "tattler",
             "--seeds",
@@ -164,8 +162,11 @@ def test_ctrl_c_keeps_the_finished_waves(tmp_path: Path) -> None:
             "20",
             "--wave-seconds",
             "0.001",
-        ]
-        + ["--master", "local[2]", "--module", str(toys_path())],
+            "--master",
+            "local[2]",
+            "--module",
+            str(toys_path()),
+        ],
         cwd=tmp_path,
         env=environment(PYTHONPATH=str(ROOT / "tests" / "spark")),
         stdout=subprocess.PIPE,
@@ -174,7 +175,7 @@ def test_ctrl_c_keeps_the_finished_waves(tmp_path: Path) -> None:
     )
     try:
         assert process.stderr is not None
-        # The first violation is told when its wave is on disk.
+        # The first violation is printed when its wave is on disk.
         heard = []
         for line in process.stderr:
             heard.append(line)
@@ -216,7 +217,7 @@ def test_without_java_one_sentence_names_the_package(tmp_path: Path) -> None:
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("engine", [[], ["--engine", "controlled", "--executions", "20"]])
 def test_executors_ask_the_model_of_every_suite(tmp_path: Path, engine: list[str]) -> None:
-    """A model that refuses everything is heard from executors, too; see tests/stress/test_judged.py."""
+    """Executors report what a model refuses, too; see tests/stress/test_judged.py."""
     # One package is shipped, that of the suites; these are made of those of the checkout.
     package = tmp_path / "first" / "stress"
     shutil.copytree(

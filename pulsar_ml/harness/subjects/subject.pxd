@@ -1,9 +1,9 @@
-# The contract of subject.h for Cython, and the Python object that wraps a subject.
+# Declarations of subject.h for Cython, and of the Python object that wraps a subject.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 
-cdef extern from "pulsar_ml/harness/subjects/subject.h" nogil:
+cdef extern from "pulsar_ml/harness/subject.h" nogil:
     enum:
         PML_SUBJECT_ABI
         PML_MAX_ARGUMENTS

@@ -1,0 +1,113 @@
+"""Atomics and fences in the sources of the structures, and the reasons why some are never executed.
+
+The engine weakens the orders that the suites execute
+(:mod:`stress.mutants.faults.weakened_orders`). Orders that no suite executes are
+listed here, each with its reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from stress.mutants.faults.locks import FUNCTION
+
+ORDERED = re.compile(
+    r"\b(?:(?:u32|u64|i32|i64|ptr)_(?:load|store|exchange|fetch_\w+?|cas_\w+?)|fence)"
+    r"_(?:acquire|release|acq_rel|seq_cst)\("
+)
+COMMENT = re.compile(r"#.*")
+
+AT_REST = "Executed only when no thread runs: "
+NOT_EXECUTED: Mapping[tuple[str, str, str], str] = {
+    ("entry", "entry_hold_reads", "seen = u32_load_acquire(cell)"): (
+        "Executed if a count is adopted away and given back between the previous load and "
+        "retaining. The reason of that load holds for this one."
+    ),
+    ("map_directory", "directory_init", "ptr_store_release(&directory.installed, initial)"): (
+        AT_REST + "the suites make their maps before their threads start."
+    ),
+    ("map_directory", "directory_destroy", "ptr_store_release(&directory.installed, NULL)"): (
+        AT_REST + "a map is destroyed after the threads ended."
+    ),
+    (
+        "map_directory",
+        "directory_is_empty",
+        "return i64_load_relaxed(&(<BranchArray*>ptr_load_acquire(&directory.installed)).count) == 0",
+    ): AT_REST + "the check at the end calls it.",
+    (
+        "object_pool",
+        "pool_in_use",
+        "cdef uint32_t handle = <uint32_t>u64_load_acquire(&pool.head)",
+    ): (AT_REST + "the check at the end counts objects."),
+    (
+        "object_pool",
+        "pool_in_use",
+        "if ptr_load_acquire(&pool.chunks[handle >> pool.chunk_bits]) is NULL:",
+    ): (AT_REST + "the check at the end counts objects."),
+    ("monitor", "monitor_enter", "while u32_exchange_acquire(monitor, 2) != 0:"): (
+        "Executed after 64 tries with a pause after each, which do not all fail in the engine. "
+        "Only real threads sleep at a monitor."
+    ),
+    ("range_cache", "range_cache_new", "u32_store_release(&cache.open, 1)"): (
+        AT_REST + "the suites make all caches before their threads start."
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A statement with an atomic that is not relaxed, or with a fence.
+
+    ``text`` is the line with the atomic. ``lines`` are all lines of the statement: debug
+    information may name any of them.
+    """
+
+    file: str
+    function: str
+    text: str
+    lines: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.file, self.function, self.text
+
+
+def places_of(path: Path) -> list[Place]:
+    """The places of a file, from its beginning to its end."""
+    return [
+        Place(path.stem, function, text, lines)
+        for function, lines in statements(path.read_text())
+        for text in lines
+        if ORDERED.search(text)
+    ]
+
+
+def statements(source: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yields the function and the lines of each statement, without comments and indents."""
+    function = ""
+    lines: list[str] = []
+    for line in source.splitlines():
+        if not lines and line and not line[0].isspace():
+            head = FUNCTION.match(line)
+            function = head["name"] if head else ""
+        if code := COMMENT.sub("", line).strip():
+            lines.append(code)
+        whole = " ".join(lines)
+        if sum(map(whole.count, "([{")) > sum(map(whole.count, ")]}")):
+            continue
+        if lines and function and not FUNCTION.match(lines[0]):
+            yield function, tuple(lines)
+        lines = []
+
+
+def not_executed(places: Iterable[Place], executed: Iterable[tuple[str, str, str]]) -> list[Place]:
+    """The places that are not in ``executed``, which has file, function and line."""
+    known = set(executed)
+    return [
+        place
+        for place in places
+        if not known & {(place.file, place.function, line) for line in place.lines}
+    ]
