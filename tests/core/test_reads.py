@@ -32,7 +32,7 @@ MILLI = 1_000_000
 def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     """Exceptions of callbacks."""
     seen: list[BaseException] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda options: seen.append(options.exc_value))
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: seen.append(report.exc_value))
     return seen
 
 
