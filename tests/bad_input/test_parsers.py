@@ -185,7 +185,7 @@ READS = {
     "pulsar_ml/campaign/local/exploring.py": "a failure that this process made",
     "pulsar_ml/campaign/local/record_kind.py": "failure",
     "pulsar_ml/cli/understand/replay.py": "a failure that this process made",
-    "stress/invariants.py": "a file of the project, and its sources",
+    "pulsar_ml/suites/invariants.py": "a file of the project",
     "stress/mutants/sanitized_trials.py": "lines of its own child",
     "stress/mutants/tables.py": "kill_table.csv",
     "pulsar_ml/cli/find/hunt.py": "a failure that this process made",
