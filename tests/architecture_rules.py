@@ -1,7 +1,7 @@
 """The rules of the house as functions from sources to complaints.
 
-``Sources`` maps paths (``"pulsar_ml/errors.py"``) to texts, so that a rule can be shown a wrong tree of
-one file. Each rule returns one line for each breach; ``test_architecture.py`` applies them.
+``Sources`` maps paths (``"pulsar_ml/errors.py"``) to texts, so that a rule can be shown a wrong tree
+of one file. Each rule returns one line for each breach; ``test_architecture.py`` applies them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ LONG_FILES = {
 # The bodies of native threads, the only structures that read the clock, and what else may not.
 THREADS = ("pulsar_ml/structures/eviction_thread.pxd",)
 TIMELESS = ("pulsar_ml.sync.clock", "pulsar_ml.sync.thread.thread_start")
-# What implements the compiler's atomic calls, and code under test that uses them as a stranger's does.
+# Sources of the compiler's atomic calls, and code under test that uses them as a stranger's does.
 NATIVE_ATOMICS = (
     "pulsar_ml/sync/sync.h", "pulsar_ml/harness/engine/", "tests/memory_model/", "tests/quality/",
     "tests/third_party/",
@@ -163,7 +163,7 @@ def forbid(sources: Sources, folders: tuple[str, ...], modules: tuple[str, ...])
 
 
 def allow(sources: Sources, folders: tuple[str, ...], modules: tuple[str, ...]) -> list[str]:
-    """Files of ``folders`` (or single paths) that import something of the project but ``modules``."""
+    """Files of ``folders`` (or single paths) that import the project's modules but ``modules``."""
     return [
         f"{path} imports {module}"
         for path, text in sources.items()

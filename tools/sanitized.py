@@ -1,6 +1,7 @@
 """Runs ``pulsar-ml`` on a sanitizer build: ``sanitized.py thread run range_cache ...``.
 
-Each sanitizer has its own build tree under build/; its runtime is loaded before Python's own memory.
+Each sanitizer has its own build tree under build/; its runtime is loaded before Python's own
+memory.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ RUNTIME = {"thread": "libtsan.so", "address": "libasan.so", "undefined": "libubs
 OPTIONS = {
     # Reports end the run with exit code 66, so that no report passes for a clean run.
     "thread": {"TSAN_OPTIONS": "halt_on_error=1 exitcode=66 second_deadlock_stack=1"},
-    # Python keeps memory until the process ends; leaks of the core are found by the suites' own balances.
+    # Python keeps memory until the process ends; the suites' balances find leaks of the core.
     "address": {"ASAN_OPTIONS": "detect_leaks=0 exitcode=66"},
     "undefined": {"UBSAN_OPTIONS": "print_stacktrace=1 halt_on_error=1 exitcode=66"},
 }

@@ -18,7 +18,7 @@ from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.command_line import program
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.report.findings import MOST_POINTS, Curve, Rate, gather
-from pulsar_ml.report.page import TEMPLATES
+from pulsar_ml.report.page import STYLES, style_of
 from tests.quality.build_programs import program_of, programs
 from tests.report.kit import (
     BUILD_ID,
@@ -91,7 +91,10 @@ def test_failures_are_made_again_and_drawn(tmp_path: Path) -> None:
     assert race["note"] == "the failure was made again, step by step"
     assert [member[0] for member in race["members"]] == ["0", "3"]
     assert "races.h" in race["lanes"]
-    assert race["command"] == f"{program()} replay {tmp_path}/run/records/{race['signature']}.json"
+    assert (
+        race["command"]
+        == f"{program()} replay {tmp_path}/run/records/{race['signature']}.json"
+    )
     for mark in (
         'class="arrow before"',
         '<g class="step write second">',
@@ -201,7 +204,7 @@ def contrast(one: str, other: str) -> float:
 def test_every_colour_of_text_can_be_read(theme: int, text: str) -> None:
     themes = [
         dict(COLOURS.findall(part))
-        for part in (TEMPLATES / "page.css").read_text().split(":root")[1:]
+        for part in style_of(*STYLES, "page").split(":root")[1:]
     ]
     assert len(themes) == 3
     colours = themes[theme]
@@ -246,7 +249,8 @@ def test_signatures_and_violations_beyond_the_limits_are_counted(
 ) -> None:
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_GROUPS", 5)
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_MEMBERS", 3)
-    rows = [row(seed, found=[violation("I1", letter)]) for seed, letter in enumerate("abcdefg")]
+    words = ["one", "two", "three", "four", "five", "six", "seven"]
+    rows = [row(seed, found=[violation("I1", word)]) for seed, word in enumerate(words)]
     page = page_of(write_run(tmp_path / "run", rows))
     assert len(page_data(page)) == 5
     text = Reader(page).text
@@ -300,7 +304,7 @@ def test_findings_of_a_run_are_those_of_its_rows(tmp_path: Path) -> None:
     assert found.yields["controlled", "c11", "portfolio"].executions == 900
 
 
-# Rounds -------------------------------------------------------------------------------------------
+# Rounds -----------------------------------------------------------------------------------------
 
 
 def run_in_rounds(directory: Path) -> Path:

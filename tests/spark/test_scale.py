@@ -136,7 +136,7 @@ def test_the_page_has_the_tables_of_the_command() -> None:
     firsts = {row[0] for row in rows_of_page}
     assert {seconds(each) for each in TRIALS} <= firsts
     assert {str(cell).strip() for cell in tables[0].columns[0].cells} <= firsts
-    assert re.search(r"python -m spark\.scale --simulate", PAGE)
+    assert re.search(r"pulsar-ml scale --simulate", PAGE)
 
 
 @pytest.mark.xdist_group("spark")

@@ -15,7 +15,7 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.errors import PulsarMlError
 from pulsar_ml.exit_codes import CLEAN, FAILED, INTERRUPTED, UNKNOWN, USAGE, VIOLATION, ExitCode
-from pulsar_ml.harness.histories.files import load
+from pulsar_ml.harness.histories.files import load_history
 from pulsar_ml.harness.histories.history import History
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, Verdict, check
 from pulsar_ml.harness.linearize.picture import describe_verdict
@@ -94,7 +94,7 @@ def command(
     FILE is .parquet, .arrow or .jsonl of the harness, .jsonl of another program, or Jepsen's .edn.
     """
     sys.path.insert(0, "")  # where a user's model is
-    history = load(file, keyed=keyed)
+    history = load_history(file, keyed=keyed)
     model = model_named(name)
     if keyed:
         model = Keyed(model)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pulsar_ml.campaign.store.columns import violation_row
 from pulsar_ml.campaign.store.schema import ROW
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
@@ -64,16 +65,13 @@ def violations(seeds: NDArray[np.int64], broken: NDArray[np.bool_]) -> pa.Array:
     """A list for each seed; those of broken ones have one."""
     kind = ROW.field("violations").type
     found = [
-        {
-            "invariant": "I0",
-            "signature": "0123456789ab",
-            "message": f"seed {seed}",
-            "phase": "running",
-            "replay": "{}",
-            "executor": "",
-            "log": "",
-            "unlisted": 0,
-        }
+        violation_row(
+            invariant="I0",
+            signature="0123456789ab",
+            message=f"seed {seed}",
+            phase="running",
+            replay="{}",
+        )
         for seed in seeds[broken].tolist()
     ]
     offsets = np.concatenate([[0], np.cumsum(broken)])
