@@ -197,7 +197,7 @@ class Sweep:
         if self.rounds is not None:
             self.rounds.on_round = on_round
         if self.clock.seconds is not None:
-            runner = WholeWaves(runner, stop.requested)
+            runner = WholeWaves(runner, self.clock, stop.requested)
             wave_seconds = min(wave_seconds, self.clock.seconds / WAVES_OF_CLOCK)
         self.clock.start()
         run_campaign(

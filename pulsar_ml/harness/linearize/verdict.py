@@ -37,7 +37,7 @@ class Verdict:
     steps: int = 0
     configurations: int = 0
     linearization: tuple[int, ...] | None = None
-    part: object = None
+    key: object = None
     prefix: tuple[int, ...] = ()
     blocked: int = -1
     core: tuple[int, ...] = ()
