@@ -26,14 +26,7 @@ from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.command_line import replay_command, short_path
 from pulsar_ml.distributed.runner import SparkRunner
-from pulsar_ml.exit_codes import (
-    CLEAN,
-    FAILED,
-    INTERRUPTED,
-    NOTHING_EXERCISED,
-    VIOLATION,
-    ExitCode,
-)
+from pulsar_ml.exit_codes import ExitCode, of_run
 from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.sweep.command_lines import resume_command, search_command
 from pulsar_ml.sweep.display import Display
@@ -348,17 +341,7 @@ def now() -> str:
 
 
 def exit_code(outcome: Outcome) -> ExitCode:
-    """The exit code of a sweep; an incomplete sweep is never reported clean.
-
-    A sweep that the clock or the user's choice of an end stopped is complete when trials ended.
-    """
-    by_status = {"interrupted": INTERRUPTED, "failed": FAILED}
-    if outcome.status in by_status:
-        return by_status[outcome.status]
-    if not outcome.summary.trials:
-        return NOTHING_EXERCISED
-    by_verdict = {"violation": VIOLATION, "nothing_exercised": NOTHING_EXERCISED, "clean": CLEAN}
-    return by_verdict[outcome.summary.verdict]
+    return of_run(outcome.status, outcome.summary.verdict)
 
 
 def versions() -> dict[str, str]:
