@@ -25,8 +25,8 @@ from pulsar_ml.campaign.store.merge import Group, Summary, add
 from pulsar_ml.campaign.store.read_run import SIGNATURE, SavedRun, json_object
 from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS
 from pulsar_ml.command_line import replay_command
-from pulsar_ml.exit_codes import of_run
 from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.exit_codes import of_run
 from pulsar_ml.report.kill_cells import NAME, KillCells, read_kill_cells
 
 if TYPE_CHECKING:
