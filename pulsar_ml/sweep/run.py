@@ -1,4 +1,4 @@
-"""One sweep from its plan to its summary: opens the runner, drives the campaign, prints, stores."""
+"""Runs a planned sweep: opens the runner, drives the campaign, prints the summary, stores."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ROUNDS_OPTIONAL = ("Per trial", "Classes", "Signatures")
 
 
 class Sweep:
-    """One sweep from its plan to its summary."""
+    """A planned sweep, which runs once."""
 
     def __init__(
         self,

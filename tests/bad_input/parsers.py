@@ -286,7 +286,7 @@ def read_cursor(path: Path) -> None:
 
 
 def cursor_body(folder: Path) -> Path:
-    """What the checksum is of, so that what is damaged gets past it."""
+    """The bytes under the checksum, so that damage gets past it."""
     path = cursor(folder)
     path.write_bytes(path.read_bytes()[CHECKED.size :])
     return path

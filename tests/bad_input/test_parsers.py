@@ -53,7 +53,7 @@ def survives(parser: Parser, path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def right(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One file for each parser, in a folder of its own."""
+    """A file for each parser, in a folder of its own."""
     return {name: parser.make(tmp_path_factory.mktemp("right")) for name, parser in PARSERS.items()}
 
 

@@ -61,5 +61,5 @@ def succeed(*command: str | Path, cwd: Path, path: Path | None = None, **variabl
 def python(
     code: str, *, cwd: Path, path: Path | None = None, interpreter: str = sys.executable
 ) -> str:
-    """What a Python program prints that sees neither its working directory nor the checkout."""
+    """The output of a Python program that sees neither its working directory nor the checkout."""
     return succeed(interpreter, "-P", "-c", code, cwd=cwd, path=path).strip()

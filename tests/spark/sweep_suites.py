@@ -38,7 +38,7 @@ class Deadly:
 
 
 class Gated:
-    """Like another subject, but the trial whose setting is the gate's number tells who it is and waits there.
+    """A subject whose trial with the gate's number as its setting reports itself and waits there.
 
     ``closed`` in the gate's directory has the number; ``arrived`` and ``go`` are pipes with names. With a
     file ``once`` beside, only the first such trial waits, and a copy of it does not.

@@ -36,7 +36,7 @@ Victims = Callable[[subprocess.Popen[bytes], psutil.Process], list[psutil.Proces
 
 
 def number_of(seed: int) -> int:
-    """What the trial of a seed compares with the gate's number."""
+    """The number that a seed's trial compares with the gate's."""
     counter = load_native(str(toys_path())).SUBJECTS["counter"]
     return program_of(counter, SUITES["gated"], seed, TrialOptions()).settings["start"]
 
@@ -51,7 +51,7 @@ def gated_seeds() -> list[int]:
 
 
 class Gate:
-    """Where the trial of one seed waits."""
+    """The gate at which the trial of one seed waits."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -81,7 +81,7 @@ class Gate:
 
 
 class Sweep:
-    """One command, as often as it is run."""
+    """A command, which may be run several times."""
 
     def __init__(self, directory: Path, options: Sequence[str], gate: Gate) -> None:
         self.directory = directory
