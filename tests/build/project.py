@@ -14,7 +14,7 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
 
 def copy_project(target: Path) -> Path:
-    """The sources that a build needs, with what was compiled from them already.
+    """The sources that a build needs, with the files that were compiled from them already.
 
     Times are kept, so that the build commands compile what is out of date and nothing else.
     """
