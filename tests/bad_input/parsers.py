@@ -1,4 +1,4 @@
-"""Every file that some command or class reads, with an example that is right and the function that reads it.
+"""Every file that a command or class reads, with a good example and the function that reads it.
 
 ``READS`` in test_parsers.py holds this list against the sources.
 """

@@ -1,7 +1,6 @@
-"""Whatever is killed in the middle of a sweep, and whenever: the same command with ``--resume`` ends with the
-trials of an undisturbed sweep.
+"""After any kill in the middle of a sweep, ``--resume`` ends with the trials of a whole sweep.
 
-A trial tells when it is reached and waits there for its end, so nothing depends on time.
+A trial reports that it was reached and waits there for its end, so nothing depends on time.
 """
 
 from __future__ import annotations
@@ -150,7 +149,7 @@ def kill(victims: Sequence[psutil.Process]) -> None:
 
 
 def story(sweep: Sweep, gate: Gate, steps: Sequence[tuple[Victims, bool]]) -> None:
-    """At each gate something is killed; where that ends the sweep, it goes on, at last without Spark."""
+    """Kills something at each gate; a sweep that ends goes on, at last without Spark."""
     seeds = gated_seeds()
     gate.close(seeds[0])
     driver = sweep.start()
