@@ -12,6 +12,7 @@ from stress import invariants
 
 
 @main.command("invariants", cls=Command)
+<<<<<<< HEAD
 @option(
     "--write", is_flag=True, help="Write the page, the headers and the structures' pages instead."
 )
@@ -20,6 +21,11 @@ def invariants_command(write: bool) -> None:
 
     With --write, bring everything up to date that is made of pulsar_ml/suites/invariants.toml.
     """
+=======
+@option("--write", is_flag=True, help="Bring every file made of invariants.toml up to date.")
+def invariants_command(write: bool) -> None:
+    """Print the page of invariants: suites and tests that check each, known bugs that break it."""
+>>>>>>> main/main
     if write:
         for path, text in invariants.current_files().items():
             path.write_text(text)

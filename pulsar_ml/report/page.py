@@ -84,7 +84,12 @@ def render(findings: Findings, views: Sequence[TraceView], *, made_at: datetime)
                 if view.timeline is not None
             ],
             data=[
+<<<<<<< HEAD
                 group_data(findings, group, view) for group, view in zip(groups, views, strict=True)
+=======
+                group_data(findings, group, view)
+                for group, view in zip(groups, views, strict=True)
+>>>>>>> main/main
             ],
             violations=findings.summary.violations + findings.dropped,
             made_at=f"{made_at:%Y-%m-%d %H:%M} UTC",

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from pulsar_ml import harness
-from pulsar_ml.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "pulsar_ml" / "harness" / "__init__.py"
