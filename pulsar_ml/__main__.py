@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Runs the command ``pulsar-ml``, as ``python -m pulsar_ml``."""
-=======
 """``python -m pulsar_ml``: the command ``pulsar-ml``."""
->>>>>>> main/main
 
 from __future__ import annotations
 

@@ -169,15 +169,8 @@ class Findings:
         if record is None:
             return ""
         registry = self.run.facts["runner"].get("registry")
-<<<<<<< HEAD
-        is_foreign = (
-            isinstance(registry, str) and MODULE.fullmatch(registry) and registry != REGISTRY
-        )
-        return replay_command(record, str(registry) if is_foreign else None)
-=======
         other = isinstance(registry, str) and MODULE.fullmatch(registry) and registry != REGISTRY
         return replay_command(record, registry if other else None)
->>>>>>> main/main
 
 
 def gather(

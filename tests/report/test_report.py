@@ -91,7 +91,10 @@ def test_failures_are_made_again_and_drawn(tmp_path: Path) -> None:
     assert race["note"] == "the failure was made again, step by step"
     assert [member[0] for member in race["members"]] == ["0", "3"]
     assert "races.h" in race["lanes"]
-    assert race["command"] == f"{program()} replay {tmp_path}/run/records/{race['signature']}.json"
+    assert (
+        race["command"]
+        == f"{program()} replay {tmp_path}/run/records/{race['signature']}.json"
+    )
     for mark in (
         'class="arrow before"',
         '<g class="step write second">',
@@ -246,12 +249,8 @@ def test_signatures_and_violations_beyond_the_limits_are_counted(
 ) -> None:
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_GROUPS", 5)
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_MEMBERS", 3)
-<<<<<<< HEAD
-    rows = [row(seed, found=[violation("I1", letter)]) for seed, letter in enumerate("abcdefg")]
-=======
     words = ["one", "two", "three", "four", "five", "six", "seven"]
     rows = [row(seed, found=[violation("I1", word)]) for seed, word in enumerate(words)]
->>>>>>> main/main
     page = page_of(write_run(tmp_path / "run", rows))
     assert len(page_data(page)) == 5
     text = Reader(page).text
@@ -305,11 +304,7 @@ def test_findings_of_a_run_are_those_of_its_rows(tmp_path: Path) -> None:
     assert found.yields["controlled", "c11", "portfolio"].executions == 900
 
 
-<<<<<<< HEAD
-# Rounds -------------------------------------------------------------------------------------------
-=======
 # Rounds -----------------------------------------------------------------------------------------
->>>>>>> main/main
 
 
 def run_in_rounds(directory: Path) -> Path:
