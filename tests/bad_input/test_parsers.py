@@ -166,6 +166,9 @@ READS = {
     "pulsar_ml/campaign/store/store.py": "trials, resumed",
     "pulsar_ml/campaign/trial/supervisor.py": "rows of its own child, from memory",
     "pulsar_ml/campaign/store/witnesses.py": "violations, resumed",
+    "pulsar_ml/campaign/plan/plan.py": "run.json, resumed",
+    "pulsar_ml/report/findings.py": "kill-table.json of a run",
+    "pulsar_ml/versioned_json.py": "the helper of those above",
     "pulsar_ml/config/properties.py": "broker.conf",
     "pulsar_ml/harness/building/build.py": "an order to its own child",
     "pulsar_ml/harness/search/child.py": "what the kernel says of this process",
@@ -186,12 +189,13 @@ READS = {
     "pulsar_ml/campaign/local/record_kind.py": "failure",
     "pulsar_ml/cli/understand/replay.py": "a failure that this process made",
     "stress/invariants.py": "a file of the project, and its sources",
-    "stress/mutants/sanitized_trials.py": "lines of its own child",
-    "stress/mutants/tables.py": "kill_table.csv",
+    "stress/mutants/table/sanitized_trials.py": "lines of its own child",
+    "stress/mutants/csv_rows.py": "kill_table.csv",
+    "stress/mutants/faults/results.py": "reasons in a file of the project",
     "pulsar_ml/cli/find/hunt.py": "a failure that this process made",
 }
 READING = re.compile(
-    r"""\b(json\.loads?|tomllib\.loads?|csv\.(DictReader|reader)|pq\.(read_\w+|ParquetFile)|pa\.ipc\.open\w+
+    r"""\b(json\.loads?|(?<!def\ )(?:read|check)_object|check_keys|tomllib\.loads?|csv\.(DictReader|reader)|pq\.(read_\w+|ParquetFile)|pa\.ipc\.open\w+
     |ipc\.open_\w+|edn_format\.loads\w*|b85decode|urlsafe_b64decode|b64decode|decompress(obj)?|unpack(_from)?
     |sqlite3\.connect|configparser|yaml\.\w*load\w*|ElementTree|np\.(load|fromfile|genfromtxt|loadtxt)
     |ast\.literal_eval)\(|javaproperties\.parse\(""",
