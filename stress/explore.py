@@ -27,7 +27,7 @@ from pulsar_ml.campaign.trial import (
 )
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.child import Limits, LostError
-from pulsar_ml.harness.engine import FAULTS, MODES, REUSE, STRATEGIES
+from pulsar_ml.harness.engine import FAULTS, MODES, OFFERED, REUSE, SAMPLERS
 from pulsar_ml.harness.explore import Exploration, explore
 from pulsar_ml.harness.failure import Failure, replay
 from pulsar_ml.harness.oracle import Judge
@@ -53,7 +53,6 @@ PER_PROGRAM = 2_000
 CHECKED = "pulsar_ml.operations._checked"
 Command = Callable[..., int]
 T = TypeVar("T")
-OFFERED = tuple(strategy for strategy in STRATEGIES if strategy != "replay")
 
 
 @dataclass(slots=True)
@@ -61,6 +60,7 @@ class Total:
     """The counts of all programs of one suite."""
 
     suite: str
+    strategy: str
     programs: int = 0
     executions: int = 0
     seconds: float = 0.0
@@ -105,8 +105,9 @@ class Total:
         return [
             f"{self.suite}: {self.executions:,} executions of {self.programs} programs in "
             f"{self.seconds:.1f} s ({rate:,.0f} executions/s, {steps:,.0f} steps/s)",
-            f"  classes seen: {self.counts['classes']:,}; unseen mass about "
-            f"{self.counts['once'] / made:.2%}; cut by the step limit: {self.counts['cut'] / made:.2%}; "
+            f"  classes seen: {self.counts['classes']:,}; "
+            + (f"unseen mass about {self.counts['once'] / made:.2%}; " if self.sampled else "")
+            + f"cut by the step limit: {self.counts['cut'] / made:.2%}; "
             f"made twice and equal: {self.rechecked}",
             *(
                 f"  exhausted {what}: {programs} programs"
@@ -115,6 +116,11 @@ class Total:
             *self.answers(),
             *([f"  failed in {self.found}"] if self.failure else self.risks()),
         ]
+
+    @property
+    def sampled(self) -> bool:
+        """The executions are a sample of all; those of a search are none."""
+        return self.strategy in SAMPLERS
 
     def answers(self) -> list[str]:
         """How many histories the suite's model was asked about."""
@@ -127,7 +133,13 @@ class Total:
         ]
 
     def risks(self) -> list[str]:
-        """What the executions say of what was not seen."""
+        """The claims that the executions allow about those that were not made."""
+        if not self.sampled:
+            left = self.programs - self.exhausted.total()
+            return [
+                f"  the search of {left} programs did not end; its executions are no sample, so they "
+                "say nothing of those that were not made"
+            ] if left else ["  load buffering is outside the memory model"]
         lines = [
             f"  with 95 % confidence a failure of these programs is rarer than 1 in "
             f"{max(self.executions, 1) / 3:,.0f} executions; load buffering is outside the memory model"
@@ -408,7 +420,7 @@ def explore_command(
         saved = saving.of_exploration(out, str(first.build_id), options, context.foreign)
     with saved or nullcontext():
         for each in suites:
-            total = Total(each.name)
+            total = Total(each.name, options["strategy"])
             totals.append(total)
             told = {"told": saved.add} if saved else {}
             try:

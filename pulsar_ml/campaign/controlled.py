@@ -30,8 +30,8 @@ from pulsar_ml.campaign.trial import (
 )
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.child import LostError
-from pulsar_ml.harness.engine import MODES, STRATEGIES, Campaign
-from pulsar_ml.harness.explore import SEARCHES, Exploration, explore
+from pulsar_ml.harness.engine import MODES, OFFERED, SEARCHES, Campaign
+from pulsar_ml.harness.explore import Exploration, explore
 from pulsar_ml.harness.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.partition import Part
 from pulsar_ml.harness.program import Program, generate, words
@@ -39,7 +39,6 @@ from pulsar_ml.harness.sandbox import LEARNING, lost_failure
 from pulsar_ml.harness.shrink import shrink
 from pulsar_ml.harness.subject import Subject
 
-OFFERED = tuple(strategy for strategy in STRATEGIES if strategy != "replay")
 MOST_THREADS = 63  # the engine's own limit
 MOST_EXECUTIONS = 1_000_000_000
 SHRINK_EXECUTIONS = 20_000  # a fraction of a second; ``python -m stress shrink`` takes longer

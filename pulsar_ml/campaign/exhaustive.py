@@ -19,7 +19,7 @@ from pulsar_ml.campaign.controlled import BETWEEN
 from pulsar_ml.campaign.plan import Chunk, Plan
 from pulsar_ml.campaign.trial import CLEAN, VIOLATION
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.explore import SEARCHES
+from pulsar_ml.harness.engine import SEARCHES
 from pulsar_ml.harness.partition import Part, divided, proved
 
 if TYPE_CHECKING:

@@ -36,6 +36,7 @@ WRAPPED = (
     *("_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm"),
     *("memcpy", "memmove", "memset", "abort", "__assert_fail"),
     *("sched_yield", "clock_gettime", "nanosleep", "usleep"),
+    *("clock_nanosleep", "sleep", "gettimeofday", "time"),
     *("pthread_mutex_init", "pthread_mutex_destroy", "pthread_mutex_lock", "pthread_mutex_trylock"),
     *("pthread_mutex_timedlock", "pthread_mutex_clocklock", "pthread_mutex_unlock"),
     *("pthread_rwlock_init", "pthread_rwlock_destroy", "pthread_rwlock_unlock"),

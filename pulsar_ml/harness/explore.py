@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import LimitsError, NondeterminismError
-from pulsar_ml.harness.engine import STEP_LIMIT, Campaign
+from pulsar_ml.harness.engine import SAMPLERS, SEARCHES, STEP_LIMIT, Campaign
 from pulsar_ml.harness.failure import Failure, capture
 from pulsar_ml.harness.oracle import Judge, run_judged
 from pulsar_ml.harness.partition import Part, bounds_hit, proved
@@ -22,7 +22,6 @@ from pulsar_ml.harness.subject import Subject
 
 BATCH_SECONDS = 0.2
 FIRST_BATCH = 256
-SEARCHES = ("preemptions", "delays")
 NO_VERDICT = {  # of ENDS, those that say nothing of the code under test
     "outside the engine's limits": LimitsError,
     "outside the engine's control": NondeterminismError,
@@ -90,14 +89,32 @@ class Exploration:
         return self.statistics["cut"] / self.executions if self.executions else 0.0
 
     @property
-    def residual_risk(self) -> float:
-        """With 95 % confidence a failure is rarer than this per execution (the rule of three)."""
-        return min(1.0, 3 / self.executions) if self.executions else 1.0
+    def residual_risk(self) -> float | None:
+        """With 95 % confidence a failure is rarer than this per execution (the rule of three).
+
+        None for a search: its executions are no sample.
+        """
+        return rule_of_three(self.strategy, self.executions)
 
     @property
-    def unseen_mass(self) -> float:
-        """Good-Turing: the probability that the next execution is of a class not seen yet."""
+    def unseen_mass(self) -> float | None:
+        """Good-Turing: the probability that the next execution is of a class not seen yet.
+
+        None for a search: its executions are no sample.
+        """
+        if self.strategy not in SAMPLERS:
+            return None
         return min(1.0, self.statistics["once"] / self.executions) if self.executions else 1.0
+
+
+def rule_of_three(strategy: str, executions: int) -> float | None:
+    """The risk per execution that ``executions`` without a failure leave, with 95 % confidence.
+
+    None unless the strategy is a sampler: the executions of a search are no sample.
+    """
+    if strategy not in SAMPLERS:
+        return None
+    return min(1.0, 3 / executions) if executions else 1.0
 
 
 def explore(
@@ -162,7 +179,11 @@ def explore(
     exhausted, rest, bounds = "", None, ()
     if strategy in SEARCHES:
         bounds = bounds_hit(
-            statistics, strategy, campaign.bound, options.get("step_limit", STEP_LIMIT)
+            statistics,
+            strategy,
+            campaign.bound,
+            options.get("step_limit", STEP_LIMIT),
+            campaign.spins,
         )
         if statistics["exhausted"]:
             exhausted = proved(bounds)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.explore import Exploration, explore
+from pulsar_ml.harness.explore import Exploration, explore, rule_of_three
 from pulsar_ml.harness.failure import Failure, replay
 from pulsar_ml.harness.oracle import Judge
 from pulsar_ml.harness.program import Program, generate
@@ -58,9 +58,12 @@ class Interleavings:
     exhausted: str = ""
 
     @property
-    def residual_risk(self) -> float:
-        """With 95 % confidence a failure of these programs is rarer than this (the rule of three)."""
-        return min(1.0, 3 / self.executions) if self.executions else 1.0
+    def residual_risk(self) -> float | None:
+        """With 95 % confidence a failure of these programs is rarer than this (the rule of three).
+
+        None for a search: its executions are no sample.
+        """
+        return rule_of_three(self.strategy, self.executions)
 
     def describe(self) -> str:
         """One line."""
@@ -75,6 +78,8 @@ class Interleavings:
             return self.failure.kind
         if self.exhausted:
             return f"all were tried {self.exhausted}"
+        if self.residual_risk is None:
+            return "no failure; the search did not end, and its executions are no sample"
         return f"a failure is rarer than {self.residual_risk:.2g}"
 
 

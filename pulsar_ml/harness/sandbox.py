@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from pulsar_ml.harness import child
 from pulsar_ml.harness.child import ENDED, Heart, Limits, LostError, Tell
-from pulsar_ml.harness.engine import Campaign, beat_into
-from pulsar_ml.harness.explore import SEARCHES, Exploration, explore
+from pulsar_ml.harness.engine import SEARCHES, Campaign, beat_into
+from pulsar_ml.harness.explore import Exploration, explore
 from pulsar_ml.harness.failure import Failure, Replayed
 from pulsar_ml.harness.partition import Part
 from pulsar_ml.harness.program import Program

@@ -13,8 +13,8 @@ import numpy as np
 from pulsar_ml.campaign.oracle import judge_of
 from pulsar_ml.campaign.suite import ControlledSize, Suite
 from pulsar_ml.harness.build_checked import load_checked
-from pulsar_ml.harness.engine import CHOICES
-from pulsar_ml.harness.explore import SEARCHES, explore
+from pulsar_ml.harness.engine import CHOICES, SEARCHES
+from pulsar_ml.harness.explore import explore
 from pulsar_ml.harness.failure import Failure
 from pulsar_ml.harness.program import CALL, Program, generate
 from pulsar_ml.harness.shrink import shrink

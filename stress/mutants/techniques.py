@@ -16,7 +16,8 @@ from pulsar_ml.campaign.oracle import judge_of as model_judge
 from pulsar_ml.campaign.suite import ControlledSize
 from pulsar_ml.campaign.trial import TrialOptions, load_native, run_trial
 from pulsar_ml.harness.child import Limits, LostError
-from pulsar_ml.harness.explore import SEARCHES, explore
+from pulsar_ml.harness.engine import SEARCHES
+from pulsar_ml.harness.explore import explore
 from pulsar_ml.harness.failure import STUCK, Failure
 from pulsar_ml.harness.oracle import Judge
 from pulsar_ml.harness.sandbox import watch

@@ -16,7 +16,8 @@ from pulsar_ml.campaign.controlled import program_of
 from pulsar_ml.campaign.oracle import judge_of
 from pulsar_ml.campaign.suite import Suite
 from pulsar_ml.campaign.trial import TrialOptions
-from pulsar_ml.harness.explore import SEARCHES, Exploration
+from pulsar_ml.harness.engine import SEARCHES
+from pulsar_ml.harness.explore import Exploration
 from pulsar_ml.harness.failure import WRONG_ANSWERS
 from pulsar_ml.harness.oracle import Judge
 from pulsar_ml.harness.program import Program

@@ -9,7 +9,10 @@ from pulsar_ml.harness.program import Program
 from pulsar_ml.harness.subject import Subject
 
 MODES: tuple[str, ...]
-STRATEGIES: tuple[str, ...]
+STRATEGIES: Mapping[str, str]
+SAMPLERS: tuple[str, ...]
+SEARCHES: tuple[str, ...]
+OFFERED: tuple[str, ...]
 ENDS: tuple[str, ...]
 OPS: tuple[str, ...]
 CHOICES: tuple[str, ...]
@@ -18,6 +21,7 @@ FAULTS: Mapping[str, int]
 REUSE: Mapping[str, int]
 HISTORY: int
 BUFFER: int
+SPINS: int
 STEP_LIMIT: int
 
 def beat_into(buffer: Buffer | None) -> None: ...
@@ -35,6 +39,7 @@ class Campaign:
     seed: int
     bound: int
     depth: int
+    spins: int
 
     def __new__(
         cls,
@@ -48,6 +53,7 @@ class Campaign:
         reuse: str = "quarantine",
         depth: int = 0,
         bound: int = 2,
+        spins: int = 2,
         step_limit: int = 20000,
         races: bool = True,
         judged: bool = False,

@@ -9,10 +9,15 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         ENGINE_HISTORY
         ENGINE_CLASSES
         ENGINE_BUFFER
-        STRATEGY_PREEMPTIONS
-        STRATEGY_DELAYS
-        STRATEGY_REPLAY
+        STRATEGY_SAMPLES
+        STRATEGY_SEARCHES
+        STRATEGY_FOLLOWS
         FAIL_RACE
+
+    ctypedef struct EngineStrategy:
+        const char* name
+        const char* help
+        int32_t kind
 
     ctypedef struct EngineDecision:
         uint32_t at
@@ -40,7 +45,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
 
     ctypedef struct EngineStats:
         uint64_t executions, steps, complete, cut, switches, hooks, shared, classes, once, twice, stale
-        uint64_t forgotten, crowded, pruned, pct_1, pct_2, pct_3
+        uint64_t forgotten, crowded, pruned, spun, pct_1, pct_2, pct_3
         uint32_t pct_steps, threads, longest
         int32_t exhausted
 
@@ -49,7 +54,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         const int64_t* settings
         const PmlCall** calls
         int32_t* n_calls
-        int32_t n_threads, mode, strategy, races, judged, faults, reuse, depth, bound
+        int32_t n_threads, mode, strategy, races, judged, faults, reuse, depth, bound, spins
         uint32_t step_limit
         uint64_t seed
         const EngineDecision* decisions
@@ -60,6 +65,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         const uint16_t* path
         int32_t n_path, floor
 
+    const EngineStrategy* engine_strategy(int32_t number) noexcept
     void engine_beat(uint64_t* where) noexcept
     int engine_open(const EngineConfig* config) noexcept
     uint64_t engine_run(uint64_t first, uint64_t count, EngineStats* stats) noexcept

@@ -288,6 +288,7 @@ static inline int atomic_cas(Thread *t, uintptr_t address, uint32_t width, int o
         write_rmw(t, v, place, m, order, OP_CAS, pc, desired, desired_high);
         return 1;
     }
+    t->operands = mix64(t->operands ^ *low ^ (uint64_t)index_of(v) << 40 ^ v->version) | 1;
     *low = m->low;
     *high = m->high;
     if (unlikely(E.recording))
