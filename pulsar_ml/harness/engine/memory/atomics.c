@@ -212,6 +212,7 @@ static inline void write_rmw(Thread *t, Variable *v, uint32_t place, Message *re
                              uint64_t pc, uint64_t low, uint64_t high)
 {
     uint64_t before = read->low;
+    int changes = low != before || high != read->high;
     int32_t from = read->event;
     uint32_t stale = v->n - 1u - place;
     Message *m;
@@ -227,7 +228,7 @@ static inline void write_rmw(Thread *t, Variable *v, uint32_t place, Message *re
         m->event = trace_atomic(t, op, v, low, before, order, from, stale, 0, pc);
     hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ stale ^ 0x7000);
     E.stale += stale;
-    watch_write(t, index_of(v));
+    watch_rmw(t, v, stale, changes);
     if (t->number >= 0) {
         EngineCall *call = &t->calls[t->call];
         if (call->exchanged == 0)

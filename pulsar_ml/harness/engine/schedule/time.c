@@ -73,14 +73,14 @@ static int64_t later(int64_t span)
 }
 
 /* A look at the clock takes a microsecond; within one operation of a thread, twice as long with every eighth look,
- * and with every look if nothing changed since the one before. So a loop that polls the clock ends. */
+ * and with every fourth in a row while nothing changes. So a loop that polls the clock ends. */
 static int64_t read_clock(Thread *t)
 {
     enum { MOST_DOUBLINGS = 40 };
     uint32_t doublings;
     t->idle_polls = t->polled_changes == E.changes ? t->idle_polls + 1 : 0;
     t->polled_changes = E.changes;
-    doublings = t->idle_polls + t->polls++ / 8;
+    doublings = t->idle_polls / 4 + t->polls++ / 8;
     clock_to(later(INT64_C(1000) << (doublings < MOST_DOUBLINGS ? doublings : MOST_DOUBLINGS)));
     t->watch_lost = 1;            /* a loop that looks at the clock may end by it */
     return E.now_ns;

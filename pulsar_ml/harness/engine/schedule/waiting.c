@@ -8,7 +8,7 @@
  *
  * Also here: the verdict when no thread can go on. */
 
-enum { STUCK_ROUNDS = 200, IN_VAIN = 64, LOOK_AGAIN = 128, TIME_PASSES = 2048, ALONE = 64 };
+enum { STUCK_ROUNDS = 200, IN_VAIN = 64, TRIES = 16, LOOK_AGAIN = 128, TIME_PASSES = 2048, ALONE = 64 };
 
 /* Values of CHOOSE_PAUSE. A search takes one of the first two. */
 enum { PAUSE_LONG, PAUSE_NONE, PAUSE_SHORT = 6, PAUSES };
@@ -73,12 +73,31 @@ static void look_again(void)
     E.waiting = 0;
 }
 
+/* Those that wait make one turn each, one after the other: nothing changed, so their order does not matter. */
+static void look_in_turn(void)
+{
+    E.held_back = E.waiting & (E.waiting - 1);
+    E.ready = E.waiting & ~E.held_back;
+    E.waiting = 0;
+}
+
+/* The next of those that are held back, all of them behind a thread that spun. */
+static void next_held_back(void)
+{
+    if (E.spinner) {
+        end_spin();
+        return;
+    }
+    E.ready = E.held_back & -E.held_back;
+    E.held_back &= E.held_back - 1;
+}
+
 /* No thread is ready: buffered stores reach memory, spinning threads look once more, a time-out fires,
  * or the execution is stuck. */
 static __attribute__((noinline)) void unstick(void)
 {
     if (E.held_back) {
-        end_spin();
+        next_held_back();
         return;
     }
     if (E.buffered) {
@@ -92,7 +111,7 @@ static __attribute__((noinline)) void unstick(void)
             E.stuck_rounds = 0;
         }
         if (++E.stuck_rounds <= STUCK_ROUNDS) {
-            look_again();
+            look_in_turn();
             return;
         }
     }
@@ -108,7 +127,9 @@ static __attribute__((noinline)) void unstick(void)
 /* A thread that is about to let others go first finds no other thread ready: whatever else can happen does. */
 static __attribute__((noinline)) void let_time_pass(void)
 {
-    if (E.buffered)
+    if (E.held_back)
+        end_spin();
+    else if (E.buffered)
         flush_oldest(&E.threads[__builtin_ctzll(E.buffered)]);
     else if (E.waiting)
         look_again();
@@ -132,7 +153,7 @@ static int turn_repeats(Thread *t)
 /* Something can happen between this turn and the next one, or the next one may read what is older. */
 static int pause_matters(const Thread *t)
 {
-    if ((E.ready & ~t->bit) | E.buffered | E.timed | E.waiting)
+    if ((E.ready & ~t->bit) | E.held_back | E.buffered | E.timed | E.waiting)
         return 1;
     for (uint32_t i = 0; i < n_watched(t); i++)
         if (may_read_older(t, &E.variables[t->watched[i]]))
@@ -184,8 +205,12 @@ static void give_way(Thread *t, int64_t until, int parks)
             let_time_pass();
     }
     /* Threads that let each other go first for ever do not keep the others from looking again. */
-    if (++E.pauses % LOOK_AGAIN == 0 && E.waiting & ~t->bit)
-        look_again();
+    if (++E.pauses % LOOK_AGAIN == 0) {
+        E.ready |= E.waiting & ~t->bit;
+        E.waiting &= t->bit;
+        if (E.buffered)
+            flush_oldest(&E.threads[__builtin_ctzll(E.buffered)]);
+    }
     if (E.pauses % TIME_PASSES == 0 && E.timed)
         expire_earliest();
     if (E.strategy->on_yield)
@@ -261,4 +286,22 @@ static inline void watch_read(Thread *t, uint32_t variable, uint32_t version)
     t->watched_version[at] = version;
     if (unlikely(t->n_watched > IN_VAIN))
         turn_over(t, 0);
+}
+
+/* A read-modify-write that stores what it found, as a lock's taker does in vain, changes nothing. A few of them in a
+ * row are a turn. */
+static __attribute__((noinline)) void watch_try(Thread *t, Variable *v, uint32_t stale)
+{
+    uint32_t variable = (uint32_t)(v - E.variables);
+    v->version--;
+    for (int i = 0; i < IN_VAIN / TRIES; i++)
+        watch_read(t, variable, v->version - stale);
+}
+
+static inline void watch_rmw(Thread *t, Variable *v, uint32_t stale, int changes)
+{
+    if (changes)
+        watch_write(t, (uint32_t)(v - E.variables));
+    else
+        watch_try(t, v, stale);
 }
