@@ -136,10 +136,14 @@ class Total:
         """The claims that the executions allow about those that were not made."""
         if not self.sampled:
             left = self.programs - self.exhausted.total()
-            return [
-                f"  the search of {left} programs did not end; its executions are no sample, so they "
-                "say nothing of those that were not made"
-            ] if left else ["  load buffering is outside the memory model"]
+            return (
+                [
+                    f"  the search of {left} programs did not end; its executions are no sample, so they "
+                    "say nothing of those that were not made"
+                ]
+                if left
+                else ["  load buffering is outside the memory model"]
+            )
         lines = [
             f"  with 95 % confidence a failure of these programs is rarer than 1 in "
             f"{max(self.executions, 1) / 3:,.0f} executions; load buffering is outside the memory model"

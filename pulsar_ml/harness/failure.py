@@ -234,12 +234,25 @@ def of_recorded(
         decisions=campaign.decisions_made(),
         kind=WRONG_ANSWERS if refused else str(raw["kind"]),
         rule="" if refused else str(raw["invariant"]),
-        message=refused or sentence(raw),
+        message=refused or sentence(raw) + waiting_places(campaign, raw["waiting"]),
         where=(race.second.place, race.first.place) if race else () if refused else places(raw),
         trace_hash=campaign.hashes()[0],
         races=bool(options.get("races", True)),
         race=race,
     )
+
+
+def waiting_places(campaign: Campaign, waiting: Mapping[int, int]) -> str:
+    """The place of each thread that waits, in brackets; "" when none does.
+
+    ``waiting`` maps threads to the code where they are blocked, 0: a thread runs in a loop and stands where
+    it made its last step.
+    """
+    if not waiting:
+        return ""
+    last = {event["thread"]: event["pc"] for event in campaign.trace() if event["pc"]}
+    pcs = {thread: pc or last.get(thread, 0) for thread, pc in waiting.items()}
+    return f" ({', '.join(f'thread {thread} at {describe_pc(pc)}' for thread, pc in pcs.items())})"
 
 
 def places(raw: Mapping[str, Any]) -> tuple[str, ...]:

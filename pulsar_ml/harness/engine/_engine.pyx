@@ -403,6 +403,7 @@ cdef class Campaign:
             "block_pc": f.block_pc, "free_pc": f.free_pc, "block_size": f.block_size, "offset": f.offset,
             "op": OPS[f.op], "other_op": OPS[f.other_op], "width": f.width, "other_width": f.other_width,
             "frames": tuple([f.frames[i] for i in range(f.n_frames)]),
+            "waiting": {i: f.waits_at[i] for i in range(ENGINE_MOST_THREADS) if f.unfinished >> i & 1},
             "event": f.event, "other_event": f.other_event, "released": f.released, "acquired": f.acquired,
             "invariant": (<const char*>f.invariant).decode(errors="replace"),
             "message": (<const char*>f.message).decode(errors="replace"),

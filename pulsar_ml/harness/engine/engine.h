@@ -117,6 +117,8 @@ typedef struct {
     int32_t width, other_width;
     int32_t event, other_event;   /* of a race, in the trace if one is kept: its accesses, the other one first */
     int32_t released, acquired;   /* and what ordered the two threads last before, or -1 */
+    uint64_t unfinished;      /* of a deadlock or livelock: bits of the threads that have not ended */
+    uint64_t waits_at[ENGINE_MOST_THREADS];   /* and where each of them is blocked, 0: it runs in a loop */
     int32_t signal;
     int32_t n_frames;
     uint64_t frames[ENGINE_MOST_FRAMES];

@@ -39,6 +39,8 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         int32_t kind, thread, call, other_thread
         uint64_t execution, address, pc, block_pc, free_pc, block_size, offset
         int32_t op, other_op, width, other_width, event, other_event, released, acquired, signal, n_frames
+        uint64_t unfinished
+        uint64_t[64] waits_at
         uint64_t[24] frames
         char[28] invariant
         char[224] message

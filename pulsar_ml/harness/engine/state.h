@@ -64,6 +64,7 @@ typedef struct Thread {
     int64_t deadline;             /* while `timed` of the engine has its bit */
     uint64_t owed;                /* a yielding thread lets these run first */
     uint32_t blocked_on;          /* object, or NONE */
+    uint64_t blocked_at;          /* place of code */
     /* Store buffer (TSO), a ring. */
     uint32_t buffer_head, buffer_count;
     Buffered *buffer;

@@ -108,7 +108,7 @@ static __attribute__((noinline)) void explain_deadlock(void)
         }
     }
     if (first)
-        fail_with(blocked ? FAIL_DEADLOCK : FAIL_LIVELOCK, first, text);
+        fail_waiting(blocked ? FAIL_DEADLOCK : FAIL_LIVELOCK, first, text);
 }
 
 /* The thread does not wait for its object any longer; a wake-up goes to another one. */
@@ -118,8 +118,9 @@ static void leave_object(Thread *t)
         objects[t->blocked_on].blocked &= ~t->bit;
 }
 
-static void wait_for(Thread *t, Object *o)
+static void wait_for(Thread *t, Object *o, uint64_t pc)
 {
+    t->blocked_at = pc;
     o->blocked |= t->bit;
     t->blocked_on = (uint32_t)(o - objects);
     drain(t);
@@ -181,19 +182,19 @@ static int too_late(Thread *t, int64_t until)
 }
 
 /* Waits for the object, until then at most. Whether the deadline ended the wait. */
-static int wait_in_time(Thread *t, Object *o, int64_t until)
+static int wait_in_time(Thread *t, Object *o, int64_t until, uint64_t pc)
 {
     t->woken = 0;
     if (until != FOREVER)
         wait_until(t, until);
-    wait_for(t, o);
+    wait_for(t, o, pc);
     return t->woken == 2;
 }
 
 /* 0, or ETIMEDOUT. */
-static int wait_for_lock(Thread *t, Object *o, int64_t until)
+static int wait_for_lock(Thread *t, Object *o, int64_t until, uint64_t pc)
 {
-    return too_late(t, until) || wait_in_time(t, o, until) ? ETIMEDOUT : 0;
+    return too_late(t, until) || wait_in_time(t, o, until, pc) ? ETIMEDOUT : 0;
 }
 
 /* 0, or what pthread_mutex_lock returns for its kind. */
@@ -208,7 +209,7 @@ static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uin
     if (o->owner == t->number && kind != MUTEX_RECURSIVE && until == FOREVER)
         misuse(t, mutex, "a thread locks a mutex that it already holds", pc);
     while (o->owner >= 0 && (o->owner != t->number || kind != MUTEX_RECURSIVE))
-        if ((late = wait_for_lock(t, o, until)) != 0)
+        if ((late = wait_for_lock(t, o, until, pc)) != 0)
             return late;
     o->owner = t->number;
     o->count++;
@@ -264,7 +265,7 @@ static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int64
             hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
             return EBUSY;
         }
-        if ((late = wait_for_lock(t, o, until)) != 0)
+        if ((late = wait_for_lock(t, o, until, pc)) != 0)
             return late;
     }
     if (writes) {
@@ -306,7 +307,7 @@ static int condition_wait(Thread *t, const void *condition, const void *mutex, i
     spurious = E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2);
     mutex_unlock(t, mutex, MUTEX_PLAIN, pc);
     if (!spurious)
-        late = too_late(t, until) || wait_in_time(t, o, until);
+        late = too_late(t, until) || wait_in_time(t, o, until, pc);
     mutex_lock(t, mutex, MUTEX_PLAIN, FOREVER, pc);
     return late ? ETIMEDOUT : 0;
 }
@@ -347,7 +348,7 @@ static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int64_t unti
         return EAGAIN;
     if (E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2))
         return 0;
-    return wait_for_lock(t, o, until);
+    return wait_for_lock(t, o, until, pc);
 }
 
 /* The object of a semaphore, which takes over the value that sem_init or earlier calls gave it. */
@@ -375,7 +376,7 @@ static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int64_t until,
             hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
             return EAGAIN;
         }
-        if ((late = wait_for_lock(t, o, until)) != 0)
+        if ((late = wait_for_lock(t, o, until, pc)) != 0)
             return late;
     }
     o->count--;

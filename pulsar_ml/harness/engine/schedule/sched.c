@@ -55,7 +55,7 @@ static __attribute__((noinline)) void step_limit(Thread *t)
         return;
     }
     if (returned == returned_at) {
-        fail_with(FAIL_LIVELOCK, t, "no operation ended within half of the step limit");
+        fail_waiting(FAIL_LIVELOCK, t, "no operation ended within half of the step limit");
     } else {
         E.failure.kind = END_CUT;
     }
