@@ -93,6 +93,7 @@ def engine_extension() -> Extension:
             "-Wextra",
             "-fno-strict-aliasing",
             "-fvisibility=hidden",
+            "-fexceptions",  # of C++ code under test, which pass through pthread_once
         ]
         + wide
         + (["-Werror"] if STRICT else []),

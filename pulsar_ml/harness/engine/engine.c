@@ -25,8 +25,13 @@
 #include "pulsar_ml/harness/engine/hooks/hooks.c"
 #include "pulsar_ml/harness/engine/hooks/wraps.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_locks.c"
+#include "pulsar_ml/harness/engine/schedule/own.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_own.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_once.c"
+#include "pulsar_ml/harness/engine/hooks/annotations.c"
 static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/schedule/spawn.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_c11.c"
 #include "pulsar_ml/harness/engine/execution/crash.c"
 #include "pulsar_ml/harness/engine/execution/classes.c"
 #include "pulsar_ml/harness/engine/execution/answers.c"
@@ -68,6 +73,7 @@ static void run_calls(Thread *t)
         if (unlikely(E.recording))
             trace_event(t, OP_CALL, t->call, 0, (uint64_t)call.code, 0);
         c->subject->apply(E.main.value, t->number, &call, &done->result, &violation);
+        settle(t);
         if (unlikely(E.recording))
             trace_event(t, OP_RETURN, t->call, 0, (uint64_t)done->result.status, 0);
         if (t->fresh)
@@ -105,11 +111,28 @@ static void thread_end(Thread *t)
     }
 }
 
+/* The destructors of a thread's variables are code under test as well. Their steps belong to the thread's last
+ * call, whose times and answer they leave alone. */
+static __attribute__((noinline)) void end_calls(Thread *t)
+{
+    EngineCall *last, kept;
+    if (t->call == 0)
+        return;
+    last = &t->calls[--t->call];
+    kept = *last;
+    t->fresh = 0;
+    end_owned(t);
+    *last = kept;
+    t->call++;
+}
+
 static void thread_entry(void)
 {
     Thread *t = current;
     for (;;) {
         run_calls(t);
+        if (unlikely(owns(t)))
+            end_calls(t);
         thread_end(t);
         t = current;
     }
@@ -117,6 +140,9 @@ static void thread_entry(void)
 
 static void start_thread(Thread *t)
 {
+    t->controlled = E.control;
+    t->library = E.library_start;
+    start_owned(t);
     t->done = 0;
     t->timed = 0;
     t->joined = 0;
@@ -171,6 +197,8 @@ static void main_entry(void)
         if (unlikely(violation.found))
             fail_invariant(&E.main, &violation);
         subject->destroy(instance);
+        end_owned(&E.main);
+        end_statics();
         check_leaks();
         E.ended = 1;
         current = NULL;
@@ -206,6 +234,7 @@ void engine_beat(uint64_t *where)
 
 static void run_once(uint64_t number)
 {
+    LibraryState host, used;
     heart[0] = number;
     heart[1]++;
     E.n = E.config.n_threads;
@@ -239,8 +268,14 @@ static void run_once(uint64_t number)
     }
     E.main.depth = 0;
     E.main.controlled = 0;
+    start_owned(&E.main);
     current = &E.main;
+    host = library_state();
+    set_library_state(&E.library_start, &host);
     fiber_switch(&E.host, E.main.sp);
+    used = library_state();
+    set_library_state(&host, &used);
+    reset_statics();
 }
 
 static void run_one(uint64_t number)
@@ -301,7 +336,6 @@ int engine_open(const EngineConfig *config)
         Thread *t = &E.threads[i];
         t->number = i;
         t->bit = UINT64_C(1) << i;
-        t->controlled = 1;
         if (t->stack == NULL)
             t->stack = stack_new();
         if (t->buffer == NULL)
@@ -311,6 +345,7 @@ int engine_open(const EngineConfig *config)
     }
     E.broken = 1;
     E.recording = 0;
+    E.control = CONTROLLED;
     if (!path_load(config->path, (uint32_t)config->n_path, (uint32_t)config->floor))
         return -1;
     memset(&profile, 0, sizeof profile);
@@ -352,6 +387,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
     int over = 0;
     E.stats = stats;
     answers.waits = 0;
+    library_begin();
     signals_start();
     learn();
     E.touched_twice = 0;
@@ -385,6 +421,7 @@ int engine_again(uint64_t number)
 {
     EngineStats stats = {0};
     E.stats = &stats;
+    library_begin();
     signals_start();
     learn();
     n_events = n_decisions = 0;

@@ -19,7 +19,7 @@
 #define ENGINE_MOST_FRAMES 24     /* of a reported stack */
 #define ENGINE_MOST_WATCHED 16    /* locations whose change ends a spin loop's wait */
 #define ENGINE_BUFFER 8           /* stores that a thread may hold back under TSO */
-#define ENGINE_MOST_OBJECTS 64    /* mutexes and the like alive in one execution */
+#define ENGINE_MOST_OBJECTS 256    /* mutexes and the like alive in one execution */
 #define ENGINE_NOT_MADE 6         /* in place of an order: an atomic access that ended the execution */
 
 typedef enum { MODE_SC, MODE_TSO, MODE_C11 } EngineMode;
