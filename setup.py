@@ -97,7 +97,7 @@ def engine_extension() -> Extension:
         ]
         + wide
         + (["-Werror"] if STRICT else []),
-        libraries=["pthread"],
+        libraries=["pthread", "m"],
     )
 
 

@@ -78,6 +78,8 @@ WRAPPED = (
     *("gettid", "sched_getcpu", "pthread_setname_np", "pthread_getname_np"),
     *("pthread_setaffinity_np", "pthread_getaffinity_np"),
     *("pthread_setschedparam", "pthread_getschedparam"),
+    *("fesetround", "fesetenv", "feupdateenv", "feholdexcept", "feclearexcept", "feraiseexcept"),
+    *("fesetexceptflag", "feenableexcept", "fedisableexcept"),
     # What happens once, or together.
     *("__cxa_guard_acquire", "__cxa_guard_release", "__cxa_guard_abort"),
     *("pthread_once", "call_once"),

@@ -138,7 +138,7 @@ static void thread_entry(void)
     }
 }
 
-static void start_thread(Thread *t)
+static inline __attribute__((always_inline)) void start_thread(Thread *t)
 {
     t->controlled = E.control;
     t->library = E.library_start;
@@ -234,7 +234,6 @@ void engine_beat(uint64_t *where)
 
 static void run_once(uint64_t number)
 {
-    LibraryState host, used;
     heart[0] = number;
     heart[1]++;
     E.n = E.config.n_threads;
@@ -269,12 +268,9 @@ static void run_once(uint64_t number)
     E.main.depth = 0;
     E.main.controlled = 0;
     start_owned(&E.main);
+    set_library_state(&E.library_start);
     current = &E.main;
-    host = library_state();
-    set_library_state(&E.library_start, &host);
     fiber_switch(&E.host, E.main.sp);
-    used = library_state();
-    set_library_state(&host, &used);
     reset_statics();
 }
 
@@ -410,6 +406,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
         }
     }
     signals_stop();
+    library_end();
     collect(stats, before);
     if (over)
         stats->exhausted = all_paths_taken(stats);
@@ -430,6 +427,7 @@ int engine_again(uint64_t number)
     run_one(number);
     E.recording = 0;
     signals_stop();
+    library_end();
     return E.failure.kind;
 }
 

@@ -43,13 +43,19 @@ static __attribute__((noinline)) void settle_volatile(Thread *t)
     raw_read(pending.address, pending.width, &made, &high);
     raw_write(pending.address, pending.width, pending.before, pending.high);
     if (pending.writes)
-        atomic_store(t, pending.address, pending.width, __ATOMIC_RELAXED, pending.pc, made, high);
+        rare_store(t, pending.address, pending.width, __ATOMIC_RELAXED, pending.pc, made, high);
 }
 
 static inline void settle(Thread *t)
 {
     if (unlikely(t->controlled & VOLATILE_PENDING))
         settle_volatile(t);
+}
+
+static __attribute__((noinline)) void rare_load(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc,
+                                                uint64_t *low, uint64_t *high)
+{
+    atomic_load(t, address, width, order, pc, low, high);
 }
 
 static __attribute__((noinline)) void volatile_access(Thread *t, uintptr_t address, uint32_t width, int writes,
@@ -66,7 +72,7 @@ static __attribute__((noinline)) void volatile_access(Thread *t, uintptr_t addre
     pending.width = width;
     pending.writes = (uint8_t)writes;
     if (!writes)
-        atomic_load(t, address, width, __ATOMIC_RELAXED, pc, &low, &high);
+        rare_load(t, address, width, __ATOMIC_RELAXED, pc, &low, &high);
     raw_read(address, width, &pending.before, &pending.high);
     if (!writes && low == pending.before && high == pending.high)
         return;

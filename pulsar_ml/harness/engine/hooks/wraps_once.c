@@ -64,9 +64,9 @@ EXPORT void __wrap___cxa_guard_release(uint8_t *guard)
         return;
     }
     /* The code reads the guard's first byte itself, with acquire, before it calls. */
-    drain(t);
     announce(t, OP_STORE, (uintptr_t)guard, 1);
-    store_now(t, (uintptr_t)guard, 1, __ATOMIC_RELEASE, PC, 1, 0);
+    rare_store(t, (uintptr_t)guard, 1, __ATOMIC_RELEASE, PC, 1, 0);
+    drain(t);
     once_leave(t, guard, PC);
 }
 

@@ -142,3 +142,25 @@ EXPORT int __wrap_sigaltstack(const stack_t *stack, stack_t *before_stack)
         o->signal_stack = *stack;
     return 0;
 }
+
+/* From the first of these calls on, a switch exchanges the floating-point environment, too. Before it, that of
+ * the thread of the system is everybody's. */
+#include <fenv.h>
+
+static void uses_floats(void)
+{
+    if (current)
+        library.floats = 1;
+}
+
+#define FLOATS(name, parameters, arguments)                                                        \
+    EXPORT int __wrap_##name parameters { uses_floats(); return name arguments; }
+FLOATS(fesetround, (int how), (how))
+FLOATS(fesetenv, (const fenv_t *env), (env))
+FLOATS(feupdateenv, (const fenv_t *env), (env))
+FLOATS(feholdexcept, (fenv_t *env), (env))
+FLOATS(feclearexcept, (int which), (which))
+FLOATS(feraiseexcept, (int which), (which))
+FLOATS(fesetexceptflag, (const fexcept_t *flags, int which), (flags, which))
+FLOATS(feenableexcept, (int which), (which))
+FLOATS(fedisableexcept, (int which), (which))

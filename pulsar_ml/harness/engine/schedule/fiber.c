@@ -96,42 +96,32 @@ static inline int on_stack(const Thread *t, uintptr_t address)
 
 /* Where the libraries keep these words for the thread of the system that runs the engine. */
 static uint64_t no_exceptions[2];
+static int no_error;
 static void *no_once[2];
 SHARED struct {
-    int *error;
     uint64_t *exceptions;
+    int *error;
     void **once_callable, **once_call;   /* of std::call_once; not exchanged, see call_once_only() */
-} library = {NULL, no_exceptions, &no_once[0], &no_once[1]};
+    uint8_t floats;               /* code under test changed its floating-point environment once */
+} library = {no_exceptions, &no_error, &no_once[0], &no_once[1], 0};
 
-static inline __attribute__((always_inline)) LibraryState library_state(void)
+static __attribute__((noinline)) void get_floats(LibraryState *state)
 {
-    LibraryState state;
-    state.exceptions[0] = library.exceptions[0];
-    state.exceptions[1] = library.exceptions[1];
-    state.error = *library.error;
 #if defined(__x86_64__)
     uint16_t x87;
-    __asm__ volatile("stmxcsr %0" : "=m"(state.float_control));
+    __asm__ volatile("stmxcsr %0" : "=m"(state->float_control));
     __asm__ volatile("fnstcw %0" : "=m"(x87));
-    state.float_status = x87;
+    state->float_status = x87;
 #else
     uint64_t control, status;
     __asm__ volatile("mrs %0, fpcr\n\tmrs %1, fpsr" : "=r"(control), "=r"(status));
-    state.float_control = (uint32_t)control;
-    state.float_status = (uint32_t)status;
+    state->float_control = (uint32_t)control;
+    state->float_status = (uint32_t)status;
 #endif
-    return state;
 }
 
-/* `before` is what library_state() returns: the floating-point environment is loaded only where it differs. */
-static inline __attribute__((always_inline)) void set_library_state(const LibraryState *state,
-                                                                    const LibraryState *before)
+static __attribute__((noinline)) void set_floats(const LibraryState *state)
 {
-    library.exceptions[0] = state->exceptions[0];
-    library.exceptions[1] = state->exceptions[1];
-    *library.error = state->error;
-    if (likely(state->float_control == before->float_control && state->float_status == before->float_status))
-        return;
 #if defined(__x86_64__)
     uint16_t x87 = (uint16_t)state->float_status;
     __asm__ volatile("ldmxcsr %0" : : "m"(state->float_control));
@@ -142,12 +132,30 @@ static inline __attribute__((always_inline)) void set_library_state(const Librar
 #endif
 }
 
-static inline void switch_to(Thread *from, Thread *to)
+static inline __attribute__((always_inline)) void get_library_state(LibraryState *state)
+{
+    state->exceptions[0] = library.exceptions[0];
+    state->exceptions[1] = library.exceptions[1];
+    state->error = *library.error;
+    if (unlikely(library.floats))
+        get_floats(state);
+}
+
+static inline __attribute__((always_inline)) void set_library_state(const LibraryState *state)
+{
+    library.exceptions[0] = state->exceptions[0];
+    library.exceptions[1] = state->exceptions[1];
+    *library.error = state->error;
+    if (unlikely(library.floats))
+        set_floats(state);
+}
+
+static inline __attribute__((always_inline)) void switch_to(Thread *from, Thread *to)
 {
     E.switches++;
     current = to;
-    from->library = library_state();
-    set_library_state(&to->library, &from->library);
+    get_library_state(&from->library);
+    set_library_state(&to->library);
     fiber_switch(&from->sp, to->sp);
 }
 

@@ -305,6 +305,8 @@ static void *cxx_symbol(const char *name)
     return cxx_library() ? dlsym(cxx_library(), name) : NULL;
 }
 
+static LibraryState library_host;   /* of the thread of the system while executions run */
+
 /* Finds the words of libc and libstdc++ for this thread of the system. */
 static void library_begin(void)
 {
@@ -321,7 +323,15 @@ static void library_begin(void)
         library.once_callable = &no_once[0];
         library.once_call = &no_once[1];
     }
-    E.library_start = library_state();
+    get_floats(&library_host);
+    get_library_state(&library_host);
+    E.library_start = library_host;
     E.library_start.error = 0;
     E.library_start.exceptions[0] = E.library_start.exceptions[1] = 0;
+    E.main.library = E.library_start;
+}
+
+static void library_end(void)
+{
+    set_library_state(&library_host);
 }

@@ -61,9 +61,11 @@ static int spawn(Thread *t, void *(*body)(void *), void *argument, uint64_t pc)
         clock_copy(u->x_clock, t->x_clock);
     u->fence_at = t->fence_at;
     clock_tick(t);
-    inherited = library_state();
-    u->library.float_control = inherited.float_control;
-    u->library.float_status = inherited.float_status;
+    get_library_state(&inherited);
+    if (library.floats) {
+        u->library.float_control = inherited.float_control;
+        u->library.float_status = inherited.float_status;
+    }
     u->sp = fiber_prepare(u->stack + STACK_BYTES, spawned_entry);
     u->priority = (uint32_t)(draw() >> 33) % PCT_FIRST + PCT_FIRST;
     u->weight = 1;
