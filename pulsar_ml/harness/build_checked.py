@@ -8,7 +8,11 @@ the linker. Neither needs a change to the source.
 from __future__ import annotations
 
 import copy
+import os
 import re
+import shlex
+import subprocess
+import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -115,14 +119,34 @@ LINK_FLAGS = tuple(f"-Wl,--wrap={symbol}" for symbol in WRAPPED)
 MACROS = (("PML_CHECKED", "1"), ("pthread_create", "pml_checked_pthread_create"))
 
 
-def checked_extension(extension: Any) -> Any:
+# How volatile accesses are compiled: as plain ones, whose races are failures, or as relaxed atomics.
+# The latter is meant by code in the style of READ_ONCE, written for compilers without C11 atomics.
+VOLATILE = ("plain", "relaxed")
+
+
+def volatile_flags(meaning: str) -> list[str]:
+    """The compiler's flags for one of VOLATILE."""
+    if meaning not in VOLATILE:
+        raise ValueError(f"volatile is {meaning!r}; it should be one of: {', '.join(VOLATILE)}")
+    if meaning == "plain":
+        return []
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    version = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False)
+    if "clang" in version.stdout:
+        return ["-mllvm", "-tsan-distinguish-volatile=1"]
+    return ["--param=tsan-distinguish-volatile=1"]
+
+
+def checked_extension(extension: Any, *, volatile: str = "plain") -> Any:
     """The checked twin of a setuptools ``Extension``: same name, same sources, other flags.
 
-    Build it into a tree of its own, and import :mod:`pulsar_ml.harness.engine` before the module. Code
-    that was not recompiled (other libraries, inline assembly) stays invisible to the engine.
+    ``volatile`` is one of VOLATILE. Build the twin into a tree of its own, and import
+    :mod:`pulsar_ml.harness.engine` before the module. Code that was not recompiled (other libraries,
+    inline assembly) stays invisible to the engine.
     """
     twin = copy.copy(extension)
-    twin.extra_compile_args = [*extension.extra_compile_args, *COMPILE_FLAGS]
+    flags = [*COMPILE_FLAGS, *volatile_flags(volatile)]
+    twin.extra_compile_args = [*extension.extra_compile_args, *flags]
     twin.extra_link_args = [*extension.extra_link_args, *LINK_FLAGS]
     twin.define_macros = [*extension.define_macros, *MACROS]
     return twin
@@ -147,8 +171,14 @@ def with_whole_paths(generated: Path, source: Path, folders: Sequence[str]) -> N
 
 
 def load_checked(path: Path, name: str | None = None) -> ModuleType:
-    """Import the checked module at ``path``, with the engine loaded before it."""
+    """Import the checked module at ``path``, with the engine loaded before it.
+
+    Warns (:class:`pulsar_ml.harness.unseen.UnseenCodeWarning`) of code in it that the engine cannot see.
+    """
     import pulsar_ml.harness.engine  # noqa: F401
     from pulsar_ml.harness.build import load_extension
+    from pulsar_ml.harness.unseen import warn_of_unseen_code
 
-    return load_extension(path, name)
+    module = load_extension(path, name)
+    warn_of_unseen_code(Path(path).resolve())
+    return module

@@ -234,3 +234,21 @@ NOTED_HANDOVER(noted_readers, __tsan_mutex_pre_unlock(&s->x, 8), __tsan_mutex_po
 NOTED_HANDOVER(noted_benign_fixed, AnnotateBenignRaceSized(__FILE__, __LINE__, &s->data, 8, ""), )
 NOTED_HANDOVER(noted_ignored_fixed, , AnnotateIgnoreReadsBegin("", 0); long d = s->data;
                AnnotateIgnoreReadsEnd("", 0); (void)d; return)
+
+/* A race that is known, and one behind it ------------------------------------------------------------------ */
+
+static __attribute__((noinline)) void counts_hits(long *hits) { ++*hits; }
+#define KNOWN_RACE(name, behind)                                                                \
+    PROGRAM(name, 2, Cell x; long hits; long other;)                                            \
+    {                                                                                           \
+        counts_hits(&s->hits);                                                                  \
+        STEP(t);                                                                                \
+        counts_hits(&s->hits);                                                                  \
+        behind;                                                                                 \
+    }
+KNOWN_RACE(known_race, (void)0)
+KNOWN_RACE(known_race_and_more, s->other++)
+PROGRAM(known_race_of_atomics, 2, Cell x;)
+{
+    if (t) st(s->x, 1, RLX); else *(long *)&s->x = 2;
+}

@@ -112,7 +112,12 @@ def built(name: str, compiler: str) -> ModuleType:
             patch.setenv("LDSHARED", "clang -shared")
             patch.setenv("LDCXXSHARED", "clang++ -shared")
         path = build_extension(
-            HERE / f"{name}.pyx", into=folder, checked=True, flags=flags, language=language
+            HERE / f"{name}.pyx",
+            into=folder,
+            checked=True,
+            flags=flags,
+            language=language,
+            macros={"PML_BUILD_ID": '"quality"'},
         )
     return load_checked(path)
 

@@ -35,6 +35,7 @@ class Campaign:
     seed: int
     bound: int
     depth: int
+    suppress: tuple[str, ...]
 
     def __new__(
         cls,
@@ -55,6 +56,7 @@ class Campaign:
         weaken: tuple[Collection[int], str] | None = None,
         path: Sequence[int] = (),
         floor: int = 0,
+        suppress: Iterable[str] = (),
     ) -> Self: ...
     def run(self, first: int, count: int) -> int: ...
     def again(self, number: int) -> None: ...

@@ -16,6 +16,7 @@
 #include "pulsar_ml/harness/engine/schedule/strategies.c"
 #include "pulsar_ml/harness/engine/schedule/reversal.c"
 #include "pulsar_ml/harness/engine/schedule/sched.c"
+#include "pulsar_ml/harness/engine/memory/known_races.c"
 #include "pulsar_ml/harness/engine/memory/race.c"
 #include "pulsar_ml/harness/engine/memory/memory.c"
 #include "pulsar_ml/harness/engine/memory/atomics.c"
@@ -342,6 +343,7 @@ int engine_open(const EngineConfig *config)
     E.broken = 1;
     E.recording = 0;
     E.control = CONTROLLED;
+    known_races.n = 0;
     if (!path_load(config->path, (uint32_t)config->n_path, (uint32_t)config->floor))
         return -1;
     memset(&profile, 0, sizeof profile);

@@ -134,6 +134,7 @@ typedef struct {
     uint64_t forgotten;       /* stores that a location forgot while a thread might still have read them */
     uint64_t crowded;         /* stores that left a full buffer unasked, under TSO */
     uint64_t pruned;          /* executions in which a search's bound left something out */
+    uint64_t suppressed;      /* races that were passed over */
     uint64_t pct_1, pct_2, pct_3;   /* executions of PCT with that depth to their end */
     uint32_t pct_steps;       /* among which it drew its changes */
     uint32_t threads;         /* the most of an execution, those that it started included */
@@ -176,6 +177,7 @@ void engine_beat(uint64_t *where);
 uint64_t engine_run(uint64_t first, uint64_t count, EngineStats *stats);
 int engine_again(uint64_t number);
 int engine_reverse(uint64_t number);
+int engine_suppress(uint64_t first, uint64_t second);
 int engine_next(EngineStats *stats);
 int32_t engine_path(uint16_t *taken, uint16_t *options, int32_t room, int32_t *floor);
 int engine_unjudged(void);

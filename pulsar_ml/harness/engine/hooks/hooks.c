@@ -67,6 +67,8 @@ static __attribute__((noinline)) void volatile_access(Thread *t, uintptr_t addre
     announce(t, writes ? OP_STORE : OP_LOAD, address, writes);
     if (!heap_ok(address))
         heap_fail(t, address, width, writes ? OP_STORE : OP_LOAD, pc);
+    if (t->controlled & NOTES_PLACES)
+        note_places(t, address, width, writes ? OP_STORE : OP_LOAD, pc);
     pending.address = address;
     pending.pc = pc;
     pending.width = width;
@@ -92,6 +94,8 @@ static __attribute__((noinline)) int special_access(Thread *t, uintptr_t address
         main_access(t, address, (uint32_t)bytes, op, pc);
         return 1;
     }
+    if (t->controlled & NOTES_PLACES && !on_stack(t, address))
+        note_places(t, address, bytes, op, pc);
     return 0;
 }
 
@@ -194,6 +198,12 @@ static inline Thread *step_of(void *at, uint32_t width, EngineOp op, int writes,
             return NULL;
         }
         settle(t);
+        if (t->controlled & NOTES_PLACES) {
+            E.hooks++;
+            announce(t, op, (uintptr_t)at, writes);
+            note_places(t, (uintptr_t)at, width, op, pc);
+            return t;
+        }
     }
     E.hooks++;
     announce(t, op, (uintptr_t)at, writes);

@@ -15,52 +15,11 @@ static inline int is_ordered(uint32_t clock, int thread, const Thread *t)
     return clock <= t->clock[thread];
 }
 
-/* Memory whose races an annotation allows. */
-enum { MOST_ALLOWED = 64 };
-SHARED struct { uint32_t generation, n; struct { uintptr_t address; size_t bytes; } ranges[MOST_ALLOWED]; } allowed;
-
-static void allow_races(uintptr_t address, size_t bytes)
-{
-    if (allowed.generation != E.generation) {
-        allowed.generation = E.generation;
-        allowed.n = 0;
-    }
-    if (allowed.n == MOST_ALLOWED) {
-        fail_with(FAIL_CAPACITY, current, "more memory with races that annotations allow than the engine can follow");
-        abandon();
-    }
-    allowed.ranges[allowed.n].address = address;
-    allowed.ranges[allowed.n++].bytes = bytes;
-}
-
-/* Words that libraries keep for the thread of the system: errno, and what std::call_once hands over. */
-enum { MOST_LIBRARY_WORDS = 64 };
-static struct { uint32_t n; uintptr_t addresses[MOST_LIBRARY_WORDS]; } library_words;
-
-static void note_library_word(const void *at)
-{
-    for (uint32_t i = 0; i < library_words.n; i++)
-        if (library_words.addresses[i] == (uintptr_t)at)
-            return;
-    library_words.addresses[library_words.n++ % MOST_LIBRARY_WORDS] = (uintptr_t)at;
-}
-
-static int is_allowed(uintptr_t address)
-{
-    for (uint32_t i = 0; i < library_words.n && i < MOST_LIBRARY_WORDS; i++)
-        if (address - library_words.addresses[i] < 8)
-            return 1;
-    for (uint32_t i = 0; allowed.generation == E.generation && i < allowed.n; i++)
-        if (address - allowed.ranges[i].address < allowed.ranges[i].bytes)
-            return 1;
-    return 0;
-}
-
 static __attribute__((noinline)) void race_fail(Thread *t, const Variable *v, EngineOp op, uint32_t width,
                                                 uint64_t pc, int other, EngineOp other_op)
 {
     EngineFailure *f;
-    if (is_allowed(v->address))
+    if (is_allowed(v->address) || is_known_race(v->address, v->width, pc, other, other_op))
         return;
     f = fail(FAIL_RACE, t, v->address, pc);
     if (f) {
