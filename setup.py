@@ -46,13 +46,31 @@ DIRECTIVES = {
 }
 
 
+# What decides what a program does, what is right, and what is recorded: all native sources, the flags (in this
+# file and in build_checked.py), the programs, the models and the suites.
+NATIVE = {".c", ".h", ".pxd", ".pxi", ".pyx"}
+PYTHON = ("program.py", "build_checked.py", "judge.py", "plain_judge.py")
+FOLDERS = ("specs", "models", "suites", "stress")
+
+
+def is_source(path: Path) -> bool:
+    """Whether a change of the file at ``path`` makes another build."""
+    if path.suffix in NATIVE:
+        return not (path.suffix == ".c" and path.with_suffix(".pyx").exists())
+    if path.suffix != ".py":
+        return False
+    return path.name in PYTHON or path.parent.name in FOLDERS
+
+
 def build_id() -> str:
-    """Twelve hexadecimal digits that change with any native source or with the variant."""
-    digest = hashlib.sha256(SANITIZE.encode())
-    for path in sorted((ROOT / "pulsar_ml").rglob("*")):
-        if path.suffix in {".h", ".pxd", ".pxi", ".pyx"}:
-            digest.update(path.relative_to(ROOT).as_posix().encode())
-            digest.update(path.read_bytes())
+    """Twelve hexadecimal digits that change with any native source, model, suite, flag or variant."""
+    digest = hashlib.sha256(f"{SANITIZE} {os.environ.get('CFLAGS', '')}".encode())
+    for root in ("pulsar_ml", "stress"):
+        for path in sorted((ROOT / root).rglob("*")):
+            if is_source(path):
+                digest.update(path.relative_to(ROOT).as_posix().encode())
+                digest.update(path.read_bytes())
+    digest.update(Path(__file__).read_bytes())
     return digest.hexdigest()[:12]
 
 
@@ -93,10 +111,11 @@ def engine_extension() -> Extension:
             "-Wextra",
             "-fno-strict-aliasing",
             "-fvisibility=hidden",
+            "-fexceptions",  # of C++ code under test, which pass through pthread_once
         ]
         + wide
         + (["-Werror"] if STRICT else []),
-        libraries=["pthread"],
+        libraries=["pthread", "m"],
     )
 
 

@@ -42,6 +42,7 @@ def build_extension(
     flags: Sequence[str] = (),
     language: str = "c",
     checked: bool = False,
+    volatile: str = "plain",
 ) -> Path:
     """Compile ``source`` and return the path of the extension module.
 
@@ -50,8 +51,9 @@ def build_extension(
     the source includes or ``cimport``s are not part of the hash: give a fresh ``into`` when they changed.
     ``include`` lists folders to search before that of the source and the one that holds the installed
     ``pulsar_ml``. ``language`` is "c" or "c++". ``checked`` builds for the engine: load the result with
-    :func:`pulsar_ml.harness.build_checked.load_checked`. The macro PML_BUILD_ID says in the module what it
-    was built from. Raises UsageError when there is no such file, BuildError with the compiler's output when
+    :func:`pulsar_ml.harness.build_checked.load_checked`; ``volatile="relaxed"`` takes volatile accesses for
+    relaxed atomics there. The macro PML_BUILD_ID says in the module what it was built from: sources, flags,
+    macros, compiler and, of a checked one, the engine. Raises UsageError when there is no such file, BuildError with the compiler's output when
     the build fails. Needs Cython and setuptools.
     """
     source = Path(os.path.realpath(source))  # which a loop of links does not stop
@@ -63,18 +65,30 @@ def build_extension(
     for file in sorted(source.parent.iterdir()):
         if file.suffix in HEADERS and file.is_file():
             key.update(file.read_bytes())
-    macros = {"PML_BUILD_ID": f'"{key.hexdigest()[:12]}"', **(macros or {})}
-    key.update(
-        repr((name, sorted(macros.items()), list(flags), language, checked, sys.version)).encode()
-    )
+    defined = sorted((macros or {}).items())
+    compiler = [os.environ.get(name, "") for name in ("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS")]
+    options = (name, defined, list(flags), language, checked, volatile, compiler, sys.version)
+    key.update(repr(options).encode())
     if checked:
         key.update(Path(__file__).with_name("build_checked.py").read_bytes())
+    if checked and "PML_BUILD_ID" not in (macros or {}):
+        key.update(engine_identity())
+    macros = {"PML_BUILD_ID": f'"{key.hexdigest()[:12]}"', **(macros or {})}
     home = Path(into).resolve() / f"{name}-{key.hexdigest()[:12]}"
     target = home / (name + suffix)
     with only_one_process(home):
         if not target.exists():
-            compile_into(home, target, source, include, macros, flags, language, checked)
+            compile_into(home, target, source, include, macros, flags, language, checked, volatile)
     return target
+
+
+def engine_identity() -> bytes:
+    """A digest of the engine and of the programs that it runs: with others a failure is another one."""
+    here = Path(__file__).parent
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    digest = hashlib.sha256((here / "program.py").read_bytes())
+    digest.update((here / "engine" / f"_engine{suffix}").read_bytes())
+    return digest.digest()
 
 
 @contextlib.contextmanager
@@ -95,6 +109,7 @@ def compile_into(
     flags: Sequence[str],
     language: str,
     checked: bool,
+    volatile: str,
 ) -> None:
     paths = [*(str(Path(path).resolve()) for path in include), str(source.parent)]
     paths.append(str(Path(__file__).resolve().parents[2]))
@@ -108,6 +123,7 @@ def compile_into(
         "flags": ["-O3", "-fno-strict-aliasing", *flags],
         "language": language,
         "checked": checked,
+        "volatile": volatile,
     }
     script = (
         "import json, sys; from pulsar_ml.harness.build import compile_here; "
@@ -137,6 +153,7 @@ def compile_here(
     flags: list[str],
     language: str,
     checked: bool,
+    volatile: str,
 ) -> None:
     """The child's side of build_extension: cythonize and compile into ``home``."""
     from Cython.Build import cythonize
@@ -153,7 +170,7 @@ def compile_here(
         language=language,
     )
     if checked:
-        extension = checked_extension(extension)
+        extension = checked_extension(extension, volatile=volatile)
     try:
         modules = cythonize(
             [extension],

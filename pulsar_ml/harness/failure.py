@@ -55,6 +55,7 @@ class Failure:
         races: whether data races were looked for.
         race: of a data race, both accesses and what is known of their order.
         bound: of the exhaustive strategies; ``part`` what one of them searched, "" for everything.
+        suppress: the known races that were passed over, as places.
     """
 
     subject: str
@@ -79,6 +80,7 @@ class Failure:
     race: Race | None = None
     bound: int = 2
     part: str = ""
+    suppress: tuple[str, ...] = ()
 
     @property
     def lost(self) -> bool:
@@ -139,6 +141,7 @@ class Failure:
             )
             content["faults"] = tuple(str(fault) for fault in content["faults"])
             content["where"] = tuple(str(place) for place in content["where"])
+            content["suppress"] = tuple(str(place) for place in content.get("suppress", ()))
             if content.get("race") is not None:
                 content["race"] = Race.from_data(content["race"])
             check_types(content)
@@ -239,6 +242,7 @@ def of_recorded(
         trace_hash=campaign.hashes()[0],
         races=bool(options.get("races", True)),
         race=race,
+        suppress=campaign.suppress,
     )
 
 
@@ -285,6 +289,7 @@ def replay_campaign(failure: Failure, subject: Subject, **changes: Any) -> Campa
         "step_limit": failure.step_limit,
         "races": failure.races,
         "decisions": failure.decisions,
+        "suppress": failure.suppress,
     }
     options.update(changes)
     return Campaign(subject, Program.from_json(failure.program), strategy="replay", **options)

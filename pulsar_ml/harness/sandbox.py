@@ -113,6 +113,7 @@ def lost_failure(
         races=bool(options.get("races", True)),
         bound=int(options.get("bound", 2)),
         part=str(options.get("part") or ""),
+        suppress=tuple(options.get("suppress", ())),
     )
 
 
@@ -135,6 +136,7 @@ def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = N
             races=failure.races,
             path=part.path,
             floor=part.floor,
+            suppress=failure.suppress,
         )
         # A search comes to an execution by way of those before it; the first one makes those that teach.
         before = failure.strategy in SEARCHES or failure.execution >= LEARNING

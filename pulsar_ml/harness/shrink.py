@@ -55,6 +55,7 @@ class Shrinker:
             "faults": self.best.faults,
             "step_limit": self.best.step_limit,
             "races": self.best.races,
+            "suppress": self.best.suppress,
         }
         campaign = Campaign(
             self.subject, program, strategy="replay", decisions=tuple(decisions), **options
@@ -246,6 +247,7 @@ def search_fewer(state: Shrinker) -> None:
             step_limit=state.best.step_limit,
             judged=state.judge is not None,
             races=state.best.races,
+            suppress=state.best.suppress,
         )
         made, refused = run_judged(campaign, 0, min(SEARCHED, state.left), state.judge)
         state.executions += made

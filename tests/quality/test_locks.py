@@ -26,6 +26,8 @@ SOURCES = {
     "locks": ("c", "-std=gnu11"),
     "locks_cpp": ("c++", "-std=gnu++20"),
     "locks_cython": ("c++", "-std=gnu++17"),
+    "owned": ("c", "-std=gnu11"),
+    "owned_cpp": ("c++", "-std=gnu++20"),
 }
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 print(f"compilers found for checked builds: {', '.join(COMPILERS)}")
@@ -103,7 +105,7 @@ RIGHT = [(module, f"{name}_fixed") for module, names in FIXED.items() for name i
 def built(name: str, compiler: str) -> ModuleType:
     language, standard = SOURCES[name]
     digest = hashlib.sha256((ROOT / "pulsar_ml/harness/build_checked.py").read_bytes())
-    for path in sorted([*HERE.glob("locks*.pyx"), *HERE.glob("*.h"), *HERE.glob("*.hpp")]):
+    for path in sorted([*HERE.glob("*.pyx"), *HERE.glob("*.h"), *HERE.glob("*.hpp")]):
         digest.update(path.read_bytes())
     folder = ROOT / "build" / "quality" / f"{compiler}-{digest.hexdigest()[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +118,12 @@ def built(name: str, compiler: str) -> ModuleType:
             patch.setenv("LDSHARED", "clang -shared")
             patch.setenv("LDCXXSHARED", "clang++ -shared")
         path = build_extension(
-            HERE / f"{name}.pyx", into=folder, checked=True, flags=flags, language=language
+            HERE / f"{name}.pyx",
+            into=folder,
+            checked=True,
+            flags=flags,
+            language=language,
+            macros={"PML_BUILD_ID": '"quality"'},
         )
     return load_checked(path)
 

@@ -40,6 +40,7 @@ class Campaign:
     bound: int
     depth: int
     spins: int
+    suppress: tuple[str, ...]
 
     def __new__(
         cls,
@@ -61,6 +62,7 @@ class Campaign:
         weaken: tuple[Collection[int], str] | None = None,
         path: Sequence[int] = (),
         floor: int = 0,
+        suppress: Iterable[str] = (),
     ) -> Self: ...
     def run(self, first: int, count: int) -> int: ...
     def again(self, number: int) -> None: ...

@@ -16,7 +16,8 @@ from pulsar_ml.harness.engine.engine cimport (
     EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_preemptions, engine_reverse,
-    engine_run, engine_steps, engine_strategy, engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse,
+    engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
+    engine_used_depth, engine_used_reuse,
     engine_used_strategy,
 )
 from pulsar_ml.harness.history cimport Record
@@ -111,7 +112,8 @@ cdef class Campaign:
     instead of the first ones, and ``floor`` how many of them it leaves as they are. With ``judged`` a run
     stops at each execution whose answers were not accepted yet (:meth:`accept`). ``weaken`` is a fault:
     (places of code, order) gives the atomics at those places that one of ORDERS, or leaves out the fence
-    there for order "none".
+    there for order "none". ``suppress`` names known races, which are passed over and counted: each text is
+    "file:line" or a function, of one of the two accesses.
 
     Raises UsageError for what is out of range and MemoryError.
     """
@@ -132,11 +134,13 @@ cdef class Campaign:
     cdef object oracle_kept
     cdef object arrays
     cdef bint started
+    cdef readonly tuple suppress
+    cdef list pairs
 
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
                   seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2, int spins=SPINS,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint judged=False, decisions=(),
-                  weaken=None, path=(), int floor=0):
+                  weaken=None, path=(), int floor=0, suppress=()):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
         if program.subject != subject.name or program.operations != names:
@@ -188,6 +192,8 @@ cdef class Campaign:
         self.config.spins = spins
         self.config.step_limit = step_limit
         self.config.seed = seed
+        self.suppress = tuple([str(place) for place in suppress])
+        self.pairs = []
         self.set_decisions(decisions)
         self.set_weakened(weaken)
         self.set_path(path, floor)
@@ -251,7 +257,18 @@ cdef class Campaign:
             if engine_open(&self.config) < 0:
                 raise MemoryError("no memory for the engine, or its fixed addresses are taken")
             _owner = self
+            for first, second in self.pairs:
+                engine_suppress(first, second)
         self.started = True
+        return 0
+
+    cdef int mine(self) except -1:
+        """Refuses to answer for the executions of another campaign."""
+        if _owner is not self and self.started:
+            raise RuntimeError("another campaign used the engine since; ask a campaign before the next one runs, "
+                               "or make the execution again")
+        if _owner is not self:
+            raise RuntimeError("the campaign made no execution yet")
         return 0
 
     def run(self, uint64_t first, uint64_t count) -> int:
@@ -260,17 +277,47 @@ cdef class Campaign:
         Returns how many were made; 0 when the search is exhausted.
         """
         cdef uint64_t made = 0
-        with _lock:
-            self.take()
+        while True:
+            with _lock:
+                self.take()
+                with nogil:
+                    made += engine_run(first + made, count - made, &self.stats)
+            PyErr_CheckSignals()
+            if not self.suppress or engine_failure().kind != FAIL_RACE:
+                return made
             with nogil:
-                made = engine_run(first, count, &self.stats)
-        PyErr_CheckSignals()
-        return made
+                engine_again(first + made - 1)
+            if not self.pass_over():
+                return made
+            # The race ended its execution, which is made once more behind it.
+            made -= 1
+            self.stats.executions -= 1
+
+    cdef bint pass_over(self) except -1:
+        """Whether the race of the execution last made by engine_again() is suppressed, and was not known yet."""
+        from pulsar_ml.harness.symbols import is_place
+
+        cdef const EngineFailure* f = engine_failure()
+        if f.kind != FAIL_RACE or f.event < 0 or f.other_event < 0:
+            return False
+        cdef int64_t count
+        cdef const EngineEvent* events = engine_trace(&count)
+        pair = (events[f.other_event].pc, events[f.event].pc)
+        if not any([is_place(pc, text) for pc in pair for text in self.suppress]):
+            return False
+        if not engine_suppress(pair[0], pair[1]):
+            return False
+        self.stats.suppressed += 1
+        self.pairs.append(pair)
+        return True
 
     def again(self, uint64_t number) -> None:
         """Make one execution again and keep its trace and decisions."""
         with _lock:
             self.take()
+            with nogil:
+                engine_again(number)
+        while self.suppress and self.pass_over():
             with nogil:
                 engine_again(number)
 
@@ -290,6 +337,7 @@ cdef class Campaign:
 
     def skip(self) -> bool:
         """After a failure of an exhaustive search: go to the next path; False when there is none."""
+        self.mine()
         return bool(engine_next(&self.stats))
 
     def path(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
@@ -300,6 +348,7 @@ cdef class Campaign:
         cdef uint16_t[::1] taken, options
         if not self.started:
             return tuple(np.asarray(self.path_kept).tolist()), (0,) * self.config.n_path, self.config.floor
+        self.mine()
         taken = np.empty(max(engine_path(NULL, NULL, 0, &floor), 1), np.uint16)
         options = np.empty(len(taken), np.uint16)
         length = engine_path(&taken[0], &options[0], <int32_t>len(taken), &floor)
@@ -307,10 +356,14 @@ cdef class Campaign:
 
     def unjudged(self) -> bool:
         """Whether the last run stopped at answers that were not accepted yet; they are in :meth:`calls`."""
-        return bool(self.started and engine_unjudged())
+        if not self.started:
+            return False
+        self.mine()
+        return bool(engine_unjudged())
 
     def accept(self) -> None:
         """Take the answers of the last execution for right, there and wherever they come again."""
+        self.mine()
         engine_accept(&self.stats)
 
     def ask(
@@ -369,33 +422,42 @@ cdef class Campaign:
 
     def end(self) -> str:
         """How the last execution ended: one of ENDS."""
+        self.mine()
         return ENDS[engine_failure().kind]
 
     def failed(self) -> bool:
         """Whether the last execution of this campaign failed."""
-        return self.started and engine_failure().kind >= FAIL_RACE
+        if not self.started:
+            return False
+        self.mine()
+        return engine_failure().kind >= FAIL_RACE
 
     def hashes(self) -> tuple[int, int]:
         """Of the last execution: of its steps in order, and of its class (what read from what)."""
+        self.mine()
         return engine_hash(), engine_class()
 
     def classes(self):
         """The hashes of the classes seen so far, each once; of more than 16,384 a uniform sample."""
         cdef uint64_t[::1] hashes = np.empty(ENGINE_CLASSES, np.uint64)
-        if _owner is not self:
+        if not self.started:
             return np.empty(0, np.uint64)
+        self.mine()
         return np.asarray(hashes)[:engine_classes(&hashes[0])].copy()
 
     def steps(self) -> int:
+        self.mine()
         return engine_steps()
 
     def used(self) -> tuple[str, int, str]:
         """What decided the last execution: the strategy, PCT's depth, the allocator's policy."""
+        self.mine()
         return (engine_strategy(engine_used_strategy()).name.decode(), engine_used_depth(),
                 "reuse" if engine_used_reuse() else "quarantine")
 
     def failure(self) -> dict[str, object]:
         """The fields of EngineFailure of the last execution."""
+        self.mine()
         cdef const EngineFailure* f = engine_failure()
         return {
             "kind": ENDS[f.kind], "thread": f.thread, "call": f.call, "other_thread": f.other_thread,
@@ -411,6 +473,7 @@ cdef class Campaign:
 
     def trace(self) -> list[dict[str, object]]:
         """The events of the execution last made by :meth:`again`."""
+        self.mine()
         cdef int64_t count, i
         engine_trace(&count)
         return [self.event(i) for i in range(count)]
@@ -419,6 +482,7 @@ cdef class Campaign:
         """One event of that trace, by its place; ``clock`` is what its thread knows of each thread then."""
         cdef int64_t count, j, known = ENGINE_MOST_THREADS
         cdef const EngineEvent* e = engine_trace(&count)
+        self.mine()
         if not 0 <= index < count:
             raise IndexError(f"event {index} is outside 0..{count - 1}")
         e += index
@@ -434,12 +498,14 @@ cdef class Campaign:
 
     def decisions_made(self) -> tuple[tuple[int, int, int, int], ...]:
         """The choices of that execution that were not the default: (point, thread, kind, value)."""
+        self.mine()
         cdef int64_t count, i
         cdef const EngineDecision* made = engine_decisions(&count)
         return tuple([(made[i].at, made[i].thread, made[i].kind, made[i].value) for i in range(count)])
 
     def preemptions(self) -> int:
         """How often that execution left a thread that could have gone on."""
+        self.mine()
         return engine_preemptions()
 
     def answers(self):
@@ -449,6 +515,7 @@ cdef class Campaign:
         cdef const EngineCall* calls
         cdef int t, i, j
         cdef int64_t at = 0
+        self.mine()
         made = np.empty((sum([len(its_calls) for its_calls in self.arrays]), 8), np.int64)
         cdef int64_t[:, ::1] rows = made
         for t in range(self.config.n_threads):
@@ -467,6 +534,7 @@ cdef class Campaign:
         """(invoked, returned, status, words) of each operation of a thread in the last execution."""
         cdef const EngineCall* calls = engine_calls(thread)
         cdef int i, j
+        self.mine()
         if not 0 <= thread < self.config.n_threads:
             raise ValueError(f"thread {thread} is outside 0..{self.config.n_threads - 1}")
         return [(calls[i].invoked, calls[i].returned, calls[i].result.status,

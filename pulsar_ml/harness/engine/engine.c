@@ -19,6 +19,7 @@
 #include "pulsar_ml/harness/engine/schedule/time.c"
 #include "pulsar_ml/harness/engine/schedule/sched.c"
 #include "pulsar_ml/harness/engine/schedule/waiting.c"
+#include "pulsar_ml/harness/engine/memory/known_races.c"
 #include "pulsar_ml/harness/engine/memory/race.c"
 #include "pulsar_ml/harness/engine/memory/memory.c"
 #include "pulsar_ml/harness/engine/memory/atomics.c"
@@ -29,8 +30,13 @@
 #include "pulsar_ml/harness/engine/hooks/wraps.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_time.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_locks.c"
+#include "pulsar_ml/harness/engine/schedule/own.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_own.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_once.c"
+#include "pulsar_ml/harness/engine/hooks/annotations.c"
 static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/schedule/spawn.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_c11.c"
 #include "pulsar_ml/harness/engine/execution/crash.c"
 #include "pulsar_ml/harness/engine/execution/classes.c"
 #include "pulsar_ml/harness/engine/execution/answers.c"
@@ -73,6 +79,7 @@ static void run_calls(Thread *t)
         if (unlikely(E.recording))
             trace_event(t, OP_CALL, t->call, 0, (uint64_t)call.code, 0);
         c->subject->apply(E.main.value, t->number, &call, &done->result, &violation);
+        settle(t);
         if (unlikely(E.recording))
             trace_event(t, OP_RETURN, t->call, 0, (uint64_t)done->result.status, 0);
         if (t->fresh)
@@ -110,18 +117,38 @@ static void thread_end(Thread *t)
     }
 }
 
+/* The destructors of a thread's variables are code under test as well. Their steps belong to the thread's last
+ * call, whose times and answer they leave alone. */
+static __attribute__((noinline)) void end_calls(Thread *t)
+{
+    EngineCall *last, kept;
+    if (t->call == 0)
+        return;
+    last = &t->calls[--t->call];
+    kept = *last;
+    t->fresh = 0;
+    end_owned(t);
+    *last = kept;
+    t->call++;
+}
+
 static void thread_entry(void)
 {
     Thread *t = current;
     for (;;) {
         run_calls(t);
+        if (unlikely(owns(t)))
+            end_calls(t);
         thread_end(t);
         t = current;
     }
 }
 
-static void start_thread(Thread *t)
+static inline __attribute__((always_inline)) void start_thread(Thread *t)
 {
+    t->controlled = E.control;
+    t->library = E.library_start;
+    start_owned(t);
     t->done = 0;
     t->joined = 0;
     t->points = 0;
@@ -175,6 +202,8 @@ static void main_entry(void)
         if (unlikely(violation.found))
             fail_invariant(&E.main, &violation);
         subject->destroy(instance);
+        end_owned(&E.main);
+        end_statics();
         check_leaks();
         E.ended = 1;
         current = NULL;
@@ -245,8 +274,11 @@ static void run_once(uint64_t number)
     }
     E.main.depth = 0;
     E.main.controlled = 0;
+    start_owned(&E.main);
+    set_library_state(&E.library_start);
     current = &E.main;
     fiber_switch(&E.host, E.main.sp);
+    reset_statics();
 }
 
 static void run_one(uint64_t number)
@@ -307,7 +339,6 @@ int engine_open(const EngineConfig *config)
         Thread *t = &E.threads[i];
         t->number = i;
         t->bit = UINT64_C(1) << i;
-        t->controlled = 1;
         if (t->stack == NULL)
             t->stack = stack_new();
         if (t->buffer == NULL)
@@ -317,6 +348,8 @@ int engine_open(const EngineConfig *config)
     }
     E.broken = 1;
     E.recording = 0;
+    E.control = CONTROLLED;
+    known_races.n = 0;
     if (!path_load(config->path, (uint32_t)config->n_path, (uint32_t)config->floor))
         return -1;
     memset(&profile, 0, sizeof profile);
@@ -355,6 +388,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
     int over = 0, search = configured_strategy()->row.kind == STRATEGY_SEARCHES;
     E.stats = stats;
     answers.waits = 0;
+    library_begin();
     signals_start();
     learn();
     E.touched_twice = 0;
@@ -377,6 +411,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
         }
     }
     signals_stop();
+    library_end();
     collect(stats, before);
     if (over)
         stats->exhausted = all_paths_taken(stats);
@@ -388,6 +423,7 @@ int engine_again(uint64_t number)
 {
     EngineStats stats = {0};
     E.stats = &stats;
+    library_begin();
     signals_start();
     learn();
     n_events = n_decisions = 0;
@@ -396,6 +432,7 @@ int engine_again(uint64_t number)
     run_one(number);
     E.recording = 0;
     signals_stop();
+    library_end();
     return E.failure.kind;
 }
 

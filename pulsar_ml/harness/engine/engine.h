@@ -19,7 +19,7 @@
 #define ENGINE_MOST_FRAMES 24     /* of a reported stack */
 #define ENGINE_MOST_WATCHED 16    /* locations whose change ends a spin loop's wait */
 #define ENGINE_BUFFER 8           /* stores that a thread may hold back under TSO */
-#define ENGINE_MOST_OBJECTS 64    /* mutexes and the like alive in one execution */
+#define ENGINE_MOST_OBJECTS 256    /* mutexes and the like alive in one execution */
 #define ENGINE_NOT_MADE 6         /* in place of an order: an atomic access that ended the execution */
 
 typedef enum { MODE_SC, MODE_TSO, MODE_C11 } EngineMode;
@@ -142,6 +142,7 @@ typedef struct {
     uint64_t crowded;         /* stores that left a full buffer unasked, under TSO */
     uint64_t pruned;          /* executions in which a search's bound left something out */
     uint64_t spun;            /* executions in which its bound of turns did */
+    uint64_t suppressed;      /* races that were passed over */
     uint64_t pct_1, pct_2, pct_3;   /* executions of PCT with that depth to their end */
     uint32_t pct_steps;       /* among which it drew its changes */
     uint32_t threads;         /* the most of an execution, those that it started included */
@@ -186,6 +187,7 @@ void engine_beat(uint64_t *where);
 uint64_t engine_run(uint64_t first, uint64_t count, EngineStats *stats);
 int engine_again(uint64_t number);
 int engine_reverse(uint64_t number);
+int engine_suppress(uint64_t first, uint64_t second);
 int engine_next(EngineStats *stats);
 int32_t engine_path(uint16_t *taken, uint16_t *options, int32_t room, int32_t *floor);
 int engine_unjudged(void);

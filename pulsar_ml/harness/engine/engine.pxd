@@ -47,7 +47,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
 
     ctypedef struct EngineStats:
         uint64_t executions, steps, complete, cut, switches, hooks, shared, classes, once, twice, stale
-        uint64_t forgotten, crowded, pruned, spun, pct_1, pct_2, pct_3
+        uint64_t forgotten, crowded, pruned, spun, suppressed, pct_1, pct_2, pct_3
         uint32_t pct_steps, threads, longest
         int32_t exhausted
 
@@ -73,6 +73,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     uint64_t engine_run(uint64_t first, uint64_t count, EngineStats* stats) noexcept
     int engine_again(uint64_t number) noexcept
     int engine_reverse(uint64_t number) noexcept
+    int engine_suppress(uint64_t first, uint64_t second) noexcept
     int engine_next(EngineStats* stats) noexcept
     int32_t engine_path(uint16_t* taken, uint16_t* options, int32_t room, int32_t* floor) noexcept
     int engine_unjudged() noexcept

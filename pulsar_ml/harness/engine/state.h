@@ -24,11 +24,22 @@ typedef struct {
     uint32_t clock[ENGINE_MOST_THREADS];
 } Buffered;
 
+/* The words that the C and C++ libraries and the processor keep for the running thread of the system. All
+ * fibers run on one such thread, so a switch exchanges these words. */
+typedef struct {
+    uint64_t exceptions[2];       /* __cxa_eh_globals: caught and uncaught exceptions */
+    int32_t error;                /* errno */
+    uint32_t float_control;       /* of SSE: rounding, masks and flags; of aarch64: FPCR */
+    uint32_t float_status;        /* of x87: the control word; of aarch64: FPSR */
+} LibraryState;
+
+struct Owned;
+
 typedef struct Thread {
     void *sp;                     /* of the fiber while it does not run */
     uint64_t bit;
     int32_t number;               /* -1: the main thread */
-    uint8_t controlled;           /* runs beside others: its accesses are steps */
+    uint8_t controlled;           /* runs beside others: its accesses are steps; 0 or bits of Control */
     uint8_t fresh;                /* its current operation has not made a step yet */
     uint8_t done;
     uint8_t woken;                /* why a wait ended, see locks.c */
@@ -77,7 +88,12 @@ typedef struct Thread {
     void *(*body)(void *);        /* of a thread that the code under test started */
     void *argument;
     void *value;
+    LibraryState library;
+    struct Owned *owned;          /* thread-local variables and the like, see own.c; NULL: never any */
 } Thread;
+
+/* Bits of Thread.controlled. A hook's short path is for CONTROLLED alone. */
+enum { CONTROLLED = 1, IGNORES_READS = 2, IGNORES_WRITES = 4, VOLATILE_PENDING = 8, NOTES_PLACES = 16 };
 
 /* One store in a location's modification order. seen[u]: clock of thread u when it first knew of it, 0
  * for what was there from the start; released: what an acquire of it learns; x_released likewise for
@@ -173,6 +189,8 @@ typedef struct {
     uint32_t n_readers;
     /* Fibers. */
     void *host;
+    LibraryState library_start;   /* of each thread */
+    uint8_t control;              /* Thread.controlled at its start */
     Thread main;
     Thread *threads;
 } Engine;

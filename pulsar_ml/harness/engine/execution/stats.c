@@ -24,11 +24,11 @@ static void count(EngineStats *stats)
 }
 
 /* Counters that go on through all campaigns. */
-typedef struct { uint64_t hooks, switches, stale, forgotten, crowded; } Counters;
+typedef struct { uint64_t hooks, switches, stale, forgotten, crowded, suppressed; } Counters;
 
 static Counters counters(void)
 {
-    return (Counters){E.hooks, E.switches, E.stale, E.forgotten, E.crowded};
+    return (Counters){E.hooks, E.switches, E.stale, E.forgotten, E.crowded, known_races.passed};
 }
 
 static void collect(EngineStats *stats, Counters before)
@@ -38,6 +38,7 @@ static void collect(EngineStats *stats, Counters before)
     stats->stale += E.stale - before.stale;
     stats->forgotten += E.forgotten - before.forgotten;
     stats->crowded += E.crowded - before.crowded;
+    stats->suppressed += known_races.passed - before.suppressed;
     classes_report(stats);
 }
 

@@ -5,7 +5,9 @@
 
 static void tell_time(struct timespec *now)
 {
-    int64_t at = read_clock(current);
+    int64_t at;
+    settle(current);
+    at = read_clock(current);
     now->tv_sec = at / 1000000000;
     now->tv_nsec = at % 1000000000;
 }
@@ -58,6 +60,7 @@ EXPORT int64_t __wrap__ZNSt6chrono3_V212system_clock3nowEv(void)
 /* The main thread is alone: for it time passes at once. */
 static void sleep_until(int64_t until)
 {
+    settle(current);
     if (current->controlled)
         turn_over(current, until);
     else

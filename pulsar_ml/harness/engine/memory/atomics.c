@@ -79,7 +79,7 @@ static inline __attribute__((always_inline)) void atomic_load(Thread *t, uintptr
     note_load(t, v, m, stale, order);
 }
 
-static inline void store_now(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, uint64_t low,
+static inline __attribute__((always_inline)) void store_now(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, uint64_t low,
                              uint64_t high)
 {
     Variable *v = atomic_variable(t, address, width, OP_STORE, 1, pc);
@@ -166,7 +166,7 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     }
 }
 
-static inline void atomic_store(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, uint64_t low,
+static inline __attribute__((always_inline)) void atomic_store(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, uint64_t low,
                                 uint64_t high)
 {
     if (E.config.mode == MODE_TSO) {
@@ -178,6 +178,13 @@ static inline void atomic_store(Thread *t, uintptr_t address, uint32_t width, in
         }
     }
     store_now(t, address, width, order, pc, low, high);
+}
+
+/* Where it is rare: not inlined. */
+static __attribute__((noinline)) void rare_store(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc,
+                                                 uint64_t low, uint64_t high)
+{
+    atomic_store(t, address, width, order, pc, low, high);
 }
 
 /* A read-modify-write may go directly behind any message it may read, unless another one did. */

@@ -1,0 +1,60 @@
+"""What the engine cannot see of a checked module is named."""
+
+from __future__ import annotations
+
+import platform
+import warnings
+from pathlib import Path
+
+import pytest
+
+from pulsar_ml.harness.build import build_extension
+from pulsar_ml.harness.build_checked import load_checked
+from pulsar_ml.harness.unseen import SIDECAR, UnseenCodeWarning, unseen_code
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+FLAGS = ["-std=gnu11", "-Wno-unused"]
+
+
+def assembly(into: Path, *macros: str) -> Path:
+    return build_extension(
+        HERE / "inline_assembly.pyx",
+        into=into,
+        checked=True,
+        flags=FLAGS,
+        macros=dict.fromkeys(macros, "1"),
+    )
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="assembly of x86-64")
+def test_inline_assembly_is_named_with_its_line(tmp_path: Path) -> None:
+    module = assembly(tmp_path, "WITH_ASSEMBLY")
+    found = unseen_code(module)
+    assert any(line.startswith("bump ") and ": lock incq " in line for line in found)
+    assert any(line.startswith("full_fence ") and line.endswith(": mfence") for line in found)
+    assert all(".pyx:" in line or ".c:" in line for line in found)
+    with pytest.warns(UnseenCodeWarning, match="lock incq"):
+        load_checked(module)
+    assert Path(f"{module}{SIDECAR}").exists()
+    with pytest.warns(UnseenCodeWarning, match="lock incq"):  # from the file
+        load_checked(module)
+
+
+def test_instrumented_code_has_nothing_to_name(tmp_path: Path) -> None:
+    module = assembly(tmp_path)
+    assert unseen_code(module) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_checked(module)
+
+
+def test_thread_locals_that_fibers_share_are_named(tmp_path: Path) -> None:
+    found = unseen_code(assembly(tmp_path, "INITIAL_EXEC"))
+    assert len(found) == 1
+    assert "thread-local variable" in found[0]
+
+
+def test_the_product_has_nothing_to_name() -> None:
+    (module,) = (ROOT / "pulsar_ml" / "operations").glob("_checked.*.so")
+    assert unseen_code(module) == []
