@@ -20,6 +20,7 @@ cdef extern from *:
     #include "tests/quality/bounds.h"
     #include "tests/quality/waiting.h"
     #include "tests/quality/timing.h"
+    #include "tests/quality/progress.h"
     """
     ctypedef struct Program:
         PmlSubject subject

@@ -55,6 +55,7 @@ class Campaign:
         depth: int = 0,
         bound: int = 2,
         spins: int = 2,
+        lock_free: bool = False,
         step_limit: int = 20000,
         races: bool = True,
         judged: bool = False,

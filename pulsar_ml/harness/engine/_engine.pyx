@@ -38,11 +38,12 @@ cdef extern from "<dlfcn.h>" nogil:
 MODES = ("sc", "tso", "c11")
 ENDS = ("complete", "cut", "data race", "use after free", "double free", "bad free", "out of bounds", "leak",
         "uninitialised read", "deadlock", "livelock", "invariant", "assertion", "crash", "stack overflow",
-        "endless loop", "lock misuse", "outside the engine's limits", "outside the engine's control")
+        "endless loop", "lock misuse", "outside the engine's limits", "outside the engine's control",
+        "not lock-free")
 OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "allocate", "free", "lock",
        "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer")
 CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
-           "flush", "waiter", "pause")
+           "flush", "waiter", "pause", "hold")
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 FAULTS = {"weak_failure": 1, "spurious": 2, "no_memory": 4, "timeout": 8}
 HISTORY = ENGINE_HISTORY  # stores that a location remembers
@@ -107,7 +108,8 @@ cdef class Campaign:
     allocator to keep freed blocks ("quarantine"), to hand them out at once ("reuse") or to let
     each execution decide ("mixed"). ``depth`` fixes PCT's depth (0: a mixture), ``bound`` the
     preemptions or delays of the exhaustive strategies, ``spins`` the turns of waiting loops that they
-    let go on at once. ``decisions`` are followed by "replay":
+    let go on at once. With ``lock_free`` a thread of each execution may be held back at a step, and it is a
+    failure when the others cannot end without that thread. ``decisions`` are followed by "replay":
     tuples (point, thread, kind, value). ``path`` are the choices with which an exhaustive strategy begins
     instead of the first ones, and ``floor`` how many of them it leaves as they are. With ``judged`` a run
     stops at each execution whose answers were not accepted yet (:meth:`accept`). ``weaken`` is a fault:
@@ -138,7 +140,7 @@ cdef class Campaign:
     cdef list pairs
 
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
-                  seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2, int spins=SPINS,
+                  seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2, int spins=SPINS, bint lock_free=False,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint judged=False, decisions=(),
                   weaken=None, path=(), int floor=0, suppress=()):
         cdef int i
@@ -190,6 +192,7 @@ cdef class Campaign:
         self.config.depth = depth
         self.config.bound = bound
         self.config.spins = spins
+        self.config.lock_free = lock_free
         self.config.step_limit = step_limit
         self.config.seed = seed
         self.suppress = tuple([str(place) for place in suppress])

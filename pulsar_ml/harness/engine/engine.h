@@ -39,7 +39,8 @@ typedef enum {
     END_COMPLETE, END_CUT,
     FAIL_RACE, FAIL_USE_AFTER_FREE, FAIL_DOUBLE_FREE, FAIL_BAD_FREE, FAIL_OUT_OF_BOUNDS, FAIL_LEAK,
     FAIL_UNINITIALISED, FAIL_DEADLOCK, FAIL_LIVELOCK, FAIL_INVARIANT, FAIL_ASSERTION, FAIL_CRASH,
-    FAIL_STACK_OVERFLOW, FAIL_ENDLESS, FAIL_LOCK_MISUSE, FAIL_CAPACITY, FAIL_UNCONTROLLED
+    FAIL_STACK_OVERFLOW, FAIL_ENDLESS, FAIL_LOCK_MISUSE, FAIL_CAPACITY, FAIL_UNCONTROLLED,
+    FAIL_HELD_BACK
 } EngineEnd;
 
 /* What a thread is about to do, and what a trace shows. Reads and writes are the plain ones. */
@@ -53,7 +54,8 @@ typedef enum {
  * the lowest-numbered one that can; read the newest store; append a store; no fault. */
 typedef enum {
     CHOOSE_THREAD, CHOOSE_READ, CHOOSE_INSERT, CHOOSE_WEAK_FAILURE, CHOOSE_SPURIOUS, CHOOSE_NO_MEMORY,
-    CHOOSE_TIMEOUT, CHOOSE_REUSE, CHOOSE_DELAY, CHOOSE_FLUSH, CHOOSE_WAITER, CHOOSE_PAUSE, CHOICE_KINDS
+    CHOOSE_TIMEOUT, CHOOSE_REUSE, CHOOSE_DELAY, CHOOSE_FLUSH, CHOOSE_WAITER, CHOOSE_PAUSE, CHOOSE_HOLD,
+    CHOICE_KINDS
 } EngineChoice;
 
 /* Faults that are choices, as bits. */
@@ -164,6 +166,7 @@ typedef struct {
     int32_t reuse;            /* allocator: 0 quarantine, 1 eager reuse, 2 decided by each execution */
     int32_t depth;            /* PCT: 0 a mixture */
     int32_t bound;            /* of exhaustive search */
+    int32_t lock_free;        /* a thread that is held back must not stop the others */
     int32_t spins;            /* and its bound of turns of loops that go on without a pause, of an execution */
     uint32_t step_limit;
     uint64_t seed;

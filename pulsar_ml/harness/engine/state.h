@@ -153,7 +153,7 @@ typedef struct {
     int32_t width;                /* entries of a clock: a multiple of four, n or more */
     int32_t live;
     int32_t starting;
-    uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened;
+    uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
     uint8_t wider;                /* the execution ended because a thread more than E.width was started */
     const Strategy *strategy;     /* of this execution */
     uint32_t generation;
@@ -165,6 +165,7 @@ typedef struct {
     uint64_t yielded;             /* that let others go first */
     uint64_t buffered;            /* that hold back stores */
     uint64_t timed;               /* that wait until a time, whatever else they wait for */
+    uint64_t held;                /* the thread that is held back to see whether the others need it */
     uint64_t spinner, held_back;  /* makes turns in a row; that are ready and may not go on meanwhile */
     uint32_t turns_left;          /* of the spinner */
     uint32_t spun;                /* turns that ended without a pause, by choice */

@@ -128,7 +128,7 @@ static uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t optio
 static const uint8_t DEPARTURES[CHOICE_KINDS] = {
     [CHOOSE_READ] = 128, [CHOOSE_INSERT] = 40, [CHOOSE_WEAK_FAILURE] = 24, [CHOOSE_SPURIOUS] = 24,
     [CHOOSE_NO_MEMORY] = 16, [CHOOSE_TIMEOUT] = 24, [CHOOSE_REUSE] = 128, [CHOOSE_DELAY] = 160,
-    [CHOOSE_FLUSH] = 64, [CHOOSE_WAITER] = 128, [CHOOSE_PAUSE] = 16,
+    [CHOOSE_FLUSH] = 64, [CHOOSE_WAITER] = 128, [CHOOSE_PAUSE] = 16, [CHOOSE_HOLD] = 8,
 };
 
 /* 0..options-1, options at least 2. */

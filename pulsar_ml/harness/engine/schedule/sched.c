@@ -3,6 +3,9 @@
 
 static void flush_oldest(Thread *t);
 static __attribute__((noinline)) void unstick(void);
+static int may_be_held(const Thread *t);
+static void hold_back(Thread *t);
+static void fail_held_back(const Thread *t);
 
 static __attribute__((noinline)) Thread *pick(Thread *t)
 {
@@ -54,7 +57,9 @@ static __attribute__((noinline)) void step_limit(Thread *t)
         E.step_check = E.config.step_limit;
         return;
     }
-    if (returned == returned_at) {
+    if (returned == returned_at && E.held) {
+        fail_held_back(t);
+    } else if (returned == returned_at) {
         fail_waiting(FAIL_LIVELOCK, t, "no operation ended within half of the step limit");
     } else {
         E.failure.kind = END_CUT;
@@ -69,6 +74,10 @@ static __attribute__((noinline)) int attend(Thread *t, uintptr_t address)
         E.strategy->on_step(t);
     if (profile.learning)
         profile_note(t, address);
+    if (may_be_held(t) && choose(t, CHOOSE_HOLD, 2)) {
+        hold_back(t);
+        return 1;
+    }
     return reversal.on && hold_atomic(t);
 }
 

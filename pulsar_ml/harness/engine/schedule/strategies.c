@@ -41,7 +41,8 @@ static const Strategy *configured_strategy(void)
 static void strategy_start(void)
 {
     strategy_use(profile.learning ? &RANDOM : configured_strategy());
-    E.attentive = E.strategy->on_step || profile.learning || reversal.on;
+    E.attentive = E.strategy->on_step || profile.learning || reversal.on || E.config.lock_free ||
+                  E.strategy->row.kind == STRATEGY_FOLLOWS;
     E.plain_walk = E.strategy == &RANDOM && !E.recording;
 }
 

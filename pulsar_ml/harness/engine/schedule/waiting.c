@@ -19,11 +19,14 @@ static const uint16_t TURNS[PAUSES] = {0, 1, 4, 16, 64, 256, 0};
 static void observe_newest(Thread *t, Variable *v);
 static int may_read_older(const Thread *t, const Variable *v);
 static __attribute__((noinline)) void explain_deadlock(void);
+static void end_hold(void);
 
 static void waiting_reset(void)
 {
     E.ready = E.waiting = E.yielded = E.timed = E.held_back = E.spinner = 0;
     E.changes = E.stuck_changes = E.stuck_rounds = 0;
+    E.held = 0;
+    E.held_once = 0;
     E.pauses = E.alone = E.spun = E.turns_left = 0;
     path_spun = 0;
 }
@@ -117,6 +120,10 @@ static __attribute__((noinline)) void unstick(void)
     }
     if (E.timed) {
         expire_earliest();
+        return;
+    }
+    if (E.held) {
+        end_hold();
         return;
     }
     if (reversal.held != HELD)    /* else it waits for the thread that is held: not in this order */
