@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from pulsar_ml.harness.subject cimport (
+from pulsar_ml.harness.subjects.subject cimport (
     PmlCall, PmlResult, PmlSubject, PmlViolation, wrap_subject,
 )
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pulsar_ml.errors import LimitsError, NondeterminismError
-from pulsar_ml.harness.explore import Exploration, explore
-from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.subjects.program import generate
 from tests.quality.build_programs import campaign, program_of, programs
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.failure import replay_campaign
-from pulsar_ml.harness.shrink import shrink
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import replay_campaign
+from pulsar_ml.harness.search.shrink import shrink
 from tests.quality.build_programs import campaign, program_of, programs
 
 SEEDS = range(20)

@@ -14,11 +14,11 @@ from types import ModuleType
 
 import pytest
 
-from pulsar_ml.harness.build import build_extension
-from pulsar_ml.harness.build_checked import load_checked
-from pulsar_ml.harness.explore import Exploration, explore
-from pulsar_ml.harness.failure import replay
-from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.building.build import build_extension
+from pulsar_ml.harness.building.load import load_checked
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.failure import replay
+from pulsar_ml.harness.subjects.program import generate
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -104,7 +104,7 @@ RIGHT = [(module, f"{name}_fixed") for module, names in FIXED.items() for name i
 @cache
 def built(name: str, compiler: str) -> ModuleType:
     language, standard = SOURCES[name]
-    digest = hashlib.sha256((ROOT / "pulsar_ml/harness/build_checked.py").read_bytes())
+    digest = hashlib.sha256((ROOT / "pulsar_ml/harness/building/checked.py").read_bytes())
     for path in sorted([*HERE.glob("*.pyx"), *HERE.glob("*.h"), *HERE.glob("*.hpp")]):
         digest.update(path.read_bytes())
     folder = ROOT / "build" / "quality" / f"{compiler}-{digest.hexdigest()[:12]}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.failure import replay
-from pulsar_ml.harness.shrink import shrink
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import replay
+from pulsar_ml.harness.search.shrink import shrink
 from tests.quality.build_programs import campaign, program_of, programs
 
 BUDGET = 2_000

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.campaign.controlled import OFFERED as OFFERED_TO_CAMPAIGNS
+from pulsar_ml.campaign.trial.controlled import OFFERED as OFFERED_TO_CAMPAIGNS
 from pulsar_ml.harness.engine import OFFERED, SAMPLERS, SEARCHES, STRATEGIES
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.interleave import interleave
-from stress.explore import Total
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.interleave import interleave
+from pulsar_ml.cli.explore import Total
 from tests.quality.build_programs import program_of, programs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,13 +42,13 @@ from pulsar_ml.harness.engine import OFFERED, SAMPLERS, SEARCHES, STRATEGIES, _e
 assert _engine.__file__ == sys.argv[1], _engine.__file__
 assert STRATEGIES["last"] == "the thread of the highest number"
 assert "last" in SAMPLERS and "last" in OFFERED and "last" not in SEARCHES
-from pulsar_ml.campaign.controlled import check_options
-from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.campaign.trial.controlled import check_options
+from pulsar_ml.campaign.trial.trial import TrialOptions
 check_options(TrialOptions(strategy="last"))
-from stress.explore import explore_command as command
+from pulsar_ml.cli.explore import explore_command as command
 (option,) = [each for each in command.params if each.name == "strategy"]
 assert "last" in option.type.choices
-from pulsar_ml.harness.explore import explore
+from pulsar_ml.harness.search.explore import explore
 from tests.quality.build_programs import campaign, program_of, programs
 done = explore(programs().SUBJECTS["counter"], program_of("counter"), executions=50, strategy="last")
 assert done.failure is None and done.statistics["classes"] == 1 and done.residual_risk == 3 / 50

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_ml.harness.explore import Exploration, explore
-from pulsar_ml.harness.failure import replay
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.failure import replay
 from tests.quality.build_programs import campaign, program_of, programs
 
 SEEDS = range(20)

@@ -5,8 +5,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer, disjoint_base
 
-from pulsar_ml.harness.program import Program
-from pulsar_ml.harness.subject import Subject
+from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.subject import Subject
 
 MODES: tuple[str, ...]
 STRATEGIES: Mapping[str, str]

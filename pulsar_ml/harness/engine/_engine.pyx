@@ -20,14 +20,14 @@ from pulsar_ml.harness.engine.engine cimport (
     engine_used_depth, engine_used_reuse,
     engine_used_strategy,
 )
-from pulsar_ml.harness.history cimport Record
-from pulsar_ml.harness.subject cimport PmlCall, PmlResult, PmlSubject, Subject
+from pulsar_ml.harness.histories.history cimport Record
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, Subject
 
 import numpy as np
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.history import RECORD
-from pulsar_ml.harness.program import CALL
+from pulsar_ml.harness.histories.history import RECORD
+from pulsar_ml.harness.subjects.program import CALL
 
 cdef extern from "<dlfcn.h>" nogil:
     ctypedef struct Dl_info:
@@ -298,7 +298,7 @@ cdef class Campaign:
 
     cdef bint pass_over(self) except -1:
         """Whether the race of the execution last made by engine_again() is suppressed, and was not known yet."""
-        from pulsar_ml.harness.symbols import is_place
+        from pulsar_ml.harness.search.symbols import is_place
 
         cdef const EngineFailure* f = engine_failure()
         if f.kind != FAIL_RACE or f.event < 0 or f.other_event < 0:

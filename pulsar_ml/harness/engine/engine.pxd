@@ -1,7 +1,7 @@
 # What _engine.pyx uses of engine.h.
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from pulsar_ml.harness.subject cimport PmlCall, PmlSubject
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlSubject
 
 cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     enum:

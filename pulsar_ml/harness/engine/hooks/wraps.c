@@ -1,5 +1,5 @@
 /* What the code under test calls from libc and may not have: the linker sends those calls here
- * (--wrap, see build_checked.py). Outside a controlled run they go on to libc; memory that belongs to
+ * (--wrap, see building/checked.py). Outside a controlled run they go on to libc; memory that belongs to
  * the arena is recognised by its address. */
 
 #include <signal.h>
