@@ -83,9 +83,9 @@ def build_extension(
 
 def engine_identity() -> bytes:
     """A digest of the engine and of the programs that it runs: with others a failure is another one."""
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1]
     suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
-    digest = hashlib.sha256((here / "program.py").read_bytes())
+    digest = hashlib.sha256((here / "subjects" / "program.py").read_bytes())
     digest.update((here / "engine" / f"_engine{suffix}").read_bytes())
     return digest.digest()
 

@@ -37,7 +37,7 @@ def unseen_code(module: Path) -> list[str]:
 
     Empty when there is none, or when neither ``objdump`` nor ``readelf`` is installed.
     """
-    from pulsar_ml.harness.symbols import look_up, place_in
+    from pulsar_ml.harness.search.symbols import look_up, place_in
 
     found = list(instructions(module))
     look_up(str(module), [offset for offset, _ in found])
