@@ -28,6 +28,7 @@ try:
         Campaign,
         beat_into,
         locate,
+        symbol_at,
     )
 finally:
     sys.setdlopenflags(_flags)
@@ -47,4 +48,5 @@ __all__ = [
     "Campaign",
     "beat_into",
     "locate",
+    "symbol_at",
 ]

@@ -366,7 +366,7 @@ static void learn(void)
         run_one(PROFILE_NUMBERS + (uint64_t)i);
         if (E.step > profile.steps)
             profile.steps = E.step;
-        if (E.failure.kind == FAIL_ENDLESS)   /* which took long, and the next one would too */
+        if (E.failure.kind == FAIL_ENDLESS || E.failure.kind == FAIL_BLOCKED)   /* the next one takes as long */
             break;
     }
     profile.learning = 0;
