@@ -105,7 +105,7 @@ def test_the_build_id_changes_with_each(name: str, tmp_path: Path) -> None:
 def test_flags_macros_and_the_engine_are_in_the_build_id_of_a_module(tmp_path: Path) -> None:
     source = tmp_path / "source" / "identity.pyx"
     source.parent.mkdir()
-    source.write_text('cdef extern from *:\n    const char* PML_BUILD_ID\nID = PML_BUILD_ID\n')
+    source.write_text("cdef extern from *:\n    const char* PML_BUILD_ID\nID = PML_BUILD_ID\n")
     found = set()
     for options in (
         {},
