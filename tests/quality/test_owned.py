@@ -42,7 +42,7 @@ RIGHT = {
     "owned_cpp": (
         "local_objects local_threads cache rethrown uncaught call_once call_once_throws static_local "
         "checked_by_hand promise task async barrier latch jthread timed_shared exit_notified "
-        "joined_at_end pointer weak_pointer aligned"
+        "joined_at_end pointer weak_pointer aligned strings"
     ),
 }
 FIXED = [(module, f"{name}_fixed") for module, names in RIGHT.items() for name in names.split()]

@@ -27,6 +27,7 @@
 #include "pulsar_ml/harness/engine/hooks/wraps.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_locks.c"
 #include "pulsar_ml/harness/engine/schedule/own.c"
+#include "pulsar_ml/harness/engine/hooks/library.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_own.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_once.c"
 #include "pulsar_ml/harness/engine/hooks/annotations.c"
@@ -386,6 +387,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
     E.stats = stats;
     answers.waits = 0;
     library_begin();
+    redirect_library();
     signals_start();
     learn();
     E.touched_twice = 0;
@@ -421,6 +423,7 @@ int engine_again(uint64_t number)
     EngineStats stats = {0};
     E.stats = &stats;
     library_begin();
+    redirect_library();
     signals_start();
     learn();
     n_events = n_decisions = 0;
