@@ -47,9 +47,9 @@ DIRECTIVES = {
 
 
 # What decides what a program does, what is right, and what is recorded: all native sources, the flags (in this
-# file and in build_checked.py), the programs, the models and the suites.
+# file and in building/checked.py), the programs, the models and the suites.
 NATIVE = {".c", ".h", ".pxd", ".pxi", ".pyx"}
-PYTHON = ("program.py", "build_checked.py", "judge.py", "plain_judge.py")
+PYTHON = ("program.py", "checked.py", "judge.py", "plain.py")
 FOLDERS = ("specs", "models", "suites", "stress")
 
 
@@ -92,7 +92,7 @@ def extension(name: str, **options: object) -> Extension:
 
 def checked_extension(module: Extension) -> Extension:
     # By path: importing the package would need the extensions that are about to be built.
-    path = ROOT / "pulsar_ml" / "harness" / "build_checked.py"
+    path = ROOT / "pulsar_ml" / "harness" / "building" / "checked.py"
     return runpy.run_path(str(path))["checked_extension"](module)
 
 
@@ -131,15 +131,15 @@ def checked_operations() -> Extension:
 def extensions() -> list[Extension]:
     found = [
         extension("pulsar_ml._core"),
-        extension("pulsar_ml.harness.subject"),
-        extension("pulsar_ml.harness.copies"),
-        extension("pulsar_ml.harness.sequential"),
-        extension("pulsar_ml.harness.threads", libraries=["pthread"]),
-        extension("pulsar_ml.harness.linearize._answers"),
-        extension("pulsar_ml.harness.linearize._native"),
+        extension("pulsar_ml.harness.subjects.subject"),
+        extension("pulsar_ml.harness.models.copies"),
+        extension("pulsar_ml.harness.models.sequential"),
+        extension("pulsar_ml.harness.subjects.threads", libraries=["pthread"]),
+        extension("pulsar_ml.harness.linearize.search._answers"),
+        extension("pulsar_ml.harness.linearize.search._native"),
         extension("pulsar_ml.harness.linearize._monitors"),
-        extension("pulsar_ml.harness.linearize._cells"),
-        extension("pulsar_ml.harness.linearize._maps"),
+        extension("pulsar_ml.harness.linearize.cells._cells"),
+        extension("pulsar_ml.harness.linearize.cells._maps"),
         extension(
             "pulsar_ml.operations._native",
             define_macros=[("PML_FAULTS", "1"), ("PML_BUILD_ID", f'"{build_id()}"')],

@@ -11,8 +11,8 @@ from typing import Any
 
 from benchmarks.measure import Benchmark
 from pulsar_ml.harness.engine import Campaign
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.shrink import shrink
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.shrink import shrink
 from tests.quality.build_programs import campaign, programs
 
 WARM = 2_000
@@ -60,7 +60,7 @@ def cost_of_trace() -> float:
 
 def cost_of_shrinking() -> float:
     """Milliseconds to shrink a failure of ten threads with three operations each."""
-    from pulsar_ml.harness.program import generate
+    from pulsar_ml.harness.subjects.program import generate
 
     subject = programs().SUBJECTS["reorder_10"]
     program = generate(subject, 0, threads=10, operations=3, noise=False)

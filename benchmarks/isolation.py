@@ -14,14 +14,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from benchmarks.measure import Benchmark
-from pulsar_ml.campaign.chunk import Job, Trial, run_chunk
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import CLEAN, TrialOptions, TrialResult
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.trial.chunk import Job, Trial, run_chunk
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import CLEAN, TrialOptions, TrialResult
 
 if TYPE_CHECKING:
-    from pulsar_ml.campaign.isolation import Isolation
+    from pulsar_ml.campaign.trial.isolation import Isolation
 
 SUITE = Suite(name="spinning", subject="spinning", summary="Spins for a while.")
 JOB = Job("benchmark", "none", TrialOptions())
@@ -76,7 +76,7 @@ def crashing_at_10(suite: Suite, seed: int, options: TrialOptions) -> TrialResul
 
 
 def new() -> Isolation:
-    from pulsar_ml.campaign.isolation import Isolation
+    from pulsar_ml.campaign.trial.isolation import Isolation
 
     return Isolation()
 

@@ -11,13 +11,13 @@ import importlib
 from collections.abc import Callable
 
 from benchmarks.measure import Benchmark
-from pulsar_ml.campaign.controlled import program_of
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.judge import ModelJudge
+from pulsar_ml.campaign.trial.controlled import program_of
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions
+from pulsar_ml.harness.judges.judge import ModelJudge
+from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.operations import _checked
-from stress.registry import SUITES
+from pulsar_ml.suites.registry import SUITES
 
 PROGRAMS = 3
 EXECUTIONS = 2_000  # of each

@@ -1,7 +1,7 @@
 """The linearizability checker: short histories a second, and long histories of clients that overlap.
 
 Histories come from seeds, in the shape of those that the best published checker, in Go, was measured with
-(``pulsar_ml.harness.published``): registers of 100 and 170 operations by five clients, about a sixth of
+(``pulsar_ml.harness.histories.published``): registers of 100 and 170 operations by five clients, about a sixth of
 which never return (its files have some 85 operations, in about 170 lines), and key-value maps whose 10 or 50
 clients are always inside an operation. Targets are half of what it takes for its own files: 0.1 to 2.5 ms
 for a register and 58 ms for one of them; 1.1 ms for the map with 10 clients, 220 ms with 50, and 2.5 s with
@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import Benchmark
-from pulsar_ml.harness.history import History
+from pulsar_ml.harness.histories.generated import Cell, Line, short_cache_runs, simulate
+from pulsar_ml.harness.histories.history import History
+from pulsar_ml.harness.histories.published import etcd_register, key_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, ModelChecker, Options, check
 from pulsar_ml.harness.models import CasRegister, EvictingMap, KeyValueMap, Queue, Register, Stack
-from pulsar_ml.harness.published import etcd_register, key_value
-from pulsar_ml.harness.simulate import Cell, Line, short_cache_runs, simulate
 
 RUNS = 5_000
 ROWS = 200_000

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 
+from benchmarks.measure import Benchmark
 from pulsar_ml import EntryCacheManager
 from pulsar_ml.managed_ledger import ManagedLedgerFactory, MemoryStorage
-
-from benchmarks.measure import Benchmark
 
 COUNT = 20_000
 BATCH = 100

@@ -14,7 +14,8 @@ from types import ModuleType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from pulsar_ml.harness.build import build_extension, load_extension
+from pulsar_ml.harness.building.build import build_extension
+from pulsar_ml.harness.building.load import load_extension
 from pulsar_ml.operations._native import BUILD_ID
 
 HERE = Path(__file__).resolve().parent

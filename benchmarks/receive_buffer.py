@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pulsar_ml import BufferSlice, EntryCacheManager, ReceiveBufferSize
-
 from benchmarks.measure import Benchmark
+from pulsar_ml import BufferSlice, EntryCacheManager, ReceiveBufferSize
 
 SIZES = (100, 1_000, 10_000, 100_000)  # bytes of a message
 MEGABYTE = 1 << 20

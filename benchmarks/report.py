@@ -14,13 +14,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from benchmarks.measure import Benchmark
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.saved import open_run
-from pulsar_ml.campaign.schema import ROW, split
-from pulsar_ml.campaign.store import RunStore
+from pulsar_ml.campaign.store.read_run import open_run
+from pulsar_ml.campaign.store.schema import ROW, split
+from pulsar_ml.campaign.store.store import RunStore
+from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.report.findings import gather
 from pulsar_ml.report.page import render
-from pulsar_ml.report.traces import shown
+from pulsar_ml.report.traces import trace_views
 
 COUNTS = (10, 1_000, 10_000)
 STARTED = datetime(2025, 1, 2, 3, 4, tzinfo=UTC)
@@ -68,8 +68,8 @@ def directory(violations: int) -> tempfile.TemporaryDirectory[str]:
 
 def page(violations: int) -> str:
     found = gather(open_run(Path(directory(violations).name) / "run"))
-    records = list(shown(found.summary.in_order(), most=0))
-    return render(found, records, made_at=STARTED, version="0")
+    records = list(trace_views(found.summary.in_order(), most=0))
+    return render(found, records, made_at=STARTED)
 
 
 def milliseconds(violations: int) -> Callable[[], float]:

@@ -27,17 +27,17 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from benchmarks.measure import Benchmark
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.trial.suite import Suite
 
 if TYPE_CHECKING:
     from multiprocessing.pool import Pool
 
     import pyarrow as pa
 
-    from pulsar_ml.campaign.chunk import Job
-    from pulsar_ml.campaign.isolation import Isolation
-    from spark.runner import SparkRunner
+    from pulsar_ml.campaign.trial.chunk import Job
+    from pulsar_ml.campaign.trial.isolation import Isolation
+    from pulsar_ml.distributed.runner import SparkRunner
 
 COSTS = {
     "nothing": 0,
@@ -89,8 +89,8 @@ def module() -> str:
 
 @cache
 def job() -> Job:
-    from pulsar_ml.campaign.chunk import Job
-    from pulsar_ml.campaign.trial import TrialOptions
+    from pulsar_ml.campaign.trial.chunk import Job
+    from pulsar_ml.campaign.trial.trial import TrialOptions
 
     return Job("benchmark", BUILD_ID, TrialOptions(threads=1, noise=False, module=module()))
 
@@ -106,9 +106,9 @@ def chunks_of(name: str, count: int, size: int) -> list[Chunk]:
 @cache
 def spark() -> SparkRunner:
     """Spark inside this machine, as ``python -m spark.sweep`` starts it, one task on each core."""
-    from spark.runner import SparkRunner
-    from spark.session import open_session, settings
-    from spark.ship import link_installed, pack
+    from pulsar_ml.distributed.runner import SparkRunner
+    from pulsar_ml.distributed.session import open_session, settings
+    from pulsar_ml.distributed.shipping import link_installed, pack
 
     scratch = Path(tempfile.mkdtemp(prefix="pulsar_ml-benchmark-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
@@ -137,7 +137,7 @@ def pool() -> Pool:
 
 
 def in_pool(work: tuple[Job, Chunk]) -> pa.RecordBatch | None:
-    from pulsar_ml.campaign.chunk import run_chunk
+    from pulsar_ml.campaign.trial.chunk import run_chunk
 
     return run_chunk(SUITES[work[1].suite], work[1], work[0])
 
@@ -153,7 +153,7 @@ def by_pool(place: Pool, chunks: Sequence[Chunk]) -> float:
 
 def by_spark(runner: SparkRunner, chunks: Sequence[Chunk]) -> float:
     """Seconds until all rows are here."""
-    from pulsar_ml.campaign.runner import Watch
+    from pulsar_ml.campaign.run.runner import Watch
 
     began = time.perf_counter()
     wave = runner.run(job(), chunks, Watch(lambda: False, lambda trials, violations: None))
@@ -223,7 +223,7 @@ def one_row() -> float:
 
 @cache
 def place() -> Isolation:
-    from pulsar_ml.campaign.isolation import Isolation
+    from pulsar_ml.campaign.trial.isolation import Isolation
 
     made = Isolation()
     atexit.register(made.close)
@@ -233,7 +233,7 @@ def place() -> Isolation:
 
 def isolation() -> float:
     """Microseconds of a trial, over those that it takes in this process."""
-    from pulsar_ml.campaign.chunk import run_chunk
+    from pulsar_ml.campaign.trial.chunk import run_chunk
 
     suite, (chunk,) = SUITES["1_ms"], chunks_of("1_ms", 1, ISOLATED)
     began = time.perf_counter()
@@ -321,7 +321,7 @@ def executors_of(pid: int) -> list[psutil.Process]:
 
 def stable(run: Path) -> list[dict[str, Any]]:
     """The rows of a run without what differs between two runs of the same trials."""
-    from pulsar_ml.campaign.store import read_trials
+    from pulsar_ml.campaign.store.store import read_trials
 
     rows: list[dict[str, Any]] = read_trials(run).drop_columns(list(UNSTABLE)).to_pylist()
     return sorted(rows, key=lambda row: row["seed"])
@@ -330,8 +330,8 @@ def stable(run: Path) -> list[dict[str, Any]]:
 @cache
 def large_run() -> Path:
     """A run that was interrupted behind its last wave but one."""
-    from pulsar_ml.campaign.plan import Plan
-    from pulsar_ml.campaign.store import RunStore
+    from pulsar_ml.campaign.plan.plan import Plan
+    from pulsar_ml.campaign.store.store import RunStore
 
     made = tempfile.TemporaryDirectory()
     atexit.register(made.cleanup)
@@ -350,7 +350,7 @@ def wave_of(wave: int) -> tuple[pa.Table, pa.Table]:
     import numpy as np
     import pyarrow as pa
 
-    from pulsar_ml.campaign.schema import TRIALS, VIOLATIONS
+    from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS
 
     seeds = np.arange(RESUMED // WAVES) + wave * (RESUMED // WAVES)
     known = {
@@ -369,7 +369,7 @@ def wave_of(wave: int) -> tuple[pa.Table, pa.Table]:
 
 def resume() -> float:
     """Seconds until it is known what a run has and what it lacks."""
-    from pulsar_ml.campaign.resume import past_of
+    from pulsar_ml.campaign.run.resume import past_of
 
     run = large_run()
     began = time.perf_counter()

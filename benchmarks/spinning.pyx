@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 from posix.time cimport CLOCK_THREAD_CPUTIME_ID, clock_gettime, timespec
 
-from pulsar_ml.harness.subject cimport (
+from pulsar_ml.harness.subjects.subject cimport (
     PML_SUBJECT_ABI, PmlArgument, PmlCall, PmlOperation, PmlResult, PmlSubject, PmlViolation, wrap_subject,
 )
 from pulsar_ml.sync.memory cimport allocate_zeroed, release

@@ -1,4 +1,4 @@
-"""Apache Pulsar's broker cache as nogil Cython, and a harness that finds its races first."""
+"""Apache Pulsar's broker cache in nogil Cython, and a harness that finds its races."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ __all__ = [
     "Entry",
     "EntryCacheManager",
     "Evicted",
+    "InMemoryDelayedDeliveryTrackerFactory",
+    "InMemoryTopicDelayedDeliveryTrackerView",
     "InflightReadsLimiter",
     "InvalidPositionError",
     "InvalidSizeError",
-    "InMemoryDelayedDeliveryTrackerFactory",
-    "InMemoryTopicDelayedDeliveryTrackerView",
     "ManagedCursorContainer",
     "PendingReadsManager",
     "Permits",
@@ -60,10 +60,10 @@ __all__ = [
     "PositionMismatchError",
     "PulsarMlError",
     "RangeCache",
-    "ReceiveBuffer",
-    "ReceiveBufferSize",
     "ReadLimitError",
     "ReadTimeoutError",
+    "ReceiveBuffer",
+    "ReceiveBufferSize",
     "ReleasedError",
     "Removed",
     "StorageError",

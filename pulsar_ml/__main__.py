@@ -1,4 +1,4 @@
-"""``python -m pulsar_ml``."""
+"""Runs the command ``python -m pulsar_ml``."""
 
 from __future__ import annotations
 

@@ -1,38 +1,38 @@
-"""Exceptions of pulsar_ml. Each is also the built-in exception that a caller would expect."""
+"""Exceptions of pulsar_ml, each of which is also the built-in exception that callers expect."""
 
 from __future__ import annotations
 
 
 class PulsarMlError(Exception):
-    """The root of all errors raised on purpose by this package."""
+    """The base class of all exceptions that this package raises on purpose."""
 
 
 class InvalidPositionError(PulsarMlError, ValueError):
-    """A position or range of positions that the operation cannot take."""
+    """A position, or range of positions, is not valid for the operation."""
 
 
 class PositionMismatchError(PulsarMlError, ValueError):
-    """An entry was offered for a position that is not its own."""
+    """An entry was put at a position other than its own."""
 
 
 class InvalidSizeError(PulsarMlError, ValueError):
-    """A size or count that is negative, zero where it must be positive, or too large."""
+    """A size or count is negative, zero where it must be positive, or too large."""
 
 
 class ReleasedError(PulsarMlError, ValueError):
-    """An entry or a view of it was used after its reference was given back."""
+    """An entry, or a view of its bytes, was used after its release."""
 
 
 class ClosedError(PulsarMlError, RuntimeError):
-    """A cache or manager was used after it was closed."""
+    """A cache, manager or ledger was used after it was closed."""
 
 
 class AllocationError(PulsarMlError, MemoryError):
-    """Native memory ran out; the structure is as it was before the call."""
+    """Native memory ran out; the call changed nothing."""
 
 
 class StorageError(PulsarMlError, OSError):
-    """The storage of a ledger failed, or its answer lacks an entry that it should have."""
+    """The storage of a ledger failed, or its answer lacks a requested entry."""
 
 
 class ReadTimeoutError(PulsarMlError, TimeoutError):
@@ -40,28 +40,28 @@ class ReadTimeoutError(PulsarMlError, TimeoutError):
 
 
 class ReadLimitError(PulsarMlError, RuntimeError):
-    """Too many reads wait for permits of the in-flight read limiter; this one was refused."""
+    """A read was refused: too many reads wait for permits of the in-flight read limiter."""
 
 
 class UsageError(PulsarMlError, ValueError):
-    """A command or function was called with options that do not fit together."""
+    """A command or function got arguments that are not valid or do not fit together."""
 
 
 class ConfigError(PulsarMlError, ValueError):
-    """A setting that cannot have its value; the message has one line for each, with file and line."""
+    """Settings have values that are not allowed; the message lists them with file and line."""
 
 
 class LimitsError(PulsarMlError, RuntimeError):
-    """A program is too large for the controlled engine, which then says nothing about it."""
+    """A program is too large for the controlled engine, which therefore has no verdict."""
 
 
 class BuildError(PulsarMlError, RuntimeError):
-    """An extension module could not be built; the message has what the compiler said."""
+    """An extension module could not be built; the message has the compiler's output."""
 
 
 class NondeterminismError(PulsarMlError, RuntimeError):
-    """The same decisions led to different executions: something is not under the engine's control."""
+    """Equal decisions led to different executions: the engine does not control something."""
 
 
 class BadRecordError(PulsarMlError, ValueError):
-    """A replay record that is damaged, truncated or written by a newer version."""
+    """A replay record is damaged, truncated or written by a newer version."""

@@ -1,4 +1,4 @@
-"""Positions: which entry of a managed ledger is meant."""
+"""Positions of entries, and the results of removals and evictions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class Position(NamedTuple):
-    """An entry of a managed ledger, ordered first by ledger, then by entry.
+    """The position of an entry in a managed ledger, ordered by ledger and then by entry.
 
-    A stored entry has both ids >= 0. As the bound of a range either id may be any signed 64-bit
-    number: ``Position(-1, 0)`` is before everything, ``Position(7, -1)`` is before all of ledger 7.
-    A plain ``(ledger_id, entry_id)`` tuple serves wherever a position is asked for.
+    A stored entry has both ids >= 0. The bound of a range may have any signed 64-bit ids:
+    ``Position(-1, 0)`` is before everything, and ``Position(7, -1)`` is before all of ledger 7. All
+    functions that take a position accept a plain ``(ledger_id, entry_id)`` tuple, too.
 
     Origin: ``org.apache.bookkeeper.mledger.Position``.
     """
@@ -23,17 +23,17 @@ class Position(NamedTuple):
 
 
 class Removed(NamedTuple):
-    """What an invalidation took out of a cache: entries, and the bytes counted for them."""
+    """The number of entries that an invalidation removed from a cache, and their bytes."""
 
     entries: int
     bytes: int
 
 
 class Evicted(NamedTuple):
-    """What an eviction pass did.
+    """The result of an eviction pass.
 
-    ``entries`` and ``bytes`` were removed; ``requeued`` wrappers were kept and went to the tail;
-    ``missing`` wrappers had been emptied by an invalidation before and were dropped.
+    ``entries`` and ``bytes`` were removed; ``requeued`` wrappers went back to the tail of the
+    queue; ``missing`` wrappers, which an earlier invalidation had emptied, were dropped.
     """
 
     entries: int

@@ -6,27 +6,27 @@ from typing import NamedTuple
 
 
 class CacheStats(NamedTuple):
-    """What an EntryCacheManager has counted since it was made; exact when nobody is inside.
+    """The counters of an EntryCacheManager since its creation; exact while no thread is inside.
 
-    ``size`` and all ``bytes`` are bytes, everything else counts entries or events. What invalidation
-    removes is among the evicted: ``inserted_entries - evicted_entries`` entries are cached.
+    ``size`` and the attributes with ``bytes`` are in bytes; the others count entries or events.
+    Evicted entries include invalidated ones: ``inserted_entries - evicted_entries`` are cached.
 
     Attributes:
-        size: bytes cached now. While others are inside it may be off in either direction, and negative.
-        max_size: the setting; None without a bound, 0 when the cache is disabled.
-        inserted_entries: entries that were put.
-        inserted_bytes: their bytes.
-        evicted_entries: entries that passes and invalidation removed.
-        evicted_bytes: their bytes.
-        evictions: size passes; time passes are not counted.
-        requeued: times that a pass kept an entry.
-        dropped: empty wrappers that passes found, of entries that were invalidated before.
-        hits: entries that reads found.
-        hit_bytes: their bytes.
-        misses: entries that readers reported as taken from storage.
-        miss_bytes: their bytes.
+        size: cached bytes. While threads are inside, it may be too high, too low, or negative.
+        max_size: the setting; None: no limit, 0: the cache is disabled.
+        inserted_entries: inserted entries.
+        inserted_bytes: the bytes of the inserted entries.
+        evicted_entries: entries removed by eviction passes and invalidations.
+        evicted_bytes: the bytes of the evicted entries.
+        evictions: size passes; time passes do not count.
+        requeued: how often a pass requeued an entry.
+        dropped: empty wrappers, of invalidated entries, that passes dropped.
+        hits: entries that reads found in the cache.
+        hit_bytes: the bytes of the hits.
+        misses: entries that readers reported as read from storage.
+        miss_bytes: the bytes of the misses.
         tasks: eviction tasks queued or running, 0 or 1.
-        serving: whether the manager's thread runs.
+        serving: true while the manager's thread runs.
     """
 
     size: int

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from pulsar_ml.campaign.trial import load_native
+from pulsar_ml.campaign.trial.trial import load_native
 from tests.harness.build_toys import toys_path
 
 

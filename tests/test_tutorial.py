@@ -91,7 +91,7 @@ class Reader:
                 (str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))
             ),
             "PYTHONPATH": str(ROOT),
-            "PYTEST_PLUGINS": "pulsar_ml.harness.pytest_plugin",  # an installed package brings it by itself
+            "PYTEST_PLUGINS": "pulsar_ml.harness.testing.pytest_plugin",  # an installed package brings it by itself
             "COLUMNS": "100",
         }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pulsar_ml.harness.build import build_extension
+from pulsar_ml.harness.building.build import build_extension
 
 
 @click.command()
@@ -41,7 +41,7 @@ def build(
 
     The path changes with FILE, with the headers and .pxd files beside it, and with the options; what was
     built before is not built again. A test does the same by
-    pulsar_ml.harness.build.build_extension(FILE, into=..., checked=True).
+    pulsar_ml.harness.building.build.build_extension(FILE, into=..., checked=True).
 
     Exit codes: 0 built, 2 something given is wrong, 4 it does not compile; the compiler's words follow.
     """

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from pulsar_ml.campaign.collection import collect as collect_run
-from pulsar_ml.campaign.saved import open_run
+from pulsar_ml.campaign.store.collection import collect as collect_run
+from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.cli.progress import progress
 
 

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 def chosen(keys: Sequence[str]) -> list[Setting]:
-    """The settings of these keys, all without any. A part of a key stands for every key that has it."""
+    """The settings of these keys, all without any.
+
+    A part of a key stands for every key that has it.
+    """
     if not keys:
         return list(SETTINGS)
     found: list[Setting] = []
@@ -44,16 +47,13 @@ def chosen(keys: Sequence[str]) -> list[Setting]:
 
 
 def shown(setting: Setting, reading: Reading) -> str:
-    """The value, and what it stands for when it is derived."""
-    config = reading.config
-    value = getattr(config, setting.name)
-    if value is not None:
-        return setting.format(value)
-    if setting.key == "managedLedgerCacheSizeMB":
-        return f"{config.cache_size_bytes() >> 20} (derived)"
-    if setting.key.startswith("managedLedgerContinueCaching"):
-        return f"{2 * config.cache_eviction_time_threshold_millis} (derived)"
-    return "none"
+    """The effective value with its unit, marked when it is derived from other settings."""
+    value = reading.config.effective(setting.key)
+    if value is None:
+        return "no limit (derived)"
+    unit = f" {setting.unit}" if setting.unit and setting.unit != "fraction" else ""
+    derived = " (derived)" if getattr(reading.config, setting.name) is None else ""
+    return setting.format(value) + unit + derived
 
 
 def description(setting: Setting, idle: str | None) -> Text:
@@ -87,10 +87,9 @@ def explain(settings: Sequence[Setting], reading: Reading) -> None:
     for column in ("value", "default", "from"):
         table.add_column(column, overflow="fold")
     for setting in settings:
-        unit = f" {setting.unit}" if setting.unit and setting.unit != "fraction" else ""
         table.add_row(
             description(setting, idle.get(setting.key)),
-            Text(shown(setting, reading) + unit),
+            Text(shown(setting, reading)),
             setting.format(setting.default) or "derived",
             Text(Path(reading.origins[setting.key]).name),
         )
@@ -162,8 +161,8 @@ def as_json(settings: Sequence[Setting], reading: Reading) -> str:
 def config(explained: bool, keys: tuple[str, ...], file: Path | None, json_: bool) -> None:
     """Explain the settings of the cache, or check a broker.conf.
 
-    Without --explain or --json it prints a broker.conf that says every setting, with comments; what it
-    read and does not know comes at its end, unchanged.
+    Without --explain or --json it prints a broker.conf that says every setting, with comments; what
+    it read and does not know comes at its end, unchanged.
 
     \b
     python -m pulsar_ml config --explain
@@ -171,7 +170,8 @@ def config(explained: bool, keys: tuple[str, ...], file: Path | None, json_: boo
     python -m pulsar_ml config --explain --file broker.conf
     python -m pulsar_ml config > broker.conf
 
-    A bad value ends with exit code 2 and one line for each: file, line, value, and what would be right.
+    A bad value ends with exit code 2 and one line for each: file, line, value, and what would be
+    right.
     """
     reading = read_broker_conf(file) if file is not None else read_mapping({})
     settings = chosen(keys)

@@ -12,20 +12,17 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from pulsar_ml.campaign.saved import open_run
+from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.cli.progress import progress
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.sarif import installed_version
 from pulsar_ml.report import formats
 from pulsar_ml.report.findings import Findings, gather
 from pulsar_ml.report.page import render
-from pulsar_ml.report.traces import Shown, shown
+from pulsar_ml.report.traces import TraceView, trace_views
 
 HTML = "html"
-FORMATS: dict[str, Callable[[Findings, Sequence[Shown]], str]] = {
-    HTML: lambda found, what: render(
-        found, what, made_at=datetime.now(UTC), version=installed_version()
-    ),
+FORMATS: dict[str, Callable[[Findings, Sequence[TraceView]], str]] = {
+    HTML: lambda findings, views: render(findings, views, made_at=datetime.now(UTC)),
     "sarif": formats.as_sarif,
     "junit": formats.as_junit,
     "markdown": formats.as_markdown,
@@ -94,14 +91,16 @@ def report(
 
 def read(
     directory: Path, traces: int, module: str | None = None, kill_table: Path | None = None
-) -> tuple[Findings, list[Shown]]:
+) -> tuple[Findings, list[TraceView]]:
     """What a run found and what is shown of it, with progress on the terminal."""
     run = open_run(directory)
     with progress(Console(stderr=True)) as begin:
         found = gather(run, begin("reading rows", run.rows()), kill_cells=kill_table)
         groups = found.summary.in_order()
         drawn = begin("making failures again", len(groups))
-        return found, list(shown(groups, most=traces, module=module, told=lambda: drawn(1)))
+        return found, list(
+            trace_views(groups, most=traces, module=module, on_view=lambda: drawn(1))
+        )
 
 
 def write(path: Path, text: str) -> None:

@@ -14,7 +14,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from pulsar_ml.errors import PulsarMlError, UsageError
-from pulsar_ml.simulate import VARIANTS, Result, Workload, built_in, load_workload, simulate
+from pulsar_ml.simulate import VARIANTS, Result, Workload, built_in_workloads, load_workload, simulate
 from pulsar_ml.simulate.plot import plot
 from pulsar_ml.simulate.variant import chosen_variants
 
@@ -66,7 +66,7 @@ def command(
         if only_list:
             print_list(as_json)
             return
-        played = [load_workload(name) for name in workloads] or list(built_in().values())
+        played = [load_workload(name) for name in workloads] or list(built_in_workloads().values())
         if target is not None and len(played) > 1:
             raise UsageError(f"--plot draws one workload, not {len(played)}; name one")
         variants = chosen_variants(names, dict(parse_setting(text) for text in overrides))
@@ -124,6 +124,7 @@ def table(workload: str, rows: Sequence[Result]) -> Table:
     audited = any(row.audited for row in rows)
     columns = [
         "hit rate",
+        "joined",
         "storage reads",
         "entries",
         "MiB read",
@@ -132,11 +133,11 @@ def table(workload: str, rows: Sequence[Result]) -> Table:
         "evicted",
         "steps",
     ]
-    columns = columns[:1] + (["replay hits"] if replayed else []) + columns[1:]
+    columns = columns[:2] + (["replay hits"] if replayed else []) + columns[2:]
     for column in columns + (["out of order"] if audited else []):
         made.add_column(column, justify="right")
     for row in rows:
-        cells = [f"{row.hit_rate:.1%}"]
+        cells = [f"{row.hit_rate:.1%}", f"{row.joined_rate:.1%}"]
         cells += [f"{row.replay_hit_rate:.1%}"] if replayed else []
         cells += [
             f"{row.storage_reads:,}",
@@ -154,7 +155,7 @@ def table(workload: str, rows: Sequence[Result]) -> Table:
 
 
 def print_list(as_json: bool) -> None:
-    found: dict[str, Workload] = built_in()
+    found: dict[str, Workload] = built_in_workloads()
     if as_json:
         data: dict[str, Any] = {
             "workloads": {name: workload.summary for name, workload in found.items()},

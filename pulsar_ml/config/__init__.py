@@ -1,4 +1,4 @@
-"""Settings of the cache under Pulsar's names: from keywords, a mapping or a real ``broker.conf``."""
+"""Settings of the cache under Pulsar's names, from keywords, a mapping or a ``broker.conf``."""
 
 from __future__ import annotations
 

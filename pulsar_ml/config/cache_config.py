@@ -1,130 +1,151 @@
-"""The settings of a cache as one value."""
+"""CacheConfig: all settings of a cache as one immutable value."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from pulsar_ml.config.cache_settings import EVICTION_TRIGGER, MIN_DERIVED_MB
 from pulsar_ml.config.setting import Value
-from pulsar_ml.config.settings import BY_KEY, EVICTION_TRIGGER, LEAST_DERIVED_SIZE, SETTINGS
+from pulsar_ml.config.settings import BY_KEY, SETTINGS
 from pulsar_ml.errors import ConfigError
 
 MB = 2**20
-MOST_ACK_STATE = 5 * MB
+MAX_ACK_STATE = 5 * MB
 
 
-def given(key: str) -> Any:
-    """A field with the default of that setting."""
+def default_of(key: str) -> Any:
+    """A dataclass field with the default of a setting."""
     return field(default=BY_KEY[key].default)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheConfig:
-    """Values of all settings; :data:`SETTINGS` says what each means.
+    """The values of all settings; :data:`SETTINGS` describes each setting.
 
-    None stands for a value that is derived from others; the properties answer the derived one. Making one
-    checks each value and what they are to each other: ConfigError names everything that is wrong.
+    None stands for a value that is derived from other settings; see :meth:`effective`. The
+    constructor checks each value and their relations, and raises ConfigError with all errors.
     """
 
-    cache_size_mb: int | None = given("managedLedgerCacheSizeMB")
-    cache_copy_entries: bool = given("managedLedgerCacheCopyEntries")
-    cache_eviction_watermark: float = given("managedLedgerCacheEvictionWatermark")
-    cache_eviction_interval_ms: int = given("managedLedgerCacheEvictionIntervalMs")
-    cache_eviction_frequency: float = given("managedLedgerCacheEvictionFrequency")
-    cache_eviction_time_threshold_millis: int = given(
+    cache_size_mb: int | None = default_of("managedLedgerCacheSizeMB")
+    cache_copy_entries: bool = default_of("managedLedgerCacheCopyEntries")
+    cache_eviction_watermark: float = default_of("managedLedgerCacheEvictionWatermark")
+    cache_eviction_interval_ms: int = default_of("managedLedgerCacheEvictionIntervalMs")
+    cache_eviction_frequency: float = default_of("managedLedgerCacheEvictionFrequency")
+    cache_eviction_time_threshold_millis: int = default_of(
         "managedLedgerCacheEvictionTimeThresholdMillis"
     )
-    cache_eviction_by_expected_read_count: bool = given("cacheEvictionByExpectedReadCount")
-    cache_eviction_by_mark_deleted_position: bool = given("cacheEvictionByMarkDeletedPosition")
-    cache_eviction_extend_ttl_of_entries_with_remaining_expected_reads_max_times: int = given(
+    cache_eviction_by_expected_read_count: bool = default_of("cacheEvictionByExpectedReadCount")
+    cache_eviction_by_mark_deleted_position: bool = default_of("cacheEvictionByMarkDeletedPosition")
+    cache_eviction_extend_ttl_of_entries_with_remaining_expected_reads_max_times: int = default_of(
         "managedLedgerCacheEvictionExtendTTLOfEntriesWithRemainingExpectedReadsMaxTimes"
     )
-    cache_eviction_extend_ttl_of_recently_accessed: bool = given(
+    cache_eviction_extend_ttl_of_recently_accessed: bool = default_of(
         "managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed"
     )
-    cache_eviction_time_threshold_millis_max: int = given(
+    cache_eviction_time_threshold_millis_max: int = default_of(
         "managedLedgerCacheEvictionTimeThresholdMillisMax"
     )
-    cache_eviction_policy_name: str = given("managedLedgerCacheEvictionPolicyName")
-    continue_caching_added_entries_after_last_active_cursor_leaves_millis: int | None = given(
+    cache_eviction_policy_name: str = default_of("managedLedgerCacheEvictionPolicyName")
+    continue_caching_added_entries_after_last_active_cursor_leaves_millis: int | None = default_of(
         "managedLedgerContinueCachingAddedEntriesAfterLastActiveCursorLeavesMillis"
     )
-    cursor_backlogged_threshold: int = given("managedLedgerCursorBackloggedThreshold")
-    minimum_backlog_cursors_for_caching: int = given("managedLedgerMinimumBacklogCursorsForCaching")
-    minimum_backlog_entries_for_caching: int = given("managedLedgerMinimumBacklogEntriesForCaching")
-    max_backlog_between_cursors_for_caching: int = given(
+    cursor_backlogged_threshold: int = default_of("managedLedgerCursorBackloggedThreshold")
+    minimum_backlog_cursors_for_caching: int = default_of(
+        "managedLedgerMinimumBacklogCursorsForCaching"
+    )
+    minimum_backlog_entries_for_caching: int = default_of(
+        "managedLedgerMinimumBacklogEntriesForCaching"
+    )
+    max_backlog_between_cursors_for_caching: int = default_of(
         "managedLedgerMaxBacklogBetweenCursorsForCaching"
     )
-    max_reads_in_flight_size_in_mb: int = given("managedLedgerMaxReadsInFlightSizeInMB")
-    max_reads_in_flight_permits_acquire_timeout_millis: int = given(
+    max_reads_in_flight_size_in_mb: int = default_of("managedLedgerMaxReadsInFlightSizeInMB")
+    max_reads_in_flight_permits_acquire_timeout_millis: int = default_of(
         "managedLedgerMaxReadsInFlightPermitsAcquireTimeoutMillis"
     )
-    max_reads_in_flight_permits_acquire_queue_size: int = given(
+    max_reads_in_flight_permits_acquire_queue_size: int = default_of(
         "managedLedgerMaxReadsInFlightPermitsAcquireQueueSize"
     )
-    broker_adaptive_recv_byte_buf_allocator_minimum_size: int = given(
+    broker_adaptive_recv_byte_buf_allocator_minimum_size: int = default_of(
         "brokerAdaptiveRecvByteBufAllocatorMinimumSize"
     )
-    broker_adaptive_recv_byte_buf_allocator_initial_size: int = given(
+    broker_adaptive_recv_byte_buf_allocator_initial_size: int = default_of(
         "brokerAdaptiveRecvByteBufAllocatorInitialSize"
     )
-    broker_adaptive_recv_byte_buf_allocator_maximum_size: int = given(
+    broker_adaptive_recv_byte_buf_allocator_maximum_size: int = default_of(
         "brokerAdaptiveRecvByteBufAllocatorMaximumSize"
     )
-    max_unacked_ranges_to_persist: int = given("managedLedgerMaxUnackedRangesToPersist")
-    max_batch_deleted_index_to_persist: int = given("managedLedgerMaxBatchDeletedIndexToPersist")
-    max_unacked_ranges_to_persist_in_metadata_store: int = given(
+    max_unacked_ranges_to_persist: int = default_of("managedLedgerMaxUnackedRangesToPersist")
+    max_batch_deleted_index_to_persist: int = default_of(
+        "managedLedgerMaxBatchDeletedIndexToPersist"
+    )
+    max_unacked_ranges_to_persist_in_metadata_store: int = default_of(
         "managedLedgerMaxUnackedRangesToPersistInMetadataStore"
     )
-    max_ack_state_in_bytes_to_persist: int | None = given(
+    max_ack_state_in_bytes_to_persist: int | None = default_of(
         "managedLedgerMaxAckStateInBytesToPersist"
     )
-    dispatcher_pause_on_ack_state_persistent_enabled: bool = given(
+    dispatcher_pause_on_ack_state_persistent_enabled: bool = default_of(
         "dispatcherPauseOnAckStatePersistentEnabled"
     )
-    cursor_position_flush_seconds: int = given("managedLedgerCursorPositionFlushSeconds")
-    default_mark_delete_rate_limit: float = given("managedLedgerDefaultMarkDeleteRateLimit")
-    delayed_delivery_tick_time_millis: int = given("delayedDeliveryTickTimeMillis")
-    is_delayed_delivery_deliver_at_time_strict: bool = given("isDelayedDeliveryDeliverAtTimeStrict")
-    delayed_delivery_fixed_delay_detection_lookahead: int = given(
+    cursor_position_flush_seconds: int = default_of("managedLedgerCursorPositionFlushSeconds")
+    default_mark_delete_rate_limit: float = default_of("managedLedgerDefaultMarkDeleteRateLimit")
+    delayed_delivery_tick_time_millis: int = default_of("delayedDeliveryTickTimeMillis")
+    is_delayed_delivery_deliver_at_time_strict: bool = default_of(
+        "isDelayedDeliveryDeliverAtTimeStrict"
+    )
+    delayed_delivery_fixed_delay_detection_lookahead: int = default_of(
         "delayedDeliveryFixedDelayDetectionLookahead"
     )
-    delayed_delivery_max_delay_in_millis: int = given("delayedDeliveryMaxDelayInMillis")
-    delayed_delivery_prune_min_interval_millis: int = given("delayedDeliveryPruneMinIntervalMillis")
-    delayed_delivery_prune_eligible_ratio: float = given("delayedDeliveryPruneEligibleRatio")
-    delayed_delivery_topic_manager_idle_millis: int = given("delayedDeliveryTopicManagerIdleMillis")
+    delayed_delivery_max_delay_in_millis: int = default_of("delayedDeliveryMaxDelayInMillis")
+    delayed_delivery_prune_min_interval_millis: int = default_of(
+        "delayedDeliveryPruneMinIntervalMillis"
+    )
+    delayed_delivery_prune_eligible_ratio: float = default_of("delayedDeliveryPruneEligibleRatio")
+    delayed_delivery_topic_manager_idle_millis: int = default_of(
+        "delayedDeliveryTopicManagerIdleMillis"
+    )
 
     def __post_init__(self) -> None:
-        wrong = []
+        errors = []
         for setting in SETTINGS:
             try:
                 object.__setattr__(self, setting.name, setting.checked(getattr(self, setting.name)))
             except ValueError as error:
-                wrong.append(str(error))
-        if not wrong:
+                errors.append(str(error))
+        if not errors:
             values = {setting.name: getattr(self, setting.name) for setting in SETTINGS}
-            wrong = [message for _, message in disagreements(values)]
-        if wrong:
-            raise ConfigError("; ".join(wrong))
+            errors = [message for _, message in conflicts(values)]
+        if errors:
+            raise ConfigError("; ".join(errors))
 
-    # Values that are derived or joined from several settings -----------------------------------------
+    # Derived values -------------------------------------------------------------------------------
+
+    def effective(self, key: str) -> Value:
+        """The value of a setting by its key, derived where the setting is None; None: no limit."""
+        setting = BY_KEY[key]
+        derived: dict[str, Callable[[], Value]] = {
+            "cache_size_mb": lambda: self.cache_size_bytes() // MB,
+            "continue_caching_added_entries_after_last_active_cursor_leaves_millis": (
+                lambda: 2 * self.cache_eviction_time_threshold_millis
+            ),
+            "max_ack_state_in_bytes_to_persist": lambda: self.ack_state_bytes_to_persist,
+        }
+        value: Value = getattr(self, setting.name)
+        return derived[setting.name]() if value is None else value
 
     def cache_size_bytes(self, *, memory: int | None = None) -> int:
-        """The size of the cache in bytes; ``memory`` is what a derived one is a fifth of (default: ours)."""
+        """The size of the cache in bytes, by default a fifth of ``memory`` (of usable_memory())."""
         if self.cache_size_mb is not None:
             return self.cache_size_mb * MB
-        return (
-            max(
-                LEAST_DERIVED_SIZE,
-                usable_memory() // 5 // MB if memory is None else memory // 5 // MB,
-            )
-            * MB
-        )
+        available = usable_memory() if memory is None else memory
+        return max(MIN_DERIVED_MB, available // 5 // MB) * MB
 
     @property
     def cache_enabled(self) -> bool:
@@ -132,14 +153,14 @@ class CacheConfig:
 
     @property
     def eviction_interval_millis(self) -> int:
-        """Milliseconds between two runs of the eviction task, from either of the two keys; at least 1."""
+        """Milliseconds between two runs of the eviction task, at least 1, from one of two keys."""
         if self.cache_eviction_frequency > 0:
             return max(1, int(min(1000 / self.cache_eviction_frequency, 2**53)))
         return self.cache_eviction_interval_ms
 
     @property
     def continue_caching_millis(self) -> int:
-        """Milliseconds for which added entries are cached while no cursor is active."""
+        """Milliseconds for which new entries are cached while no cursor is active."""
         if not self.cache_eviction_by_expected_read_count:
             return 0
         grace = self.continue_caching_added_entries_after_last_active_cursor_leaves_millis
@@ -147,7 +168,7 @@ class CacheConfig:
 
     @property
     def expected_reads_threshold_millis(self) -> int:
-        """Milliseconds that the stash policy keeps an entry whose reads are expected."""
+        """Milliseconds for which the stash policy keeps an entry with expected reads."""
         return max(
             self.cache_eviction_time_threshold_millis, self.cache_eviction_time_threshold_millis_max
         )
@@ -161,11 +182,11 @@ class CacheConfig:
 
     @property
     def ack_state_bytes_to_persist(self) -> int | None:
-        """Bytes of a cursor's state that are stored; None: the number of ranges decides."""
+        """The most bytes stored of a cursor's state; None: the number of ranges decides."""
         if self.max_ack_state_in_bytes_to_persist is not None:
             return self.max_ack_state_in_bytes_to_persist
         ranges = BY_KEY["managedLedgerMaxUnackedRangesToPersist"]
-        return MOST_ACK_STATE if self.max_unacked_ranges_to_persist == ranges.default else None
+        return MAX_ACK_STATE if self.max_unacked_ranges_to_persist == ranges.default else None
 
     @property
     def delayed_delivery_prune_interval_millis(self) -> int:
@@ -174,7 +195,7 @@ class CacheConfig:
         return least or min(max(self.delayed_delivery_tick_time_millis, 5), 50)
 
     def manager_keywords(self) -> dict[str, Any]:
-        """The keywords with which an EntryCacheManager is made of this."""
+        """Keyword arguments of EntryCacheManager."""
         return {
             **self.dynamic_manager_keywords(),
             "eviction_interval_ms": self.eviction_interval_millis,
@@ -183,9 +204,9 @@ class CacheConfig:
         }
 
     def dynamic_manager_keywords(self) -> dict[str, Any]:
-        """The keywords of EntryCacheManager.configure, for settings that change while it runs.
+        """Keyword arguments of EntryCacheManager.configure, for the settings that may change.
 
-        Without cacheEvictionByExpectedReadCount expected reads extend nothing.
+        Without cacheEvictionByExpectedReadCount, expected reads do not extend the time to live.
         """
         extensions = (
             self.cache_eviction_extend_ttl_of_entries_with_remaining_expected_reads_max_times
@@ -200,7 +221,7 @@ class CacheConfig:
         }
 
     def ledger_keywords(self) -> dict[str, Any]:
-        """The keywords of a LedgerSettings made of this."""
+        """Keyword arguments of LedgerSettings."""
         return {
             "cache_eviction_by_expected_read_count": self.cache_eviction_by_expected_read_count,
             "cache_eviction_by_mark_deleted_position": self.evicts_by_mark_deleted_position,
@@ -209,7 +230,9 @@ class CacheConfig:
             ),
             "managed_ledger_cursor_backlogged_threshold": self.cursor_backlogged_threshold,
             "managed_ledger_max_unacked_ranges_to_persist": self.max_unacked_ranges_to_persist,
-            "managed_ledger_max_batch_deleted_index_to_persist": self.max_batch_deleted_index_to_persist,
+            "managed_ledger_max_batch_deleted_index_to_persist": (
+                self.max_batch_deleted_index_to_persist
+            ),
             "managed_ledger_max_unacked_ranges_to_persist_in_metadata_store": (
                 self.max_unacked_ranges_to_persist_in_metadata_store
             ),
@@ -222,22 +245,22 @@ class CacheConfig:
         }
 
     def factory_keywords(self) -> dict[str, Any]:
-        """The keywords of a ManagedLedgerFactory made of this, beside its settings."""
+        """Keyword arguments of ManagedLedgerFactory, except its settings."""
         return {
             "max_reads_in_flight_bytes": self.max_reads_in_flight_size_in_mb * MB,
             "acquire_timeout_millis": self.max_reads_in_flight_permits_acquire_timeout_millis,
             "acquire_queue_size": self.max_reads_in_flight_permits_acquire_queue_size,
         }
 
-    # Changes -----------------------------------------------------------------------------------------
+    # Changes --------------------------------------------------------------------------------------
 
     def replace(self, **changes: Value) -> CacheConfig:
-        """Another one with these values. ConfigError also for a name that is no setting."""
+        """A copy with changed values. Raises ConfigError for bad values and unknown names."""
         check_names(changes)
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
 
     def diff(self, other: CacheConfig) -> tuple[Change, ...]:
-        """What is different in ``other``, in the order of the settings."""
+        """The settings that differ in ``other``, in the order of SETTINGS."""
         return tuple(
             Change(
                 setting.key,
@@ -252,7 +275,7 @@ class CacheConfig:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One setting that differs; ``dynamic`` when a running cache takes it over."""
+    """A setting that differs; ``dynamic`` is true when a running cache can take it over."""
 
     key: str
     old: Value
@@ -264,11 +287,11 @@ def check_names(names: Iterable[str]) -> None:
     known = {setting.name for setting in SETTINGS}
     for name in names:
         if name not in known:
-            raise ConfigError(f"no setting {name!r}; the settings are: {', '.join(sorted(known))}")
+            raise ConfigError(f"no setting {name!r}; the settings are {', '.join(sorted(known))}")
 
 
-def disagreements(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What is wrong between values (by attribute) that are each allowed: the key at fault and a message."""
+def conflicts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Contradictions between valid values (by attribute), as (key, message)."""
     found = []
     for key, least in (
         (
@@ -282,14 +305,12 @@ def disagreements(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     ):
         value, bound = values[BY_KEY[key].name], values[BY_KEY[least].name]
         if value < bound:
-            found.append(
-                (key, f"{key} cannot be {value}; it is at least {least}, which is {bound}")
-            )
+            found.append((key, f"{key} cannot be {value}; use at least {least}, which is {bound}"))
     return found
 
 
 def without_effect(config: CacheConfig) -> dict[str, str]:
-    """Key -> why it does nothing, for settings that were changed and that others make ineffective."""
+    """The changed settings that have no effect, as key -> the reason."""
     found: dict[str, str] = {}
 
     def ignored(reason: str, *keys: str) -> None:
@@ -342,11 +363,11 @@ def without_effect(config: CacheConfig) -> dict[str, str]:
 
 
 def usable_memory() -> int:
-    """Bytes this process may use: the machine's, or its control group's when that is less.
+    """Bytes that this process may use: the limit of the machine or of its control group.
 
-    It takes the place of the JVM's direct memory, which no setting bounds here.
+    The default cache size is a share of this figure, as Pulsar's is of the JVM's direct memory.
     """
-    limits = [psutil.virtual_memory().total]
+    limits: list[int] = [psutil.virtual_memory().total]
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
             limits.append(int(Path(path).read_text()))

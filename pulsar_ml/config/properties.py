@@ -1,8 +1,4 @@
-"""Files of Java properties, with the line on which each key stands.
-
-The syntax (comments with ``#`` and ``!``, separators, escapes, continuation lines) is read by the library
-``javaproperties``.
-"""
+"""A parser of Java properties with line numbers, on top of the library ``javaproperties``."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from pulsar_ml.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A key, its value and the number of the line on which it begins."""
+    """A key, its value, and the number of its first line."""
 
     key: str
     value: str
@@ -23,7 +19,7 @@ class Property:
 
 
 def parse_properties(text: str, file: str) -> list[Property]:
-    """All properties of a text in their order, repeated ones too. ConfigError on a damaged ``\\u`` escape."""
+    """All properties in order, repeated keys included. ConfigError for a bad ``\\u`` escape."""
     found = []
     line = 1
     try:
@@ -33,21 +29,21 @@ def parse_properties(text: str, file: str) -> list[Property]:
             line += lines_of(element.source)
     except javaproperties.InvalidUEscapeError as error:
         raise ConfigError(
-            f"{file}:{line}: {error.escape!r} is no escape; \\u takes four hexadecimal digits"
+            f"{file}:{line}: {error.escape!r} is not an escape; \\u takes four hexadecimal digits"
         ) from None
     return found
 
 
 def lines_of(source: str) -> int:
-    """Lines of a piece of a file: those that end in it, at CR, LF or both."""
+    """The number of line ends (CR, LF or CR LF) in a text."""
     return source.count("\n") + source.count("\r") - source.count("\r\n")
 
 
 def format_property(key: str, value: str) -> str:
-    """One line that reads back as the key and the value."""
+    """The line of a property; parsing returns the same key and value."""
     return javaproperties.join_key_value(key, value)
 
 
 def format_comment(text: str) -> str:
-    """Lines that read back as nothing."""
+    """Comment lines."""
     return javaproperties.to_comment(text)

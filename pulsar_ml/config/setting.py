@@ -1,4 +1,4 @@
-"""What a setting is, how its text is read and what its value may be."""
+"""Setting: the description of one setting, with the parser and the checks of its values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 Value: TypeAlias = bool | int | float | str | None
 
-INT_MAX = 2**31 - 1
-LONG_MAX = 2**63 - 1
+MAX_INT = 2**31 - 1
+MAX_LONG = 2**63 - 1
 
 PULSAR = "Pulsar 4.1"
 PIP_299 = "PIP-299, not released under this name"
@@ -23,21 +23,21 @@ OURS = "pulsar_ml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting: Pulsar's key and what we know of it.
+    """The description of one setting.
 
     Attributes:
-        key: the name in ``broker.conf``.
+        key: Pulsar's name in ``broker.conf``.
         kind: bool, int, float or str.
-        default: the value when nothing is given; None stands for a value derived from others.
-        unit: the unit of a number; "" for what has none.
+        default: the default value; None stands for a value derived from other settings.
+        unit: the unit of a number; "" for other kinds.
         low, high: inclusive bounds of a number.
-        choices: the words that a str may be; empty: any.
-        dynamic: whether it may change while the cache runs.
-        meaning: what it does.
-        derived: what None stands for; "" when None is no value.
-        interplay: which settings it depends on, overrides or needs.
-        origin: the release or proposal that has it.
-        other_keys: further keys that are read as this one.
+        choices: the allowed words of a str; empty: any word.
+        dynamic: true when the value may change while the cache runs.
+        meaning: the effect of the setting, in a sentence.
+        derived: a description of the derived value; "" when None is not allowed.
+        interplay: the settings that this one depends on, overrides or needs.
+        origin: the release or proposal that introduced the setting.
+        other_keys: alternative keys.
     """
 
     key: str
@@ -56,12 +56,12 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """The attribute of CacheConfig: the key without ``managedLedger``, in Python spelling."""
+        """The CacheConfig attribute: the key without ``managedLedger``, in snake case."""
         return python_name(self.key)
 
     @property
     def allowed(self) -> str:
-        """The values it takes, in words."""
+        """A description of the allowed values."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
         if self.kind is bool:
@@ -77,36 +77,37 @@ class Setting:
         return bounds + (f" {self.unit}" if self.unit and self.unit != "fraction" else "")
 
     def parse(self, text: str) -> Value:
-        """The value of a text as ``broker.conf`` has it; ValueError says what would be right.
+        """Parses a value of ``broker.conf``; a ValueError names the allowed values.
 
-        An empty text is the default, as in Pulsar, whose own ``broker.conf`` leaves the cache size empty.
+        An empty text means the default, like in Pulsar, whose own ``broker.conf`` leaves the cache
+        size empty.
         """
         text = text.strip()
         if not text:
             return self.default
         if self.kind is bool:
             if text.lower() not in {"true", "false"}:
-                raise self.wrong(text)
+                raise self.refusal(text)
             return text.lower() == "true"
         if self.kind is str:
             return self.checked(text)
         try:
-            # int() would also take digits of other scripts and underscores.
+            # int() would also accept underscores and the digits of other scripts.
             if not text.isascii() or "_" in text:
                 raise ValueError
             return self.checked(self.kind(text))
         except (ValueError, OverflowError):
-            raise self.wrong(text) from None
+            raise self.refusal(text) from None
 
     def checked(self, value: object) -> Value:
-        """The value itself, of the setting's kind and inside its bounds; ValueError otherwise."""
+        """Returns the value, converted to the setting's kind; ValueError when it is not allowed."""
         if value is None:
             if not self.derived:
-                raise self.wrong(value)
+                raise self.refusal(value)
             return None
         if self.kind is bool or isinstance(value, bool):
             if self.kind is not bool or not isinstance(value, bool):
-                raise self.wrong(value)
+                raise self.refusal(value)
             return value
         if self.kind is str:
             if (
@@ -114,28 +115,28 @@ class Setting:
                 or not value
                 or (self.choices and value not in self.choices)
             ):
-                raise self.wrong(value)
+                raise self.refusal(value)
             return value
         return self.number(value)
 
     def number(self, value: Any) -> int | float:
         try:
-            made = operator.index(value) if self.kind is int else float(value)
+            number = operator.index(value) if self.kind is int else float(value)
         except (TypeError, ValueError, OverflowError):
-            raise self.wrong(value) from None
-        if isinstance(value, str) or not math.isfinite(made):
-            raise self.wrong(value)
-        if (self.low is not None and made < self.low) or (
-            self.high is not None and made > self.high
+            raise self.refusal(value) from None
+        if isinstance(value, str) or not math.isfinite(number):
+            raise self.refusal(value)
+        if (self.low is not None and number < self.low) or (
+            self.high is not None and number > self.high
         ):
-            raise self.wrong(value)
-        return made
+            raise self.refusal(value)
+        return number
 
-    def wrong(self, value: object) -> ValueError:
+    def refusal(self, value: object) -> ValueError:
         return ValueError(f"{self.key} cannot be {value!r}; it takes {self.allowed}")
 
     def format(self, value: Value) -> str:
-        """The value as ``broker.conf`` spells it."""
+        """The text of a value in ``broker.conf``."""
         if value is None:
             return ""
         return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""A managed ledger over the broker cache: add, read, replay, acknowledge and trim, with storage behind it."""
+"""A managed ledger over the broker cache: add, read, replay, acknowledge and trim entries."""
 
 from __future__ import annotations
 

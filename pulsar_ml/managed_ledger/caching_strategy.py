@@ -1,4 +1,4 @@
-"""What active cursors mean for the cache: the strategy of expected reads, and the one it replaced."""
+"""Caching strategies: expected reads (PIP-430), and the slowest cursor, which it replaced."""
 
 from __future__ import annotations
 
@@ -10,41 +10,44 @@ from pulsar_ml.managed_ledger.ledgers import after
 from pulsar_ml.managed_ledger.settings import LedgerSettings
 from pulsar_ml.positions import Position
 
-EVERYTHING = Position(2**63 - 1, 0)  # is behind every entry
+EVERYTHING = Position(2**63 - 1, 0)  # behind every entry
 
 
 class CachingStrategy(Protocol):
-    """The active cursors of a managed ledger. All methods may be called from any number of threads."""
+    """The active cursors of a managed ledger, and what they mean for its cache.
+
+    All methods may be called from any number of threads.
+    """
 
     def add(self, cursor: str, read: Position, mark_delete: Position) -> None:
-        """A cursor is active from now on, at its read and mark-delete positions."""
+        """Adds an active cursor at its read and mark-delete positions."""
         ...
 
     def move(self, cursor: str, read: Position, mark_delete: Position) -> None:
-        """It is at these positions now; no effect for one that is not active."""
+        """Updates the positions of an active cursor; no effect for another one."""
         ...
 
     def remove(self, cursor: str) -> None:
-        """It is active no longer."""
+        """Removes a cursor that is active no longer."""
         ...
 
     def __contains__(self, cursor: object, /) -> bool: ...
 
-    def reads_of_added(self) -> int | None:
-        """How many reads to expect of an entry that is added now; None: it is not worth caching."""
+    def expected_reads_of_added(self) -> int | None:
+        """The expected reads of a new entry; None: do not cache it."""
         ...
 
-    def reads_of_stored(self, cursor: str) -> int:
-        """How many reads to expect of what a cursor reads from the storage; 0: it is not worth caching."""
+    def expected_reads_of_stored(self, cursor: str) -> int:
+        """The expected reads of an entry that a cursor reads from storage; 0: do not cache it."""
         ...
 
-    def unwanted_before(self) -> Position | None:
-        """Cached entries before this are wanted by nobody; None: that is for eviction to say."""
+    def evictable_before(self) -> Position | None:
+        """No active cursor needs entries before this position; None: leave it to eviction."""
         ...
 
 
 class ExpectedReads:
-    """Entries are cached with the number of cursors that are still to read them (PIP-430)."""
+    """Caches entries with the number of cursors that have yet to read them (PIP-430)."""
 
     def __init__(self, grace_millis: int, clock: Callable[[], int]) -> None:
         self.clock = clock
@@ -65,20 +68,20 @@ class ExpectedReads:
     def __contains__(self, cursor: object, /) -> bool:
         return cursor in self.cursors
 
-    def reads_of_added(self) -> int | None:
+    def expected_reads_of_added(self) -> int | None:
         if self.cursors.should_cache_added_entry(now_ns=self.clock()):
             return len(self.cursors)
         return None
 
-    def reads_of_stored(self, cursor: str) -> int:
+    def expected_reads_of_stored(self, cursor: str) -> int:
         return self.cursors.number_of_cursors_at_same_position_or_before(cursor)
 
-    def unwanted_before(self) -> Position | None:
+    def evictable_before(self) -> Position | None:
         return None
 
 
 class SlowestCursor:
-    """Entries are cached while a cursor is active, until the slowest one read or mark-deleted them."""
+    """Caches entries while a cursor is active, until the slowest one read or mark-deleted them."""
 
     def __init__(self, *, by_mark_delete: bool) -> None:
         self.by_mark_delete = by_mark_delete
@@ -99,18 +102,18 @@ class SlowestCursor:
     def __contains__(self, cursor: object, /) -> bool:
         return cursor in self.cursors
 
-    def reads_of_added(self) -> int | None:
+    def expected_reads_of_added(self) -> int | None:
         return None if self.cursors.is_empty else 0
 
-    def reads_of_stored(self, cursor: str) -> int:
+    def expected_reads_of_stored(self, cursor: str) -> int:
         return int(cursor in self.cursors)
 
-    def unwanted_before(self) -> Position | None:
+    def evictable_before(self) -> Position | None:
         return self.cursors.slowest_cursor_position() or EVERYTHING
 
 
 def caching_strategy(settings: LedgerSettings, clock: Callable[[], int]) -> CachingStrategy:
-    """The strategy that the settings ask for."""
+    """Creates the strategy that the settings select."""
     if settings.cache_eviction_by_expected_read_count:
         return ExpectedReads(
             settings.continue_caching_added_entries_after_last_active_cursor_leaves_millis, clock

@@ -1,4 +1,4 @@
-"""A cursor: where a subscription reads, what it acknowledged, and what is to be read again."""
+"""A cursor: the read position, acknowledgements and replay queue of a subscription."""
 
 from __future__ import annotations
 
@@ -7,98 +7,101 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pulsar_ml._core import Entry
 from pulsar_ml.errors import UsageError
-from pulsar_ml.managed_ledger.cursor_metadata import LeftOut
+from pulsar_ml.managed_ledger.cursor_ledger import CursorLedger
+from pulsar_ml.managed_ledger.cursor_metadata import Omitted
 from pulsar_ml.managed_ledger.cursor_state import CursorState, check_sequence_ids
 from pulsar_ml.managed_ledger.cursor_store import CursorStore
 from pulsar_ml.managed_ledger.ledgers import after
 from pulsar_ml.managed_ledger.range_read import discard
+from pulsar_ml.managed_ledger.replay_queue import ReplayQueue
 from pulsar_ml.positions import Position
-
-if TYPE_CHECKING:
-    from pulsar_ml.managed_ledger.ledger import ManagedLedger
 
 Entries = Future[list[Entry]]
 
-GONE = 2**62  # an entry id behind every ledger's end
+CURSOR_PREFIX = "cursor/"  # of the storage properties that hold mark-delete positions
+PAST_ANY_ENTRY = 2**62  # an entry id behind every ledger's end
 
 
 class ManagedCursor:
-    """A named cursor of a managed ledger; made by ManagedLedger.open_cursor.
+    """A named cursor of a managed ledger, created by ManagedLedger.open_cursor.
 
-    All methods may be called from any number of threads; one read at a time is under way. Origin:
+    All methods may be called from any number of threads. A cursor runs one read at a time. Origin:
     ``ManagedCursorImpl`` of Pulsar 4.1.
     """
 
     def __init__(
-        self, ledger: ManagedLedger, name: str, mark_delete: Position, *, durable: bool
+        self, ledger: CursorLedger, name: str, mark_delete: Position, *, durable: bool
     ) -> None:
         self.ledger = ledger
         self.name = name
         self.durable = durable
         self.store = CursorStore(ledger.storage, ledger.name, name)
-        self.keeping = threading.Lock()  # while the storage learns the position: in order
-        # With the ledger's lock, all of these.
-        self.keep_from_ns = 0  # of the ledger's clock: not to be kept earlier
+        # Serializes writes of the position, so that an older one never overwrites a newer one.
+        self.position_lock = threading.Lock()
+        # The ledger's lock guards all attributes below, except ``stored_position``.
+        self.next_store_ns = 0  # by the ledger's clock; the rate limit forbids an earlier write
         self.state = CursorState(
             self.store if durable else None,
             ledger.settings,
             mark_delete,
             lock=ledger.lock,
-            resume=self.note_resumed,
+            resume=self.mark_resumed,
         )
         self.acks = self.state.acks
         self.mark_delete_position = self.acks.mark_delete_position
-        self.kept = self.mark_delete_position  # that the storage knows; with ``keeping``
+        # The mark-delete position in the storage; ``position_lock`` guards it.
+        self.stored_position = self.mark_delete_position
         self.read_position = after(self.mark_delete_position)
-        self.end_at = (
-            self.mark_delete_position
-        )  # in the first ledger whose end the acks were not told
+        # A position in the first ledger whose end is not registered in ``acks``.
+        self.first_unended = self.mark_delete_position
         self.resumed = False
         self.resume_listeners: list[Callable[[], object]] = []
         self.mark_listeners: list[Callable[[Position], object]] = []
-        self.to_replay: set[Position] = set()
+        self.replays = ReplayQueue(ledger, self.is_deleted)
         self.reading = False
         self.seeks = 0
 
-    # Activity ----------------------------------------------------------------------------------------
+    # Activity -------------------------------------------------------------------------------------
 
     def set_active(self) -> None:
-        """Expect this cursor to read what is added."""
+        """Marks the cursor active: new entries are cached for it."""
         with self.ledger.lock:
             if self.name not in self.ledger.active:
                 self.ledger.active.add(self.name, self.read_position, self.mark_delete_position)
 
     def set_inactive(self) -> None:
-        """Expect it no longer; its backlog stays."""
+        """Marks the cursor inactive; its backlog stays."""
         with self.ledger.lock:
             self.ledger.active.remove(self.name)
-        self.ledger.cursor_moved()
+        self.ledger.invalidate_passed_entries()
 
     @property
     def is_active(self) -> bool:
         return self.name in self.ledger.active
 
     def track(self) -> None:
-        """Tell the cache's strategy where the cursor is. With the ledger's lock."""
+        """Passes the cursor's position to the caching strategy.
+
+        The caller holds the ledger's lock.
+        """
         self.ledger.active.move(self.name, self.read_position, self.mark_delete_position)
 
-    # Reading -----------------------------------------------------------------------------------------
+    # Reading --------------------------------------------------------------------------------------
 
     def read_entries(self, most: int) -> Entries:
-        """The next entries, 1 .. ``most`` of them and of one ledger; none at the end of the log.
+        """Reads the next 1 .. ``most`` entries of one ledger; an empty list at the end of the log.
 
-        Each is a copy that the caller releases; that marks its read. What was acknowledged is left out. After
-        a failure the position is behind what was left out before. Raises UsageError for a second read at the
-        same time, and ClosedError.
+        Each entry is a copy; the caller releases it, which marks its read. Acknowledged entries are
+        skipped. After a failure the read position is behind the skipped entries. Raises UsageError
+        when another read of this cursor is under way, and ClosedError.
         """
         ledger = self.ledger
         ledger.check_open()
         if most < 1:
-            raise UsageError(f"most={most!r} should be at least 1")
+            raise UsageError(f"most={most!r}: read_entries needs 1 or more")
         result: Entries = Future()
         result.set_running_or_notify_cancel()
         with ledger.lock:
@@ -109,7 +112,7 @@ class ManagedCursor:
         return result
 
     def read_on(self, most: int, result: Entries) -> None:
-        """Read ranges until one of them has an entry that was not acknowledged, or the log ends."""
+        """Reads ranges until one contains an entry that is not acknowledged, or the log ends."""
         ledger = self.ledger
         while True:
             with ledger.lock:
@@ -138,7 +141,7 @@ class ManagedCursor:
             self.read_on(most, result)
 
     def read_done(self, read: Entries, seeks: int, last: Position, result: Entries) -> bool:
-        """Answer with what was read; False when all of it was acknowledged and the read goes on."""
+        """Completes ``result``; False when every entry was acknowledged and the read must go on."""
         error = read.exception()
         with self.ledger.lock:
             current = seeks == self.seeks
@@ -155,15 +158,15 @@ class ManagedCursor:
             return True
         entries = read.result()
         if not current:
-            # The cursor was moved meanwhile: nobody wants these.
+            # A seek moved the cursor meanwhile, so these entries are not the next ones any more.
             discard(entries)
             result.set_result([])
             return True
-        self.ledger.cursor_moved()
+        self.ledger.invalidate_passed_entries()
         kept = []
         for entry, gone in zip(entries, acknowledged, strict=True):
             if gone:
-                entry.release()  # Its expected read will not come: this marks it.
+                entry.release()  # The cursor will not read it again: count its expected read now.
             else:
                 kept.append(entry)
         if not goes_on:
@@ -171,111 +174,68 @@ class ManagedCursor:
         return not goes_on
 
     def seek(self, at: Position) -> None:
-        """Read on from a position; what was acknowledged before stays so."""
+        """Moves the read position; acknowledgements stay."""
         with self.ledger.lock:
             self.seeks += 1
             self.read_position = max(Position(*at), after(self.mark_delete_position))
             self.track()
-        self.ledger.cursor_moved()
+        self.ledger.invalidate_passed_entries()
 
-    # Replay ------------------------------------------------------------------------------------------
+    # Replay ---------------------------------------------------------------------------------------
 
     def replay_later(self, entries: Iterable[Entry | Position]) -> None:
-        """Keep entries for a later :meth:`replay_entries`; each expects one read more where it is cached.
+        """Queues entries for :meth:`replay_entries`; cached ones expect one more read.
 
-        Entries stay the caller's, who releases them. What was acknowledged is left out.
+        The caller still releases its entries. Acknowledged entries are skipped.
         """
-        for given in entries:
-            at = given.position if isinstance(given, Entry) else Position(*given)
-            with self.ledger.lock:
-                if at in self.to_replay or self.is_deleted(at):
-                    continue
-                self.to_replay.add(at)
-            if isinstance(given, Entry):
-                given.expect_read()
-            elif (cached := self.ledger.cache.cached.get(at)) is not None:
-                with cached:
-                    cached.expect_read()
+        self.replays.add(entries)
 
     def replay_entries(self, most: int) -> Entries:
-        """Up to ``most`` entries of the replay queue, the first in the log first, all of them or a failure.
+        """Reads up to ``most`` entries of the replay queue in log order, all of them or none.
 
-        After a failure they are in the queue again.
+        After a failure the entries are in the queue again.
         """
         self.ledger.check_open()
-        with self.ledger.lock:
-            chosen = sorted(at for at in self.to_replay if not self.is_deleted(at))[:most]
-            self.to_replay = {at for at in self.to_replay if not self.is_deleted(at)}.difference(
-                chosen
-            )
-        result: Entries = Future()
-        result.set_running_or_notify_cancel()
-        if not chosen:
-            result.set_result([])
-            return result
-        reads = [self.ledger.read_entry(at) for at in chosen]
-        left = [len(reads)]
-        counting = threading.Lock()
+        return self.replays.read(most)
 
-        def done(_: Future[Entry]) -> None:
-            with counting:
-                left[0] -= 1
-                last = left[0] == 0
-            if last:
-                self.replayed(chosen, reads, result)
-
-        for read in reads:
-            read.add_done_callback(done)
-        return result
-
-    def replayed(self, chosen: list[Position], reads: list[Future[Entry]], result: Entries) -> None:
-        errors = [error for read in reads if (error := read.exception()) is not None]
-        if not errors:
-            result.set_result([read.result() for read in reads])
-            return
-        discard(read.result() for read in reads if read.exception() is None)
-        with self.ledger.lock:
-            self.to_replay.update(at for at in chosen if not self.is_deleted(at))
-        result.set_exception(errors[0])
-
-    # Acknowledging -----------------------------------------------------------------------------------
+    # Acknowledging --------------------------------------------------------------------------------
 
     def is_deleted(self, at: Position) -> bool:
-        """Whether an entry was acknowledged. With the ledger's lock."""
+        """True for an acknowledged entry. The caller holds the ledger's lock."""
         return at in self.acks
 
     def delete(self, at: Position) -> None:
-        """Acknowledge one entry."""
+        """Acknowledges one entry."""
         self.acknowledge(at, lambda: self.acks.acknowledge(at))
 
     def delete_index(self, at: Position, index: int, *, batch_size: int) -> None:
-        """Acknowledge one message of an entry that is a batch; the last one acknowledges the entry.
+        """Acknowledges one message of a batch entry; the last message acknowledges the entry.
 
-        InvalidPositionError for an index outside the batch, or another size than before.
+        Raises InvalidPositionError for an index outside the batch, or for a batch size that differs
+        from an earlier call.
         """
         self.acknowledge(at, lambda: self.acks.acknowledge_index(at, index, batch_size=batch_size))
 
     def deleted_indexes(self, at: Position, *, batch_size: int) -> list[int]:
-        """The messages of a batch that were acknowledged, which whoever delivers the entry leaves out."""
+        """The acknowledged messages of a batch; a dispatcher must not deliver these."""
         with self.ledger.lock:
             return [index for index in range(batch_size) if self.acks.contains_index(at, index)]
 
     def mark_delete(self, at: Position, *, sequence_ids: Mapping[str, int] | None = None) -> None:
-        """Acknowledge everything up to an entry. UsageError for one that was not added yet.
+        """Acknowledges everything up to an entry. UsageError for an entry that was not added yet.
 
-        ``sequence_ids``: the last one of each producer up to there, in the place of those before; they are
-        stored at once, together with the position. Without, those before stay.
+        ``sequence_ids`` replaces the last sequence id of each producer and is stored at once,
+        together with the position. None keeps the present ones.
         """
-
         if sequence_ids is not None:
             check_sequence_ids(sequence_ids)
 
         def up_to() -> None:
             if sequence_ids is not None:
-                self.state.describe(sequence_ids=sequence_ids)
+                self.state.set_metadata(sequence_ids=sequence_ids)
             self.acks.mark_delete(self.ledger.log.last_up_to(Position(*at)))
 
-        self.acknowledge(at, up_to, cumulative=True, whole=sequence_ids is not None)
+        self.acknowledge(at, up_to, cumulative=True, store_all=sequence_ids is not None)
 
     def acknowledge(
         self,
@@ -283,11 +243,11 @@ class ManagedCursor:
         change: Callable[[], object],
         *,
         cumulative: bool = False,
-        whole: bool = False,
+        store_all: bool = False,
     ) -> None:
-        """Make a change of acknowledgements at an entry; ``whole``: and store all there is of them.
+        """Applies a change of the acknowledgements; with ``store_all`` also stores the whole state.
 
-        Without ``cumulative`` nothing happens when the entry is not there any more.
+        Without ``cumulative`` there is no effect when the entry no longer exists.
         """
         ledger = self.ledger
         ledger.check_open()
@@ -296,8 +256,10 @@ class ManagedCursor:
             with ledger.lock:
                 last = max(ledger.log.last(), self.mark_delete_position)
                 if Position(*at) > last:
-                    raise UsageError(f"{Position(*at)} was not added yet; the last entry is {last}")
-                self.tell_ends()
+                    raise UsageError(
+                        f"entry {Position(*at)} does not exist yet; the last entry is {last}"
+                    )
+                self.register_ended_ledgers()
                 try:
                     if cumulative or ledger.log.contains(Position(*at)):
                         self.state.dirty = True
@@ -307,34 +269,35 @@ class ManagedCursor:
                 mark = self.acks.mark_delete_position
                 if moved := mark > self.mark_delete_position:
                     self.move_mark_delete(mark)
-            if whole:
+            if store_all:
                 self.flush()
-            elif moved and self.may_keep():
-                ledger.keep(self)
+            elif moved and self.may_store_position():
+                self.store_position()
             if moved:
-                ledger.cursor_moved()
+                ledger.invalidate_passed_entries()
                 ledger.trim()
         finally:
-            # Also when the storage failed: whoever waits is told by nobody else.
-            tell(resumed)
+            # Also after a storage failure: nothing else would call the waiting dispatchers.
+            call_all(resumed)
 
-    def tell_ends(self) -> None:
-        """Tell the acknowledgements which ledgers ended. With the ledger's lock."""
+    def register_ended_ledgers(self) -> None:
+        """Registers in ``acks`` which ledgers have ended. The caller holds the ledger's lock."""
         if (
-            self.end_at > self.acks.mark_delete_position
-            and self.end_at.ledger_id not in self.ledger.log.sizes
+            self.first_unended > self.acks.mark_delete_position
+            and self.first_unended.ledger_id not in self.ledger.log.sizes
         ):
-            # Deleted though this cursor did not pass it: a cursor that is not durable holds nothing.
-            self.acks.mark_delete(Position(self.end_at.ledger_id, GONE))
+            # The ledger was deleted before this cursor passed it: only durable cursors prevent
+            # that.
+            self.acks.mark_delete(Position(self.first_unended.ledger_id, PAST_ANY_ENTRY))
         for last, following in self.ledger.log.ends_after(
-            max(self.end_at, self.acks.mark_delete_position)
+            max(self.first_unended, self.acks.mark_delete_position)
         ):
             self.acks.end_ledger(*last, following)
-            self.end_at = Position(following, -1)
+            self.first_unended = Position(following, -1)
 
     def move_mark_delete(self, mark: Position) -> None:
         self.mark_delete_position = mark
-        self.to_replay = {at for at in self.to_replay if at > mark}
+        self.replays.drop_up_to(mark)
         self.read_position = max(self.read_position, after(mark))
         if self.durable:
             self.ledger.durable.cursor_updated(self.name, mark)
@@ -343,28 +306,29 @@ class ManagedCursor:
             listener(mark)
 
     def on_mark_delete(self, listener: Callable[[Position], object]) -> None:
-        """Call this with each new mark-delete position, in their order and with the ledger's lock: it has to
-        be short and must not wait.
+        """Registers a listener that gets each new mark-delete position, in order.
+
+        The listener runs under the ledger's lock, so it must be short and must not wait.
         """
         with self.ledger.lock:
             self.mark_listeners.append(listener)
 
-    def forget(self, *listeners: Callable[..., object]) -> None:
-        """Call these no more, whatever they were called for."""
+    def remove_listeners(self, *listeners: Callable[..., object]) -> None:
+        """Removes listeners of either kind."""
         with self.ledger.lock:
             self.mark_listeners = [one for one in self.mark_listeners if one not in listeners]
             self.resume_listeners = [one for one in self.resume_listeners if one not in listeners]
 
     @property
     def unread(self) -> int:
-        """Entries from the read position to the end."""
+        """The number of entries from the read position to the end."""
         with self.ledger.lock:
             at = self.read_position
             return self.ledger.log.count_after(Position(at.ledger_id, at.entry_id - 1))
 
     @property
     def backlog(self) -> int:
-        """Entries that are not acknowledged."""
+        """The number of entries that are not acknowledged."""
         with self.ledger.lock:
             count = self.ledger.log.count_after
             done = (
@@ -373,30 +337,33 @@ class ManagedCursor:
             )
             return count(self.mark_delete_position) - sum(done)
 
-    # Storing -----------------------------------------------------------------------------------------
+    # Storing --------------------------------------------------------------------------------------
 
     @property
     def properties(self) -> dict[str, str]:
-        """Subscription properties, stored before everything else."""
+        """Subscription properties; they have the first claim on stored bytes."""
         with self.ledger.lock:
             return dict(self.state.properties)
 
     @property
     def sequence_ids(self) -> dict[str, int]:
-        """The last sequence id of each producer, as mark_delete was given them."""
+        """The last sequence id of each producer, as passed to mark_delete."""
         with self.ledger.lock:
             return dict(self.state.sequence_ids)
 
     def set_properties(self, properties: Mapping[str, str]) -> None:
-        """Other subscription properties from now on; the next flush stores them. UsageError for no texts."""
+        """Replaces the subscription properties; the next flush stores them.
+
+        Raises UsageError when a key or value is not a string.
+        """
         self.change_properties(lambda _: dict(properties))
 
     def put_property(self, key: str, value: str) -> None:
-        """One subscription property from now on."""
+        """Sets one subscription property."""
         self.change_properties(lambda before: {**before, key: value})
 
     def remove_property(self, key: str) -> None:
-        """One of them no longer; no effect when there is none."""
+        """Removes one subscription property; no effect when there is no such key."""
         self.change_properties(
             lambda before: {name: text for name, text in before.items() if name != key}
         )
@@ -404,84 +371,95 @@ class ManagedCursor:
     def change_properties(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
         self.ledger.check_open()
         with self.ledger.lock:
-            self.state.describe(properties=change(self.state.properties))
+            self.state.set_metadata(properties=change(self.state.properties))
             resumed = self.take_resumed()
-        tell(resumed)
+        call_all(resumed)
 
-    def may_keep(self) -> bool:
-        """Whether the mark-delete position may be stored now, by the rate of the settings."""
+    def may_store_position(self) -> bool:
+        """True when the rate limit allows a write of the mark-delete position now."""
         ledger = self.ledger
         rate = ledger.settings.managed_ledger_default_mark_delete_rate_limit
         with ledger.lock:
             now = ledger.clock()
-            if not self.durable or now < self.keep_from_ns:
+            if not self.durable or now < self.next_store_ns:
                 return False
-            self.keep_from_ns = now + int(1e9 / rate) if rate else now
+            self.next_store_ns = now + int(1e9 / rate) if rate else now
         return True
 
+    def store_position(self) -> None:
+        """Writes the mark-delete position of a durable cursor to the storage."""
+        with self.position_lock:
+            at = self.mark_delete_position
+            self.ledger.storage.set_property(self.ledger.name, CURSOR_PREFIX + self.name, str(at))
+            self.stored_position = max(self.stored_position, at)
+
     @property
-    def is_kept(self) -> bool:
-        """Whether the storage knows the mark-delete position."""
-        return self.kept >= self.mark_delete_position
+    def is_position_stored(self) -> bool:
+        """True when the storage has the present mark-delete position."""
+        return self.stored_position >= self.mark_delete_position
 
     @property
     def is_dirty(self) -> bool:
-        """Whether something of a durable cursor is not stored yet."""
+        """True when the storage lacks a part of a durable cursor's state."""
         with self.ledger.lock:
-            dirty = self.state.dirty and not self.state.mark_says_it_all
-            return self.durable and (dirty or not self.is_kept)
+            dirty = self.state.dirty and not self.state.is_mark_delete_only
+            return self.durable and (dirty or not self.is_position_stored)
 
-    def flush(self) -> LeftOut:
-        """Store what is known of this cursor, as much of it as the settings allow, and say what was left out.
+    def flush(self) -> Omitted:
+        """Stores as much of the state as the settings allow; returns the counts of omitted items.
 
-        What was left out is delivered again after a restart. StorageError when neither a ledger nor the
-        metadata store takes it; what was stored before stays. A cursor that is not durable stores nothing.
+        Omitted acknowledgements are delivered again after a restart. Raises StorageError when
+        neither a ledger nor the metadata store accepts the state; the state stored before stays.
+        No effect for a cursor that is not durable.
         """
         mark = self.mark_delete_position
-        left = self.state.flush()
-        with self.keeping:
-            self.kept = max(self.kept, mark)
-        return left
+        omitted = self.state.flush()
+        with self.position_lock:
+            self.stored_position = max(self.stored_position, mark)
+        return omitted
 
     def flush_if_dirty(self) -> bool:
-        """Store what is not stored yet; False when there is nothing. StorageError as :meth:`flush`."""
+        """Stores unsaved state; False when there is none.
+
+        Raises StorageError like :meth:`flush`.
+        """
         if not self.is_dirty:
             return False
-        if self.state.mark_says_it_all:
-            self.ledger.keep(self)
+        if self.state.is_mark_delete_only:
+            self.store_position()
         else:
             self.flush()
         return True
 
-    # Dispatch ----------------------------------------------------------------------------------------
+    # Dispatch -------------------------------------------------------------------------------------
 
     def may_dispatch(self, *, replay: bool = False, delayed: bool = False) -> bool:
-        """Whether a dispatcher may read on; see AckState.may_dispatch. ``delayed``: messages that are due.
+        """True when a dispatcher may read on; see AckState.may_dispatch. ``delayed``: due messages.
 
-        After False, what on_dispatch_resumed was given is called when it may, and has to ask again.
+        After False, the listeners of on_dispatch_resumed are called once dispatch may go on. They
+        must call may_dispatch again.
         """
         return self.acks.may_dispatch(replay=replay, delayed=delayed)
 
     def on_dispatch_resumed(self, listener: Callable[[], object]) -> None:
-        """Call this whenever a dispatcher that was told to wait may go on: outside every lock, in the thread
-        of whoever made the state fit.
+        """Registers a listener that is called when a paused dispatcher may go on.
+
+        It runs outside every lock, in the thread whose change made the state fit.
         """
         with self.ledger.lock:
             self.resume_listeners.append(listener)
 
-    def note_resumed(self) -> None:
-        self.resumed = (
-            True  # by a change, with the ledger's lock; the listeners are told afterwards
-        )
+    def mark_resumed(self) -> None:
+        self.resumed = True  # under the ledger's lock; the listeners are called after its release
 
     def take_resumed(self) -> list[Callable[[], object]]:
-        """Whom to tell. With the ledger's lock."""
+        """The listeners to call now. The caller holds the ledger's lock."""
         resumed, self.resumed = self.resumed, False
         return list(self.resume_listeners) if resumed else []
 
 
-def tell(listeners: list[Callable[[], object]]) -> None:
-    """Call all of them in their order, also when one raises."""
+def call_all(listeners: list[Callable[[], object]]) -> None:
+    """Calls all listeners in order, even when one raises."""
     with ExitStack() as stack:
         for listener in reversed(listeners):
             stack.callback(listener)

@@ -1,7 +1,7 @@
-"""What is stored of a cursor, as bytes: properties, sequence ids of producers, acknowledgements.
+"""The byte format of a cursor's metadata: properties, sequence ids of producers, acknowledgements.
 
-In this order of priority. A header of fixed size comes on top of the limit, which counts what varies.
-Little-endian throughout.
+The order is the priority under the limit of bytes, which does not count the header of fixed size.
+All numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from pulsar_ml._core import AckState
 from pulsar_ml.errors import StorageError
@@ -17,8 +18,8 @@ from pulsar_ml.positions import Position
 
 MAGIC = b"PMLC"
 VERSION = 1
-# Magic, version, checksum of all that follows it; revision, mark-delete position; then properties, sequence
-# ids, ranges and batches.
+# Magic, version and checksum of the rest; then the revision, the mark-delete position, and the
+# numbers of properties, sequence ids, ranges and batches.
 CHECKED = struct.Struct("<4sII")
 HEADER = struct.Struct("<QqqIIQQ")
 LENGTH = struct.Struct("<I")
@@ -26,8 +27,8 @@ SEQUENCE_ID = struct.Struct("<q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """How many of each did not fit."""
+class Omitted:
+    """The numbers of items that did not fit; false when everything fit."""
 
     properties: int = 0
     sequence_ids: int = 0
@@ -40,7 +41,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CursorMetadata:
-    """A cursor as it was stored; ``revision`` grows with each time.
+    """The decoded metadata of a cursor; each write has a higher ``revision``.
 
     ``data`` holds ``ranges`` ranges and ``batches`` batches for AckState.restore.
     """
@@ -70,20 +71,16 @@ def sequence_items(sequence_ids: Mapping[str, int]) -> list[bytes]:
 
 
 def metadata_bytes(properties: Mapping[str, str], sequence_ids: Mapping[str, int]) -> int:
-    """What the two take, for AckState.set_metadata_bytes."""
+    """The encoded size of properties and sequence ids, for AckState.set_metadata_bytes."""
     return sum(map(len, property_items(properties) + sequence_items(sequence_ids)))
 
 
 def within(items: list[bytes], room: int | None) -> list[bytes]:
-    """The first items that take at most ``room`` bytes; all without a limit."""
-    taken: list[bytes] = []
-    for item in items:
-        if room is not None:
-            if len(item) > room:
-                break
-            room -= len(item)
-        taken.append(item)
-    return taken
+    """The longest prefix of ``items`` within ``room`` bytes; None: no limit."""
+    if room is None:
+        return items
+    ends = accumulate(map(len, items))
+    return [item for item, end in zip(items, ends, strict=True) if end <= room]
 
 
 def encode(
@@ -94,35 +91,35 @@ def encode(
     sequence_ids: Mapping[str, int],
     max_bytes: int | None,
     in_metadata_store: bool = False,
-) -> tuple[bytes, LeftOut]:
-    """The bytes of what fits: properties, then sequence ids, then acknowledgements; and what does not."""
-    given = property_items(properties)
-    first = within(given, max_bytes)
-    room = None if max_bytes is None else max_bytes - sum(map(len, first))
-    ids = sequence_items(sequence_ids)
-    # What comes later takes no room that something before it needed.
-    second = within(ids, room) if len(first) == len(given) else []
+) -> tuple[bytes, Omitted]:
+    """Encodes as much as fits, in the order of priority; returns the bytes and what was omitted."""
+    property_bytes = property_items(properties)
+    stored_properties = within(property_bytes, max_bytes)
+    room = None if max_bytes is None else max_bytes - sum(map(len, stored_properties))
+    id_bytes = sequence_items(sequence_ids)
+    # An item of lower priority never uses room that an item of higher priority lacked.
+    stored_ids = within(id_bytes, room) if len(stored_properties) == len(property_bytes) else []
     acknowledged = acks.encode(in_metadata_store=in_metadata_store)
     header = HEADER.pack(
         revision,
         *acknowledged.mark_delete,
-        len(first),
-        len(second),
+        len(stored_properties),
+        len(stored_ids),
         acknowledged.ranges,
         acknowledged.batches,
     )
-    body = b"".join((header, *first, *second, acknowledged.data))
-    left = LeftOut(
-        properties=len(given) - len(first),
-        sequence_ids=len(ids) - len(second),
+    body = b"".join((header, *stored_properties, *stored_ids, acknowledged.data))
+    omitted = Omitted(
+        properties=len(property_bytes) - len(stored_properties),
+        sequence_ids=len(id_bytes) - len(stored_ids),
         ranges=acknowledged.ranges_left,
         batches=acknowledged.batches_left,
     )
-    return CHECKED.pack(MAGIC, VERSION, zlib.crc32(body)) + body, left
+    return CHECKED.pack(MAGIC, VERSION, zlib.crc32(body)) + body, omitted
 
 
 def decode(data: bytes) -> CursorMetadata:
-    """Raises StorageError that says what is wrong with the bytes."""
+    """Decodes metadata. Raises StorageError, which names the damage."""
     if len(data) < CHECKED.size + HEADER.size:
         raise StorageError(f"{len(data)} bytes are too few for the metadata of a cursor")
     magic, version, checksum = CHECKED.unpack_from(data)
@@ -131,11 +128,12 @@ def decode(data: bytes) -> CursorMetadata:
         raise StorageError(f"the metadata of a cursor begins with {magic!r}, not {MAGIC!r}")
     if version != VERSION:
         raise StorageError(
-            f"the metadata of a cursor has version {version}; this one reads {VERSION}"
+            f"the metadata of a cursor has version {version}, but this release reads {VERSION}"
         )
     if zlib.crc32(body) != checksum:
         raise StorageError(
-            f"the metadata of a cursor is damaged: checksum {zlib.crc32(body):#x}, not {checksum:#x}"
+            "the metadata of a cursor is damaged: "
+            f"its checksum is {zlib.crc32(body):#x}, not {checksum:#x}"
         )
     revision, ledger_id, entry_id, properties, sequence_ids, ranges, batches = HEADER.unpack_from(
         body
@@ -154,6 +152,8 @@ def decode(data: bytes) -> CursorMetadata:
 
 @dataclass(slots=True)
 class Reader:
+    """Reads values from the metadata at a moving offset."""
+
     body: bytes
     at: int
 
@@ -163,7 +163,7 @@ class Reader:
             return self.take(length).decode()
         except UnicodeDecodeError as error:
             raise StorageError(
-                f"the metadata of a cursor has a text that is none: {error.reason}"
+                f"the metadata of a cursor contains a text that is not UTF-8: {error.reason}"
             ) from None
 
     def number(self) -> int:

@@ -1,4 +1,4 @@
-"""What a cursor knows beside its position: acknowledgements, properties, sequence ids; stored as one."""
+"""The stored state of a cursor: acknowledgements, properties and sequence ids."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from pulsar_ml._core import AckState
 from pulsar_ml.errors import UsageError
-from pulsar_ml.managed_ledger.cursor_metadata import LeftOut, metadata_bytes
+from pulsar_ml.managed_ledger.cursor_metadata import Omitted, metadata_bytes
 from pulsar_ml.managed_ledger.cursor_store import CursorStore
 from pulsar_ml.managed_ledger.settings import LedgerSettings
 from pulsar_ml.positions import Position
 
 
 def ack_limits(settings: LedgerSettings) -> dict[str, Any]:
-    """The keywords of an AckState for these settings."""
+    """Keyword arguments of an AckState for these settings."""
     return {
         "max_bytes": settings.managed_ledger_max_ack_state_in_bytes_to_persist,
         "max_ranges": settings.managed_ledger_max_unacked_ranges_to_persist,
@@ -28,13 +28,14 @@ def ack_limits(settings: LedgerSettings) -> dict[str, Any]:
 
 
 class CursorState:
-    """The state of one cursor: what was stored of it at ``mark_delete`` or behind, or a new one.
+    """The state of one cursor: restored from ``store`` and moved on to ``mark_delete``, or new.
 
-    ``store``: None for a cursor that is not durable. ``lock``: whoever changes the state holds it, the
-    ledger's; storing takes it while the bytes are made, so that sequence ids and the mark-delete position
-    that they were given with stay together. ``resume``: see AckState.
+    ``store`` is None for a cursor that is not durable. ``lock`` is the ledger's: every change holds
+    it, and a flush holds it while it encodes, so that sequence ids and their mark-delete position
+    are stored together. ``resume``: see AckState.
 
-    ``dirty`` says that something may not be stored; ``left_out`` what the last flush left out.
+    ``dirty`` is true while a part of the state may not be stored; ``omitted`` counts what the last
+    flush omitted.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class CursorState:
         self.lock = lock
         self.max_bytes = settings.managed_ledger_max_ack_state_in_bytes_to_persist
         self.dirty = False
-        self.left_out = LeftOut()
+        self.omitted = Omitted()
         self.properties: dict[str, str] = {}
         self.sequence_ids: dict[str, int] = {}
         limits = ack_limits(settings)
@@ -62,16 +63,19 @@ class CursorState:
             stored.mark_delete, stored.data, stored.ranges, stored.batches, **limits, resume=resume
         )
         self.acks.mark_delete(mark_delete)
-        self.describe(properties=stored.properties, sequence_ids=stored.sequence_ids)
+        self.set_metadata(properties=stored.properties, sequence_ids=stored.sequence_ids)
         self.dirty = False
 
-    def describe(
+    def set_metadata(
         self,
         *,
         properties: Mapping[str, str] | None = None,
         sequence_ids: Mapping[str, int] | None = None,
     ) -> None:
-        """Other properties or sequence ids from now on. With the lock. UsageError for what is none."""
+        """Replaces properties or sequence ids.
+
+        The caller holds the lock. UsageError for bad types.
+        """
         properties = dict(self.properties if properties is None else properties)
         sequence_ids = dict(self.sequence_ids if sequence_ids is None else sequence_ids)
         check_properties(properties)
@@ -81,17 +85,20 @@ class CursorState:
         self.acks.set_metadata_bytes(metadata_bytes(properties, sequence_ids))
 
     @property
-    def mark_says_it_all(self) -> bool:
-        """Whether there is nothing beside the mark-delete position, neither now nor stored before."""
+    def is_mark_delete_only(self) -> bool:
+        """True when the state is only a mark-delete position, both now and in the storage."""
         return self.store is None or (self.acks.size == 0 and self.store.revision == 0)
 
-    def flush(self) -> LeftOut:
-        """Store what fits, and say what does not. StorageError: nothing was stored, and it stays dirty."""
+    def flush(self) -> Omitted:
+        """Stores the state within its limits; returns the counts of omitted items.
+
+        After StorageError nothing was stored and the state stays dirty.
+        """
         if self.store is None:
-            return LeftOut()
+            return Omitted()
         self.dirty = False
         try:
-            self.left_out = self.store.save(
+            self.omitted = self.store.save(
                 self.acks,
                 properties=lambda: self.properties,
                 sequence_ids=lambda: self.sequence_ids,
@@ -101,20 +108,23 @@ class CursorState:
         except BaseException:
             self.dirty = True
             raise
-        if self.left_out and self.store.fell_back:
-            self.dirty = True  # A ledger may take more the next time.
-        return self.left_out
+        if self.omitted and self.store.used_metadata_store:
+            self.dirty = True  # A ledger has more room than the metadata store: try again later.
+        return self.omitted
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
     for key, value in properties.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise UsageError(f"property {key!r}: {value!r} should be a text under a text")
+            raise UsageError(
+                f"property {key!r}={value!r} is not valid; keys and values should be strings"
+            )
 
 
 def check_sequence_ids(sequence_ids: Mapping[str, int]) -> None:
     for name, last in sequence_ids.items():
         if not isinstance(name, str) or not isinstance(last, int) or not -(2**63) <= last < 2**63:
             raise UsageError(
-                f"sequence id {last!r} of producer {name!r} should be a 64-bit integer"
+                f"sequence id {last!r} of producer {name!r} is not valid; "
+                "use a string and a signed 64-bit integer"
             )

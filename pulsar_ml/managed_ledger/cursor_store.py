@@ -1,4 +1,4 @@
-"""Where a cursor's metadata is kept: a ledger of its own, or the metadata store when that fails."""
+"""The store of a cursor's metadata: a cursor ledger, or the metadata store when that fails."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Any
 
 from pulsar_ml._core import AckState
 from pulsar_ml.errors import StorageError
-from pulsar_ml.managed_ledger.cursor_metadata import CursorMetadata, LeftOut, decode, encode
+from pulsar_ml.managed_ledger.cursor_metadata import CursorMetadata, Omitted, decode, encode
 from pulsar_ml.managed_ledger.storage import LedgerStorage
 
-KEPT = "acks/"
-MOST_ENTRIES = 1000  # of a cursor's ledger, each of them all of the metadata
+ACKS_PREFIX = "acks/"
+MOST_ENTRIES = 1000  # of a cursor ledger; each entry is a complete copy of the metadata
 
 
 class CursorStore:
-    """The metadata of one cursor of the managed ledger ``ledger``. Thread-safe; saving is one at a time.
+    """Stores the metadata of one cursor of the managed ledger ``ledger``. Thread-safe.
 
-    Origin: ``persistPositionToLedger`` and ``persistPositionMetaStore`` of Pulsar 4.1. Here the newer of the
-    two, by revision, is what comes back.
+    Writes run one at a time. Origin: ``persistPositionToLedger`` and ``persistPositionMetaStore``
+    of Pulsar 4.1; here :meth:`load` returns the copy with the higher revision.
     """
 
     def __init__(self, storage: LedgerStorage, ledger: str, cursor: str) -> None:
         self.storage = storage
         self.ledger = ledger
-        self.key = KEPT + cursor
-        self.own = f"{ledger}/{KEPT}{cursor}"  # the name under which its ledgers are kept
+        self.key = ACKS_PREFIX + cursor
+        self.cursor_ledgers = f"{ledger}/{ACKS_PREFIX}{cursor}"  # their name in the storage
         self.saving = threading.Lock()
         self.revision = 0
-        self.current: int | None = None
+        self.current: int | None = None  # the cursor ledger that takes the next entry
         self.entries = 0
-        self.fell_back = False  # the last time, to the metadata store
+        self.used_metadata_store = False  # by the last save
 
     def save(
         self,
@@ -43,15 +43,16 @@ class CursorStore:
         sequence_ids: Callable[[], Mapping[str, int]] = dict,
         max_bytes: int | None = None,
         lock: AbstractContextManager[Any] | None = None,
-    ) -> LeftOut:
-        """Store what fits and say what does not. StorageError when neither place takes it.
+    ) -> Omitted:
+        """Stores the metadata within its limits; returns the counts of omitted items.
 
-        ``lock`` is held while properties and sequence ids are asked for and the bytes are made.
+        ``lock`` is held while properties and sequence ids are read and encoded. Raises StorageError
+        when neither a cursor ledger nor the metadata store accepts the bytes.
         """
         with self.saving:
             self.revision += 1
 
-            def encoded(*, in_metadata_store: bool) -> tuple[bytes, LeftOut]:
+            def encoded(*, in_metadata_store: bool) -> tuple[bytes, Omitted]:
                 with lock or nullcontext():
                     return encode(
                         acks,
@@ -62,22 +63,22 @@ class CursorStore:
                         in_metadata_store=in_metadata_store,
                     )
 
-            data, left = encoded(in_metadata_store=False)
-            self.fell_back = False
+            data, omitted = encoded(in_metadata_store=False)
+            self.used_metadata_store = False
             try:
                 self.append(data)
             except StorageError:
-                self.fell_back = True
+                self.used_metadata_store = True
                 self.current = None
-                data, left = encoded(in_metadata_store=True)
+                data, omitted = encoded(in_metadata_store=True)
                 self.storage.set_property(self.ledger, self.key, base64.b85encode(data).decode())
-            return left
+            return omitted
 
     def append(self, data: bytes) -> None:
         old = []
         if self.current is None or self.entries >= MOST_ENTRIES:
-            old = [ledger.ledger_id for ledger in self.storage.ledgers(self.own)]
-            self.current = self.storage.create_ledger(self.own)
+            old = [ledger.ledger_id for ledger in self.storage.ledgers(self.cursor_ledgers)]
+            self.current = self.storage.create_ledger(self.cursor_ledgers)
             self.entries = 0
         self.storage.append(self.current, self.entries, data).result()
         self.entries += 1
@@ -85,17 +86,17 @@ class CursorStore:
             self.storage.delete_ledger(ledger_id)
 
     def load(self) -> CursorMetadata | None:
-        """What was stored last; None when nothing was. StorageError when it is damaged."""
+        """The metadata stored last, or None. Raises StorageError when the metadata is damaged."""
         found = []
-        for ledger in reversed(self.storage.ledgers(self.own)):
+        for ledger in reversed(self.storage.ledgers(self.cursor_ledgers)):
             if ledger.entries:
                 last = ledger.entries - 1
                 found.append(self.storage.read(ledger.ledger_id, last, last).result()[0].data)
                 break
-        kept = self.storage.properties(self.ledger).get(self.key)
-        if kept is not None:
+        text = self.storage.properties(self.ledger).get(self.key)
+        if text is not None:
             try:
-                found.append(base64.b85decode(kept))
+                found.append(base64.b85decode(text))
             except ValueError as error:
                 raise StorageError(
                     f"the metadata of cursor {self.key!r} is damaged: {error}"
@@ -108,9 +109,9 @@ class CursorStore:
         return newest
 
     def delete(self) -> None:
-        """Forget it."""
+        """Deletes the stored metadata."""
         with self.saving:
-            for ledger in self.storage.ledgers(self.own):
+            for ledger in self.storage.ledgers(self.cursor_ledgers):
                 self.storage.delete_ledger(ledger.ledger_id)
             self.current = None
             self.storage.set_property(self.ledger, self.key, None)

@@ -1,4 +1,4 @@
-"""Delayed messages of a cursor: kept once for the topic, held back while its acknowledgements do not fit."""
+"""Delayed messages of a cursor: one index for the topic, held back while dispatch is paused."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from pulsar_ml.positions import Position
 
 
 class DelayedDelivery:
-    """Joins a cursor with a view of its topic's delayed messages (PIP-448 with PIP-299).
+    """Connects a cursor to a view of its topic's delayed messages (PIP-448 with PIP-299).
 
-    The view follows the cursor's mark-delete position. While ``dispatcherPauseOnAckPersistentStateEnabled``
-    pauses the cursor no message is taken, whether it is due or not; when dispatch goes on, ``trigger`` is
-    called if one is due. Methods may be called from any number of threads.
+    The view follows the cursor's mark-delete position. While
+    ``dispatcherPauseOnAckPersistentStateEnabled`` pauses the cursor, no message is taken, due or
+    not; when dispatch resumes, ``trigger`` is called if a message is due. All methods may be called
+    from any number of threads.
 
     Args:
-        factory: one for all topics of a broker; subscriptions of a topic share its index.
-        clock: milliseconds of the clock that delivery times are of.
-        trigger: called without arguments when a message is due, by :meth:`fire` or by the thread that made
-            the state fit. It then takes messages with :meth:`replay_scheduled`.
+        factory: one for all topics of a broker; the subscriptions of a topic share its index.
+        clock: returns milliseconds on the time line of the delivery times.
+        trigger: called without arguments when a message is due, by :meth:`fire` or by the thread
+            that resumed dispatch. It takes messages with :meth:`replay_scheduled`.
     """
 
     def __init__(
@@ -37,42 +38,43 @@ class DelayedDelivery:
         self.view = factory.new_tracker(cursor.ledger.name, trigger, may_dispatch=self.may_dispatch)
         self.view.update_mark_delete_position(cursor.mark_delete_position, now=clock())
         cursor.on_mark_delete(self.follow)
-        cursor.on_dispatch_resumed(self.go_on)
+        cursor.on_dispatch_resumed(self.resume)
 
     def may_dispatch(self) -> bool:
         return self.cursor.may_dispatch(delayed=True)
 
     def add(self, at: Position, deliver_at: int) -> bool:
-        """Keep a message until its time; False when that has come, and then it is dispatched like any other.
+        """Holds a message back until its delivery time; False for one that is due: dispatch it now.
 
         Raises InvalidPositionError, AllocationError, ClosedError.
         """
         return self.view.add_message(at, deliver_at, now=self.clock())
 
     def replay_scheduled(self, most: int) -> list[Position]:
-        """Up to ``most`` messages that are due go to the cursor's replay queue; which, in the order of times.
+        """Moves up to ``most`` due messages to the cursor's replay queue; returns them by time.
 
-        None while dispatch is paused. Raises InvalidSizeError, AllocationError, ClosedError.
+        The list is empty while dispatch is paused. Raises InvalidSizeError, AllocationError,
+        ClosedError.
         """
         due = self.view.get_scheduled_messages(most, now=self.clock())
         self.cursor.replay_later(due)
         return due
 
     def fire(self) -> int:
-        """The topic's timer: calls the triggers of all its views that have a message. How many have one."""
+        """Runs the topic's timer: triggers each view with a due message; returns their number."""
         return self.view.fire(now=self.clock())
 
     def close(self) -> None:
-        """No message comes any more. The cursor goes on."""
-        self.cursor.forget(self.follow, self.go_on)
+        """Closes the view; the cursor stays open."""
+        self.cursor.remove_listeners(self.follow, self.resume)
         self.view.close()
 
     def follow(self, mark: Position) -> None:
         if not self.view.closed:
             self.view.update_mark_delete_position(mark, now=self.clock())
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         try:
             self.view.resume(now=self.clock())
         except ClosedError:
-            return  # closed by another thread, after this one was told to call
+            return  # Another thread closed the view after this call had been scheduled.

@@ -1,8 +1,8 @@
 """Ledgers in one SQLite file.
 
-SQLite is in Python's standard library, so the product gains no dependency. Its primary key of (ledger, entry)
-keeps entries in the order in which they are read, an append is a transaction, and one file is easy to
-copy and to look at. LMDB would be faster for many small reads and is not needed for what it shows here.
+SQLite is in Python's standard library, so it adds no dependency. The primary key (ledger, entry)
+keeps entries in the order in which they are read, an append is a transaction, and a single file is
+easy to copy and inspect. LMDB would be faster for many small reads, which do not matter here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pulsar_ml.managed_ledger.storage import LedgerProperties, StoredEntry
 
 Result = TypeVar("Result")
 
-VERSION = 1  # of the tables; 0 is a file that is new, or of before there were versions
+VERSION = 1  # of the tables; a new file has 0, and so have files written before versions existed
 TABLES = {"ledgers", "entries", "texts"}
 MAGIC = b"SQLite format 3\0"
 OWN = TABLES | {"sqlite_sequence"}
@@ -35,60 +35,60 @@ CREATE TABLE IF NOT EXISTS texts (
 
 
 class DiskStorage:
-    """LedgerStorage in the file ``path``, made when there is none.
+    """A LedgerStorage in the SQLite file ``path``, created when missing.
 
-    All work is done by one thread of its own, which completes the futures. ``durable=False`` does not wait
-    for the disk: faster, and a crash of the machine may lose the last entries. Raises StorageError for a file
-    that is none of ours.
+    A worker thread does all the work and completes the futures. ``durable=False`` does not wait for
+    the disk, which is faster; a crash of the machine may then lose the last entries. Raises
+    StorageError for a file of another program.
     """
 
     def __init__(self, path: Path | str, *, durable: bool = True) -> None:
         self.path = Path(path)
         self.worker = ThreadPoolExecutor(1, thread_name_prefix="ledger-storage")
         try:
-            self.connection = self.ask(self.open, durable)
+            self.connection = self.call(self.open, durable)
         except BaseException:
             self.worker.shutdown()
             raise
 
     def open(self, durable: bool) -> sqlite3.Connection:
         if self.path.exists() and not self.path.is_file():
-            raise StorageError(f"{self.path}: it is no plain file")
-        if (
-            self.path.exists() and self.path.stat().st_size
-        ):  # SQLite takes a file of a byte for a new one
+            raise StorageError(f"{self.path}: not a regular file; choose another path")
+        # SQLite would take a file of a single byte for a new database.
+        if self.path.exists() and self.path.stat().st_size:
             with self.path.open("rb") as file:
                 if file.read(len(MAGIC)) != MAGIC:
-                    raise StorageError(f"{self.path}: file is not a database")
+                    raise StorageError(f"{self.path}: not an SQLite database; choose another path")
         connection = sqlite3.connect(self.path)
         try:
-            return self.prepared(connection, durable)
+            self.prepare(connection, durable)
+            return connection
         except BaseException:
             connection.close()
             raise
 
-    def prepared(self, connection: sqlite3.Connection, durable: bool) -> sqlite3.Connection:
-        """Nothing is written to a file of another program or of a newer version."""
+    def prepare(self, connection: sqlite3.Connection, durable: bool) -> None:
+        """Creates the tables; refuses a file of another program or a newer version unchanged."""
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             raise StorageError(
-                f"{self.path}: it has version {version}, this release reads up to {VERSION}"
+                f"{self.path} has version {version}, but this release reads versions up to "
+                f"{VERSION}; open it with a newer release"
             )
         found = {
             name
             for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
         if found - OWN and not found >= TABLES:
-            raise StorageError(f"{self.path}: it is a database of another program")
+            raise StorageError(f"{self.path} is a database of another program; choose another path")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
         connection.executescript(SCHEMA)
         if version != VERSION:
             connection.execute(f"PRAGMA user_version = {VERSION}")
-        return connection
 
     def run(self, work: Callable[..., Result], *arguments: object) -> Result:
-        """In the worker: errors of SQLite become ours."""
+        """Runs in the worker thread; turns errors of SQLite into StorageError."""
         try:
             return work(*arguments)
         except sqlite3.Error as error:
@@ -97,19 +97,19 @@ class DiskStorage:
     def submit(self, work: Callable[..., Result], *arguments: object) -> Future[Result]:
         return self.worker.submit(self.run, work, *arguments)
 
-    def ask(self, work: Callable[..., Result], *arguments: object) -> Result:
+    def call(self, work: Callable[..., Result], *arguments: object) -> Result:
         return self.submit(work, *arguments).result()
 
     def create_ledger(self, name: str) -> int:
         def work() -> int:
             with self.connection:
-                made = self.connection.execute(
+                ledger_id = self.connection.execute(
                     "INSERT INTO ledgers (name) VALUES (?)", (name,)
                 ).lastrowid
-            assert made is not None
-            return made
+            assert ledger_id is not None
+            return ledger_id
 
-        return self.ask(work)
+        return self.call(work)
 
     def ledgers(self, name: str) -> list[LedgerProperties]:
         def work() -> list[LedgerProperties]:
@@ -120,7 +120,7 @@ class DiskStorage:
             )
             return [LedgerProperties(*row) for row in rows]
 
-        return self.ask(work)
+        return self.call(work)
 
     def append(self, ledger_id: int, entry_id: int, data: bytes) -> Future[None]:
         def work() -> None:
@@ -134,7 +134,8 @@ class DiskStorage:
     def read(self, ledger_id: int, first: int, last: int) -> Future[list[StoredEntry]]:
         def work() -> list[StoredEntry]:
             rows = self.connection.execute(
-                "SELECT ledger, entry, data FROM entries WHERE ledger = ? AND entry BETWEEN ? AND ?",
+                "SELECT ledger, entry, data FROM entries "
+                "WHERE ledger = ? AND entry BETWEEN ? AND ?",
                 (ledger_id, first, last),
             ).fetchall()
             if len(rows) != last - first + 1:
@@ -157,7 +158,7 @@ class DiskStorage:
                 self.connection.execute("SELECT key, value FROM texts WHERE name = ?", (name,))
             )
 
-        return self.ask(work)
+        return self.call(work)
 
     def set_property(self, name: str, key: str, value: str | None) -> None:
         def work() -> None:
@@ -171,9 +172,9 @@ class DiskStorage:
                         "INSERT OR REPLACE INTO texts VALUES (?, ?, ?)", (name, key, value)
                     )
 
-        self.ask(work)
+        self.call(work)
 
     def close(self) -> None:
-        """Finish what was asked for, and close the file."""
+        """Finishes submitted work and closes the file."""
         self.submit(lambda: self.connection.close())
         self.worker.shutdown()

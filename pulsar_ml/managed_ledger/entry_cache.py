@@ -1,9 +1,10 @@
-"""Reads of one managed ledger through its cache: hits are copied, holes come from the storage."""
+"""Reads of one managed ledger through its cache: hits are copied, holes are read from storage."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from functools import partial
 
 from pulsar_ml._core import (
@@ -18,14 +19,14 @@ from pulsar_ml.managed_ledger.range_read import RangeRead, discard
 from pulsar_ml.managed_ledger.storage import LedgerStorage, StoredEntry
 from pulsar_ml.positions import Position
 
-READ_OVERHEAD = 64  # bytes that a read of an entry takes beside its payload
+READ_OVERHEAD = 64  # bytes that a read of an entry takes in addition to its payload
 DEFAULT_ENTRY_SIZE = 10_240
 
 ExpectedReads = Callable[[], int]
 
 
 def estimated_size(entries: int, average: int) -> int:
-    """Bytes for which a read of so many entries asks for permits."""
+    """Bytes of permits for a read of so many entries."""
     return entries * (average + READ_OVERHEAD)
 
 
@@ -34,10 +35,11 @@ def no_reads() -> int:
 
 
 class EntryCache:
-    """The range cache of a managed ledger, its pending reads, and the permits for them.
+    """The range cache of a managed ledger with its pending reads and their permits.
 
-    ``executor`` continues reads that waited for permits. All methods may be called from any number of
-    threads; no lock is held while futures are completed. Origin: ``RangeEntryCacheImpl`` of Pulsar 4.1.
+    ``executor`` continues reads that waited for permits. All methods may be called from any number
+    of threads; no lock is held while futures are completed. Origin: ``RangeEntryCacheImpl`` of
+    Pulsar 4.1.
     """
 
     def __init__(
@@ -60,12 +62,15 @@ class EntryCache:
         self.pending = PendingReadsManager(
             manager, self.start_read, read_timeout_millis=read_timeout_millis
         )
-        # Of what was inserted, for estimates; a lost update makes an estimate a little worse.
+        # Totals of inserted entries, for estimates; a lost update makes an estimate a little worse.
         self.inserted_entries = self.inserted_bytes = 0
         self.closed = False
 
     def insert(self, at: Position, data: bytes | Entry, *, expected_reads: int = 0) -> bool:
-        """Cache an entry; False when the position is taken. An Entry stays the caller's either way."""
+        """Caches an entry; False when the position is taken.
+
+        The caller keeps its Entry either way.
+        """
         inserted = self.cached.put(
             at, data, expected_reads=expected_reads, timestamp_ns=self.clock()
         )
@@ -75,7 +80,7 @@ class EntryCache:
         return inserted
 
     def average_inserted(self) -> int:
-        """Bytes of an entry, for a ledger that knows of none."""
+        """Bytes of an average entry, for a ledger without entries of its own."""
         average = self.inserted_bytes // self.inserted_entries if self.inserted_entries else 0
         return max(average, DEFAULT_ENTRY_SIZE)
 
@@ -88,35 +93,39 @@ class EntryCache:
         average: int,
         expected_reads: ExpectedReads = no_reads,
     ) -> Future[list[Entry]]:
-        """The entries ``first`` .. ``last``, copies that the caller releases; permits go with the last one.
+        """Reads the entries ``first`` .. ``last`` as copies, which the caller releases.
 
-        ``average`` is the size of an entry as far as it is known. ``expected_reads`` is asked once for each
-        read of the storage, when its bytes are there; what it brings is cached when the answer is above 0.
-        The future fails with ReadLimitError, ReadTimeoutError, or what the storage's did.
+        The release of the last copy returns the permits. ``average`` is the estimated size of an
+        entry. ``expected_reads`` is called once for each read of the storage, when its bytes have
+        arrived; entries are cached when it returns more than 0. The future fails with
+        ReadLimitError, ReadTimeoutError, or the exception of the storage.
         """
         result: Future[list[Entry]] = Future()
         result.set_running_or_notify_cancel()
         wanted = estimated_size(last - first + 1, average)
         begin = partial(self.begin, ledger_id, first, last, expected_reads, result)
 
-        def told(permits: Permits | None) -> None:
+        def on_permits(permits: Permits | None) -> None:
             if permits is None:
                 result.set_exception(
                     ClosedError(f"the cache of {self.cached.name!r} was closed")
                     if self.closed
-                    else ReadTimeoutError(f"{wanted} bytes of reads waited too long for permits")
+                    else ReadTimeoutError(
+                        f"a read of {wanted} bytes waited too long for permits of the in-flight "
+                        "read limiter"
+                    )
                 )
                 return
             try:
                 self.executor.submit(begin, permits)
             except RuntimeError as error:
-                # Raising gives the permits back.
+                # The exception returns the permits.
                 result.set_exception(error)
                 raise
 
         try:
-            permits = self.limiter.acquire(wanted, told, now_ns=self.clock())
-        except Exception as error:  # noqa: BLE001  (the future tells it)
+            permits = self.limiter.acquire(wanted, on_permits, now_ns=self.clock())
+        except Exception as error:  # The future carries it.
             result.set_exception(error)
             return result
         if permits is not None:
@@ -132,23 +141,21 @@ class EntryCache:
         result: Future[list[Entry]],
         permits: Permits,
     ) -> None:
-        """Read with permits. What another part reads for it takes none of its own."""
+        """Starts a read that has its permits; reads that it joins need no further permits."""
 
-        def done(entries: list[Entry] | None, error: BaseException | None) -> None:
+        def on_done(entries: list[Entry] | None, error: BaseException | None) -> None:
             if entries is None:
                 permits.release()
                 result.set_exception(error)
                 return
-            try:
+            with suppress(AllocationError):  # Then the permits were returned a little early.
                 permits.share(entries)
-            except AllocationError:
-                pass  # They went back, a little early.
             result.set_result(entries)
 
-        RangeRead(self, ledger_id, first, last, expected_reads, done).start()
+        RangeRead(self, ledger_id, first, last, expected_reads, on_done).start()
 
     def copies(self, ledger_id: int, first: int, last: int) -> list[Entry | None]:
-        """A dispatch copy of what is cached, by position; None for the rest."""
+        """Dispatch copies of ``first`` .. ``last``; None where an entry is not cached."""
         found: list[Entry | None] = [None] * (last - first + 1)
         if first == last:
             hit = self.cached.get((ledger_id, first))
@@ -160,18 +167,18 @@ class EntryCache:
                 found[cached.entry_id - first] = cached.copy()
         return found
 
-    # The storage -------------------------------------------------------------------------------------
+    # The storage ----------------------------------------------------------------------------------
 
     def start_read(
         self, token: int, ledger_id: int, first: int, last: int, expected_reads: ExpectedReads
     ) -> None:
-        """What the pending reads ask of the storage."""
+        """Reads from the storage on behalf of the pending reads."""
         answer = self.storage.read(ledger_id, first, last)
         answer.add_done_callback(
-            partial(self.stored, token, ledger_id, first, last, expected_reads)
+            partial(self.on_stored, token, ledger_id, first, last, expected_reads)
         )
 
-    def stored(
+    def on_stored(
         self,
         token: int,
         ledger_id: int,
@@ -182,28 +189,33 @@ class EntryCache:
     ) -> None:
         entries: list[Entry] = []
         try:
-            asked = range(first, last + 1)
+            requested = range(first, last + 1)
             expected = max(expected_reads(), 0)
             stored = answer.result()
             self.cached.count_misses(len(stored), sum(len(entry.data) for entry in stored))
             for entry in stored:
-                self.receive(entry, ledger_id, asked, expected, entries)
-        except Exception as error:  # noqa: BLE001  (those who wait are told)
+                self.receive(entry, ledger_id, requested, expected, entries)
+        except Exception as error:  # The waiting reads get it.
             discard(entries)
             self.pending.fail(token, error)
         else:
             self.pending.complete(token, entries)
 
     def receive(
-        self, stored: StoredEntry, ledger_id: int, asked: range, expected: int, entries: list[Entry]
+        self,
+        stored: StoredEntry,
+        ledger_id: int,
+        requested: range,
+        expected: int,
+        entries: list[Entry],
     ) -> None:
-        """One entry more, and another one in the cache when it was asked for and is expected."""
+        """Appends a stored entry to ``entries``; caches a requested one that expects reads."""
         at = Position(stored.ledger_id, stored.entry_id)
         entries.append(self.manager.entry(at, stored.data, expected_reads=expected))
-        if expected and stored.ledger_id == ledger_id and stored.entry_id in asked:
+        if expected and stored.ledger_id == ledger_id and stored.entry_id in requested:
             self.insert(at, entries[-1])
 
-    # Invalidation ------------------------------------------------------------------------------------
+    # Invalidation ---------------------------------------------------------------------------------
 
     def invalidate_entries(self, before: Position) -> None:
         """Forget what is before a position."""

@@ -1,4 +1,4 @@
-"""All managed ledgers of a broker: one cache manager, one limiter, one executor, one look at the clock."""
+"""All managed ledgers of a broker, with one cache manager, read limiter, executor and clock."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ from pulsar_ml.managed_ledger.storage import LedgerStorage
 
 
 class ManagedLedgerFactory:
-    """Opens managed ledgers over a storage and a cache manager; both stay the caller's.
+    """Opens managed ledgers over a storage and a cache manager, which the caller closes.
 
     Args:
-        max_reads_in_flight_bytes: managedLedgerMaxReadsInFlightSizeInMB in bytes; 0 is no limit.
-        acquire_timeout_millis, acquire_queue_size: managedLedgerMaxReadsInFlightPermitsAcquire...
-        settings: of ledgers that are opened without their own.
-        executor: continues reads that waited for permits; by default a thread of the factory's own.
-        clock: nanoseconds; everything that depends on time follows it.
-        check_interval_millis: a thread calls :meth:`expire` at this interval; None: the caller does.
+        max_reads_in_flight_bytes: managedLedgerMaxReadsInFlightSizeInMB in bytes; 0: no limit.
+        acquire_timeout_millis: managedLedgerMaxReadsInFlightPermitsAcquireTimeoutMillis.
+        acquire_queue_size: managedLedgerMaxReadsInFlightPermitsAcquireQueueSize.
+        settings: the settings of ledgers opened without their own.
+        executor: continues reads that waited for permits; default: a private thread.
+        clock: returns nanoseconds; everything that depends on time uses it.
+        check_interval_millis: a thread calls :meth:`expire` at this interval; None: the caller
+            does.
 
-    All methods may be called from any number of threads. ``with`` closes it. Origin:
-    ``ManagedLedgerFactoryImpl`` of Pulsar 4.1.
+    All methods may be called from any number of threads. The end of a ``with`` block closes the
+    factory. Origin: ``ManagedLedgerFactoryImpl`` of Pulsar 4.1.
     """
 
     def __init__(
@@ -53,8 +55,10 @@ class ManagedLedgerFactory:
             acquire_timeout_millis=acquire_timeout_millis,
             acquire_queue_size=acquire_queue_size,
         )
-        self.own_executor = ThreadPoolExecutor(1, "managed-ledger") if executor is None else None
-        self.executor: Executor = executor or self.own_executor  # type: ignore[assignment]
+        self.private_executor = (
+            ThreadPoolExecutor(1, "managed-ledger") if executor is None else None
+        )
+        self.executor: Executor = executor or self.private_executor  # type: ignore[assignment]
         self.lock = threading.Lock()
         self.ledgers: dict[str, ManagedLedger] = {}
         self.closed = threading.Event()
@@ -65,7 +69,10 @@ class ManagedLedgerFactory:
             self.checker.start()
 
     def open(self, name: str, *, settings: LedgerSettings | None = None) -> ManagedLedger:
-        """The open managed ledger of that name; ``settings`` are for a new one. Raises ClosedError."""
+        """Returns the managed ledger of that name; opens it with ``settings`` when it is closed.
+
+        Raises ClosedError.
+        """
         with self.lock:
             if self.closed.is_set():
                 raise ClosedError("the managed ledger factory is closed")
@@ -83,8 +90,10 @@ class ManagedLedgerFactory:
             return ledger
 
     def expire(self) -> None:
-        """Do what time brings: fail the reads and the requests for permits that took too long, look for
-        cursors far behind, flush cursors when their ledger's interval is over.
+        """Runs the periodic tasks.
+
+        Fails reads and permit requests that timed out, deactivates cursors that are far behind, and
+        flushes the cursors of ledgers whose flush interval is over.
         """
         now = self.clock()
         self.limiter.expire(now_ns=now)
@@ -100,9 +109,10 @@ class ManagedLedgerFactory:
             self.expire()
 
     def cursor_metadata_sizes(self) -> list[tuple[tuple[str, str, str], int]]:
-        """Bytes of metadata of each cursor by (namespace, topic, subscription), for
-        Registry.add_cursor_metadata. The topic is the managed ledger's name, the namespace its tenant and
-        namespace; ledgers that are closed have none.
+        """Metadata bytes of each cursor by (namespace, topic, subscription).
+
+        Registry.add_cursor_metadata takes this method. The topic is the managed ledger's name, and
+        the namespace the tenant and namespace in it. Closed ledgers are left out.
         """
         with self.lock:
             ledgers = list(self.ledgers.values())
@@ -119,15 +129,18 @@ class ManagedLedgerFactory:
         return sizes
 
     def close(self) -> None:
-        """Close every ledger. What was read stays valid. StorageError as ManagedLedger.close, after all."""
+        """Closes every ledger; entries read before stay valid.
+
+        A StorageError of ManagedLedger.close is raised after all ledgers were closed.
+        """
         with self.lock:
             self.closed.set()
             ledgers = list(self.ledgers.values())
         if self.checker is not None:
             self.checker.join()
         with ExitStack() as stack:
-            if self.own_executor is not None:
-                stack.callback(self.own_executor.shutdown)
+            if self.private_executor is not None:
+                stack.callback(self.private_executor.shutdown)
             stack.callback(self.limiter.close)
             for ledger in reversed(ledgers):
                 stack.callback(ledger.close)

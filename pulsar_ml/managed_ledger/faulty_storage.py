@@ -1,4 +1,4 @@
-"""A storage that fails, stalls and answers wrongly on command."""
+"""A storage that fails, stalls and returns wrong entries on command."""
 
 from __future__ import annotations
 
@@ -15,43 +15,47 @@ from pulsar_ml.managed_ledger.storage import (
     StoredEntry,
 )
 
-Answer = Future[list[StoredEntry]]
+StoredEntries = Future[list[StoredEntry]]
 
 
 class Fault(Enum):
-    """What happens to a read."""
+    """A fault of a single read."""
 
-    NONE = "as it should be"
+    NONE = "the right answer"
     FAIL = "an error"
-    STALL = "nothing, until it is told to go on"
+    STALL = "no answer before resume()"
     SHORT = "the last entry is missing"
-    FOREIGN = "entries in between that nobody asked for, and one twice"
-    FOREIGN_INSTEAD = "entries that nobody asked for in the place of the first"
+    FOREIGN = "additional entries that were not requested, and one entry twice"
+    FOREIGN_INSTEAD = "entries that were not requested in the place of the first entry"
 
 
 class FaultyStorage:
-    """LedgerStorage over another one. :meth:`plan` says what happens to the next reads.
+    """A LedgerStorage that passes on to another one, with faults.
 
-    ``fail_appends`` many of the next appends fail, and ``fail_properties`` many of the next texts are not
-    kept. Thread-safe.
+    :meth:`plan` sets the faults of the next reads. The next ``fail_appends`` appends and the next
+    ``fail_properties`` writes of properties fail. ``reads`` records (ledger, first, last) of each
+    read. Thread-safe.
     """
 
     def __init__(self, inner: LedgerStorage) -> None:
         self.inner = inner
         self.lock = threading.Lock()
         self.planned: deque[Fault] = deque()
-        self.stalled: list[tuple[Answer, Answer]] = []
+        self.stalled: list[tuple[StoredEntries, StoredEntries]] = []
         self.fail_appends = 0
         self.fail_properties = 0
         self.reads: list[tuple[int, int, int]] = []
 
     def plan(self, *faults: Fault) -> None:
-        """Let the next reads end so, one each."""
+        """Sets the faults of the next reads, one each."""
         with self.lock:
             self.planned.extend(faults)
 
     def resume(self, which: int = 0, *, error: BaseException | None = None) -> None:
-        """Let the stalled read number ``which``, from the oldest, get its answer, or fail. IndexError."""
+        """Completes the stalled read number ``which``, counted from the oldest, or fails it.
+
+        Raises IndexError when there is no such read.
+        """
         with self.lock:
             answer, real = self.stalled.pop(which)
         if error is not None:
@@ -59,14 +63,14 @@ class FaultyStorage:
         else:
             real.add_done_callback(lambda future: pass_on(future, answer, Fault.NONE))
 
-    def read(self, ledger_id: int, first: int, last: int) -> Answer:
+    def read(self, ledger_id: int, first: int, last: int) -> StoredEntries:
         with self.lock:
             self.reads.append((ledger_id, first, last))
             fault = self.planned.popleft() if self.planned else Fault.NONE
         if fault is Fault.FAIL:
-            return failed(StorageError(f"a failure on command: {ledger_id}:{first}..{last}"))
+            return failed(StorageError(f"injected fault: read of {ledger_id}:{first}..{last}"))
         real = self.inner.read(ledger_id, first, last)
-        answer: Answer = Future()
+        answer: StoredEntries = Future()
         if fault is Fault.STALL:
             with self.lock:
                 self.stalled.append((answer, real))
@@ -79,7 +83,7 @@ class FaultyStorage:
             failing = self.fail_appends > 0
             self.fail_appends -= failing
         if failing:
-            return failed(StorageError(f"a failure on command: append of {ledger_id}:{entry_id}"))
+            return failed(StorageError(f"injected fault: append of {ledger_id}:{entry_id}"))
         return self.inner.append(ledger_id, entry_id, data)
 
     def create_ledger(self, name: str) -> int:
@@ -99,24 +103,24 @@ class FaultyStorage:
             failing = self.fail_properties > 0
             self.fail_properties -= failing
         if failing:
-            raise StorageError(f"a failure on command: property {key!r} of {name!r}")
+            raise StorageError(f"injected fault: property {key!r} of {name!r}")
         self.inner.set_property(name, key, value)
 
     def close(self) -> None:
         self.inner.close()
 
 
-def pass_on(real: Answer, answer: Answer, fault: Fault) -> None:
-    """The real answer, changed by the fault."""
+def pass_on(real: StoredEntries, answer: StoredEntries, fault: Fault) -> None:
+    """Completes ``answer`` with the real one, changed by the fault."""
     error = real.exception()
     if error is not None:
         answer.set_exception(error)
     else:
-        answer.set_result(changed(real.result(), fault))
+        answer.set_result(with_fault(real.result(), fault))
 
 
-def changed(entries: list[StoredEntry], fault: Fault) -> list[StoredEntry]:
-    """Foreign entries are of another ledger, 2**32 further, and before and behind the range."""
+def with_fault(entries: list[StoredEntry], fault: Fault) -> list[StoredEntry]:
+    """Foreign entries are from another ledger, 2**32 ids further, and behind the range."""
     first, last = entries[0], entries[-1]
     foreign = [
         first._replace(ledger_id=first.ledger_id + 1, data=b"another ledger"),

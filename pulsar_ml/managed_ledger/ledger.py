@@ -1,4 +1,4 @@
-"""A managed ledger: a log of entries in ledgers, cursors that read it, and a cache between."""
+"""A managed ledger: a log of entries in ledgers, cursors that read it, and a cache between them."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ from pulsar_ml._core import (
 )
 from pulsar_ml.errors import ClosedError, StorageError, UsageError
 from pulsar_ml.managed_ledger.caching_strategy import caching_strategy
-from pulsar_ml.managed_ledger.cursor import ManagedCursor
+from pulsar_ml.managed_ledger.cursor import CURSOR_PREFIX, ManagedCursor
 from pulsar_ml.managed_ledger.entry_cache import EntryCache
 from pulsar_ml.managed_ledger.ledgers import EARLIEST, Ledgers
 from pulsar_ml.managed_ledger.settings import LedgerSettings
 from pulsar_ml.managed_ledger.storage import LedgerStorage
 from pulsar_ml.positions import Position
 
-CURSOR = "cursor/"
-
 
 class ManagedLedger:
-    """Entries in the order in which they were added, and named cursors over them.
+    """A log of entries in the order of their addition, with named cursors.
 
-    What the storage has of ``name`` is there again: its ledgers, and durable cursors at their mark-delete
-    positions. ``executor`` continues reads that waited for permits. ``clock`` tells nanoseconds.
+    The constructor restores ``name`` from the storage: its ledgers, and its durable cursors at
+    their mark-delete positions. ``executor`` continues reads that waited for permits. ``clock``
+    returns nanoseconds.
 
-    All methods may be called from any number of threads. No lock is held while futures are completed: a
-    callback of a future may call anything. Somebody has to call :meth:`expire` for reads to time out; see
-    ManagedLedgerFactory. Origin: ``ManagedLedgerImpl`` of Pulsar 4.1.
+    All methods may be called from any number of threads. Futures are completed without any lock
+    held, so that their callbacks may call anything. Reads time out only when :meth:`expire` is
+    called; see ManagedLedgerFactory. Origin: ``ManagedLedgerImpl`` of Pulsar 4.1.
     """
 
     def __init__(
@@ -62,8 +61,8 @@ class ManagedLedger:
             clock=clock,
             read_timeout_millis=self.settings.managed_ledger_read_entry_timeout_millis,
         )
-        # Whoever adds holds the first one, also while the storage works; the second one guards the log and
-        # the cursors, and is held for moments.
+        # ``adding`` serializes add_entry, including the wait for the storage. ``lock`` guards the
+        # log and the cursors, and is held for moments only.
         self.adding = threading.Lock()
         self.lock = threading.Lock()
         self.log = Ledgers(storage.ledgers(name))
@@ -76,78 +75,82 @@ class ManagedLedger:
 
     def recover_cursors(self) -> None:
         for key, text in self.storage.properties(self.name).items():
-            if key.startswith(CURSOR):
+            if key.startswith(CURSOR_PREFIX):
                 ledger_id, _, entry_id = text.partition(":")
                 at = Position(int(ledger_id), int(entry_id))
-                self.register(ManagedCursor(self, key.removeprefix(CURSOR), at, durable=True))
+                name = key.removeprefix(CURSOR_PREFIX)
+                self.register(ManagedCursor(self, name, at, durable=True))
 
     def check_open(self) -> None:
         if self.closed:
             raise ClosedError(f"the managed ledger {self.name!r} is closed")
 
-    # Adding ------------------------------------------------------------------------------------------
+    # Adding ---------------------------------------------------------------------------------------
 
     def add_entry(self, data: bytes) -> Position:
-        """Append an entry and return where it is, once the storage has it.
+        """Appends an entry and returns its position, once the storage has it.
 
-        It is cached, with a read expected of each active cursor, when there are active cursors or there were
-        within the grace period. After StorageError a new ledger begins: whether the entry that failed is in
-        the old one, only the next start may show. Raises ClosedError.
+        The entry is cached, with one expected read for each active cursor, when a cursor is active
+        or was within the grace period. After StorageError a new ledger begins; the failed entry may
+        turn up in the old ledger after a restart. Raises ClosedError.
         """
         data = bytes(data)
         with self.adding:
             self.check_open()
-            ledger_id, entry_id = self.next_place()
+            ledger_id, entry_id = self.next_position()
             try:
                 self.storage.append(ledger_id, entry_id, data).result()
             except StorageError:
                 self.current = None
                 raise
             at = Position(ledger_id, entry_id)
-            # Before readers know of it: none shall miss what is about to be cached.
+            # Cache the entry before the log shows it, so that no reader misses it.
             self.cache_added(at, data)
             with self.lock:
                 self.log.add(ledger_id, len(data))
         return at
 
-    def next_place(self) -> Position:
-        """Where the next entry goes; begins a ledger when the current one is full. The adder's."""
+    def next_position(self) -> Position:
+        """The position of the next entry; begins a ledger when the present one is full.
+
+        The caller holds ``adding``.
+        """
         most = self.settings.managed_ledger_max_entries_per_ledger
         if self.current is not None and self.log.entries(self.current) >= most:
             self.current = None
             self.trim()
         if self.current is None:
-            made = self.storage.create_ledger(self.name)
+            ledger_id = self.storage.create_ledger(self.name)
             with self.lock:
-                self.log.begin(made)
-            self.current = made
+                self.log.begin(ledger_id)
+            self.current = ledger_id
         return Position(self.current, self.log.entries(self.current))
 
     def cache_added(self, at: Position, data: bytes) -> None:
-        expected = self.active.reads_of_added()
+        expected = self.active.expected_reads_of_added()
         if expected is not None:
             self.cache.insert(at, data, expected_reads=expected)
 
     @property
     def last_confirmed(self) -> Position:
-        """The last entry that was added; before everything when there is none."""
+        """The position of the last entry; EARLIEST when the log is empty."""
         with self.lock:
             return self.log.last()
 
     @property
     def ledger_ids(self) -> list[int]:
-        """The ledgers that are still there, ascending."""
+        """The ids of the ledgers that are not deleted, ascending."""
         with self.lock:
             return self.log.ids()
 
-    # Cursors -----------------------------------------------------------------------------------------
+    # Cursors --------------------------------------------------------------------------------------
 
     def open_cursor(
         self, name: str, *, earliest: bool = False, durable: bool = True, active: bool = True
     ) -> ManagedCursor:
-        """The cursor of that name; a new one begins behind the last entry, or with the first one.
+        """Opens or creates a cursor. A new one begins after the last entry, or with the first one.
 
-        ``active`` cursors are expected to read what is added. Raises ClosedError.
+        New entries are cached for ``active`` cursors. Raises ClosedError.
         """
         self.check_open()
         with self.lock:
@@ -156,7 +159,7 @@ class ManagedLedger:
         if cursor is None:
             cursor = self.register(ManagedCursor(self, name, mark, durable=durable))
             if durable:
-                self.keep(cursor)
+                cursor.store_position()
         if active:
             cursor.set_active()
         return cursor
@@ -171,29 +174,26 @@ class ManagedLedger:
         return cursor
 
     def delete_cursor(self, name: str) -> None:
-        """Forget a cursor and where it was. KeyError when there is none."""
+        """Deletes a cursor and its stored state.
+
+        Raises KeyError when there is none of that name.
+        """
         with self.lock:
             if name not in self.cursors:
-                raise KeyError(f"no cursor {name!r}; there are: {sorted(self.cursors)}")
+                raise KeyError(f"no cursor {name!r}; the cursors are {sorted(self.cursors)}")
             cursor = self.cursors.pop(name)
             self.durable.remove_cursor(name)
         cursor.set_inactive()
         if cursor.durable:
-            self.storage.set_property(self.name, CURSOR + name, None)
+            self.storage.set_property(self.name, CURSOR_PREFIX + name, None)
             cursor.store.delete()
         self.trim()
 
-    def keep(self, cursor: ManagedCursor) -> None:
-        """Let the storage know where a durable cursor is."""
-        with cursor.keeping:
-            at = cursor.mark_delete_position
-            self.storage.set_property(self.name, CURSOR + cursor.name, str(at))
-            cursor.kept = max(cursor.kept, at)
-
     def flush_cursors(self) -> int:
-        """Store what is not stored yet of the cursors; how many had something.
+        """Stores the unsaved state of all cursors; returns how many cursors had any.
 
-        What the storage refuses stays for the next time; then StorageError, after the others.
+        A cursor that the storage refuses is tried again by the next flush; StorageError names it
+        after the other cursors were stored.
         """
         with self.lock:
             cursors = list(self.cursors.values())
@@ -208,7 +208,7 @@ class ManagedLedger:
         return flushed
 
     def flush_cursors_if_due(self, *, now_ns: int | None = None) -> int:
-        """Flush the cursors when the interval of the settings is over. Errors are kept for the next time."""
+        """Flushes the cursors when the interval is over; after a failure the next flush retries."""
         now = self.clock() if now_ns is None else now_ns
         with self.lock:
             if now < self.flush_at_ns:
@@ -219,22 +219,22 @@ class ManagedLedger:
         except StorageError:
             return 0
 
-    # Reading -----------------------------------------------------------------------------------------
+    # Reading --------------------------------------------------------------------------------------
 
     def average_entry_size(self, ledger_id: int) -> int:
-        """Bytes for the estimate of a read. With the lock."""
+        """Bytes of an average entry, to estimate a read. The caller holds the lock."""
         entries, length = self.log.entries(ledger_id), self.log.length(ledger_id)
         return max(1, length // entries) if length else self.cache.average_inserted()
 
     def read(
         self, ledger_id: int, first: int, last: int, *, average: int, cursor: str
     ) -> Future[list[Entry]]:
-        """A range of one ledger, on behalf of a cursor; see EntryCache.read."""
-        expected = partial(self.active.reads_of_stored, cursor)
+        """Reads a range of one ledger on behalf of a cursor; see EntryCache.read."""
+        expected = partial(self.active.expected_reads_of_stored, cursor)
         return self.cache.read(ledger_id, first, last, average=average, expected_reads=expected)
 
     def read_entry(self, at: Position) -> Future[Entry]:
-        """A single entry, as for a replay: from the cache, or from the storage and then not cached.
+        """Reads a single entry, for a replay. An entry from the storage is not cached.
 
         The future fails with UsageError when there is no such entry.
         """
@@ -248,28 +248,30 @@ class ManagedLedger:
             result.set_exception(UsageError(f"the managed ledger {self.name!r} has no entry {at}"))
             return result
 
-        def done(read: Future[list[Entry]]) -> None:
+        def on_read(read: Future[list[Entry]]) -> None:
             error = read.exception()
             if error is not None:
                 result.set_exception(error)
             else:
                 result.set_result(read.result()[0])
 
-        self.cache.read(at.ledger_id, at.entry_id, at.entry_id, average=average).add_done_callback(
-            done
-        )
+        read = self.cache.read(at.ledger_id, at.entry_id, at.entry_id, average=average)
+        read.add_done_callback(on_read)
         return result
 
-    # What cursors passed -----------------------------------------------------------------------------
+    # Passed entries ------------------------------------------------------------------------------
 
-    def cursor_moved(self) -> None:
-        """Invalidate what no active cursor wants any more, when the strategy says so."""
-        unwanted = self.active.unwanted_before()
-        if unwanted is not None:
-            self.cache.invalidate_entries(unwanted)
+    def invalidate_passed_entries(self) -> None:
+        """Invalidates cached entries that no active cursor needs, if the strategy does so early."""
+        before = self.active.evictable_before()
+        if before is not None:
+            self.cache.invalidate_entries(before)
 
     def check_backlogged_cursors(self) -> list[str]:
-        """Without expected reads: let cursors that are far behind be active no longer; their names."""
+        """Deactivates cursors that are far behind; returns their names.
+
+        No effect under the strategy of expected reads.
+        """
         if self.settings.cache_eviction_by_expected_read_count:
             return []
         most = self.settings.managed_ledger_cursor_backlogged_threshold
@@ -281,9 +283,10 @@ class ManagedLedger:
         return [cursor.name for cursor in behind]
 
     def trim(self) -> list[int]:
-        """Delete the ledgers that every durable cursor passed, never the one that takes entries.
+        """Deletes the ledgers that every durable cursor has passed; returns their ids.
 
-        StorageError when it does not learn where the cursors are; nothing is deleted then.
+        The ledger that takes new entries stays. Raises StorageError when the positions of the
+        cursors cannot be stored first; nothing is deleted then.
         """
         with self.lock:
             slowest = self.durable.slowest_cursor_position()
@@ -291,10 +294,12 @@ class ManagedLedger:
             if not self.log.passed(passed, keep=self.current):
                 return []
             late = [
-                cursor for cursor in self.cursors.values() if cursor.durable and not cursor.is_kept
+                cursor
+                for cursor in self.cursors.values()
+                if cursor.durable and not cursor.is_position_stored
             ]
         for cursor in late:
-            self.keep(cursor)  # Nobody shall begin in a ledger that is gone.
+            cursor.store_position()  # A restart must not begin in a deleted ledger.
         with self.lock:
             gone = self.log.trim(passed, keep=self.current)
         for ledger_id in gone:
@@ -303,13 +308,14 @@ class ManagedLedger:
         return gone
 
     def expire(self, *, now_ns: int | None = None) -> int:
-        """Fail the reads that took too long; how many."""
+        """Fails the reads that took too long; returns their number."""
         return self.cache.pending.expire(now_ns=self.clock() if now_ns is None else now_ns)
 
     def close(self) -> None:
-        """Fail what is under way, forget the cache, refuse further use. What was read stays valid.
+        """Closes the ledger: stores its cursors, fails pending reads, removes its cache.
 
-        StorageError when it did not take what cursors have; the ledger is closed all the same.
+        Entries read before stay valid. Raises StorageError when the state of a cursor was not
+        stored; the ledger is closed all the same.
         """
         with self.adding:
             if self.closed:

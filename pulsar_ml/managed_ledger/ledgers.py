@@ -1,4 +1,4 @@
-"""The ledgers of a log and what they hold: arithmetic of positions, no locks."""
+"""The ledgers of a log with their sizes, and arithmetic of positions. No locks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ EARLIEST = Position(-1, -1)
 
 
 def after(at: Position) -> Position:
-    """The next id of the same ledger, whether there is an entry or not."""
+    """The position with the next entry id of the same ledger; an entry there need not exist."""
     return Position(at.ledger_id, at.entry_id + 1)
 
 
 class Ledgers:
-    """Ledgers in ascending order. Not thread-safe."""
+    """The ledgers of a log in ascending order, with their entry counts and bytes.
+
+    Not thread-safe.
+    """
 
     def __init__(self, ledgers: Iterable[LedgerProperties] = ()) -> None:
         self.sizes = {ledger.ledger_id: [ledger.entries, ledger.length] for ledger in ledgers}
@@ -28,7 +31,7 @@ class Ledgers:
         insort(self.order, ledger_id)
 
     def add(self, ledger_id: int, length: int) -> None:
-        """One more entry."""
+        """Counts a new entry of ``length`` bytes."""
         size = self.sizes[ledger_id]
         size[0] += 1
         size[1] += length
@@ -46,14 +49,14 @@ class Ledgers:
         return at.ledger_id in self.sizes and 0 <= at.entry_id < self.sizes[at.ledger_id][0]
 
     def last(self) -> Position:
-        """The last entry, or EARLIEST."""
+        """The position of the last entry; EARLIEST when there is none."""
         for ledger_id in reversed(self.order):
             if self.entries(ledger_id):
                 return Position(ledger_id, self.entries(ledger_id) - 1)
         return EARLIEST
 
     def last_up_to(self, at: Position) -> Position:
-        """The position, not behind the last entry of its ledger, when that is there."""
+        """The given position, or the last entry of its ledger when that comes first."""
         if at.ledger_id not in self.sizes:
             return at
         return Position(at.ledger_id, min(at.entry_id, self.entries(at.ledger_id) - 1))
@@ -67,8 +70,9 @@ class Ledgers:
         return None
 
     def ends_after(self, at: Position) -> list[tuple[Position, int]]:
-        """Where the log goes on in another ledger, from the ledger of a position on: the last entry before,
-        and the ledger. When that ledger is not there, the position is such a last entry.
+        """The ends of ledgers from a position on, as (last entry, id of the following ledger).
+
+        When the ledger of the position is deleted, the position counts as its last entry.
         """
         ids = [i for i in self.order[bisect_left(self.order, at.ledger_id) :] if self.entries(i)]
         ends = []
@@ -79,7 +83,7 @@ class Ledgers:
         return ends
 
     def count_after(self, at: Position) -> int:
-        """Entries behind a position."""
+        """The number of entries behind a position."""
         count = 0
         for ledger_id in self.order[bisect_left(self.order, at.ledger_id) :]:
             passed = at.entry_id + 1 if ledger_id == at.ledger_id else 0
@@ -87,7 +91,7 @@ class Ledgers:
         return count
 
     def passed(self, at: Position, *, keep: int | None) -> list[int]:
-        """The ledgers from the front whose entries are all at or before a position."""
+        """The first ledgers whose entries are all at or before a position; never ``keep``."""
         found = []
         for ledger_id in self.order:
             if ledger_id == keep or Position(ledger_id, self.entries(ledger_id) - 1) > at:
@@ -96,7 +100,7 @@ class Ledgers:
         return found
 
     def trim(self, at: Position, *, keep: int | None) -> list[int]:
-        """Forget those."""
+        """Removes the passed ledgers and returns their ids."""
         gone = self.passed(at, keep=keep)
         for ledger_id in gone:
             self.order.remove(ledger_id)

@@ -1,4 +1,4 @@
-"""Ledgers in memory: gone with the process, and always answered at once."""
+"""A storage in memory, which answers every call at once."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
-class Ledger:
+class StoredLedger:
     name: str
     entries: list[bytes] = field(default_factory=list)
 
 
 def done(result: Result) -> Future[Result]:
-    """A future that has its result."""
+    """A completed future."""
     future: Future[Result] = Future()
     future.set_result(result)
     return future
 
 
 def failed(error: BaseException) -> Future[Result]:
-    """A future that has failed."""
+    """A failed future."""
     future: Future[Result] = Future()
     future.set_exception(error)
     return future
 
 
 class MemoryStorage:
-    """LedgerStorage in dictionaries; reads are counted in ``reads`` and ``entries_read``."""
+    """A LedgerStorage in dictionaries; ``reads`` and ``entries_read`` count its reads."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.by_id: dict[int, Ledger] = {}
+        self.by_id: dict[int, StoredLedger] = {}
         self.texts: dict[str, dict[str, str]] = {}
         self.last_id = 0
         self.reads = self.entries_read = 0
@@ -46,7 +46,7 @@ class MemoryStorage:
     def create_ledger(self, name: str) -> int:
         with self.lock:
             self.last_id += 1
-            self.by_id[self.last_id] = Ledger(name)
+            self.by_id[self.last_id] = StoredLedger(name)
             return self.last_id
 
     def ledgers(self, name: str) -> list[LedgerProperties]:
@@ -95,4 +95,4 @@ class MemoryStorage:
                 texts[key] = value
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """No effect: nothing is under way."""

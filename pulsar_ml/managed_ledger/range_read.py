@@ -1,4 +1,4 @@
-"""One read of a range: copies of what is cached, and the holes between them from the pending reads."""
+"""A read of a range: cached entries are copied, and pending reads fill the holes between them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Protocol
 
 from pulsar_ml._core import Entry, PendingReadsManager
 
-Done = Callable[[list[Entry] | None, BaseException | None], None]
+OnDone = Callable[[list[Entry] | None, BaseException | None], None]
 
 
 class Source(Protocol):
-    """Where a read looks first, and where it gets the rest."""
+    """The cache and the pending reads behind it."""
 
     pending: PendingReadsManager
     clock: Callable[[], int]
@@ -23,7 +23,7 @@ class Source(Protocol):
 
 
 def runs_of_holes(slots: list[Entry | None]) -> list[tuple[int, int]]:
-    """First and last index of each longest run of None."""
+    """The first and last index of each maximal run of None."""
     found = []
     for missing, group in groupby(range(len(slots)), key=lambda index: slots[index] is None):
         if missing:
@@ -33,17 +33,17 @@ def runs_of_holes(slots: list[Entry | None]) -> list[tuple[int, int]]:
 
 
 def discard(entries: Iterable[Entry | None]) -> None:
-    """Give back copies that are not delivered after all: they mark no read."""
+    """Releases copies that will not be delivered, without marking their reads."""
     for entry in entries:
         if entry is not None:
             entry.release(delivered=False)
 
 
 class RangeRead:
-    """A read of entries ``first`` .. ``last``; ``done(entries, error)`` is called once.
+    """A read of the entries ``first`` .. ``last``; calls ``on_done(entries, error)`` once.
 
-    When a hole could not be read beside hits, everything is dropped, and the whole range is read once more
-    from the storage. Thread-safe: holes are filled by whichever threads complete them.
+    When a hole cannot be read although other entries were cached, all copies are dropped and the
+    whole range is read once from the storage. Thread-safe: any threads may complete the holes.
     """
 
     def __init__(
@@ -53,25 +53,25 @@ class RangeRead:
         first: int,
         last: int,
         expected_reads: object,
-        done: Done,
+        on_done: OnDone,
     ) -> None:
         self.source = source
         self.ledger_id = ledger_id
         self.first = first
         self.last = last
         self.expected_reads = expected_reads
-        self.done = done
+        self.on_done = on_done
         self.lock = threading.Lock()
         self.slots: list[Entry | None] = []
-        self.left = 0
+        self.open_holes = 0
         self.error: BaseException | None = None
         self.may_retry = False
 
     def start(self) -> None:
         try:
             self.slots = self.source.copies(self.ledger_id, self.first, self.last)
-        except Exception as error:  # noqa: BLE001  (the reader is told)
-            self.done(None, error)
+        except Exception as error:  # The reader gets it.
+            self.on_done(None, error)
             return
         holes = runs_of_holes(self.slots)
         self.may_retry = holes != [(0, len(self.slots) - 1)]
@@ -81,21 +81,21 @@ class RangeRead:
         if not holes:
             self.finish()
             return
-        self.left = len(holes)
+        self.open_holes = len(holes)
         for begin, end in holes:
             try:
                 self.source.pending.read(
                     self.ledger_id,
                     self.first + begin,
                     self.first + end,
-                    partial(self.filled, begin, end),
+                    partial(self.on_filled, begin, end),
                     expected_reads=self.expected_reads,
                     now_ns=self.source.clock(),
                 )
-            except Exception as error:  # noqa: BLE001  (like any failure of a hole)
-                self.filled(begin, end, None, error)
+            except Exception as error:  # A failure of this hole like any other.
+                self.on_filled(begin, end, None, error)
 
-    def filled(
+    def on_filled(
         self, begin: int, end: int, entries: list[Entry] | None, error: BaseException | None
     ) -> None:
         with self.lock:
@@ -103,19 +103,19 @@ class RangeRead:
                 self.error = self.error or error
             else:
                 self.slots[begin : end + 1] = entries
-            self.left -= 1
-            last = self.left == 0
-        if last:
+            self.open_holes -= 1
+            is_last = self.open_holes == 0
+        if is_last:
             self.finish()
 
     def finish(self) -> None:
-        """Every hole was answered: nobody else is inside."""
+        """Ends the read after its last hole; no other thread uses it any more."""
         if self.error is None:
-            self.done([entry for entry in self.slots if entry is not None], None)
+            self.on_done([entry for entry in self.slots if entry is not None], None)
             return
         discard(self.slots)
         if not self.may_retry:
-            self.done(None, self.error)
+            self.on_done(None, self.error)
             return
         self.may_retry = False
         self.error = None

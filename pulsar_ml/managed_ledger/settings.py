@@ -16,28 +16,29 @@ LEAST = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerSettings:
-    """Raises UsageError for a value that cannot be.
+    """The settings of one managed ledger. Raises UsageError for a value out of range.
 
     Attributes:
-        cache_eviction_by_expected_read_count: entries are cached with the number of reads that are expected,
-            and eviction is left to the manager. Else cursors invalidate what they all passed.
-        cache_eviction_by_mark_deleted_position: without the former: what all cursors mark-deleted is
-            invalidated, not what they read.
+        cache_eviction_by_expected_read_count: cache entries with their number of expected reads and
+            leave eviction to the manager. Else cursors invalidate entries that all of them passed.
+        cache_eviction_by_mark_deleted_position: without expected reads: invalidate entries that all
+            cursors mark-deleted, instead of entries that all cursors read.
         continue_caching_added_entries_after_last_active_cursor_leaves_millis: milliseconds.
         managed_ledger_max_entries_per_ledger: entries after which a new ledger begins.
-        managed_ledger_cursor_backlogged_threshold: entries; without expected reads a cursor that has more of
-            them to read is not active.
-        managed_ledger_max_unacked_ranges_to_persist: ranges of acknowledged entries that are stored.
-        managed_ledger_max_batch_deleted_index_to_persist: partly acknowledged batches that are stored.
-        managed_ledger_max_unacked_ranges_to_persist_in_metadata_store: ranges, when no ledger takes them.
-        managed_ledger_max_ack_state_in_bytes_to_persist: bytes, 1 KiB to 5 MiB; the number of ranges has no
-            effect then. None: no limit of bytes.
-        managed_ledger_cursor_position_flush_seconds: seconds between two flushes of cursors that have
-            something that is not stored.
-        managed_ledger_default_mark_delete_rate_limit: how often in a second the mark-delete position of a
-            cursor is stored when it moves; 0: always. Flushes store what was not.
+        managed_ledger_cursor_backlogged_threshold: without expected reads: a cursor with more
+            unread entries is not active.
+        managed_ledger_max_unacked_ranges_to_persist: most stored ranges of acknowledged entries.
+        managed_ledger_max_batch_deleted_index_to_persist: most stored partly acknowledged batches.
+        managed_ledger_max_unacked_ranges_to_persist_in_metadata_store: most ranges stored in the
+            metadata store, the fallback when no ledger accepts them.
+        managed_ledger_max_ack_state_in_bytes_to_persist: bytes, 1 KiB to 5 MiB; replaces the limit
+            on ranges. None: no limit on bytes.
+        managed_ledger_cursor_position_flush_seconds: seconds between two flushes of unsaved
+            cursors.
+        managed_ledger_default_mark_delete_rate_limit: most writes of a cursor's mark-delete
+            position in a second; 0: no limit. A flush writes positions that the limit held back.
         dispatcher_pause_on_ack_state_persistent_enabled: see ManagedCursor.may_dispatch.
-        managed_ledger_read_entry_timeout_millis: milliseconds until a read of the storage fails; 0: never.
+        managed_ledger_read_entry_timeout_millis: milliseconds until a storage read fails; 0: never.
     """
 
     cache_eviction_by_expected_read_count: bool = True
@@ -59,14 +60,15 @@ class LedgerSettings:
             value = getattr(self, field.name)
             least = LEAST.get(field.name, 0)
             if value is not None and value < least:
-                raise UsageError(f"{field.name}={value!r} should be at least {least}")
+                raise UsageError(f"{field.name}={value!r} is too small; use {least} or more")
         most = self.managed_ledger_max_ack_state_in_bytes_to_persist
         if most is not None and most > MOST_BYTES:
             raise UsageError(
-                f"managed_ledger_max_ack_state_in_bytes_to_persist={most!r} should be at most {MOST_BYTES}"
+                f"managed_ledger_max_ack_state_in_bytes_to_persist={most!r} is too large; "
+                f"use {MOST_BYTES} or less"
             )
 
     @property
     def flush_interval_ns(self) -> int:
-        """Nanoseconds between two flushes of cursors."""
+        """Nanoseconds between two flushes."""
         return self.managed_ledger_cursor_position_flush_seconds * 1_000_000_000

@@ -1,4 +1,4 @@
-"""What a managed ledger asks of its storage: append-only ledgers of entries, and a few named texts."""
+"""The storage interface of a managed ledger: append-only ledgers of entries, and properties."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 
 class StoredEntry(NamedTuple):
-    """An entry as the storage has it; which one it is, the storage says."""
+    """An entry with its position, both as the storage returned them."""
 
     ledger_id: int
     entry_id: int
@@ -15,7 +15,7 @@ class StoredEntry(NamedTuple):
 
 
 class LedgerProperties(NamedTuple):
-    """A ledger of a managed ledger: its entries have the ids 0 .. entries - 1, ``length`` bytes in all."""
+    """A ledger with the entries 0 .. ``entries`` - 1, which have ``length`` bytes in total."""
 
     ledger_id: int
     entries: int
@@ -23,14 +23,14 @@ class LedgerProperties(NamedTuple):
 
 
 class LedgerStorage(Protocol):
-    """Ledgers, numbered upwards for all managed ledgers together.
+    """A store of ledgers with ascending ids, unique over all managed ledgers.
 
-    All methods may be called from any number of threads. A future is completed in any thread, perhaps
-    before the method returns; a failure is its exception. Methods without a future are quick.
+    All methods may be called from any number of threads. A future may be completed in any thread,
+    even before the method returns; a failure is its exception. Methods without a future are quick.
     """
 
     def create_ledger(self, name: str) -> int:
-        """A new, empty ledger of the managed ledger ``name``."""
+        """Creates an empty ledger of the managed ledger ``name`` and returns its id."""
         ...
 
     def ledgers(self, name: str) -> list[LedgerProperties]:
@@ -38,25 +38,25 @@ class LedgerStorage(Protocol):
         ...
 
     def append(self, ledger_id: int, entry_id: int, data: bytes) -> Future[None]:
-        """Store an entry; it is durable when the future says so. The id is the next one of the ledger."""
+        """Stores an entry under the next id of the ledger; durable when the future completes."""
         ...
 
     def read(self, ledger_id: int, first: int, last: int) -> Future[list[StoredEntry]]:
-        """The entries ``first`` .. ``last`` of a ledger."""
+        """Reads the entries ``first`` .. ``last`` of a ledger."""
         ...
 
     def delete_ledger(self, ledger_id: int) -> Future[None]:
-        """Forget a ledger; no effect when it is gone."""
+        """Deletes a ledger; no effect when it does not exist."""
         ...
 
     def properties(self, name: str) -> dict[str, str]:
-        """The texts kept for a managed ledger."""
+        """The properties of a managed ledger."""
         ...
 
     def set_property(self, name: str, key: str, value: str | None) -> None:
-        """Keep a text, or with None no longer."""
+        """Sets a property of a managed ledger; None removes it."""
         ...
 
     def close(self) -> None:
-        """Finish what was asked for. Further use is an error."""
+        """Finishes the work under way; the storage cannot be used afterwards."""
         ...

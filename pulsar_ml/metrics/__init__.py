@@ -1,4 +1,4 @@
-"""Pulsar's metrics of the cache, as OpenTelemetry instruments and for Prometheus.
+"""Pulsar's metrics of the cache, for OpenTelemetry and Prometheus.
 
 ::
 
@@ -7,7 +7,7 @@
     otel.export(registry)
     prometheus_client.REGISTRY.register(PrometheusCollector(registry, cluster="eu-west"))
 
-Values are read from native counters when they are collected, exact when nobody is inside the cache. The
+A collection reads native counters, which are exact while no thread is inside the cache. The
 libraries come with ``pulsar_ml[metrics]`` and are imported on first use.
 """
 

@@ -1,4 +1,4 @@
-"""Pulsar's names of the cache's metrics, in OpenTelemetry and in Prometheus, and what each is made of."""
+"""The cache's metrics: Pulsar's names in OpenTelemetry and Prometheus, and their quantities."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pulsar_ml.metrics.quantities import PENDING_READS, Quantities
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A quantity, less another one."""
+    """A quantity, or the difference of two quantities."""
 
     plus: str
     minus: str = ""
 
     def of(self, quantities: Quantities) -> int | None:
-        """The number, or None when nobody measures it."""
+        """The value of the term, or None when the quantity is not measured."""
         if self.plus not in quantities:
             return None
         return quantities[self.plus] - (quantities[self.minus] if self.minus else 0)
@@ -25,7 +25,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """An OpenTelemetry instrument: an attribute's values and their terms, or "" and one term."""
+    """An OpenTelemetry instrument.
+
+    ``terms`` maps the values of ``attribute`` to terms; without an attribute, "" to one term.
+    """
 
     name: str
     kind: Literal["counter", "up-down counter"]
@@ -39,8 +42,8 @@ class Instrument:
 class Family:
     """A Prometheus family.
 
-    A *rate* is a gauge of the growth of its term over the last whole period, per second; a *period* gauge is
-    the growth itself.
+    A *rate* is a gauge with the growth of its term per second over the last whole period; a
+    *period* gauge has the growth itself.
     """
 
     name: str
@@ -104,7 +107,7 @@ INSTRUMENTS = (
         {"hit": Term("hit_bytes"), "miss": Term("miss_bytes")},
         OPERATION_STATUS,
     ),
-    # Ours: what cached entries keep in memory, which Pulsar does not know.
+    # An addition of this project: the memory that cached entries keep.
     Instrument(
         f"{CACHE}.pinned.size",
         "up-down counter",
@@ -112,12 +115,13 @@ INSTRUMENTS = (
         "The memory that entries in the entry cache keep, shared receive buffers included.",
         {"": Term("pinned_size")},
     ),
-    # Documented as counters, but the free and used bytes go up and down.
+    # Pulsar documents these as counters, but free and used bytes go up and down.
     Instrument(
         "pulsar.broker.managed_ledger.inflight.read.limit",
         "up-down counter",
         "By",
-        "Maximum number of bytes that can be retained by managed ledger data read from storage or cache.",
+        "Maximum number of bytes that can be retained by managed ledger data read from storage "
+        "or cache.",
         {"": Term("inflight_limit")},
     ),
     Instrument(
@@ -197,10 +201,14 @@ FAMILIES = (
     ),
 )
 
-# Documented names that are not exported, and why.
+# Pulsar's documented names that are not exported, with the reasons.
 LEFT_OUT = {
-    f"{CACHE}.pool.allocation.active.count": "there are no arenas: entries are in pools of equal objects, "
-    "their bytes come from malloc",
-    f"{CACHE}.pool.allocation.size": "the same; pinned.size says what entries keep",
-    "pulsar_ml_cache_pool_*": "the same",
+    f"{CACHE}.pool.allocation.active.count": (
+        "there are no arenas: entries are in pools of equal objects, "
+        "and their bytes come from malloc"
+    ),
+    f"{CACHE}.pool.allocation.size": (
+        "there are no arenas; pinned.size is the memory that cached entries keep"
+    ),
+    "pulsar_ml_cache_pool_*": "there are no arenas",
 }

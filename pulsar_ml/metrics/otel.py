@@ -1,4 +1,4 @@
-"""The metrics as OpenTelemetry instruments."""
+"""Exports the metrics as OpenTelemetry instruments."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ def export(
     provider: MeterProvider | None = None,
     attributes: Mapping[str, str] | None = None,
 ) -> None:
-    """Create one observable instrument for each metric, which read the registry when they are collected.
+    """Creates an observable instrument for each metric; a collection reads the registry.
 
-    ``provider`` is the global one by default. ``attributes`` (for example pulsar.cluster) go with every
-    value. Export a registry once for a provider. Raises UsageError when OpenTelemetry is not installed.
+    ``provider`` defaults to the global one. Every value has the ``attributes`` (for example
+    pulsar.cluster). Export a registry only once for each provider. Raises UsageError when
+    OpenTelemetry is not installed.
     """
     try:
         from opentelemetry import metrics
     except ImportError:
         raise UsageError(
-            "OpenTelemetry is not installed; install pulsar_ml[metrics] (opentelemetry-sdk)"
+            "OpenTelemetry is not installed: pip install 'pulsar_ml[metrics]'"
         ) from None
     meter = metrics.get_meter(SCOPE, meter_provider=provider)
     common = dict(attributes or {})
@@ -65,8 +66,8 @@ def observer(
         for value, term in instrument.terms.items():
             number = term.of(quantities)
             if number is not None:
-                own = {instrument.attribute: value} if instrument.attribute else {}
-                yield Observation(number, {**common, **own})
+                attribute = {instrument.attribute: value} if instrument.attribute else {}
+                yield Observation(number, {**common, **attribute})
 
     return observe
 

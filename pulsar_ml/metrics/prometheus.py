@@ -1,10 +1,10 @@
-"""The metrics as a collector of prometheus_client."""
+"""Exports the metrics through a collector of prometheus_client."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from pulsar_ml.errors import UsageError
@@ -16,39 +16,39 @@ if TYPE_CHECKING:
 
 
 class Periods:
-    """Growth of the quantities over the last whole period.
+    """The growth of the quantities over the last whole period. Thread-safe.
 
-    A period ends at the first look after its seconds are over; so it may be longer. Before the first one
-    ended the growth is 0. Any thread may look.
+    A period ends at the first update after its seconds are over, so it may be longer. Before the
+    end of the first period the growth is 0.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float], first: Quantities) -> None:
         self.seconds = seconds
         self.clock = clock
         self.lock = threading.Lock()
-        self.began = clock()
+        self.started = clock()
         self.first = first
         self.growth: dict[str, int] = {}
-        self.lasted = 0.0
+        self.duration = 0.0
 
-    def look(self, quantities: Quantities) -> tuple[Quantities, float]:
-        """The growth over the last period and the seconds it took."""
+    def update(self, quantities: Quantities) -> tuple[Quantities, float]:
+        """Takes the present quantities; returns the growth in the last period and its seconds."""
         with self.lock:
             now = self.clock()
-            if now - self.began >= self.seconds:
+            if now - self.started >= self.seconds:
                 self.growth = {
                     name: number - self.first.get(name, 0) for name, number in quantities.items()
                 }
-                self.lasted = now - self.began
-                self.began, self.first = now, quantities
-            return self.growth, self.lasted
+                self.duration = now - self.started
+                self.started, self.first = now, quantities
+            return self.growth, self.duration
 
 
 class PrometheusCollector:
     """A custom collector: ``prometheus_client.REGISTRY.register(PrometheusCollector(registry))``.
 
-    Each collection reads the registry once. Rates and evictions are those of the last whole period, as in
-    Pulsar, where a period has 60 s. ``cluster`` is the label of that name on every value.
+    Each collection reads the registry once. Rates and evictions refer to the last whole period,
+    like in Pulsar, where a period has 60 s. Every value has the label ``cluster``.
 
     Raises UsageError when prometheus_client is not installed.
     """
@@ -65,22 +65,22 @@ class PrometheusCollector:
             import prometheus_client.core
         except ImportError:
             raise UsageError(
-                "prometheus_client is not installed; install pulsar_ml[metrics]"
+                "prometheus_client is not installed: pip install 'pulsar_ml[metrics]'"
             ) from None
         if period_seconds <= 0:
-            raise UsageError(f"period_seconds={period_seconds!r} must be above 0")
+            raise UsageError(f"period_seconds={period_seconds!r} should be above 0")
         self.families = prometheus_client.core
         self.registry = registry
         self.cluster = cluster
         self.periods = Periods(period_seconds, clock, registry.read())
 
     def describe(self) -> list[Metric]:
-        """Nothing is known before it is collected."""
+        """No metrics: prometheus_client then registers the collector without collecting."""
         return []
 
     def collect(self) -> Iterator[Metric]:
         quantities = self.registry.read()
-        growth, seconds = self.periods.look(quantities)
+        growth, seconds = self.periods.update(quantities)
         for family in FAMILIES:
             number: float | None = family.term.of(quantities)
             if number is not None:
@@ -90,22 +90,19 @@ class PrometheusCollector:
                     number = number / seconds if seconds else 0.0
                 yield self.metric(family, number)
         for gauge in self.registry.labelled:
-            made = self.families.GaugeMetricFamily(
+            metric = self.families.GaugeMetricFamily(
                 gauge.name, gauge.description, labels=["cluster", *gauge.labels]
             )
             for labels, value in gauge.read():
-                made.add_metric(self.with_cluster(labels), value)
-            yield made
+                metric.add_metric([self.cluster, *labels], value)
+            yield metric
 
     def metric(self, family: Family, number: float) -> Metric:
-        made = (
+        family_class = (
             self.families.CounterMetricFamily
             if family.kind == "counter"
             else self.families.GaugeMetricFamily
         )
-        metric = made(family.name, family.description, labels=["cluster"])
+        metric = family_class(family.name, family.description, labels=["cluster"])
         metric.add_metric([self.cluster], number)
         return metric
-
-    def with_cluster(self, labels: Sequence[str]) -> list[str]:
-        return [self.cluster, *labels]

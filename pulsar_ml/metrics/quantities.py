@@ -1,4 +1,4 @@
-"""What is measured, and where it comes from, apart from any metrics library."""
+"""Measured quantities and their sources, independent of any metrics library."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Protocol, TypeAlias
 
 from pulsar_ml.stats import CacheStats
 
-# A number of each quantity by name; those that nobody measures are left out.
+# The numbers of quantities by name, without quantities that are not measured.
 Quantities: TypeAlias = Mapping[str, int]
 Source: TypeAlias = Callable[[], Quantities]
 
-# Of the pending-reads managers, in entries.
+# The counters of pending reads, in entries.
 PENDING_READS = (
     "entries_read",
     "entries_notread",
@@ -26,7 +26,7 @@ PENDING_READS = (
 
 
 class CountingManager(Protocol):
-    """What metrics need of an EntryCacheManager."""
+    """The part of an EntryCacheManager that metrics use."""
 
     @property
     def pinned_size(self) -> int: ...
@@ -35,9 +35,9 @@ class CountingManager(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A gauge with labels of its own, for example one value for each cursor.
+    """A gauge with labels of its own, for example with one value for each cursor.
 
-    ``read`` answers pairs of label values, in the order of ``labels``, and a number.
+    ``read`` returns pairs of (label values in the order of ``labels``, number).
     """
 
     name: str
@@ -48,10 +48,9 @@ class Labelled:
 
 
 class Registry:
-    """Sources of measured quantities. Numbers of the same quantity are added up.
+    """The sources of measured quantities; equal quantities of several sources are added up.
 
-    Each read of an export asks every source once. Sources are added before the registry is exported; they are
-    then called by the exports' threads.
+    A collection calls each source once, in the exporter's thread. Add all sources before exporting.
     """
 
     def __init__(self) -> None:
@@ -59,33 +58,33 @@ class Registry:
         self.labelled: list[Labelled] = []
 
     def add(self, source: Source) -> None:
-        """A function that answers quantities by name."""
+        """Adds a function that returns quantities by name."""
         self.sources.append(source)
 
     def add_manager(self, manager: CountingManager) -> None:
-        """The counters of a cache manager."""
+        """Adds the counters of a cache manager."""
         self.add(lambda: manager_quantities(manager))
 
     def add_ledgers(self, count: Callable[[], int]) -> None:
-        """The number of open managed ledgers."""
+        """Adds a function that returns the number of open managed ledgers."""
         self.add(lambda: {"ledgers": count()})
 
     def add_inflight_reads(self, read: Callable[[], tuple[int, int]]) -> None:
-        """A limiter of reads in flight: its limit in bytes, 0 when it is off, and the bytes that are free."""
+        """Adds an in-flight read limiter: its limit in bytes (0: no limit) and its free bytes."""
         self.add(lambda: inflight_quantities(*read()))
 
     def add_pending_reads(self, read: Callable[[], Mapping[str, int]]) -> None:
-        """Counters of pending reads by the names in PENDING_READS."""
+        """Adds counters of pending reads by the names in PENDING_READS."""
         self.add(lambda: {f"pending_{name}": number for name, number in read().items()})
 
     def add_labelled(self, gauge: Labelled) -> None:
-        """A gauge with labels of its own."""
+        """Adds a gauge with labels of its own."""
         self.labelled.append(gauge)
 
     def add_cursor_metadata(
         self, read: Callable[[], Iterable[tuple[Sequence[str], float]]]
     ) -> None:
-        """Bytes of metadata of each cursor, by (namespace, topic, subscription); PIP-299."""
+        """Adds metadata bytes of each cursor by (namespace, topic, subscription); PIP-299."""
         self.add_labelled(
             Labelled(
                 "pulsar_cursor_metadata_size_in_memory_bytes",
@@ -97,7 +96,7 @@ class Registry:
         )
 
     def read(self) -> Quantities:
-        """All quantities now."""
+        """The present quantities of all sources."""
         total: dict[str, int] = {}
         for source in self.sources:
             for name, number in source().items():
@@ -121,7 +120,7 @@ def manager_quantities(manager: CountingManager) -> Quantities:
 
 
 def inflight_quantities(limit: int, free: int) -> Quantities:
-    """The two old gauges say -1 when the limiter is off; the newer instruments say nothing."""
+    """The quantities of a limiter; without a limit, only the two older gauges, with -1."""
     if limit <= 0:
         return {"inflight_used_gauge": -1, "inflight_free_gauge": -1}
     return {

@@ -1,4 +1,4 @@
-from pulsar_ml.harness.subject import Subject
+from pulsar_ml.harness.subjects.subject import Subject
 
 BUILD_ID: str
 MUTANTS: tuple[str, ...]

@@ -12,7 +12,7 @@ tests call them to see that a check notices.
 
 from libc.stdint cimport int64_t
 
-from pulsar_ml.harness.subject cimport Subject, wrap_subject
+from pulsar_ml.harness.subjects.subject cimport Subject, wrap_subject
 from pulsar_ml.operations.cache_manager cimport cache_manager_subject
 from pulsar_ml.operations.ack_state cimport ack_state_subject
 from pulsar_ml.operations.active_cursors cimport active_cursors_subject

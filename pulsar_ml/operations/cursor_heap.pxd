@@ -1,9 +1,9 @@
-# The cursor heap's operations for the harness: changes and queries by all threads, and an inspection of
-# the whole heap at any moment, under the shared lock.
+# The cursor heap's operations for the harness: changes and queries by all threads, and an
+# inspection of the whole heap at any moment, under the shared lock.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.cursor_world cimport (
     CURSOR_DONE, CURSOR_MOST_THREADS, CURSOR_NUMBERS, CURSOR_OWN, CURSOR_REFUSED, CURSOR_UNKNOWN,
     CURSOR_UNTRACKED, CURSOR_VALUES, CursorLane, CursorNote, CursorWorld, cursor_check_list,

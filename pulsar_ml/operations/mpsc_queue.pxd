@@ -5,7 +5,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, mix, operation_argument, table_operation, table_setting, table_start,
     violate,
@@ -46,7 +46,7 @@ cdef enum:
     MQ_OFFER_UNWRITTEN
 
 
-# What a producer writes before it offers a handle.
+# The note that a producer writes before it offers a handle.
 cdef struct MpscNote:
     uint64_t pattern
     int64_t after           # offers finished before this one began, 0 when it did not look

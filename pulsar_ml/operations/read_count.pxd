@@ -6,7 +6,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.hands cimport (
     Hands, hands_at, hands_full, hands_operation, hands_pass, hands_pick, hands_put,
 )
@@ -54,7 +54,7 @@ cdef enum:
     EX_LOSE
 
 
-# What a count should be. Relaxed cells: they order nothing.
+# The value that a count should have. Relaxed cells: they order nothing.
 cdef struct ExpectedReads:
     pml_i64 expected
     pml_u32 incarnation

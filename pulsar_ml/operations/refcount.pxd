@@ -6,7 +6,7 @@
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint64_t
 
-from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, mix, operation_argument, table_operation, table_setting, table_start,
     violate,
@@ -50,7 +50,7 @@ cdef enum:
     RC_RELEASE_LAST_TWICE
 
 
-# Who owns an object's fields while nobody holds a reference.
+# The owner of an object's fields while nobody holds a reference.
 cdef enum:
     RC_FREE = 0             # whoever exchanges it for RC_TAKEN
     RC_TAKEN = 1

@@ -2,11 +2,12 @@
 # harness.
 #
 # The fields obey b == mix(a) outside write sections. They are relaxed cells, because optimistic
-# readers look at them; a plain copy, for shared readers, lets a thread sanitizer see the lock's order.
+# readers look at them; a plain copy, for shared readers, lets a thread sanitizer see the lock's
+# order.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from pulsar_ml.harness.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, mix, operation_argument, table_operation, table_start, violate,
 )
@@ -43,7 +44,7 @@ cdef enum:
     SL_ENTER_UNLOCKED
 
 
-# What a thread remembers from one call to the next.
+# The memory of a thread from one call to the next.
 cdef struct StampHolder:
     uint64_t stamp
     int64_t a

@@ -1,11 +1,12 @@
-# What the operation tables share: the table itself (pulsar_ml/harness/table.pxd), patterns, random choices.
+# The common part of the operation tables: the table itself (pulsar_ml/harness/subjects/table.pxd),
+# patterns, random choices.
 #
 # A table is filled by `<structure>_subject(SubjectTable*)`, once, when the module is imported. An
 # operation's code is its index in the table: each file has an enum of its codes.
 
 from libc.stdint cimport int64_t, uint64_t
 
-from pulsar_ml.harness.table cimport (
+from pulsar_ml.harness.subjects.table cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
 )
 

@@ -1,1 +1,1 @@
-"""Reports about a run: read from its directory alone, as a page for people and as files for machines."""
+"""Reports about a run, read from its directory alone: an HTML page, and formats for other tools."""

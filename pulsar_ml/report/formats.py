@@ -1,4 +1,4 @@
-"""The same findings for machines and for text: SARIF, JUnit's XML, Markdown and JSON."""
+"""Formats of a report other than the page: SARIF, JUnit XML, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -10,51 +10,53 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from pulsar_ml.campaign.merge import Group
-from pulsar_ml.campaign.report import rounds_data, search_data, short_number, summary_data
-from pulsar_ml.harness.sarif import log, result_of
+from pulsar_ml.campaign.store.merge import Group
+from pulsar_ml.campaign.store.summary import rounds_data, search_data, short_number, summary_data
+from pulsar_ml.harness.testing.sarif import log, result_of
 from pulsar_ml.report.findings import MOST_TEXT, Findings
 from pulsar_ml.report.kill_cells import KillCells
 from pulsar_ml.report.page import headline, notes, sentences
-from pulsar_ml.report.traces import Shown
+from pulsar_ml.report.traces import TraceView
 
-MOST_LISTED = 1_000  # signatures in Markdown
-# What XML cannot hold, however it is written.
+MOST_LISTED = 1_000  # the most signatures in Markdown
+# Characters that XML cannot represent, not even escaped.
 NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!&$@])")
 
 
-def as_json(found: Findings, shown: Sequence[Shown]) -> str:
-    """Everything, as one object."""
+def as_json(findings: Findings, views: Sequence[TraceView]) -> str:
+    """All findings as one JSON object."""
     data = {
-        "run_id": found.run.facts["run_id"],
-        "status": found.run.facts["status"],
-        "build_id": found.run.facts["build_id"],
-        "exit_code": found.exit_code,
-        "headline": headline(found),
-        "sentences": sentences(found),
-        "notes": notes(found),
-        **summary_data(found.summary, found.command),
-        "verdict": found.verdict,
-        "dropped": found.dropped,
-        "coverage": {suite: curve.points for suite, curve in sorted(found.curves.items())},
-        "rate": found.rate.points(),
+        "run_id": findings.run.facts["run_id"],
+        "status": findings.run.facts["status"],
+        "build_id": findings.run.facts["build_id"],
+        "exit_code": findings.exit_code,
+        "headline": headline(findings),
+        "sentences": sentences(findings),
+        "notes": notes(findings),
+        **summary_data(findings.summary, findings.command),
+        "verdict": findings.verdict,
+        "dropped": findings.dropped,
+        "coverage": {suite: curve.points for suite, curve in sorted(findings.curves.items())},
+        "rate": findings.rate.points(),
         "exhausted": [
-            [suite, words, count] for (suite, words), count in sorted(found.exhausted.items())
+            [suite, words, count] for (suite, words), count in sorted(findings.exhausted.items())
         ],
         "strategies": [
             {"engine": engine, "mode": mode, "strategy": strategy, **asdict(total)}
-            for (engine, mode, strategy), total in sorted(found.yields.items())
+            for (engine, mode, strategy), total in sorted(findings.yields.items())
         ],
-        "rounds": rounds_data(found.rounds),
-        "search": search_data(found.searched),
+        "rounds": rounds_data(findings.rounds),
+        "search": search_data(findings.searched),
         "shrunk": {
             signature: {"before": shrunk.before and asdict(shrunk.before)}
             | {"after": shrunk.after and asdict(shrunk.after)}
-            for signature, shrunk in sorted(found.shrunk.items())
+            for signature, shrunk in sorted(findings.shrunk.items())
         },
-        "kill_table": found.kill_table,
-        "product_kill_table": None if found.kill_cells is None else cells_data(found.kill_cells),
+        "kill_table": findings.kill_table,
+        "product_kill_table": None
+        if findings.kill_cells is None
+        else cells_data(findings.kill_cells),
     }
     return json.dumps(data, indent=2) + "\n"
 
@@ -69,41 +71,41 @@ def cells_data(cells: KillCells) -> dict[str, Any]:
     }
 
 
-def as_sarif(found: Findings, shown: Sequence[Shown]) -> str:
-    """One result a signature; those of the engine with their places in the source."""
+def as_sarif(findings: Findings, views: Sequence[TraceView]) -> str:
+    """A SARIF log with one result for each signature; engine failures have source locations."""
     results = [
-        result(group, what, found.command(group))
-        for group, what in zip(found.summary.in_order(), shown, strict=True)
+        result(group, view, findings.command(group))
+        for group, view in zip(findings.summary.in_order(), views, strict=True)
     ]
     return json.dumps(log(results, Path.cwd()), indent=2) + "\n"
 
 
-def result(group: Group, what: Shown, command: str) -> dict[str, Any]:
-    made: dict[str, Any] = result_of(what.failure) if what.failure else {"properties": {}}
+def result(group: Group, view: TraceView, command: str) -> dict[str, Any]:
+    base: dict[str, Any] = result_of(view.failure) if view.failure else {"properties": {}}
     return {
-        **made,
+        **base,
         "ruleId": group.invariant,
         "level": "error",
         "message": {"text": f"{group.suite}: {group.invariant}: {group.message[:MOST_TEXT]}"},
         "partialFingerprints": {"pulsarMlSignature/v1": group.signature},
         "occurrenceCount": group.count,
-        "properties": {**made["properties"], "seed": str(group.seed), "replay": command},
+        "properties": {**base["properties"], "seed": str(group.seed), "replay": command},
     }
 
 
-def as_junit(found: Findings, shown: Sequence[Shown]) -> str:
-    """A suite for each suite: a failed case for each signature, one that passed where there is none."""
+def as_junit(findings: Findings, views: Sequence[TraceView]) -> str:
+    """JUnit XML: each suite has a failed case for each signature, or one passed case."""
     root = ElementTree.Element("testsuites", name="pulsar_ml", tests="0", failures="0")
     tests = failures = 0
-    groups = found.summary.in_order()
-    for name in sorted({*found.summary.suites, *(group.suite for group in groups)}):
-        totals = found.summary.suites.get(name)
+    groups = findings.summary.in_order()
+    for name in sorted({*findings.summary.suites, *(group.suite for group in groups)}):
+        totals = findings.summary.suites.get(name)
         failed = [group for group in groups if group.suite == name]
         seconds = totals.busy_us / 1e6 if totals else 0.0
-        idle = name in found.summary.idle_suites
+        idle = name in findings.summary.idle_suites
         suite = ElementTree.SubElement(
-            root, "testsuite", name=fit(name), tests=str(len(failed) or 1), failures=str(len(failed)),
-            skipped=str(int(idle)), time=f"{seconds:.3f}",
+            root, "testsuite", name=fit(name), tests=str(len(failed) or 1),
+            failures=str(len(failed)), skipped=str(int(idle)), time=f"{seconds:.3f}",
         )  # fmt: skip
         for group in failed:
             case = ElementTree.SubElement(
@@ -112,16 +114,16 @@ def as_junit(found: Findings, shown: Sequence[Shown]) -> str:
                 classname=fit(name),
                 name=fit(f"{group.invariant} {group.signature}"),
             )
-            told = ElementTree.SubElement(
+            failure = ElementTree.SubElement(
                 case, "failure", type=fit(group.invariant), message=fit(group.message[:MOST_TEXT])
             )
-            told.text = fit(
-                f"{group.count} violations, smallest seed {group.seed}\n{found.command(group)}\n"
+            failure.text = fit(
+                f"{group.count} violations, smallest seed {group.seed}\n{findings.command(group)}\n"
             )
         if not failed:
             case = ElementTree.SubElement(
-                suite, "testcase", classname=fit(name), name=f"{totals.trials if totals else 0} trials",
-                time=f"{seconds:.3f}",
+                suite, "testcase", classname=fit(name),
+                name=f"{totals.trials if totals else 0} trials", time=f"{seconds:.3f}",
             )  # fmt: skip
             if idle:
                 ElementTree.SubElement(case, "skipped", message="nothing exercised")
@@ -137,28 +139,30 @@ def as_junit(found: Findings, shown: Sequence[Shown]) -> str:
 
 
 def fit(text: str) -> str:
+    """Replaces characters that XML cannot represent."""
     return NOT_XML.sub("\ufffd", text)
 
 
-def as_markdown(found: Findings, shown: Sequence[Shown]) -> str:
-    """For a comment on a change, or a terminal."""
-    lines = [f"# {plain(headline(found))}", ""]
-    lines += [f"{plain(sentence)}\n" for sentence in sentences(found)]
-    lines += [f"- {plain(note)}" for note in notes(found)]
-    if found.summary.suites:
+def as_markdown(findings: Findings, views: Sequence[TraceView]) -> str:
+    """Markdown for a comment on a change, or for a terminal."""
+    lines = [f"# {plain(headline(findings))}", ""]
+    lines += [f"{plain(sentence)}\n" for sentence in sentences(findings)]
+    lines += [f"- {plain(note)}" for note in notes(findings)]
+    if findings.summary.suites:
         lines += [
             "",
-            "| suite | trials | violating | nothing exercised | executions | classes | risk below |",
+            "| suite | trials | violating | nothing exercised "
+            "| executions | classes | risk below |",
         ]
         lines += ["| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
-    for name, totals in sorted(found.summary.suites.items()):
+    for name, totals in sorted(findings.summary.suites.items()):
         risk = totals.residual_risk
         lines.append(
-            f"| {plain(name)} | {totals.trials:,} | {totals.violation:,} | {totals.nothing_exercised:,} | "
-            f"{short_number(totals.executions)} | {short_number(totals.classes)} | "
-            f"{'-' if risk is None else f'{risk:.1e}'} |"
+            f"| {plain(name)} | {totals.trials:,} | {totals.violation:,} "
+            f"| {totals.nothing_exercised:,} | {short_number(totals.executions)} "
+            f"| {short_number(totals.classes)} | {'-' if risk is None else f'{risk:.1e}'} |"
         )
-    groups = found.summary.in_order()
+    groups = findings.summary.in_order()
     if groups:
         lines += ["", "| suite | invariant | violations | smallest seed | message |"]
         lines += ["| --- | --- | ---: | ---: | --- |"]
@@ -167,9 +171,9 @@ def as_markdown(found: Findings, shown: Sequence[Shown]) -> str:
         f"{plain(group.message[:300])} |"
         for group in groups[:MOST_LISTED]
     ]
-    if found.kill_cells is not None:
-        lines += ["", *cells_lines(found.kill_cells)]
-    commands = [command for group in groups[:MOST_LISTED] if (command := found.command(group))]
+    if findings.kill_cells is not None:
+        lines += ["", *cells_lines(findings.kill_cells)]
+    commands = [command for group in groups[:MOST_LISTED] if (command := findings.command(group))]
     if commands:
         lines += [
             "",
@@ -183,21 +187,21 @@ def as_markdown(found: Findings, shown: Sequence[Shown]) -> str:
 
 
 def cells_lines(cells: KillCells) -> list[str]:
-    """The product's kill table: what each technique finds of each mutant."""
+    """The product's kill table in Markdown: mutants in rows, techniques in columns."""
     columns = [plain(technique) for technique in cells.techniques]
     lines = [plain(cells.sentence()), "", f"| case | {' | '.join(columns)} |"]
     lines.append(f"| --- |{' ---: |' * len(columns)}")
     for case, row in list(cells.cases.items())[:MOST_LISTED]:
-        told = (
+        counts = (
             f"{row[name].found}/{row[name].seeds}" if name in row else "-"
             for name in cells.techniques
         )
-        lines.append(f"| {plain(case)} | {' | '.join(told)} |")
+        lines.append(f"| {plain(case)} | {' | '.join(counts)} |")
     if len(cells.cases) > MOST_LISTED:
         lines += ["", f"and {len(cells.cases) - MOST_LISTED:,} more cases"]
     return lines
 
 
 def plain(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
+    """Escapes a text for Markdown and puts it on one line."""
     return MARKUP.sub(r"\\\1", " ".join(text.split()))

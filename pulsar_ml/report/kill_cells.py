@@ -1,5 +1,7 @@
-"""The product's kill table, as ``make kill-table`` leaves it: a CSV file with a row for each mutant and
-technique, and for the true core. It is somebody else's file: bounded, checked, and nothing in it is trusted.
+"""The product's kill table: the CSV file of ``make kill-table``, read as untrusted input.
+
+It has a row for each mutant and technique, and rows for the true core. Sizes are bounded and all
+values are checked.
 """
 
 from __future__ import annotations
@@ -10,36 +12,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pulsar_ml.campaign.report import counted
+from pulsar_ml.campaign.store.summary import counted
 from pulsar_ml.errors import BadRecordError
-from pulsar_ml.harness.reading import bounded_text, one_line
+from pulsar_ml.input_files import bounded_text, one_line
 
-NAME = "kill_table.csv"  # beside a run
+NAME = "kill_table.csv"  # in the directory of a run
 MOST_BYTES = 16 << 20
 MOST_ROWS = 20_000
 MOST_TECHNIQUES = 50
-MOST_NAME = 100  # characters of a case or technique
-MOST_WORDS = 400  # of what was reported
-CORE = "true core"  # how the labels of what has no mistake begin
+MOST_NAME = 100  # the most characters of a case or technique
+MOST_WORDS = 400  # the most characters of any other text
+CORE = "true core"  # the beginning of the names of cases without a mutant
 TEXTS = ("case", "technique", "first", "verdicts", "size")
 COUNTS = ("seeds", "found", "made")
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What the seeds of a technique said of a case.
+    """The result of one technique on one case.
 
     Attributes:
-        seeds, found: tried, and those that noticed something.
-        made: programs or executions in all.
-        first: of them, the median until the first failure; "" without one.
-        verdicts, size: what was reported, and how small the smallest failure became, in words.
+        seeds, found: the number of seeds, and of seeds that reported a failure.
+        programs: programs or executions of all seeds together (the column "made").
+        first: the median number of programs or executions until the first failure; "" without one.
+        verdicts: the reported failures, in words.
+        size: the size of the smallest failure after shrinking, in words.
     """
 
     technique: str
     seeds: int
     found: int
-    made: int
+    programs: int
     first: str
     verdicts: str
     size: str
@@ -58,7 +61,7 @@ class KillCells:
 
     @property
     def missed(self) -> list[str]:
-        """Mutants that no technique found; which of them are equivalent the table does not say."""
+        """The mutants that no technique found, equivalent ones included."""
         return [
             case
             for case, cells in self.mutants.items()
@@ -67,7 +70,7 @@ class KillCells:
 
     @property
     def blamed(self) -> list[str]:
-        """Cases of the true core in which something was reported."""
+        """The cases of the true core with a reported failure, which is a false alarm."""
         return [
             case
             for case, cells in self.cases.items()
@@ -76,37 +79,38 @@ class KillCells:
 
     def sentence(self) -> str:
         core = len(self.cases) - len(self.mutants)
-        told = (
-            f"{len(self.mutants) - len(self.missed):,} of {len(self.mutants):,} mutants were found"
-        )
+        found = len(self.mutants) - len(self.missed)
+        text = f"{found:,} of {len(self.mutants):,} mutants were found"
         if self.missed:
-            told += f", not {', '.join(self.missed[:20])}{' and others' if len(self.missed) > 20 else ''}"
+            others = " and others" if len(self.missed) > 20 else ""
+            text += f", not {', '.join(self.missed[:20])}{others}"
         if core:
-            told += f"; of {counted(core, 'case')} of the true core {len(self.blamed) or 'none'} was blamed"
-        return told + "."
+            blamed = len(self.blamed) or "none"
+            text += f"; of {counted(core, 'case')} of the true core {blamed} was blamed"
+        return text + "."
 
 
 def read_kill_cells(path: Path) -> KillCells:
-    """The table in a file. UsageError when it cannot be read, BadRecordError when it is damaged."""
+    """Reads a kill table. UsageError for an unreadable file, BadRecordError for a damaged one."""
     reader = csv.DictReader(io.StringIO(bounded_text(path, "the kill table", most=MOST_BYTES)))
-    made = KillCells()
+    table = KillCells()
     try:
         missing = {*TEXTS, *COUNTS} - set(reader.fieldnames or ())
         if missing:
-            raise ValueError(f"it has no column {min(missing)}, so it is no kill table")
+            raise ValueError(f"it has no column {min(missing)}, so it is not a kill table")
         for number, line in enumerate(reader):
             if number >= MOST_ROWS:
                 raise ValueError(f"it has more than {MOST_ROWS:,} rows")
-            add(made, line)
+            add(table, line)
     except (csv.Error, ValueError) as error:
         raise BadRecordError(
             f"{path} is damaged at line {reader.line_num}: {one_line(error)}"
         ) from None
-    return made
+    return table
 
 
 def add(table: KillCells, line: Mapping[str, str | None]) -> None:
-    """Another row. ValueError when it is wrong."""
+    """Adds a row. Raises ValueError for a damaged one."""
     texts = {name: text_of(line[name]) for name in TEXTS}
     seeds, found, programs = (count_of(line[name]) for name in COUNTS)
     case, technique = texts["case"], texts["technique"]

@@ -1,7 +1,7 @@
-"""The page: one HTML file that needs nothing else, neither a network nor a server.
+"""The report page: one HTML file that needs no network and no server.
 
-What a run says is data, never markup: templates escape it, the list of violations is JSON that a script puts
-in place as text, and the page's own policy lets no other script run.
+Texts of a run are never markup: the templates escape them, a script inserts the list of violations
+as text from JSON, and the page's content security policy forbids any other script.
 """
 
 from __future__ import annotations
@@ -17,28 +17,29 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from pulsar_ml.campaign.allocation import Gain
-from pulsar_ml.campaign.merge import Group, SuiteTotals
-from pulsar_ml.campaign.report import counted, short_number
-from pulsar_ml.harness.timeline import Timeline
+from pulsar_ml import __version__
+from pulsar_ml.campaign.plan.allocation import Gain
+from pulsar_ml.campaign.store.merge import Group, SuiteTotals
+from pulsar_ml.campaign.store.summary import counted, short_number
+from pulsar_ml.harness.search.timeline import Timeline
 from pulsar_ml.report.findings import MOST_TEXT, Curve, Findings
-from pulsar_ml.report.traces import Shown
+from pulsar_ml.report.traces import TraceView
 
 TEMPLATES = Path(__file__).parent / "templates"
-ROW, TOP, LEFT = 22, 44, 18  # of a drawing, in pixels
-CHARACTER = 7.3  # the width of one at the size of a drawing's text
-MOST_PLAN = 20_000  # characters
-MOST_ROUNDS = 12  # columns; the JSON has all
-MOST_PROGRAMS = 1_000  # listed of a search to the end
+ROW, TOP, LEFT = 22, 44, 18  # pixels: the height of a row and the margins of a drawing
+CHARACTER = 7.3  # pixels: the width of a character in a drawing
+MOST_PLAN = 20_000  # the most characters of a plan
+MOST_ROUNDS = 12  # the most columns of rounds; the JSON format has all rounds
+MOST_PROGRAMS = 1_000  # the most listed programs of an exhaustive run
 MOST_ARMS = 1_000
-MOST_CHARACTERS = 84  # of a step
+MOST_CHARACTERS = 84  # the most characters of a step that widen its lane
 CHART = (600, 120)
 SPARK = (160, 28)
 
 
-def render(found: Findings, shown: Sequence[Shown], *, made_at: datetime, version: str) -> str:
-    """The page about a run; ``shown`` are the records of the groups, in order."""
-    groups = found.summary.in_order()
+def render(findings: Findings, views: Sequence[TraceView], *, made_at: datetime) -> str:
+    """The page about a run; ``views`` belong to the groups of violations, in order."""
+    groups = findings.summary.in_order()
     style, script = (TEMPLATES / "page.css").read_text(), (TEMPLATES / "page.js").read_text()
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -51,43 +52,44 @@ def render(found: Findings, shown: Sequence[Shown], *, made_at: datetime, versio
         style=Markup(style),
         script=Markup(script),
         policy=policy(style, script),
-        run=found.run.facts,
-        plan=json.dumps(found.run.facts["plan"], indent=2)[:MOST_PLAN],
-        versions=sorted(found.run.facts["versions"].items())[:50],
-        headline=headline(found),
-        verdict=found.verdict,
-        sentences=sentences(found),
-        notes=notes(found),
+        run=findings.run.facts,
+        plan=json.dumps(findings.run.facts["plan"], indent=2)[:MOST_PLAN],
+        versions=sorted(findings.run.facts["versions"].items())[:50],
+        headline=headline(findings),
+        verdict=findings.verdict,
+        sentences=sentences(findings),
+        notes=notes(findings),
         suites=[
-            suite_row(found, name, totals) for name, totals in sorted(found.summary.suites.items())
+            suite_row(findings, name, totals)
+            for name, totals in sorted(findings.summary.suites.items())
         ],
-        controlled=found.controlled,
-        rate=chart(found.rate.points(), CHART),
-        rates=found.rate.points(),
-        yields=[yield_row(key, found) for key in sorted(found.yields)],
-        kill_table=found.kill_table,
-        rounds=round_rows(found),
-        searched=list(found.searched.items())[:MOST_PROGRAMS],
-        programs=len(found.searched),
-        last_rounds=range(len(found.rounds))[-MOST_ROUNDS:],
-        cells=found.kill_cells,
-        missed=frozenset(found.kill_cells.missed if found.kill_cells else ()),
-        blamed=frozenset(found.kill_cells.blamed if found.kill_cells else ()),
+        controlled=findings.controlled,
+        rate=chart(findings.rate.points(), CHART),
+        rates=findings.rate.points(),
+        yields=[yield_row(key, findings) for key in sorted(findings.yields)],
+        kill_table=findings.kill_table,
+        rounds=round_rows(findings),
+        searched=list(findings.searched.items())[:MOST_PROGRAMS],
+        programs=len(findings.searched),
+        last_rounds=range(len(findings.rounds))[-MOST_ROUNDS:],
+        cells=findings.kill_cells,
+        missed=frozenset(findings.kill_cells.missed if findings.kill_cells else ()),
+        blamed=frozenset(findings.kill_cells.blamed if findings.kill_cells else ()),
         drawings=[
-            {"signature": group.signature, **drawing(what.timeline)}
-            for group, what in zip(groups, shown, strict=True)
-            if what.timeline is not None
+            {"signature": group.signature, **drawing(view.timeline)}
+            for group, view in zip(groups, views, strict=True)
+            if view.timeline is not None
         ],
-        data=[group_data(found, group, what) for group, what in zip(groups, shown, strict=True)],
-        violations=found.summary.violations + found.dropped,
+        data=[group_data(findings, group, view) for group, view in zip(groups, views, strict=True)],
+        violations=findings.summary.violations + findings.dropped,
         made_at=f"{made_at:%Y-%m-%d %H:%M} UTC",
-        version=version,
+        version=__version__,
         number=short_number,
     )
 
 
 def policy(style: str, script: str) -> str:
-    """What the page may do: its own style and script, nothing from anywhere else."""
+    """The content security policy: the page's own style and script, and nothing else."""
     hashes = [
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (style, script)
@@ -98,85 +100,88 @@ def policy(style: str, script: str) -> str:
     )
 
 
-def headline(found: Findings) -> str:
-    summary = found.summary
-    if not summary.trials and found.kill_table:
-        rows = found.kill_table
+def headline(findings: Findings) -> str:
+    summary = findings.summary
+    if not summary.trials and findings.kill_table:
+        rows = findings.kill_table
         wrong = sum(not row["as_expected"] for row in rows)
-        return f"{counted(len(rows), 'sweep')} over mutants and the true core, {wrong or 'none'} not as expected"
+        sweeps = f"{counted(len(rows), 'sweep')} over mutants and the true core"
+        return f"{sweeps}, {wrong or 'none'} not as expected"
     ran = counted(summary.trials, "trial")
-    if found.controlled:
+    if findings.controlled:
         ran += f" with {counted(summary.executions, 'execution')}"
-    match found.verdict:
+    match findings.verdict:
         case "violation":
-            count = counted(summary.violations + found.dropped, "violation")
+            count = counted(summary.violations + findings.dropped, "violation")
             return f"{count} with {counted(len(summary.groups), 'signature')} in {ran}"
         case "nothing_exercised":
             idle = ", ".join(summary.idle_suites) or "any suite"
-            return f"Nothing was exercised by {idle}, which proves nothing ({ran})"
+            return f"Nothing was exercised by {idle}, so the run proves nothing ({ran})"
     return f"No violation in {ran}"
 
 
-def sentences(found: Findings) -> list[str]:
-    """What the verdict means: the risk that is left."""
-    suites = found.summary.suites
+def sentences(findings: Findings) -> list[str]:
+    """Sentences about the residual risk."""
+    suites = findings.summary.suites
     risks = {
         name: risk for name, totals in suites.items() if (risk := totals.residual_risk) is not None
     }
-    told = []
+    lines = []
     if risks:
         worst = max(risks, key=lambda name: (risks[name], name))
         others = f" ({worst}, the suite with the fewest executions)" if len(suites) > 1 else ""
-        told.append(
-            f"Residual risk: with 95 % confidence a failure of an execution like those made is rarer than "
-            f"1 in {1 / risks[worst]:,.0f}{others}. What the memory model leaves out (load buffering) no "
-            "number of executions shows."
+        lines.append(
+            "Residual risk: with 95 % confidence a failure of an execution like these is rarer "
+            f"than 1 in {1 / risks[worst]:,.0f}{others}. No number of executions shows behaviour "
+            "that the memory model leaves out (load buffering)."
         )
     if any(not totals.executions for totals in suites.values()):
-        told.append(
-            "Trials on real threads have no figure for the residual risk: which schedules happened is not "
-            "known."
+        lines.append(
+            "Trials on real threads have no figure for the residual risk: "
+            "their schedules are not known."
         )
     failed = sorted(name for name, totals in suites.items() if totals.violation)
     if failed:
-        told.append(f"No residual risk is given for what failed: {', '.join(failed)}.")
-    return told
+        lines.append(f"Failed suites have no figure for the residual risk: {', '.join(failed)}.")
+    return lines
 
 
-def notes(found: Findings) -> list[str]:
-    """What went wrong with the run itself, and what the page leaves out."""
-    facts = found.run.facts
-    told = []
+def notes(findings: Findings) -> list[str]:
+    """Notes about problems of the run itself, and about rows that the page leaves out."""
+    facts = findings.run.facts
+    lines = []
     if facts["status"] in ("interrupted", "failed"):
-        told.append(f"The run did not finish: it was {facts['status']}. What came before counts.")
+        lines.append(f"The run did not finish: it was {facts['status']}. Earlier results count.")
     elif facts["status"] == "running":
-        told.append("The run has not finished, or its process ended without a word.")
-    told += [facts["problem"]] if facts["problem"] else []
-    told += [str(failure)[:MOST_TEXT] for failure in facts["failures"][:50]]
-    told += [str(warning)[:MOST_TEXT] for warning in facts["warnings"][:50]]
-    if found.dropped:
-        count = counted(found.dropped, "violation")
-        told.append(f"{count} of more signatures than a page holds are in the Parquet files only.")
-    listed = sum(map(len, found.members.values()))
-    if listed < found.summary.violations:
-        told.append(
-            f"{listed:,} of the violations are listed one by one; the Parquet files hold all of them."
+        lines.append("The run has not finished, or its process was killed.")
+    lines += [facts["problem"]] if facts["problem"] else []
+    lines += [str(failure)[:MOST_TEXT] for failure in facts["failures"][:50]]
+    lines += [str(warning)[:MOST_TEXT] for warning in facts["warnings"][:50]]
+    if findings.dropped:
+        count = counted(findings.dropped, "violation")
+        lines.append(
+            f"{count} beyond the page's limit of signatures are in the Parquet files only."
         )
-    return told
+    listed = sum(map(len, findings.members.values()))
+    if listed < findings.summary.violations:
+        lines.append(
+            f"{listed:,} violations are listed one by one; the Parquet files have all violations."
+        )
+    return lines
 
 
-def suite_row(found: Findings, name: str, totals: SuiteTotals) -> dict[str, Any]:
-    curve = found.curves.get(name)
-    lately = curve.lately() if curve else None
+def suite_row(findings: Findings, name: str, totals: SuiteTotals) -> dict[str, Any]:
+    curve = findings.curves.get(name)
+    recent = curve.recent_rate() if curve else None
     return {
         "name": name,
         "totals": totals,
         "risk": totals.residual_risk,
         "cut": totals.cut / totals.executions if totals.executions else None,
-        "lately": None if lately is None else f"{1000 * lately:,.1f}",
+        "recent": None if recent is None else f"{1000 * recent:,.1f}",
         "exhausted": "; ".join(
             f"{words}: {count:,}"
-            for (suite, words), count in sorted(found.exhausted.items())
+            for (suite, words), count in sorted(findings.exhausted.items())
             if suite == name
         ),
         "curve": spark(curve) if curve else "",
@@ -184,8 +189,8 @@ def suite_row(found: Findings, name: str, totals: SuiteTotals) -> dict[str, Any]
     }
 
 
-def yield_row(key: tuple[str, str, str], found: Findings) -> dict[str, Any]:
-    total = found.yields[key]
+def yield_row(key: tuple[str, str, str], findings: Findings) -> dict[str, Any]:
+    total = findings.yields[key]
     engine, mode, strategy = key
     seconds = total.busy_us / 1e6
     return {
@@ -197,11 +202,11 @@ def yield_row(key: tuple[str, str, str], found: Findings) -> dict[str, Any]:
     }
 
 
-def round_rows(found: Findings) -> list[dict[str, Any]]:
-    """A line for each arm: its trials in the last rounds, and what all rounds together brought."""
+def round_rows(findings: Findings) -> list[dict[str, Any]]:
+    """A row for each arm: its trials in the last rounds, and its totals over all rounds."""
     rows = []
-    for arm in sorted({arm for gained in found.rounds for arm in gained})[:MOST_ARMS]:
-        mine = [gained.get(arm, Gain()) for gained in found.rounds]
+    for arm in sorted({arm for gained in findings.rounds for arm in gained})[:MOST_ARMS]:
+        mine = [gained.get(arm, Gain()) for gained in findings.rounds]
         trials = sum(gain.trials for gain in mine)
         classes = sum(gain.classes for gain in mine)
         rows.append(
@@ -210,31 +215,31 @@ def round_rows(found: Findings) -> list[dict[str, Any]]:
                 "trials": [gain.trials for gain in mine[-MOST_ROUNDS:]],
                 "violations": sum(gain.violations for gain in mine),
                 "signatures": sum(gain.signatures for gain in mine),
-                "classes": classes / trials if trials and found.controlled else None,
+                "classes": classes / trials if trials and findings.controlled else None,
             }
         )
     return rows
 
 
-def group_data(found: Findings, group: Group, what: Shown) -> dict[str, Any]:
-    """What the page's script shows of a group when it is opened."""
-    members = found.members.get(group.signature, [])
+def group_data(findings: Findings, group: Group, view: TraceView) -> dict[str, Any]:
+    """The data of a group for the page's script."""
+    members = findings.members.get(group.signature, [])
     shared = group.message[:MOST_TEXT]
     return {
         "signature": group.signature,
         "suite": group.suite,
         "invariant": group.invariant,
         "count": group.count,
-        "seed": str(group.seed),  # numbers of 64 bits are none of JavaScript
+        "seed": str(group.seed),  # JavaScript cannot represent 64-bit integers
         "phase": group.phase,
         "message": shared,
-        "command": found.command(group),
+        "command": findings.command(group),
         "lines": [
             line.removeprefix("  ")[:MOST_TEXT]
-            for line in (*made_smaller(found, group), *what.lines)
+            for line in (*sizes_before_and_after(findings, group), *view.lines)
         ],
-        "note": what.note[:MOST_TEXT],
-        "lanes": what.lanes,
+        "note": view.note[:MOST_TEXT],
+        "lanes": view.lanes,
         "members": [
             [
                 str(member.seed),
@@ -248,25 +253,25 @@ def group_data(found: Findings, group: Group, what: Shown) -> dict[str, Any]:
     }
 
 
-def made_smaller(found: Findings, group: Group) -> list[str]:
-    """That this is not what the run recorded, where that is so."""
-    shrunk = found.shrunk.get(group.signature)
+def sizes_before_and_after(findings: Findings, group: Group) -> list[str]:
+    """A line about the sizes before and after shrinking; none for an unchanged failure."""
+    shrunk = findings.shrunk.get(group.signature)
     if shrunk is None or shrunk.before is None or shrunk.after is None:
         return []
     pairs = [
         (noun, getattr(shrunk.before, f"{noun}s"), getattr(shrunk.after, f"{noun}s"))
         for noun in ("thread", "operation", "decision", "step")
     ]
-    # Of real threads, decisions and steps before are not known.
-    told = [f"{counted(was, noun)} to {now:,}" for noun, was, now in pairs if was and was != now]
-    return [f"made smaller after the run: {', '.join(told)}"]
+    # For real threads, the numbers of decisions and steps before shrinking are unknown, hence 0.
+    sizes = [f"{counted(was, noun)} to {now:,}" for noun, was, now in pairs if was and was != now]
+    return [f"shrunk after the run: {', '.join(sizes)}"]
 
 
-# Drawings ----------------------------------------------------------------------------------------
+# Drawings -----------------------------------------------------------------------------------------
 
 
 def drawing(drawn: Timeline) -> dict[str, Any]:
-    """Places in pixels of everything in an interleaving."""
+    """The coordinates of an interleaving's lanes, steps and arrows, in pixels."""
     longest = [12] * drawn.lanes
     for step in drawn.steps:
         longest[step.lane] = max(
@@ -302,7 +307,7 @@ def drawing(drawn: Timeline) -> dict[str, Any]:
 
 
 def curve_between(x1: int, y1: int, x2: int, y2: int) -> str:
-    """A curve from dot to dot that leaves downwards and comes in from above, beside texts where it can."""
+    """The SVG path of an arrow that leaves downwards and arrives from above, beside the texts."""
     if x1 == x2:
         return f"M{x1 - 5},{y1} C{x1 - 16},{y1} {x1 - 16},{y2} {x1 - 6},{y2}"
     side = 7 if x2 < x1 else -7
@@ -310,11 +315,11 @@ def curve_between(x1: int, y1: int, x2: int, y2: int) -> str:
 
 
 def spark(curve: Curve) -> str:
-    return chart([(float(made), float(seen)) for made, seen in curve.points], SPARK)
+    return chart([(float(x), float(y)) for x, y in curve.points], SPARK)
 
 
 def chart(points: Sequence[tuple[float, float]], size: tuple[int, int]) -> str:
-    """The points of a polyline that fills ``size``; from 0 upwards."""
+    """The points of an SVG polyline that fills ``size``; both axes begin at 0."""
     width, height = size
     right, top = (
         max((x for x, _ in points), default=0) or 1,

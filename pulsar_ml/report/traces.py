@@ -1,7 +1,7 @@
-"""The executions of failures, made again from their records, each in a child process.
+"""Executions of failures, reproduced from their records, each in a child process.
 
-Only on the project's own checked module or on one that the user names: what a record names is not loaded. On
-another build than the one that failed nothing is made again.
+Only the project's own checked module, or a module that the user names, is loaded; never one that a
+record names. Failures of another build are not reproduced.
 """
 
 from __future__ import annotations
@@ -10,24 +10,25 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
-from pulsar_ml.campaign.merge import Group
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.trial import CHECKED, load_native, select_mutant
+from pulsar_ml.campaign.store.merge import Group
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.trial import CHECKED, load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, LimitsError, UsageError
-from pulsar_ml.harness.failure import KIND, Failure, replay
-from pulsar_ml.harness.report import counted, lane_table, summary
-from pulsar_ml.harness.sandbox import Limits, LostError, call
-from pulsar_ml.harness.timeline import Timeline, timeline
+from pulsar_ml.harness.search.child import Limits, LostError
+from pulsar_ml.harness.search.failure import KIND, Failure, replay
+from pulsar_ml.harness.search.lanes import counted, lane_table, summary
+from pulsar_ml.harness.search.sandbox import call
+from pulsar_ml.harness.search.timeline import Timeline, timeline
 
-LIMITS = Limits(wall=20.0, cpu=10.0)  # of one execution
+LIMITS = Limits(wall=20.0, cpu=10.0)  # seconds of one execution
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What a report shows of a group's record.
+class TraceView:
+    """The view of a group's record in a report.
 
-    ``lines`` say what it is; ``note`` why there is no interleaving, or what is to be known of it; ``failure``
-    is the record itself where it is one of the engine.
+    ``lines`` describe the record. ``note`` is the outcome of the reproduction, or the reason for
+    having none. ``failure`` is the record itself when it is one of the engine.
     """
 
     lines: tuple[str, ...]
@@ -37,40 +38,42 @@ class Shown:
     lanes: str = ""
 
 
-def shown(
+def trace_views(
     groups: Sequence[Group],
     *,
     most: int,
     module: str | None = None,
-    told: Callable[[], object] = lambda: None,
-) -> Iterable[Shown]:
-    """What there is of each group, in order; the interleavings of the first ``most`` that have one.
+    on_view: Callable[[], object] = lambda: None,
+) -> Iterable[TraceView]:
+    """The views of all groups in order, with interleavings for the first ``most`` that have one.
 
-    ``module`` takes the place of the module that the records name. UsageError when it cannot be loaded.
+    ``module`` replaces the module that the records name; UsageError when it cannot be loaded.
+    ``on_view`` is called after each view.
     """
     native: ModuleType | None = None
     if module is not None:
-        native = loaded(module)
+        native = load_module(module)
     drawn = 0
     for group in groups:
         record = read(group.replay)
         if isinstance(record, str):
-            yield Shown((), f"its record cannot be read: {record}")
+            yield TraceView((), f"its record cannot be read: {record}")
         elif isinstance(record, ReplayRecord):
-            yield Shown(
-                facts(record), "real threads: their schedule was not recorded, so it is not drawn"
+            yield TraceView(
+                facts(record), "real threads: their schedule is not recorded, so it is not drawn"
             )
         elif (note := reason(record, module)) or drawn >= most:
-            yield Shown(facts(record), note or "not drawn: --traces says how many are", record)
+            note = note or "not drawn: beyond the limit of --traces"
+            yield TraceView(facts(record), note, record)
         else:
-            native = native or loaded(CHECKED)
-            yield made_again(record, native)
+            native = native or load_module(CHECKED)
+            yield reproduce(record, native)
             drawn += 1
-        told()
+        on_view()
 
 
 def read(text: str) -> Failure | ReplayRecord | str:
-    """A violation's record, or why it is none."""
+    """Parses a violation's record; returns the error message for a damaged one."""
     try:
         return (
             Failure.from_text(text)
@@ -84,11 +87,11 @@ def read(text: str) -> Failure | ReplayRecord | str:
 def facts(record: Failure | ReplayRecord) -> tuple[str, ...]:
     if isinstance(record, Failure):
         return tuple(summary(record).splitlines()[1:])
-    told = ", ".join(f"{name}={value}" for name, value in sorted(record.settings.items()))
+    settings = ", ".join(f"{name}={value}" for name, value in sorted(record.settings.items()))
     lines = [
         f"{counted(record.threads, 'thread')} of {counted(record.operations, 'operation')}, "
         f"{'disturbed' if record.noise else 'undisturbed'}, build {record.build_id}",
-        f"settings: {told}" if told else "",
+        f"settings: {settings}" if settings else "",
         f"seen by thread {record.thread} in its call {record.call}" if record.thread >= 0 else "",
         f"module {record.module}" + (f", mutant {record.mutant}" if record.mutant else ""),
     ]
@@ -96,48 +99,48 @@ def facts(record: Failure | ReplayRecord) -> tuple[str, ...]:
 
 
 def reason(failure: Failure, module: str | None) -> str:
-    """Why a failure is not made again at all; "" when nothing speaks against it."""
+    """The reason for not reproducing a failure; "" when there is none."""
     if failure.lost:
         return f"{failure.kind}: no decisions are known, only its seed and number"
     if module is None and failure.module not in ("", CHECKED):
         return (
-            f"of the module {failure.module}, which a report does not load unasked; "
-            "--module PATH makes it again"
+            f"of the module {failure.module}, which a report does not load by itself; "
+            "reproduce it with --module PATH"
         )
     return ""
 
 
-def loaded(module: str) -> ModuleType:
+def load_module(module: str) -> ModuleType:
     try:
         return load_native(module)
     except ImportError as error:
-        raise UsageError(f"the module {module} cannot be loaded: {error}") from None
+        raise UsageError(f"the module {module} cannot be load_module: {error}") from None
 
 
-def made_again(failure: Failure, native: ModuleType) -> Shown:
+def reproduce(failure: Failure, native: ModuleType) -> TraceView:
     subject = getattr(native, "SUBJECTS", {}).get(failure.subject)
     lines = facts(failure)
     if subject is None:
-        return Shown(lines, f"{native.__name__} has no subject {failure.subject!r}", failure)
+        return TraceView(lines, f"{native.__name__} has no subject {failure.subject!r}", failure)
     if str(subject.build_id) != failure.build_id:
-        return Shown(
+        return TraceView(
             lines,
-            f"build {failure.build_id} failed, and this is build {subject.build_id}: the execution is not "
-            "made again here; what was stored is shown",
+            f"build {failure.build_id} failed, and this is build {subject.build_id}: the execution "
+            "is not reproduced; the stored record is shown",
             failure,
         )
     try:
         select_mutant(native, failure.mutant)
         again = call(lambda: replay(failure, subject), limits=LIMITS)
     except (LostError, BadRecordError, UsageError, LimitsError, ValueError, MemoryError) as error:
-        return Shown(lines, f"it could not be made again: {error}", failure)
+        return TraceView(lines, f"it could not be reproduced: {error}", failure)
     if not again.trace:
-        return Shown(lines, again.verdict(), failure)
+        return TraceView(lines, again.verdict(), failure)
     sources = failure.mutant is None
     note = again.verdict()
     if not sources:
-        note += f"; line numbers are those of the sources with mutant {failure.mutant}, whose text is not here"
-    return Shown(
+        note += f"; line numbers refer to the sources with mutant {failure.mutant}"
+    return TraceView(
         lines,
         note,
         failure,

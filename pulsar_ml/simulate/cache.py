@@ -1,4 +1,4 @@
-"""The simulated broker: the real cache on the virtual clock, and a storage that only takes time."""
+"""The simulated broker: the real cache on a virtual clock, over a storage that only takes time."""
 
 from __future__ import annotations
 
@@ -8,27 +8,34 @@ from typing import Protocol
 from pulsar_ml import ActiveManagedCursorContainer, Entry, EntryCacheManager, RangeCache
 from pulsar_ml.config import Reading
 from pulsar_ml.simulate.clock import MILLI, NANOS, VirtualClock
-from pulsar_ml.simulate.result import Measures
+from pulsar_ml.simulate.result import Counters
 
-# All payloads are slices of it: what is in them does not matter here, their lengths do.
+# All payloads are slices of these zeros: only the lengths of payloads matter here.
 BYTES = memoryview(bytes(1 << 20))
 
 Deliver = Callable[[Sequence[Entry]], None]
 
 
-class Reader(Protocol):
-    """A cursor: entries below ``position`` were read."""
+class Cursor(Protocol):
+    """A cursor of one topic; entries below ``position`` were read."""
 
     name: str
     position: int
 
 
 class Broker:
-    """The entry cache manager with its periodic task, and what all topics share."""
+    """The cache manager with its periodic eviction, and the settings and counters of all topics."""
 
     __slots__ = (
-        "_interval", "audit", "by_expected_reads", "clock", "dispatch_nanos", "latency", "manager",
-        "measures", "settings",
+        "_interval",
+        "audit",
+        "by_expected_reads",
+        "clock",
+        "counters",
+        "dispatch_nanos",
+        "latency",
+        "manager",
+        "settings",
     )  # fmt: skip
 
     def __init__(
@@ -45,7 +52,7 @@ class Broker:
         self.settings = settings
         self.latency = latency
         self.dispatch_nanos = dispatch_nanos
-        self.measures = Measures()
+        self.counters = Counters()
         config = settings.config
         self.by_expected_reads = config.cache_eviction_by_expected_read_count
         self.manager = EntryCacheManager(**config.manager_keywords(), clock=clock)
@@ -53,47 +60,47 @@ class Broker:
         clock.after(self._interval, self._evict)
 
     def _evict(self) -> None:
-        self.measures.pinned(self.manager.size, self._interval)
+        self.counters.pinned(self.manager.size, self._interval)
         self.manager.periodic_eviction()
         self.clock.after(self._interval, self._evict)
 
 
 class Audit:
-    """Which entries left the cache while an older one stayed."""
+    """Counts entries that left the cache, and those that left before an older one."""
 
-    __slots__ = ("_cached", "_next", "left", "out_of_order")
+    __slots__ = ("_cached", "_next", "out_of_order", "removed")
 
     def __init__(self) -> None:
         self._next = 0
         self._cached: dict[tuple[RangeCache, int, int], int] = {}
-        self.left = self.out_of_order = 0
+        self.removed = self.out_of_order = 0
 
-    def inserted(self, cache: RangeCache, ledger: int, entry: int) -> None:
+    def on_inserted(self, cache: RangeCache, ledger: int, entry: int) -> None:
         self._cached[cache, ledger, entry] = self._next
         self._next += 1
 
-    def look(self) -> None:
-        """Compare what left since the last look with the oldest entry that is still there."""
-        gone = [key for key in self._cached if key[1:] not in key[0]]
-        left = [self._cached.pop(key) for key in gone]
+    def update(self) -> None:
+        """Compares the entries that left since the last call with the oldest cached entry."""
+        absent = [key for key in self._cached if key[1:] not in key[0]]
+        removed = [self._cached.pop(key) for key in absent]
         oldest = min(self._cached.values(), default=self._next)
-        self.left += len(left)
-        self.out_of_order += sum(order > oldest for order in left)
+        self.removed += len(removed)
+        self.out_of_order += sum(order > oldest for order in removed)
 
 
-class Flight:
-    """A read from storage under way: [first, last], and who gets what of it."""
+class StorageRead:
+    """A read of [first, last] from storage, and the cache reads that wait for it."""
 
     __slots__ = ("first", "last", "listeners")
 
     def __init__(self, first: int, last: int) -> None:
         self.first = first
         self.last = last
-        self.listeners: list[Request] = []
+        self.listeners: list[CacheRead] = []
 
 
-class Request:
-    """One read through the cache: copies collected so far, and the flights it waits for."""
+class CacheRead:
+    """A read through the cache: its copies so far, and the number of storage reads it waits for."""
 
     __slots__ = ("copies", "deliver", "first", "last", "waits_for")
 
@@ -104,17 +111,17 @@ class Request:
         self.copies: dict[int, Entry] = {}
         self.waits_for = 0
 
-    def done(self) -> None:
+    def finish(self) -> None:
         self.deliver([self.copies[entry] for entry in sorted(self.copies)])
 
 
 class CachedLedger:
-    """A topic's range cache in front of its storage, and its active cursors.
+    """A topic's range cache in front of its storage, and its active cursors; one ledger a topic.
 
-    Origin: ``RangeEntryCacheImpl`` and its pending reads, one ledger a topic.
+    Origin: ``RangeEntryCacheImpl`` and its pending reads.
     """
 
-    __slots__ = ("_flights", "broker", "cache", "cursors", "lengths", "number")
+    __slots__ = ("_storage_reads", "broker", "cache", "cursors", "lengths", "number")
 
     def __init__(self, broker: Broker, number: int) -> None:
         self.broker = broker
@@ -127,38 +134,41 @@ class CachedLedger:
             now_ns=broker.clock.now,
         )
         self.lengths: list[int] = []
-        self._flights: list[Flight] = []
+        self._storage_reads: list[StorageRead] = []
 
-    # Cursors ------------------------------------------------------------------------------------
+    # Cursors --------------------------------------------------------------------------------------
 
-    def activate(self, cursor: Reader) -> None:
+    def activate(self, cursor: Cursor) -> None:
         self.cursors.add(cursor.name, (self.number, cursor.position))
 
-    def deactivate(self, cursor: Reader) -> None:
+    def deactivate(self, cursor: Cursor) -> None:
         self.cursors.remove_cursor(cursor.name, now_ns=self.broker.clock.now)
 
-    def moved(self, cursor: Reader) -> None:
-        """A cursor moved. Without expected reads the cache drops what every active cursor has read."""
+    def on_cursor_moved(self, cursor: Cursor) -> None:
+        """A cursor on_cursor_moved.
+
+        Without expected reads the cache drops what every active cursor has read.
+        """
         self.cursors.update_cursor(cursor.name, (self.number, cursor.position))
         if not self.broker.by_expected_reads:
             slowest = self.cursors.slowest_cursor_position()
             if slowest is not None:
                 self.cache.remove_range((self.number, 0), slowest, last_inclusive=False)
 
-    def _expected_reads(self, reader: Reader) -> int:
+    def _expected_reads(self, reader: Cursor) -> int:
         if not self.broker.by_expected_reads:
             return 0
         return self.cursors.number_of_cursors_at_same_position_or_before(reader.name)
 
-    # Writes -------------------------------------------------------------------------------------
+    # Writes ---------------------------------------------------------------------------------------
 
     def _put(self, entry: int, value: memoryview | Entry, expected: int = 0) -> None:
-        put = self.cache.put((self.number, entry), value, expected_reads=expected)
-        if put and self.broker.audit is not None:
-            self.broker.audit.inserted(self.cache, self.number, entry)
+        inserted = self.cache.put((self.number, entry), value, expected_reads=expected)
+        if inserted and self.broker.audit is not None:
+            self.broker.audit.on_inserted(self.cache, self.number, entry)
 
-    def written(self, entry: int) -> None:
-        """The last entry of ``lengths`` was stored: cache it if somebody is there, or was a moment ago."""
+    def on_written(self, entry: int) -> None:
+        """Caches a new entry if a cursor is active, or was active within the grace period."""
         if not self.cursors.should_cache_added_entry(now_ns=self.broker.clock.now):
             return
         expected = len(self.cursors) if self.broker.by_expected_reads else 0
@@ -168,32 +178,32 @@ class CachedLedger:
         length = self.lengths[entry]
         return BYTES[:length] if length <= len(BYTES) else memoryview(bytes(length))
 
-    # Reads --------------------------------------------------------------------------------------
+    # Reads ----------------------------------------------------------------------------------------
 
-    def read(self, reader: Reader, first: int, last: int, deliver: Deliver) -> None:
-        """Hand dispatch copies of [first, last] to ``deliver``: at once, or when storage answered."""
-        request = Request(first, last, deliver)
+    def read(self, reader: Cursor, first: int, last: int, deliver: Deliver) -> None:
+        """Passes copies of [first, last] to ``deliver``, at once or after storage reads."""
+        cache_read = CacheRead(first, last, deliver)
         for entry in self.cache.get_range((self.number, first), (self.number, last)):
             with entry:
-                request.copies[entry.entry_id] = entry.copy()
-        self.broker.measures.read(last - first + 1, len(request.copies))
-        if len(request.copies) < last - first + 1:
-            self._fill(reader, request)
-        if not request.waits_for:
-            request.done()
+                cache_read.copies[entry.entry_id] = entry.copy()
+        self.broker.counters.read(last - first + 1, len(cache_read.copies))
+        if len(cache_read.copies) < last - first + 1:
+            self._fill(reader, cache_read)
+        if not cache_read.waits_for:
+            cache_read.finish()
 
     def read_one(self, entry: int, deliver: Deliver) -> None:
-        """A replayed entry. One that comes from storage is not cached: nobody else is expected."""
+        """Reads one entry for a replay; an entry from storage is not cached."""
         cached = self.cache.get((self.number, entry))
-        measures = self.broker.measures
-        measures.read(1, 1 if cached else 0)
-        measures.replay(1 if cached else 0)
+        counters = self.broker.counters
+        counters.read(1, 1 if cached else 0)
+        counters.replay(1 if cached else 0)
         if cached is not None:
             with cached:
                 copy = cached.copy()
             deliver([copy])
             return
-        measures.storage(1, self.lengths[entry])
+        counters.storage(1, self.lengths[entry])
         self.broker.clock.after(self.broker.latency, lambda: deliver([self._stored(entry, 0)]))
 
     def _stored(self, entry: int, expected: int) -> Entry:
@@ -201,50 +211,54 @@ class CachedLedger:
             (self.number, entry), self._bytes(entry), expected_reads=expected
         )
 
-    def _fill(self, reader: Reader, request: Request) -> None:
-        entry = request.first
-        while entry <= request.last:
-            if entry in request.copies:
+    def _fill(self, reader: Cursor, cache_read: CacheRead) -> None:
+        entry = cache_read.first
+        while entry <= cache_read.last:
+            if entry in cache_read.copies:
                 entry += 1
                 continue
-            flight = next((f for f in self._flights if f.first <= entry <= f.last), None)
-            if flight is None:
-                flight = self._depart(reader, request, entry)
+            storage_read = next(
+                (f for f in self._storage_reads if f.first <= entry <= f.last), None
+            )
+            if storage_read is None:
+                storage_read = self._start_storage_read(reader, cache_read, entry)
             else:
-                self.broker.measures.joined += min(flight.last, request.last) - entry + 1
-            flight.listeners.append(request)
-            request.waits_for += 1
-            entry = flight.last + 1
+                self.broker.counters.joined += min(storage_read.last, cache_read.last) - entry + 1
+            storage_read.listeners.append(cache_read)
+            cache_read.waits_for += 1
+            entry = storage_read.last + 1
 
-    def _depart(self, reader: Reader, request: Request, first: int) -> Flight:
-        """Start to read from storage what is missing from ``first`` on and nobody reads already."""
+    def _start_storage_read(self, reader: Cursor, cache_read: CacheRead, first: int) -> StorageRead:
+        """Starts a storage read of ``first`` up to the next entry that is cached or being read."""
         end = first + 1
-        while end <= request.last and end not in request.copies:
-            if any(f.first <= end <= f.last for f in self._flights):
+        while end <= cache_read.last and end not in cache_read.copies:
+            if any(f.first <= end <= f.last for f in self._storage_reads):
                 break
             end += 1
-        flight = Flight(first, end - 1)
-        self._flights.append(flight)
-        self.broker.measures.storage(end - first, sum(self.lengths[first:end]))
-        self.broker.clock.after(self.broker.latency, lambda: self._arrive(flight, reader))
-        return flight
+        storage_read = StorageRead(first, end - 1)
+        self._storage_reads.append(storage_read)
+        self.broker.counters.storage(end - first, sum(self.lengths[first:end]))
+        self.broker.clock.after(
+            self.broker.latency, lambda: self._finish_storage_read(storage_read, reader)
+        )
+        return storage_read
 
-    def _arrive(self, flight: Flight, reader: Reader) -> None:
-        self._flights.remove(flight)
+    def _finish_storage_read(self, storage_read: StorageRead, reader: Cursor) -> None:
+        self._storage_reads.remove(storage_read)
         expected = self._expected_reads(reader)
-        for number in range(flight.first, flight.last + 1):
+        for number in range(storage_read.first, storage_read.last + 1):
             with self._stored(number, expected) as entry:
                 if expected:
                     self._put(number, entry)
-                for request in flight.listeners:
-                    if request.first <= number <= request.last:
-                        request.copies[number] = entry.copy()
-        for request in flight.listeners:
-            request.waits_for -= 1
-            if not request.waits_for:
-                request.done()
+                for cache_read in storage_read.listeners:
+                    if cache_read.first <= number <= cache_read.last:
+                        cache_read.copies[number] = entry.copy()
+        for cache_read in storage_read.listeners:
+            cache_read.waits_for -= 1
+            if not cache_read.waits_for:
+                cache_read.finish()
 
 
 def seconds(value: float) -> int:
-    """Nanoseconds."""
+    """Converts seconds to nanoseconds."""
     return int(value * NANOS)

@@ -1,4 +1,4 @@
-"""The virtual clock: what happens next, in order of time and then of registration."""
+"""The virtual clock: runs calls in the order of their time, and then of their registration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MILLI = 1_000_000
 
 
 class VirtualClock:
-    """Nanoseconds since the start, and the calls that are still to come."""
+    """Nanoseconds since the start, and the scheduled calls."""
 
     __slots__ = ("_calls", "_registered", "now")
 
@@ -20,12 +20,12 @@ class VirtualClock:
         self._calls: list[tuple[int, int, Callable[[], None]]] = []
 
     def after(self, delay: int, call: Callable[[], None]) -> None:
-        """Run ``call`` when ``delay`` nanoseconds (>= 0) have passed."""
+        """Schedules ``call`` after ``delay`` nanoseconds (>= 0)."""
         self._registered += 1
         heapq.heappush(self._calls, (self.now + delay, self._registered, call))
 
     def run_until(self, end: int) -> None:
-        """Make every call that is due before ``end``, then stand at ``end``."""
+        """Runs every call that is due before ``end``, and sets the time to ``end``."""
         while self._calls and self._calls[0][0] < end:
             self.now, _, call = heapq.heappop(self._calls)
             call()

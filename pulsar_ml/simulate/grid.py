@@ -1,10 +1,10 @@
-"""A grid of settings for one workload, and which point of it serves best."""
+"""A grid of settings for one workload, simulated point by point and ranked by an objective."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pulsar_ml.errors import UsageError
@@ -13,7 +13,7 @@ from pulsar_ml.simulate.run import simulate
 from pulsar_ml.simulate.variant import Variant
 from pulsar_ml.simulate.workload import parse_workload
 
-# What is to be small, by the name of the objective.
+# Objectives, all of them to be minimized, with their descriptions.
 OBJECTIVES: Mapping[str, str] = {
     "storage_entries": "entries read from storage",
     "storage_reads": "reads of storage",
@@ -24,9 +24,9 @@ OBJECTIVES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Settings of one run; plain data, so that it can travel.
+    """The arguments of one simulation, as plain data that can be sent to another process.
 
-    ``text`` is the workload's TOML, ``workload`` where it came from.
+    ``text`` is the workload's TOML, and ``workload`` its name or file.
     """
 
     workload: str
@@ -37,7 +37,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """The mean of the objective over the seeds of one choice of settings, and what it cost in memory."""
+    """The mean figures of one choice of settings over its seeds.
+
+    ``ties`` are other choices with exactly the same figures.
+    """
 
     settings: Mapping[str, Any]
     objective: float
@@ -46,14 +49,15 @@ class Scored:
     max_pinned_bytes: int
     eviction_steps: float
     seeds: int
+    ties: tuple[Mapping[str, Any], ...] = ()
 
 
 def parse_axis(text: str) -> tuple[str, tuple[str, ...]]:
-    """``KEY=VALUE,VALUE`` of a command line."""
+    """Parses ``KEY=VALUE,VALUE`` from a command line."""
     key, equals, values = text.partition("=")
     found = tuple(value.strip() for value in values.split(",") if value.strip())
     if not equals or not key.strip() or not found:
-        raise UsageError(f"{text!r} should be KEY=VALUE,VALUE,...")
+        raise UsageError(f"{text!r} is not an axis of the grid; write KEY=VALUE,VALUE,...")
     return key.strip(), found
 
 
@@ -64,7 +68,7 @@ def points(
     base: Mapping[str, Any],
     seeds: Sequence[int],
 ) -> list[Point]:
-    """Every combination of the axes over ``base``, with each seed."""
+    """The points of every combination of the axes over ``base``, one for each seed."""
     names = list(axes)
     combinations = itertools.product(*(axes[name] for name in names))
     return [
@@ -75,13 +79,13 @@ def points(
 
 
 def run_point(point: Point) -> Result:
-    """Simulate one point. Raises UsageError or ConfigError for settings that do not fit."""
+    """Simulates one point. Raises UsageError or ConfigError for invalid settings."""
     workload = parse_workload(point.text, point.workload)
     return simulate(workload, Variant("grid", "", point.settings), seed=point.seed)
 
 
 def scored(results: Sequence[tuple[Point, Mapping[str, Any]]], objective: str) -> list[Scored]:
-    """The choices of settings, the best first: the smallest objective, and then the least memory.
+    """Ranks the choices of settings by objective, and then by memory; merges equal ones as ties.
 
     ``results`` pairs each point with its result as plain data (Result.to_json).
     """
@@ -89,7 +93,7 @@ def scored(results: Sequence[tuple[Point, Mapping[str, Any]]], objective: str) -
     for point, result in results:
         key = tuple(sorted((name, str(value)) for name, value in point.settings.items()))
         groups.setdefault(key, []).append((point, result))
-    found = [
+    scores = [
         Scored(
             settings=group[0][0].settings,
             objective=_mean(group, objective),
@@ -101,9 +105,17 @@ def scored(results: Sequence[tuple[Point, Mapping[str, Any]]], objective: str) -
         )
         for group in groups.values()
     ]
-    return sorted(found, key=lambda each: (each.objective, each.mean_pinned_bytes))
+    ranked: dict[tuple[object, ...], Scored] = {}
+    for score in sorted(scores, key=lambda score: (score.objective, score.mean_pinned_bytes)):
+        figures = tuple(value for name, value in asdict(score).items() if name != "settings")
+        first = ranked.setdefault(figures, score)
+        if first is not score:
+            ranked[figures] = replace(first, ties=(*first.ties, score.settings))
+    return list(ranked.values())
 
 
 def _mean(group: Sequence[tuple[Point, Mapping[str, Any]]], name: str) -> float:
-    values = [1 - r["hit_rate"] if name == "miss_rate" else r[name] for _, r in group]
+    values: list[float] = [
+        1 - result["hit_rate"] if name == "miss_rate" else result[name] for _, result in group
+    ]
     return sum(values) / len(values)

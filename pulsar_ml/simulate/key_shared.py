@@ -1,4 +1,7 @@
-"""A Key_Shared subscription: each key has one consumer, and what a slow one cannot take waits for replay."""
+"""A simulated Key_Shared subscription.
+
+Each key has one consumer. Entries that a slow consumer cannot take yet wait and are replayed later.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,13 @@ from collections.abc import Sequence
 
 from pulsar_ml import Entry
 from pulsar_ml.simulate.clock import NANOS, VirtualClock
+from pulsar_ml.simulate.reader import TopicReader
 from pulsar_ml.simulate.topic import Topic
-from pulsar_ml.simulate.workload import Subscriptions
+from pulsar_ml.simulate.workload import SubscriptionGroup
 
 
 class Consumer:
-    """Takes entries at its rate and gives permits back when half of its queue is done."""
+    """Processes entries at a rate, and returns permits when half of its queue is processed."""
 
     __slots__ = ("done", "free_at", "nanos", "permits", "waiting")
 
@@ -25,24 +29,17 @@ class Consumer:
         self.waiting: deque[int] = deque()
 
 
-class KeySharedSubscription:
-    """The dispatcher: reads ahead for everybody, replays to those that have permits again."""
+class KeySharedSubscription(TopicReader):
+    """The dispatcher: reads ahead for all consumers, and replays entries once permits return."""
 
-    __slots__ = (
-        "_busy", "_clock", "_replaying", "_settings", "_topic", "_waiting", "consumers", "name", "position",
-    )  # fmt: skip
+    __slots__ = ("_replaying", "_waiting", "consumers")
 
     def __init__(
-        self, name: str, topic: Topic, settings: Subscriptions, clock: VirtualClock
+        self, name: str, topic: Topic, settings: SubscriptionGroup, clock: VirtualClock
     ) -> None:
-        self.name = name
-        self._topic = topic
-        self._settings = settings
-        self._clock = clock
-        self._busy = False
+        super().__init__(name, topic, settings, clock)
         self._waiting = 0
         self._replaying: set[int] = set()
-        self.position = 0 if settings.start == "earliest" else len(topic.lengths)
         fast = settings.consumers - settings.slow_consumers
         rates = [settings.entries_per_second] * fast
         rates += [settings.slow_entries_per_second] * settings.slow_consumers
@@ -52,33 +49,20 @@ class KeySharedSubscription:
         self._topic.cached.activate(self)
         self._read()
 
-    def _read(self) -> None:
-        if self._busy or self._waiting >= self._settings.most_waiting:
-            return
-        if not any(consumer.permits for consumer in self.consumers):
-            return
-        end = len(self._topic.lengths)
-        self._busy = True
-        if self.position == end:
-            self._topic.when_written(self._wake)
-            return
-        last = min(self.position + self._settings.read_batch, end) - 1
-        self._topic.cached.read(self, self.position, last, self._deliver)
-
-    def _wake(self) -> None:
-        self._busy = False
-        self._read()
+    def _may_read(self) -> bool:
+        has_permits = any(consumer.permits for consumer in self.consumers)
+        return has_permits and self._waiting < self._settings.most_waiting
 
     def _deliver(self, copies: Sequence[Entry]) -> None:
         self.position += len(copies)
-        self._topic.cached.moved(self)
+        self._topic.cached.on_cursor_moved(self)
         for copy in copies:
             entry = copy.entry_id
             consumer = self._owner(entry)
             if consumer.permits and not consumer.waiting:
                 self._send(consumer, copy)
             else:
-                # It will be read once more.
+                # A replay will read the entry once more.
                 copy.expect_read()
                 copy.release()
                 consumer.waiting.append(entry)
@@ -105,7 +89,7 @@ class KeySharedSubscription:
             self._read()
 
     def _replay(self, consumer: Consumer) -> None:
-        """Read what waits for this consumer again, one by one, as far as its permits go."""
+        """Reads the entries that wait for a consumer again, one by one while it has permits."""
         index = self.consumers.index(consumer)
         if index in self._replaying or not consumer.waiting or not consumer.permits:
             return

@@ -1,4 +1,4 @@
-"""Figures of simulations: hit rate, storage reads and memory over time, a line for each variant."""
+"""Plots of simulations: hit rate, storage reads and memory over time, with a line a variant."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PANELS = (
 
 
 def plot(results: Sequence[Result], target: Path) -> None:
-    """Write one figure of all results, which belong to one workload; the ending chooses the format.
+    """Draws the results of one workload into a file, whose extension selects the format.
 
-    Raises UsageError when matplotlib is not installed or does not know the ending.
+    Raises UsageError when matplotlib is not installed or does not know the extension.
     """
     try:
         from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""What a simulation measured."""
+"""The counters and the result of a simulation."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 
-class Measures:
-    """Counters that a running simulation writes."""
+class Counters:
+    """The counters of a running simulation."""
 
     __slots__ = (
-        "hits", "joined", "max_pinned", "pinned_time", "pinned_total", "replay_hits", "replayed", "requested",
-        "samples", "storage_bytes", "storage_entries", "storage_reads",
+        "hits", "joined", "max_pinned", "pinned_time", "pinned_total", "replay_hits", "replayed",
+        "requested", "samples", "storage_bytes", "storage_entries", "storage_reads",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Measures:
         self.replayed = self.replay_hits = 0
         self.storage_reads = self.storage_entries = self.storage_bytes = 0
         self.max_pinned = self.pinned_total = self.pinned_time = 0
-        # (requested, hits, storage entries, bytes pinned) so far, at every sample.
+        # The totals of (requested, hits, storage entries, bytes pinned) at every sample.
         self.samples: list[tuple[int, int, int, int]] = []
 
     def read(self, requested: int, hits: int) -> None:
@@ -47,25 +47,24 @@ class Measures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One workload under one variant.
+    """The result of one workload under one variant.
 
     Attributes:
-        workload, variant, seed: what was played.
-        requested: entries that readers asked for; ``hits`` of them came from the cache, ``joined`` from a
-        read
-            of somebody else that was under way.
-        replayed, replay_hits: those among them that were read again for a Key_Shared consumer.
-        storage_reads, storage_entries, storage_bytes: what was asked of storage.
-        mean_pinned_bytes, max_pinned_bytes: counted by the cache, over time.
-        inserted, evicted: entries.
-        size_passes: size passes that were run.
-        eviction_steps: entries that eviction removed or kept, and empty wrappers that it dropped.
-        audited, out_of_order: entries that left the cache, and those of them that were younger than the
-        oldest
-            one that stayed; 0 unless the workload asks for it.
-        timeline: columns over time: ``seconds``, ``hit_rate`` and ``storage_entries`` of the interval,
-        ``pinned_bytes``
-            at its end.
+        workload, variant, seed: the arguments of the simulation.
+        requested: requested entries. ``hits`` came from the cache, ``joined`` from a storage read
+            of another reader that was under way, and the rest from a storage read of their own.
+        replayed, replay_hits: the requested entries and hits of Key_Shared replays.
+        storage_reads, storage_entries, storage_bytes: reads of storage, and their entries and
+            bytes.
+        mean_pinned_bytes, max_pinned_bytes: bytes in the cache, over time.
+        inserted, evicted: entries put into the cache and removed from it.
+        size_passes: eviction passes by size.
+        eviction_steps: entries that eviction removed or requeued, and empty wrappers that it
+            dropped.
+        audited, out_of_order: entries that left the cache, and how many of these were younger than
+            the oldest one that stayed; 0 unless the workload has ``audit_order``.
+        timeline: columns over time: ``seconds``, ``hit_rate`` and ``storage_entries`` of each
+            interval, and ``pinned_bytes`` at its end.
     """
 
     workload: str
@@ -91,24 +90,30 @@ class Result:
 
     @property
     def hit_rate(self) -> float:
-        """Share of the requested entries that the cache had; 1 when none was asked for."""
+        """The share of requested entries that the cache had; 1 when no entry was requested."""
         return self.hits / self.requested if self.requested else 1.0
+
+    @property
+    def joined_rate(self) -> float:
+        """The share of requested entries that joined a storage read of another reader."""
+        return self.joined / self.requested if self.requested else 0.0
 
     @property
     def replay_hit_rate(self) -> float:
         return self.replay_hits / self.replayed if self.replayed else 1.0
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"hit_rate": self.hit_rate, "replay_hit_rate": self.replay_hit_rate}
+        rates = ("hit_rate", "joined_rate", "replay_hit_rate")
+        return asdict(self) | {name: getattr(self, name) for name in rates}
 
 
-def timeline(measures: Measures, step_seconds: float) -> dict[str, tuple[float, ...]]:
-    """Differences of the samples, which were taken every ``step_seconds``."""
+def timeline(counters: Counters, step_seconds: float) -> dict[str, tuple[float, ...]]:
+    """The columns of Result.timeline from samples taken every ``step_seconds``."""
     columns: dict[str, list[float]] = {
         "seconds": [], "hit_rate": [], "storage_entries": [], "pinned_bytes": []
     }  # fmt: skip
     before = (0, 0, 0, 0)
-    for number, sample in enumerate(measures.samples, 1):
+    for number, sample in enumerate(counters.samples, 1):
         requested = sample[0] - before[0]
         columns["seconds"].append(number * step_seconds)
         columns["hit_rate"].append((sample[1] - before[1]) / requested if requested else 1.0)

@@ -1,4 +1,4 @@
-"""A simulated topic: its stored entries, and who waits for the next one."""
+"""A simulated topic: its stored entries, its producer, and the readers that wait for an entry."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from random import Random
 
 from pulsar_ml.simulate.cache import CachedLedger
 from pulsar_ml.simulate.clock import NANOS, VirtualClock
-from pulsar_ml.simulate.workload import Topics
+from pulsar_ml.simulate.workload import TopicGroup
 
 
 class Topic:
-    """One ledger that a producer writes at random times."""
+    """One ledger, to which a producer appends entries at random times."""
 
     __slots__ = ("_clock", "_random", "_settings", "_waiting", "cached", "lengths")
 
     def __init__(
-        self, cached: CachedLedger, settings: Topics, clock: VirtualClock, random: Random
+        self, cached: CachedLedger, settings: TopicGroup, clock: VirtualClock, random: Random
     ) -> None:
         self.cached = cached
         self.lengths = cached.lengths
@@ -32,7 +32,7 @@ class Topic:
             self._clock.after(self._pause(), self._publish)
 
     def when_written(self, call: Callable[[], None]) -> None:
-        """Run ``call`` once, soon after the next entry was written."""
+        """Calls ``call`` once, soon after the next entry is written."""
         self._waiting.append(call)
 
     def _length(self) -> int:
@@ -44,7 +44,7 @@ class Topic:
 
     def _publish(self) -> None:
         self.lengths.append(self._length())
-        self.cached.written(len(self.lengths) - 1)
+        self.cached.on_written(len(self.lengths) - 1)
         waiting, self._waiting = self._waiting, []
         for call in waiting:
             self._clock.after(self.cached.broker.dispatch_nanos, call)

@@ -1,11 +1,12 @@
-"""What is compared: a policy with settings of its own."""
+"""Variants: the eviction policies with their settings that a simulation compares."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pulsar_ml._core import EVICTION_POLICIES
 from pulsar_ml.config import Reading, read_mapping
 from pulsar_ml.errors import UsageError
 from pulsar_ml.simulate.workload import Workload
@@ -13,7 +14,7 @@ from pulsar_ml.simulate.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A named choice of broker.conf settings, the policy among them, over those of the workload."""
+    """Named broker.conf settings, the policy among them, which override those of the workload."""
 
     name: str
     summary: str
@@ -22,46 +23,55 @@ class Variant:
 
 POLICY = "managedLedgerCacheEvictionPolicyName"
 
-VARIANTS: tuple[Variant, ...] = (
-    Variant(
-        "central_queue",
-        "the default: PIP-430 with its weaknesses mended",
-        {POLICY: "central_queue"},
-    ),
+# Releases of Pulsar that are a policy with further settings, or have a name of their own.
+RELEASES: tuple[Variant, ...] = (
     Variant("pulsar_4_1", "PIP-430 as released", {POLICY: "released_queue"}),
     Variant("stash", "the first revision of PIP-430", {POLICY: "stash_queue"}),
     Variant(
         "pulsar_4_0",
-        "what PIP-430 replaced: a scan of every ledger, no expected reads",
+        "Pulsar before PIP-430: a scan of every ledger, no expected reads",
         {
             POLICY: "ledger_scan",
             "cacheEvictionByExpectedReadCount": False,
             "managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed": False,
         },
     ),
-    Variant("lru", "least recently used", {POLICY: "lru"}),
-    Variant("s3_fifo", "S3-FIFO", {POLICY: "s3_fifo"}),
 )
 
 
+def all_variants() -> Iterator[Variant]:
+    """The default policy, the releases of Pulsar, and every policy that none of them has."""
+    default, *others = (
+        Variant(name, summary, {POLICY: name}) for name, summary in EVICTION_POLICIES.items()
+    )
+    yield default
+    yield from RELEASES
+    released = {variant.settings[POLICY] for variant in RELEASES}
+    yield from (variant for variant in others if variant.name not in released)
+
+
+VARIANTS: tuple[Variant, ...] = tuple(all_variants())
+
+
 def chosen_variants(names: tuple[str, ...], overrides: Mapping[str, Any]) -> list[Variant]:
-    """The variants of these names, all when there is none, with further settings on top."""
+    """The variants of these names, or all variants, with additional settings."""
     known = {variant.name: variant for variant in VARIANTS}
     for name in names:
         if name not in known:
-            raise UsageError(f"no variant {name!r}; there are: {', '.join(known)}")
-    found = [known[name] for name in names] or list(VARIANTS)
-    return [Variant(each.name, each.summary, {**each.settings, **overrides}) for each in found]
+            raise UsageError(f"no variant {name!r}; the variants are {', '.join(known)}")
+    variants = [known[name] for name in names] or VARIANTS
+    return [replace(each, settings={**each.settings, **overrides}) for each in variants]
 
 
 def cache_settings(workload: Workload, variant: Variant) -> Reading:
-    """The workload's settings with the variant's on top.
+    """The cache settings of a workload under a variant, whose settings come last.
 
-    Raises ConfigError for a value that does not fit, UsageError for a key that is no setting.
+    Raises ConfigError for an invalid value, and UsageError for a key that is not a cache setting.
     """
-    found = read_mapping({**workload.settings, **variant.settings})
-    if found.unknown:
+    reading = read_mapping({**workload.settings, **variant.settings})
+    if reading.unknown:
         raise UsageError(
-            f"{workload.name}: {next(iter(found.unknown))!r} is no setting of the cache"
+            f"{workload.name}: {next(iter(reading.unknown))!r} is not a setting of the cache; "
+            "remove it or correct its spelling"
         )
-    return found
+    return reading

@@ -1,4 +1,4 @@
-"""What is written and read: a workload as a value, and as a small TOML file."""
+"""Workloads: topics, their writers and their subscriptions, as values and as TOML files."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from pulsar_ml.config.reading import plain_text
 from pulsar_ml.errors import ConfigError, UsageError
 
 Range = tuple[float, float]
 
-MOST = 1_000_000_000  # of any number
-MOST_PARTS = 1_000_000
+MAX_NUMBER = 1_000_000_000  # the largest number in a workload
+MAX_ACTORS = 1_000_000  # topics, subscriptions and consumers together
 
 _FOLDER = resources.files("pulsar_ml.simulate") / "workloads"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscriptions:
-    """Some equal subscriptions of a topic.
+class SubscriptionGroup:
+    """A number of subscriptions of a topic with equal settings.
 
     Attributes:
-        count: how many.
-        kind: "ordered" (exclusive and failover: one consumer reads in order) or "key_shared".
-        start: "latest", or "earliest": behind the backlog.
-        read_batch: most entries of a read.
-        entries_per_second: what a consumer takes; 0: whatever is sent.
-        connected_seconds: how long a consumer stays, a range; 0, 0: always.
-        disconnected_seconds: how long it stays away then, a range.
-        consumers: of a key_shared subscription.
-        slow_consumers: how many of them are slow.
-        slow_entries_per_second: what a slow one takes.
-        receiver_queue: entries that may be under way to a consumer (receiverQueueSize).
-        keys: different keys of the messages.
-        most_waiting: entries that may wait for slow consumers before no more is read ahead.
+        count: the number of subscriptions.
+        kind: "ordered" (exclusive or failover: one consumer reads in order) or "key_shared".
+        start: "latest", or "earliest": at the begin of the backlog.
+        read_batch: the most entries of a read.
+        entries_per_second: the rate of a consumer; 0: no limit.
+        connected_seconds: the range of times that a consumer stays connected; [0, 0]: always.
+        disconnected_seconds: the range of times that it stays disconnected.
+        consumers: the number of consumers of a key_shared subscription.
+        slow_consumers: the number of slow ones among them.
+        slow_entries_per_second: the rate of a slow consumer.
+        receiver_queue: the most entries sent to a consumer but not processed (receiverQueueSize).
+        keys: the number of different message keys.
+        most_waiting: the most entries that wait for slow consumers; then reading ahead pauses.
     """
 
     count: int = 1
@@ -56,26 +56,27 @@ class Subscriptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topics:
-    """Some equal topics: written at ``entries_per_second`` (a Poisson process) with entries of uniform size.
+class TopicGroup:
+    """A number of topics with equal settings.
 
-    ``backlog`` entries are stored, and not cached, before the start.
+    Entries arrive at ``entries_per_second`` on average (a Poisson process); their sizes are uniform
+    in ``entry_bytes``. ``backlog`` entries are in the storage, and not in the cache, at the start.
     """
 
     count: int = 1
     entries_per_second: float = 100
     entry_bytes: Range = (1000, 1000)
     backlog: int = 0
-    subscriptions: tuple[Subscriptions, ...] = ()
+    subscriptions: tuple[SubscriptionGroup, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """Topics with their subscriptions, for so many virtual seconds.
+    """Topics with their subscriptions for a number of virtual seconds.
 
-    ``settings`` are broker.conf keys over the defaults, ``storage_read_millis`` is what a read from storage
-    takes, ``dispatch_millis`` the pause between a write and the reads it wakes. With ``audit_order`` the
-    result counts entries that left while an older one stayed.
+    ``settings`` are broker.conf keys over the defaults. ``storage_read_millis`` is the duration of a
+    storage read, and ``dispatch_millis`` the time between a write and the reads that it wakes. With
+    ``audit_order`` the result counts entries that left the cache before an older one.
     """
 
     name: str
@@ -86,10 +87,10 @@ class Workload:
     dispatch_millis: float = 1
     audit_order: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
-    topics: tuple[Topics, ...]
+    topics: tuple[TopicGroup, ...]
 
 
-def built_in() -> dict[str, Workload]:
+def built_in_workloads() -> dict[str, Workload]:
     """The workloads that come with the package, by name."""
     return {name: load_workload(name) for name in built_in_names()}
 
@@ -100,17 +101,17 @@ def built_in_names() -> list[str]:
 
 
 def load_workload(name: str) -> Workload:
-    """A built-in workload, or the one in a TOML file. UsageError when there is none, or a wrong one."""
+    """Loads a built-in workload or a TOML file. Raises UsageError for a missing or invalid one."""
     return parse_workload(workload_text(name), name)
 
 
 def workload_text(name: str) -> str:
-    """The TOML text of a workload, which :func:`parse_workload` takes elsewhere too."""
+    """The TOML text of a built-in workload or a file, for :func:`parse_workload`."""
     if name in built_in_names():
         return (_FOLDER / f"{name}.toml").read_text("utf-8")
     if "\0" in name or not Path(name).is_file():
         raise UsageError(
-            f"no workload {name!r:.200}: neither a file nor one of {', '.join(built_in_names())}"
+            f"no workload {name!r:.200}; name a TOML file or one of {', '.join(built_in_names())}"
         )
     try:
         return plain_text(name)
@@ -119,51 +120,52 @@ def workload_text(name: str) -> str:
 
 
 def parse_workload(text: str, source: str) -> Workload:
-    """A workload from TOML. ``source`` names it in errors; UsageError when something does not fit."""
+    """Parses a workload. Raises UsageError, which begins with ``source``, for an invalid one."""
     try:
         table = tomllib.loads(text)
-    except (
-        ValueError,
-        RecursionError,
-        SystemError,
-    ) as error:  # nested too deeply, or digits beyond Python's
+    except (ValueError, RecursionError, SystemError) as error:
+        # Also nesting that is too deep, and integers with too many digits for Python.
         raise UsageError(f"{source}: not TOML: {error}") from None
     table.setdefault("name", Path(source).stem)
     table.setdefault("summary", "")
-    workload = _made(Workload, table, source)
+    workload: Workload = _parse_table(Workload, table, source)
     _check_workload(workload, source)
     return workload
 
 
-_PARTS: Mapping[tuple[type, str], type] = {
-    (Workload, "topics"): Topics,
-    (Topics, "subscriptions"): Subscriptions,
+_NESTED: Mapping[tuple[type, str], type] = {
+    (Workload, "topics"): TopicGroup,
+    (TopicGroup, "subscriptions"): SubscriptionGroup,
 }
 
 
-def _made(kind: type, table: object, where: str) -> Any:
+def _parse_table(kind: type, table: object, where: str) -> Any:
     if not isinstance(table, dict):
         raise UsageError(f"{where}: {table!r} should be a table")
     known = {item.name: item for item in fields(kind)}
     if unknown := sorted(set(table) - set(known)):
-        raise UsageError(f"{where}: {unknown[0]!r} is not known; known are {', '.join(known)}")
+        raise UsageError(f"{where}: no key {unknown[0]!r}; the keys are {', '.join(known)}")
     required = (
         n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING
     )
     if missing := [name for name in required if name not in table]:
         raise UsageError(f"{where}: {missing[0]!r} is missing")
-    values = {name: _value(kind, known[name], table[name], f"{where}: {name}") for name in table}
+    values = {
+        name: _parse_value(kind, known[name], table[name], f"{where}: {name}") for name in table
+    }
     return kind(**values)
 
 
-def _value(kind: type, item: Any, value: object, where: str) -> object:
-    part = _PARTS.get((kind, item.name))
-    if part is not None:
+def _parse_value(kind: type, item: Any, value: object, where: str) -> object:
+    nested = _NESTED.get((kind, item.name))
+    if nested is not None:
         if not isinstance(value, list):
-            raise UsageError(f"{where}: should be an array of tables")
-        return tuple(_made(part, each, f"{where}[{index}]") for index, each in enumerate(value))
+            raise UsageError(f"{where}: {value!r:.60} should be an array of tables")
+        return tuple(
+            _parse_table(nested, each, f"{where}[{index}]") for index, each in enumerate(value)
+        )
     if item.type == "Range":
-        return _range(value, where)
+        return _parse_range(value, where)
     if item.type == "str":
         if not isinstance(value, str):
             raise UsageError(f"{where}: {value!r} should be a text")
@@ -177,39 +179,45 @@ def _value(kind: type, item: Any, value: object, where: str) -> object:
             raise UsageError(f"{where}: {value!r} should be true or false")
         return value
     whole = item.type == "int"
-    known = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-    if not known or not 0 <= value <= MOST:
-        kind = "whole number" if whole else "number"
+    if not _is_number(value, whole=whole):
+        number = "whole number" if whole else "number"
         raise UsageError(
-            f"{where}: {value!r:.60} should be a {kind} of 0 or more, at most {MOST:,}"
+            f"{where}: {value!r:.60} should be a {number} of 0 or more, at most {MAX_NUMBER:,}"
         )
     return value
 
 
-def _range(value: object, where: str) -> Range:
+def _is_number(value: object, *, whole: bool = False) -> TypeGuard[float]:
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        return False
+    return 0 <= value <= MAX_NUMBER
+
+
+def _parse_range(value: object, where: str) -> Range:
     pair = value if isinstance(value, list) else [value, value]
-    numbers = len(pair) == 2 and all(
-        isinstance(n, int | float) and not isinstance(n, bool) for n in pair
+    if len(pair) == 2:
+        least, most = pair
+        if _is_number(least) and _is_number(most) and least <= most:
+            return (least, most)
+    raise UsageError(
+        f"{where}: {value!r:.60} should be a number or [least, most], "
+        f"0 <= least <= most <= {MAX_NUMBER:,}"
     )
-    if not numbers or not 0 <= pair[0] <= pair[1] <= MOST:
-        raise UsageError(
-            f"{where}: {value!r:.60} should be a number or [least, most], 0 <= least <= most <= {MOST:,}"
-        )
-    return (pair[0], pair[1])
 
 
 def _check_workload(workload: Workload, source: str) -> None:
     if workload.seconds <= 0:
         raise UsageError(f"{source}: seconds: {workload.seconds} should be above 0")
     if not workload.topics:
-        raise UsageError(f"{source}: topics: there is none")
-    parts = sum(
+        raise UsageError(f"{source}: the workload has no topics; add a [[topics]] table")
+    actors = sum(
         topics.count * (1 + sum(each.count * (1 + each.consumers) for each in topics.subscriptions))
         for topics in workload.topics
     )
-    if parts > MOST_PARTS:
+    if actors > MAX_ACTORS:
         raise UsageError(
-            f"{source}: {parts:,} topics, subscriptions and consumers; there should be {MOST_PARTS:,} at most"
+            f"{source}: {actors:,} topics, subscriptions and consumers are too many; "
+            f"use {MAX_ACTORS:,} or fewer"
         )
     for topics in workload.topics:
         if topics.entry_bytes[1] > 64 << 20:
@@ -223,12 +231,12 @@ def _check_workload(workload: Workload, source: str) -> None:
                 raise UsageError(f"{source}: start: {each.start!r} should be latest or earliest")
             if each.kind == "key_shared" and not each.slow_consumers <= each.consumers > 0:
                 raise UsageError(
-                    f"{source}: consumers: {each.consumers} with {each.slow_consumers} slow ones; there "
-                    "should be at least one, and not more slow ones"
+                    f"{source}: consumers: {each.consumers} with {each.slow_consumers} slow ones; "
+                    "use at least one consumer, and no more slow consumers than consumers"
                 )
             if not each.read_batch or not each.receiver_queue or not each.keys:
                 raise UsageError(f"{source}: read_batch, receiver_queue and keys should be above 0")
             if each.slow_consumers and not each.slow_entries_per_second:
                 raise UsageError(
-                    f"{source}: slow_entries_per_second: a slow consumer should take something"
+                    f"{source}: slow_entries_per_second: 0 should be above 0 for slow consumers"
                 )

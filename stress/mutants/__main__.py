@@ -43,10 +43,10 @@ def table(mutants: Sequence[Mutant]) -> None:
 
 
 def faults(names: Sequence[str]) -> int:
-    from pulsar_ml.campaign.trial import CHECKED, load_native
+    from pulsar_ml.campaign.trial.trial import CHECKED, load_native
+    from pulsar_ml.suites.registry import SUITES
     from stress.mutants import unlocked, weakened
     from stress.mutants.faults import NOTICED, read, unexplained, write
-    from stress.registry import SUITES
 
     if unknown := [name for name in names if name not in SUITES]:
         print(

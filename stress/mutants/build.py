@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
 
-from pulsar_ml.harness.build import build_extension, only_one_process
+from pulsar_ml.harness.building.build import build_extension, only_one_process
 from stress.mutants.catalogue import CATALOGUE, Mutant
 from stress.mutants.locks import locks_of, with_switches
 
@@ -135,7 +135,7 @@ def build(
 ) -> Path:
     """Copy, mutate and compile; the path of the module. Builds only when something changed.
 
-    ``checked`` builds for the engine: see :mod:`pulsar_ml.harness.build_checked`; ``sanitized`` for the
+    ``checked`` builds for the engine: see :mod:`pulsar_ml.harness.building.checked`; ``sanitized`` for the
     thread sanitizer, whose runtime must then be loaded before Python. Raises AnchorError, and RuntimeError
     with the compiler's output.
     """

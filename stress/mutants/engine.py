@@ -10,18 +10,18 @@ from types import ModuleType
 
 import numpy as np
 
-from pulsar_ml.campaign.oracle import judge_of
-from pulsar_ml.campaign.suite import ControlledSize, Suite
-from pulsar_ml.harness.build_checked import load_checked
-from pulsar_ml.harness.engine import CHOICES
-from pulsar_ml.harness.explore import SEARCHES, explore
-from pulsar_ml.harness.failure import Failure
-from pulsar_ml.harness.program import CALL, Program, generate
-from pulsar_ml.harness.shrink import shrink
-from pulsar_ml.harness.subject import Subject
+from pulsar_ml.campaign.trial.judging import judge_of
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.harness.building.load import load_checked
+from pulsar_ml.harness.engine import CHOICES, SEARCHES
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.subjects.program import CALL, Program, generate
+from pulsar_ml.harness.subjects.subject import Subject
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import build
 from stress.mutants.catalogue import CATALOGUE, Mutant
-from stress.registry import SUITES
 
 PER_PROGRAM = 200
 HUNTED = tuple(mutant for mutant in CATALOGUE if mutant.within)

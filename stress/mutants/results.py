@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import median
 
-from pulsar_ml.campaign.oracle import judge_of
+from pulsar_ml.campaign.trial.judging import judge_of
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import ROOT
 from stress.mutants.sources import digest
 from stress.mutants.tables import rows
@@ -29,7 +30,6 @@ from stress.mutants.techniques import (
     cases,
     seeds_of,
 )
-from stress.registry import SUITES
 
 DATA = ROOT / "stress" / "mutants" / "data" / "kill_table.csv"
 # Of a mutant, for its results.

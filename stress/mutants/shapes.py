@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.trial.suite import Suite
 from stress.mutants.catalogue import CATALOGUE, Mutant
 
 ONE_CACHE = {"caches": (1, 1), "keys": (16, 16), "policy": (0, 0), "length_shift": (0, 0)}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pulsar_ml.errors import BadRecordError
-from pulsar_ml.harness.reading import bounded_text, one_line
+from pulsar_ml.input_files import bounded_text, one_line
 
 T = TypeVar("T")
 

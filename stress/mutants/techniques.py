@@ -12,18 +12,19 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from pulsar_ml.campaign.oracle import judge_of as model_judge
-from pulsar_ml.campaign.suite import ControlledSize
-from pulsar_ml.campaign.trial import TrialOptions, load_native, run_trial
-from pulsar_ml.harness.child import Limits, LostError
-from pulsar_ml.harness.explore import SEARCHES, explore
-from pulsar_ml.harness.failure import STUCK, Failure
-from pulsar_ml.harness.oracle import Judge
-from pulsar_ml.harness.sandbox import watch
-from pulsar_ml.harness.shrink import shrink
+from pulsar_ml.campaign.trial.judging import judge_of as model_judge
+from pulsar_ml.campaign.trial.suite import ControlledSize
+from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, run_trial
+from pulsar_ml.harness.engine import SEARCHES
+from pulsar_ml.harness.judges.oracle import Judge
+from pulsar_ml.harness.search.child import Limits, LostError
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import STUCK, Failure
+from pulsar_ml.harness.search.sandbox import watch
+from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.catalogue import CATALOGUE, Mutant
 from stress.mutants.engine import PER_PROGRAM, hunt, program_of, program_of_calls, size
-from stress.registry import SUITES
 
 SHRINKING = 5_000  # executions
 CORE_TIMES, CORE_SEEDS = 10, 3  # a larger budget for each seed of the true core, and fewer of them

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
-from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import STRUCTURES
 from stress.mutants.faults import IGNORED, Key, Noticed
 from stress.mutants.locks import Lock, locks_of
 from stress.mutants.sources import digest, reached
 from stress.mutants.weakened import notice, order_of
-from stress.registry import SUITES
 
 
 @dataclass(frozen=True, slots=True, order=True)

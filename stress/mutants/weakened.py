@@ -12,17 +12,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pulsar_ml.campaign.controlled import program_of
-from pulsar_ml.campaign.oracle import judge_of
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions
-from pulsar_ml.harness.explore import SEARCHES, Exploration
-from pulsar_ml.harness.failure import WRONG_ANSWERS
-from pulsar_ml.harness.oracle import Judge
-from pulsar_ml.harness.program import Program
-from pulsar_ml.harness.sandbox import explore_in_child
-from pulsar_ml.harness.subject import Subject
-from pulsar_ml.harness.weaken import NO_FENCE, WEAKER, Site, sites
+from pulsar_ml.campaign.trial.controlled import program_of
+from pulsar_ml.campaign.trial.judging import judge_of
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions
+from pulsar_ml.harness.engine import SEARCHES
+from pulsar_ml.harness.judges.oracle import Judge
+from pulsar_ml.harness.search.explore import Exploration
+from pulsar_ml.harness.search.failure import WRONG_ANSWERS
+from pulsar_ml.harness.search.sandbox import explore_in_child
+from pulsar_ml.harness.search.weaken import NO_FENCE, WEAKER, Site, sites
+from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.subject import Subject
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import ROOT
 from stress.mutants.catalogue import concurrent_answers
 from stress.mutants.engine import PER_PROGRAM, program_of_calls
@@ -30,7 +32,6 @@ from stress.mutants.engine import program_of as small_program_of
 from stress.mutants.faults import Key, Noticed
 from stress.mutants.shapes import shapes
 from stress.mutants.sources import digest, reached
-from stress.registry import SUITES
 
 FOLDER = "structures/"
 PROGRAMS = 30

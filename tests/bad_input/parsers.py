@@ -16,20 +16,22 @@ import numpy as np
 
 from pulsar_ml import Position
 from pulsar_ml._core import AckState
-from pulsar_ml.campaign.collection import collect
-from pulsar_ml.campaign.plan import Plan
-from pulsar_ml.campaign.resume import past_of
-from pulsar_ml.campaign.rounds import Arm, Part, Round
-from pulsar_ml.campaign.saved import open_run
-from pulsar_ml.campaign.shrunk import SMALLER, Shrunk, Size, State, digest_of, state_path
-from pulsar_ml.campaign.store import RunStore
-from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.campaign.local.records import read_record
+from pulsar_ml.campaign.plan.plan import Plan
+from pulsar_ml.campaign.plan.rounds import Arm, Round, Share
+from pulsar_ml.campaign.run.resume import past_of
+from pulsar_ml.campaign.shrink.shrunk import SMALLER, Shrunk, Size, State, digest_of, state_path
+from pulsar_ml.campaign.store.collection import collect
+from pulsar_ml.campaign.store.read_run import open_run
+from pulsar_ml.campaign.store.store import RunStore
+from pulsar_ml.campaign.trial.trial import TrialOptions
+from pulsar_ml.cli import cluster
 from pulsar_ml.config import read_broker_conf, read_mapping
-from pulsar_ml.harness.failure import Failure
-from pulsar_ml.harness.history import RECORD, History, Signature
-from pulsar_ml.harness.history_files import load, save
-from pulsar_ml.harness.program import Program
-from pulsar_ml.harness.reading import bounded_text
+from pulsar_ml.harness.histories.files import load, save
+from pulsar_ml.harness.histories.history import RECORD, History, Signature
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.input_files import bounded_text
 from pulsar_ml.managed_ledger.cursor_metadata import (
     CHECKED,
     MAGIC,
@@ -41,9 +43,7 @@ from pulsar_ml.managed_ledger.disk_storage import DiskStorage
 from pulsar_ml.report.findings import KILL_TABLE, gather
 from pulsar_ml.report.kill_cells import read_kill_cells
 from pulsar_ml.simulate.workload import load_workload, workload_text
-from spark import cluster
 from stress.mutants import faults, results
-from stress.records import read_record
 from tests.report.kit import failure_of, of_failure, row, violation, write_run
 
 
@@ -103,7 +103,7 @@ def run_file(name: str) -> Callable[[Path], Path]:
             "run_id": "made-up",
             "build_id": "a-build",
             "plan": Plan(("made_up",), 0, 20, 4, options).to_json(),
-            "runner": {"registry": "stress.registry"},
+            "runner": {"registry": "pulsar_ml.suites.registry"},
             "warnings": ["w"],
         }
         run = write_run(folder / "run", rows, **facts)
@@ -129,7 +129,7 @@ def run_in_rounds(folder: Path) -> Path:
     )
     path = run / "rounds" / "round-00000.json"
     path.parent.mkdir()
-    path.write_text(json.dumps(Round(0, 5, (Part(Arm("made_up", "pct"), 0, 10),)).to_data()))
+    path.write_text(json.dumps(Round(0, 5, (Share(Arm("made_up", "pct"), 0, 10),)).to_data()))
     return path
 
 
@@ -144,7 +144,7 @@ def searched_run(folder: Path) -> Path:
         "run_id": "made-up",
         "build_id": "a-build",
         "plan": Plan(("made_up",), 0, 4, 4, options).to_json(),
-        "runner": {"registry": "stress.registry"},
+        "runner": {"registry": "pulsar_ml.suites.registry"},
         "search": {"parts": 3},
     }
     return write_run(folder / "run", rows, **facts) / "trials" / "wave-00000.parquet"

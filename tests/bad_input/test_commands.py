@@ -15,11 +15,14 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import stress.cli
+import pulsar_ml.cli.stress
 from benchmarks.__main__ import main as benchmarks
+from pulsar_ml.cli import cluster, compact, doctor, pack, scale, stress, sweep
 from pulsar_ml.cli import main as pulsar_ml
-from spark import cluster, compact, doctor, mutants, pack, scale, shrink, simulate, sweep
+from pulsar_ml.cli import shrink_run as shrink
+from pulsar_ml.cli import simulate_grid as simulate
 from stress.mutants import __main__ as stress_mutants
+from stress.mutants import sweep as mutants
 from stress.mutants.kill_table import main as kill_table
 from tests.bad_input.damage import MANY, NO_FILES, digest, make_no_file, other_values
 from tests.bad_input.parsers import run_file
@@ -27,7 +30,7 @@ from tests.report.kit import row, write_run
 
 APPS: dict[str, click.Command] = {
     "pulsar_ml": pulsar_ml,
-    "stress": stress.cli.cli,
+    "stress": stress.cli,
     "stress.mutants.kill_table": kill_table,
     "spark.cluster": cluster.main,
     "spark.compact": compact.main,
@@ -75,7 +78,7 @@ def run(app: str, arguments: Sequence[str]) -> Ended:
     """As on the command line. ``python -m stress`` catches by itself what its commands raise."""
     if app == "stress":
         with CliRunner().isolation() as streams:
-            code = stress.cli.main(list(arguments))
+            code = stress.main(list(arguments))
             said = streams[0].getvalue().decode() + streams[1].getvalue().decode()
         return Ended(code, said)
     done = CliRunner().invoke(APPS[app], list(arguments))
@@ -308,7 +311,7 @@ def test_mutants_that_do_not_exist(
 COMMAND = {
     "names": ["refcount"], "seeds": 20, "first_seed": 0, "engine": "threads", "mode": None, "strategy": None,
     "executions": None, "threads": 2, "operations": 3, "noise": True, "mutant": None, "runner": "inline",
-    "module": "pulsar_ml.operations._native", "registry": "stress.registry", "master": None, "conf": ["a=b"],
+    "module": "pulsar_ml.operations._native", "registry": "pulsar_ml.suites.registry", "master": None, "conf": ["a=b"],
     "environment": None, "task_cpus": None, "workers": None, "chunk_size": None, "chunk_seconds": 3.0,
     "wave_seconds": 30.0, "trial_seconds": 150.0, "trial_memory": 2048, "trial_address_space": 16384,
 }  # fmt: skip

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.trial.suite import Suite
 
 SUITES = {"plain_race": Suite(name="plain_race", subject="plain_race", summary="A plain race.")}

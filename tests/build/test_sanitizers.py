@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.harness.build import build_extension
+from pulsar_ml.harness.building.build import build_extension
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent

@@ -52,7 +52,7 @@ def test_the_same_search_finds_them_in_the_module_that_has_them(part: str) -> No
 
 
 def test_a_sanitizer_would_be_found(tmp_path: Path) -> None:
-    from pulsar_ml.harness.build import build_extension
+    from pulsar_ml.harness.building.build import build_extension
 
     source = tmp_path / "instrumented.pyx"
     source.write_text("cdef int value = 0\ndef bump():\n    global value\n    value += 1\n")

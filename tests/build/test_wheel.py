@@ -57,7 +57,8 @@ def test_an_installed_package_is_a_plugin_of_pytest(built: Built) -> None:
     with zipfile.ZipFile(built.wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith("entry_points.txt")]
         assert (
-            "[pytest11]\npulsar_ml = pulsar_ml.harness.pytest_plugin" in archive.read(name).decode()
+            "[pytest11]\npulsar_ml = pulsar_ml.harness.testing.pytest_plugin"
+            in archive.read(name).decode()
         )
 
 
@@ -137,7 +138,7 @@ def test_an_in_place_build_works(built: Built, tmp_path: Path) -> None:
     assert gone.exists()
     assert {path: path.stat().st_mtime_ns for path in others} == others
     assert python(USE_THE_CACHE, cwd=tmp_path, path=tree) == str(tree / "pulsar_ml" / "__init__.py")
-    assert python("import pulsar_ml.harness.subject", cwd=tmp_path, path=tree) == ""
+    assert python("import pulsar_ml.harness.subjects.subject", cwd=tmp_path, path=tree) == ""
 
 
 def test_an_editable_install_works_from_another_directory(built: Built, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Trials that destroy their process, each at one seed. A supervisor imports them by name."""
+"""Trials that destroy their process at one seed; a supervisor imports them by name."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import signal
 import sys
 from pathlib import Path
 
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions, TrialResult
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
 from tests.campaign.rows import made_up_trial
 
 SEED = 17
 
 
 def at_the_seed(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
-    """Does to its process at ``SEED`` what ``options.mutant`` says."""
+    """Destroy the process at ``SEED`` in the way that ``options.mutant`` names."""
     if seed == SEED:
         DEEDS[str(options.mutant)]()
     return made_up_trial(suite, seed, options)
 
 
 def always(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
-    """Ends its process at every seed."""
+    """End the process at every seed."""
     os._exit(seed % 100)
 
 
 def at_the_first_try(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
-    """Aborts at ``SEED``, once: ``options.mutant`` is the file that remembers."""
+    """Abort at ``SEED`` once; the file ``options.mutant`` remembers that it happened."""
     if seed == SEED and options.mutant and not os.path.exists(options.mutant):
         Path(options.mutant).touch()
         os.abort()
@@ -44,7 +44,7 @@ def says_its_last() -> None:
 
 
 def eats_memory() -> None:
-    """As much as one may not have, and no more: who looks may come late."""
+    """Allocate a little more than the limit allows; the watchdog may look late."""
     eaten = bytearray(b"x" * (400 << 20))
     while eaten:
         signal.pause()

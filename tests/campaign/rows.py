@@ -1,13 +1,13 @@
-"""Trials made up for tests: their rows depend on the seed alone and need no native code."""
+"""Invented trials: their rows depend on the seed alone and need no native code."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from pulsar_ml.campaign.chunk import Job
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions, TrialResult, Violation
+from pulsar_ml.campaign.trial.chunk import Job
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult, Violation
 
 BUILD_ID = "a-build"
 JOB = Job("a-run", BUILD_ID, TrialOptions())
@@ -15,7 +15,7 @@ SUITE = Suite(name="made_up", subject="made_up", summary="Made up.")
 
 
 def made_up_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
-    """Seeds divisible by 5 break two invariants, of the others those divisible by 3 exercise nothing."""
+    """Break two invariants at seeds divisible by 5; exercise nothing at others divisible by 3."""
     violations: tuple[Violation, ...] = ()
     if seed % 5 == 0:
         violations = (
@@ -55,7 +55,7 @@ def made_up_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult
 
 
 def stable_rows(table: pa.Table) -> list[dict[str, object]]:
-    """Rows without what differs between two runs of the same trials: run, place and times."""
+    """Return rows without the columns that differ between two runs: run, host and times."""
     differing = {"run_id", "host", "executor", "log", "finished_at", "duration_us", "wall_us"}
     rows = table.select([name for name in table.column_names if name not in differing]).to_pylist()
     number = "seed" if "seed" in table.column_names else "chunk_id"

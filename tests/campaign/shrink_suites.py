@@ -1,8 +1,8 @@
-"""Suites of failures to be made smaller: toys, and code that takes its process along."""
+"""Suites whose failures are shrunk: toys, and code that kills its process."""
 
 from __future__ import annotations
 
-from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.trial.suite import Suite
 
 SUITES = {
     name: Suite(name=name, subject=name, summary="A toy.")

@@ -1,4 +1,4 @@
-"""Compaction: fewer files with the same rows, whatever is killed when, and a run that goes on."""
+"""Compaction: fewer files with equal rows after a kill at any moment, and a run that resumes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,26 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign import compaction
-from pulsar_ml.campaign.compaction import BESIDE, WHOLE, CompactionError, compact, groups_of, settle
-from pulsar_ml.campaign.resume import past_of
-from pulsar_ml.campaign.saved import open_run
-from pulsar_ml.campaign.store import RunStore, read_chunks, read_trials, read_violations, waves_of
+from pulsar_ml.campaign.run.resume import past_of
+from pulsar_ml.campaign.store import compaction
+from pulsar_ml.campaign.store.compaction import (
+    BESIDE,
+    WHOLE,
+    CompactionError,
+    compact,
+    groups_of,
+    settle,
+)
+from pulsar_ml.campaign.store.read_run import open_run
+from pulsar_ml.campaign.store.store import (
+    RunStore,
+    read_chunks,
+    read_trials,
+    read_violations,
+    waves_of,
+)
+from pulsar_ml.cli.compact import main
 from pulsar_ml.errors import UsageError
-from spark.compact import main
 from tests.campaign.rows import stable_rows
 from tests.campaign.test_resume import PLAN, Killed, Mortal, content, kill, session
 
@@ -115,7 +128,7 @@ def test_killed_at_any_moment_it_leaves_a_whole_run(
             finally:
                 store.close()
         if at_once:
-            same_rows(directory, run)  # for readers that come now
+            same_rows(directory, run)  # for readers at this moment
         past = past_of(directory)
         past.store.close()
         assert len(past.done) == PLAN.chunk_count and past.waves == 4
@@ -150,12 +163,13 @@ def test_a_run_that_is_written_or_damaged_is_refused_and_left_alone(copy: Path) 
 
 
 def test_rows_that_got_lost_are_noticed(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = compaction.merge_files
+    from pulsar_ml.campaign.store.staging import merge_files as real
+
     monkeypatch.setattr(
         compaction, "merge_files", lambda paths, table, into: real(paths[1:], table, into)
     )
     before = content(copy)
-    with pytest.raises(CompactionError, match="has .* rows, and what it should replace"):
+    with pytest.raises(CompactionError, match="has .* rows, but the files that it replaces have"):
         compact(copy, waves_of(copy))
     RunStore.reopen(copy).close()
     assert content(copy) == before

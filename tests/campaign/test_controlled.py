@@ -1,4 +1,4 @@
-"""Trials under the engine: the same on every run and in every process, and exact when replayed."""
+"""Trials under the engine: equal in every run and process, and exact in replay."""
 
 from __future__ import annotations
 
@@ -6,28 +6,31 @@ import dataclasses
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from pulsar_ml.campaign import probe, report, trial
-from pulsar_ml.campaign.chunk import Job, run_chunk
-from pulsar_ml.campaign.controlled import OFFERED
-from pulsar_ml.campaign.engines import load_module, most_threads, program_of, run_trial
-from pulsar_ml.campaign.isolation import Isolation
-from pulsar_ml.campaign.merge import Summary, add
-from pulsar_ml.campaign.plan import Chunk, Plan
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.runner import InlineRunner, PoolRunner, Watch
-from pulsar_ml.campaign.schema import ROW, split
-from pulsar_ml.campaign.sketch import SIZE, estimate
-from pulsar_ml.campaign.suite import ControlledSize, Suite
-from pulsar_ml.campaign.trial import CHECKED, CONTROLLED, TrialOptions, TrialResult
+from pulsar_ml.campaign.plan import probe
+from pulsar_ml.campaign.plan.plan import Chunk, Plan
+from pulsar_ml.campaign.run.runner import InlineRunner, PoolRunner, Watch
+from pulsar_ml.campaign.store import summary as report
+from pulsar_ml.campaign.store.merge import Summary, add
+from pulsar_ml.campaign.store.schema import ROW, split
+from pulsar_ml.campaign.store.sketch import SIZE, estimate
+from pulsar_ml.campaign.trial import trial
+from pulsar_ml.campaign.trial.chunk import Job, run_chunk
+from pulsar_ml.campaign.trial.controlled import OFFERED
+from pulsar_ml.campaign.trial.engines import load_module, most_threads, program_of, run_trial
+from pulsar_ml.campaign.trial.isolation import Isolation
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, TrialOptions, TrialResult
+from pulsar_ml.cli.stress import cli
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.failure import Failure, replay
-from stress.cli import cli
-from stress.registry import SUITES
+from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.suites.registry import SUITES
 from tests.campaign.rows import stable_rows
 from tests.harness.build_toys import toys_path
 from tests.quality.test_sandbox import rogues_path
@@ -63,15 +66,15 @@ def test_the_seed_draws_the_size_of_a_program_unless_it_is_told() -> None:
         threads = program_of(subject, suite, seed, PRODUCT).threads
         sizes.add((len(threads), len(threads[0])))
     assert sizes == {(threads, operations) for threads in (2, 3, 4) for operations in (1, 2, 3)}
-    told = dataclasses.replace(PRODUCT, threads=5, operations=7)
-    assert [len(calls) for calls in program_of(subject, suite, 1, told).threads] == [7] * 5
-    assert most_threads(suite, told) == 1 and most_threads(suite, TrialOptions(threads=5)) == 5
+    options = dataclasses.replace(PRODUCT, threads=5, operations=7)
+    assert [len(calls) for calls in program_of(subject, suite, 1, options).threads] == [7] * 5
+    assert most_threads(suite, options) == 1 and most_threads(suite, TrialOptions(threads=5)) == 5
 
 
 def test_the_sketch_of_a_trial_is_of_its_classes(options: TrialOptions) -> None:
     def explored(seed: int, executions: int, size: int = 2) -> TrialResult:
-        given = {"executions": executions, "threads": size, "operations": size}
-        return run_trial(toy("counter"), seed, dataclasses.replace(options, **given))
+        sizes: dict[str, Any] = {"executions": executions, "threads": size, "operations": size}
+        return run_trial(toy("counter"), seed, dataclasses.replace(options, **sizes))
 
     few = explored(3, 40)
     assert 1 < few.classes == len(few.sketch) and list(few.sketch) == sorted(set(few.sketch))
@@ -89,7 +92,11 @@ def test_a_sweep_gives_the_same_rows_again_inline_and_in_other_processes(
     suites = {name: toy(name) for name in ("counter", "racy", "tattler")}
     plan = Plan(tuple(suites), 7, 6, 2, options)
     job = Job("a-run", probe.check(list(suites.values()), options), options)
-    runners = [InlineRunner(suites), InlineRunner(suites), PoolRunner(suites, workers=2)]
+    runners: list[InlineRunner | PoolRunner] = [
+        InlineRunner(suites),
+        InlineRunner(suites),
+        PoolRunner(suites, workers=2),
+    ]
     tables = []
     for runner in runners:
         tables.append(stable_rows(runner.run(job, list(plan.chunks()), QUIET).table()))
@@ -161,8 +168,8 @@ def test_a_record_of_real_threads_is_none_of_the_engine(
 def test_a_thread_that_never_comes_leaves_the_others_in_a_livelock(
     options: TrialOptions, mode: str
 ) -> None:
-    # The program of seed 108 has a thread that only reads, so it does not come to the meeting of the others.
-    # Nothing is left in a buffer: it is the same in every mode.
+    # The program of seed 108 has a thread that only reads, so it never joins the others.
+    # No store stays in a buffer, so every mode gives the same.
     suite = toy("racy")
     program = program_of(load_module(options).SUBJECTS["racy"], suite, 108, options)
     assert [thread for thread, calls in enumerate(program.threads) if 0 not in calls["code"]] == [1]
@@ -186,10 +193,10 @@ def test_an_execution_that_takes_its_process_along_is_named_and_made_again(tmp_p
         (seed, "violation", 2) for seed in (5, 6, 7)
     ]
     (violation,) = found[1]["violations"]
-    told = "the code under test ended its process with exit status 3"
+    message = "the code under test ended its process with exit status 3"
     assert (violation["invariant"], violation["message"]) == (
         "crash",
-        f"{told}; tried again: {told}",
+        f"{message}; tried again: {message}",
     )
     failure = Failure.from_text(violation["replay"])
     assert failure.lost and failure.seed == 6 and failure.execution + 1 == found[1]["executions"]
@@ -215,7 +222,8 @@ def test_an_exhaustive_search_says_what_it_proved(options: TrialOptions) -> None
 def test_a_search_goes_on_with_its_rest(options: TrialOptions) -> None:
     small = dataclasses.replace(options, strategy="preemptions", mode="sc", operations=1, threads=2)
     whole = run_trial(toy("counter"), 1, dataclasses.replace(small, executions=100_000))
-    made, rest, proofs = 0, "", []
+    made, rest = 0, ""
+    proofs: list[str] = []
     while not proofs or rest:
         part = run_trial(toy("counter"), 1, dataclasses.replace(small, executions=10, part=rest))
         made, rest = made + part.executions, part.rest
@@ -225,7 +233,7 @@ def test_a_search_goes_on_with_its_rest(options: TrialOptions) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"mode": "arm"}, "no mode 'arm'; use one of: sc, tso, c11"),
         ({"strategy": "replay"}, "no strategy 'replay'; use one of: random"),
@@ -240,10 +248,10 @@ def test_a_search_goes_on_with_its_rest(options: TrialOptions) -> None:
     ],
 )
 def test_what_the_engine_cannot_run_is_refused(
-    options: TrialOptions, changes: dict[str, object], told: str
+    options: TrialOptions, changes: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(UsageError, match=told):
-        probe.check([toy("counter")], dataclasses.replace(options, **changes))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=message):
+        probe.check([toy("counter")], dataclasses.replace(options, **changes))
     assert "replay" not in OFFERED
 
 

@@ -1,18 +1,19 @@
-"""A campaign without an end: it stops when it is told, goes on where it was, and leaves no chunk out."""
+"""A campaign without an end: it stops on request, resumes, and leaves no chunk out."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pulsar_ml.campaign.endless import Endless, plan_without_end
-from pulsar_ml.campaign.plan import SEED_LIMIT, Plan
-from pulsar_ml.campaign.progress import Progress
-from pulsar_ml.campaign.runner import InlineRunner
-from pulsar_ml.campaign.store import RunStore, read_trials
-from pulsar_ml.campaign.trial import TrialOptions
-from pulsar_ml.campaign.waves import Outcome, run_campaign
+from pulsar_ml.campaign.plan.endless import Endless, plan_without_end
+from pulsar_ml.campaign.plan.plan import SEED_LIMIT, Plan
+from pulsar_ml.campaign.run.progress import Progress
+from pulsar_ml.campaign.run.runner import InlineRunner
+from pulsar_ml.campaign.run.waves import Outcome, run_campaign
+from pulsar_ml.campaign.store.store import RunStore, read_trials
+from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.errors import UsageError
 from tests.campaign.rows import JOB, SUITE, made_up_trial
 
@@ -57,7 +58,7 @@ def test_it_stops_when_it_is_told_and_goes_on_with_what_was_left_out(tmp_path: P
     shown = run(store, Endless(PLAN, 0), set(), outcome, 4)
     assert outcome.status == "stopped"
     assert shown[-1].total is None and shown[-1].seconds_left is None and shown[-1].trials == 12
-    # As if chunks 1 and 2 had failed, and were not among what is done.
+    # As if chunks 1 and 2 had failed and were not among the finished ones.
     another = RunStore(tmp_path / "another")
     run(another, Endless(PLAN, 4), {0, 3}, Outcome(), 3)
     assert read_trials(another.directory)["chunk_id"].to_pylist() == [1, 1, 1, 2, 2, 2, 4, 4, 4]
@@ -67,12 +68,12 @@ def test_a_batch_is_asked_for_when_the_one_before_is_in_the_store(tmp_path: Path
     store, outcome = RunStore(tmp_path / "run"), Outcome()
     there = []
 
-    def batches():  # type: ignore[no-untyped-def]
+    def batches() -> Any:
         for batch in ([0, 1], [1, 2, 3], [4]):
             there.append(read_trials(store.directory).num_rows)
             yield batch
 
-    # Chunk 1 is there already, as when the run was killed before its batch was committed.
+    # Chunk 1 is stored, as after a kill before its batch was committed.
     run(store, Endless(PLAN, 0, batches), {1}, outcome, 99)
     assert there == [0, 3, 9]
     assert sorted(set(read_trials(store.directory)["chunk_id"].to_pylist())) == [0, 2, 3, 4]
@@ -83,6 +84,6 @@ def test_what_failed_at_the_end_of_a_batch_that_was_committed_runs_with_the_next
     tmp_path: Path,
 ) -> None:
     store = RunStore(tmp_path / "run")
-    # Chunks 0 and 1 are there; 2 and 3 failed, and the stream goes on with 4.
+    # Chunks 0 and 1 are stored; 2 and 3 failed, and the stream continues with 4.
     run(store, Endless(PLAN, 2, lambda: iter([[4, 5], [6]])), {0, 1}, Outcome(), 99)
     assert sorted(set(read_trials(store.directory)["chunk_id"].to_pylist())) == [2, 3, 4, 5, 6]

@@ -1,4 +1,4 @@
-"""Trials that crash, hang or eat memory are rows like others, and the rest of their chunk is not touched."""
+"""Trials that crash, hang or eat memory become rows, and the rest of their chunk is unharmed."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.chunk import BuildMismatchError, Job, Trial
-from pulsar_ml.campaign.isolation import Isolation, SupervisorLostError
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.schema import LEDGER_ONLY, ROW
-from pulsar_ml.campaign.supervisor import SECOND_TRIES
-from pulsar_ml.campaign.trial import TrialOptions
-from pulsar_ml.harness.child import Limits
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.store.schema import LEDGER_ONLY, ROW
+from pulsar_ml.campaign.trial.chunk import BuildMismatchError, Job, Trial
+from pulsar_ml.campaign.trial.isolation import Isolation, SupervisorLostError
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.supervisor import SECOND_TRIES
+from pulsar_ml.campaign.trial.trial import TrialOptions
+from pulsar_ml.harness.search.child import Limits
 from tests.campaign.rogue_trials import SEED, always, at_the_first_try, at_the_seed
 from tests.campaign.rows import BUILD_ID, SUITE, made_up_trial
 
 ROOT = Path(__file__).resolve().parents[2]
-# Short for what never ends, and long for trials that take no time at all.
+# Short for trials that never end, and long for trials that take no time.
 LIMITS = Limits(wall=5.0, cpu=None, memory=256 << 20, address_space=4 << 30)
 
 
@@ -38,20 +39,20 @@ def isolation() -> Iterator[Isolation]:
     made.close()
 
 
-def job(mutant: str | None = None, **limits: float) -> Job:
+def job(mutant: str | None = None, **limits: Any) -> Job:
     return Job("r", BUILD_ID, TrialOptions(mutant=mutant), dataclasses.replace(LIMITS, **limits))
 
 
-def rows(isolation: Isolation, job: Job, seeds: range, trial: Trial) -> list[dict[str, object]]:
+def rows(isolation: Isolation, job: Job, seeds: range, trial: Trial) -> list[dict[str, Any]]:
     batch = isolation.run(SUITE, Chunk(4, SUITE.name, seeds.start, seeds.stop), job, trial=trial)
     assert batch.schema.equals(ROW)
-    found = batch.to_pylist()
+    found: list[dict[str, Any]] = batch.to_pylist()
     assert [row["seed"] for row in found] == list(seeds)
     return found
 
 
-def stable(found: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Rows without what differs from run to run, and what is of the chunk."""
+def stable(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows without the columns that differ between runs or belong to the chunk."""
     differing = {"finished_at", *(field.name for field in LEDGER_ONLY)}
     return [{name: value for name, value in row.items() if name not in differing} for row in found]
 
@@ -82,23 +83,23 @@ def test_what_a_trial_does_to_its_process_is_a_violation_of_its_seed(
     assert stable(others[:5]) == stable(expected)
     (row,) = [row for row in found if row["seed"] == SEED]
     assert (row["verdict"], row["threads"], row["build_id"]) == ("violation", 4, BUILD_ID)
-    (violation,) = row["violations"]  # type: ignore[misc]
+    (violation,) = row["violations"]
     assert violation["invariant"] == invariant and message in violation["message"]
     assert "; tried again: " in violation["message"], "it is repeatable"
     record = ReplayRecord.from_json(violation["replay"])
     assert (record.seed, record.invariant, record.mutant) == (SEED, invariant, deed)
 
 
-def test_the_last_lines_that_it_printed_are_told(isolation: Isolation) -> None:
+def test_the_last_printed_lines_are_reported(isolation: Isolation) -> None:
     (row,) = rows(isolation, job("last words"), range(SEED, SEED + 1), at_the_seed)
-    lines = row["violations"][0]["message"].splitlines()  # type: ignore[index]
+    lines = row["violations"][0]["message"].splitlines()
     assert lines[1:] == [f"line {number}" for number in range(1994, 2000)]
 
 
 def test_the_signature_is_of_the_signal_and_not_of_what_was_printed(isolation: Isolation) -> None:
     def signature(deed: str) -> str:
         (row,) = rows(isolation, job(deed), range(SEED, SEED + 1), at_the_seed)
-        return str(row["violations"][0]["signature"])  # type: ignore[index]
+        return str(row["violations"][0]["signature"])
 
     assert signature("abort") == signature("last words") != signature("exit")
 
@@ -107,17 +108,15 @@ def test_a_loss_that_does_not_come_back_keeps_what_the_second_try_found(
     isolation: Isolation, tmp_path: Path
 ) -> None:
     found = rows(isolation, job(str(tmp_path / "once")), range(12, 22), at_the_first_try)
-    (violation,) = found[5]["violations"]  # type: ignore[misc]
-    assert (
-        "tried again alone, it came to its end, after 5 trials of its chunk" in violation["message"]
-    )
+    (violation,) = found[5]["violations"]
+    assert "tried again alone, it completed, after 5 trials of its chunk" in violation["message"]
     assert (found[5]["verdict"], found[5]["operations"]) == ("violation", 400), "of the second try"
     assert [row["seed"] for row in found if row["verdict"] == "violation"] == [15, 17, 20]
 
 
 def test_where_everything_is_lost_only_some_are_tried_again(isolation: Isolation) -> None:
     found = rows(isolation, job(), range(40), always)
-    messages = [row["violations"][0]["message"] for row in found]  # type: ignore[index]
+    messages = [row["violations"][0]["message"] for row in found]
     assert sum("; tried again: " in message for message in messages) == SECOND_TRIES
     assert sum("; not tried again" in message for message in messages) == 40 - SECOND_TRIES
     assert [f"exit status {seed};" in message for seed, message in enumerate(messages)] == [
@@ -130,25 +129,22 @@ def test_where_everything_is_lost_only_some_are_tried_again(isolation: Isolation
 def test_every_seed_has_one_row_whichever_are_lost(
     isolation: Isolation, lost: list[bool], first: int
 ) -> None:
-    # The seeds that end their process are the mutant's, as bits.
+    # The bits of the mutant are the seeds that kill their process.
     bits = "".join("1" if each else "0" for each in lost)
     seeds = range(first, first + len(lost))
     found = rows(isolation, job(f"{first}:{bits}"), seeds, by_bits)
-    crashed = [
-        any(each["invariant"] == "crash" for each in row["violations"])  # type: ignore[attr-defined]
-        for row in found
-    ]
+    crashed = [any(each["invariant"] == "crash" for each in row["violations"]) for row in found]
     assert crashed == lost
 
 
-def by_bits(suite, seed, options):  # type: ignore[no-untyped-def]
+def by_bits(suite: Any, seed: Any, options: Any) -> Any:
     first, _, bits = options.mutant.partition(":")
     if bits[seed - int(first)] == "1":
         os.abort()
     return made_up_trial(suite, seed, options)
 
 
-def thirsty(suite, seed, options):  # type: ignore[no-untyped-def]
+def thirsty(suite: Any, seed: Any, options: Any) -> Any:
     raise ZeroDivisionError("as it was")
 
 
@@ -174,26 +170,25 @@ def test_a_supervisor_that_was_killed_is_replaced_once() -> None:
         made.close()
 
 
-def kills_its_supervisor(suite, seed, options):  # type: ignore[no-untyped-def]
+def kills_its_supervisor(suite: Any, seed: Any, options: Any) -> Any:
     os.kill(os.getppid(), signal.SIGKILL)
     signal.pause()
 
 
 CLIENT = """
-from pulsar_ml.campaign.isolation import Isolation
-from pulsar_ml.campaign.plan import Chunk
+from pulsar_ml.campaign.trial.isolation import Isolation
+from pulsar_ml.campaign.plan.plan import Chunk
 from tests.campaign.rows import SUITE
-from tests.campaign.test_isolation import job, tells_who_it_is
-Isolation().run(SUITE, Chunk(0, SUITE.name, 0, 1), job(), trial=tells_who_it_is)
+from tests.campaign.test_isolation import job, reports_its_process
+Isolation().run(SUITE, Chunk(0, SUITE.name, 0, 1), job(), trial=reports_its_process)
 """
 
 
-def tells_who_it_is(suite, seed, options):  # type: ignore[no-untyped-def]
-    print(
-        os.getppid(),
-        os.getpid(),
-        file=open("/proc/%d/fd/1" % psutil.Process().parent().ppid(), "w"),
-    )
+def reports_its_process(suite: Any, seed: Any, options: Any) -> None:
+    supervisor = psutil.Process().parent()
+    assert supervisor is not None
+    with open(f"/proc/{supervisor.ppid()}/fd/1", "w") as output:
+        print(os.getppid(), os.getpid(), file=output)
     signal.pause()
 
 

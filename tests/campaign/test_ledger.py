@@ -1,4 +1,4 @@
-"""The ledger: sums of chunks, sketches that add up, and a run that goes on without reading its trials."""
+"""The ledger: sums of chunks, sketches that unite, and a run that resumes without its trials."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign import resume
-from pulsar_ml.campaign.chunk import run_chunk
-from pulsar_ml.campaign.ledger import Ids, ledger_of
-from pulsar_ml.campaign.merge import Summary, add
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.schema import CHUNKS, split
-from pulsar_ml.campaign.sketch import SIZE, SPACE, estimate, hash_of, union
-from pulsar_ml.campaign.store import read_chunks, read_trials, read_violations
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.run import resume
+from pulsar_ml.campaign.store.ledger import Ids, ledger_of
+from pulsar_ml.campaign.store.merge import Summary, add
+from pulsar_ml.campaign.store.schema import CHUNKS, split
+from pulsar_ml.campaign.store.sketch import SIZE, SPACE, estimate, hash_of, union
+from pulsar_ml.campaign.store.store import read_chunks, read_trials, read_violations
+from pulsar_ml.campaign.trial.chunk import run_chunk
 from tests.campaign.rows import JOB, SUITE, made_up_trial
 from tests.campaign.test_resume import PLAN, session
 
@@ -75,8 +75,8 @@ def test_ids_are_a_set(numbers: set[int]) -> None:
     ids = Ids()
     for number in [*numbers, *numbers]:
         ids.add(number)
-    assert ids == numbers and len(ids) == len(numbers)
-    assert -1 not in ids and 10**9 not in ids and "a" not in ids
+    assert set(ids) == numbers and len(ids) == len(numbers)
+    assert -1 not in ids and 10**9 not in ids and ids.__contains__("a") is False
 
 
 def test_totals_know_what_is_unseen() -> None:
@@ -102,7 +102,7 @@ def test_a_run_goes_on_from_its_ledger_and_reads_no_trial(
     monkeypatch.setattr(resume, "which_chunk", None)
     for path in (
         tmp_path / "run" / "trials"
-    ).iterdir():  # the footer is left: it says how many there are
+    ).iterdir():  # the footer remains: it has the number of rows
         content = bytearray(path.read_bytes())
         size = int.from_bytes(content[-8:-4], "little")
         content[4 : -size - 8] = bytes(len(content) - size - 12)

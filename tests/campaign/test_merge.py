@@ -1,4 +1,4 @@
-"""Merging: totals, signatures and smallest seeds do not depend on how rows were cut into waves."""
+"""Merging: totals, signatures and smallest seeds do not depend on the cut into waves."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.chunk import run_chunk
-from pulsar_ml.campaign.merge import Summary, add
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.schema import ROW, TRIALS, VIOLATIONS, split
-from pulsar_ml.campaign.signature import pattern, signature
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.store.merge import Summary, add
+from pulsar_ml.campaign.store.schema import ROW, TRIALS, VIOLATIONS, split
+from pulsar_ml.campaign.trial.chunk import run_chunk
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.signature import pattern, signature
 from tests.campaign.rows import JOB, SUITE, made_up_trial
+import itertools
 
 
 def rows(lo: int, hi: int) -> pa.Table:
@@ -70,7 +71,7 @@ def test_any_cut_into_waves_in_any_order_gives_the_same_summary(
     cuts: list[int], random: Random
 ) -> None:
     edges = sorted({0, 40, *cuts})
-    waves = [rows(lo, hi) for lo, hi in zip(edges, edges[1:], strict=False)]
+    waves = [rows(lo, hi) for lo, hi in itertools.pairwise(edges)]
     random.shuffle(waves)
     assert asdict(merged(*waves)) == asdict(merged(rows(0, 40)))
 

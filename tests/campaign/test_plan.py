@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.plan import SEED_LIMIT, Plan, pieces_of_seconds, pieces_of_size
-from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.campaign.plan.plan import SEED_LIMIT, Plan, pieces_of_seconds, pieces_of_size
+from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.errors import UsageError
 
 
@@ -69,7 +70,7 @@ def test_neighbouring_chunks_belong_to_different_suites() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"suites": ()}, "at least one suite"),
         ({"suites": ("a", "a")}, "each suite once"),
@@ -80,12 +81,12 @@ def test_neighbouring_chunks_belong_to_different_suites() -> None:
         ({"pieces": 11}, "1 to 10 pieces"),
     ],
 )
-def test_a_plan_that_makes_no_sense_is_refused(changes: dict[str, object], told: str) -> None:
+def test_a_plan_that_makes_no_sense_is_refused(changes: dict[str, object], message: str) -> None:
     good: dict[str, object] = {"suites": ("a",), "first_seed": 0, "seeds": 10, "pieces": 2}
     good["options"] = TrialOptions()
     with pytest.raises(UsageError) as refused:
         Plan(**{**good, **changes})  # type: ignore[arg-type]
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_a_plan_that_makes_no_sense_is_refused(changes: dict[str, object], told:
         lambda data: {**data, "seeds": "many"},
     ],
 )
-def test_a_damaged_plan_is_refused(damage) -> None:  # type: ignore[no-untyped-def]
+def test_a_damaged_plan_is_refused(damage: Any) -> None:
     data = Plan(("a",), 0, 10, 2, TrialOptions()).to_json()
     with pytest.raises(UsageError):
         Plan.from_json(damage(data))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.record import ReplayRecord
+from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.errors import BadRecordError
 
 RECORD = ReplayRecord(
@@ -32,7 +33,7 @@ RECORD = ReplayRecord(
     settings=st.dictionaries(st.text(), st.integers(-(2**63), 2**63 - 1)),
     message=st.none() | st.text(),
 )
-def test_json_brings_a_record_back(seed, settings, message):
+def test_json_brings_a_record_back(seed: Any, settings: Any, message: Any) -> None:
     record = ReplayRecord(
         suite="entry",
         seed=seed,
@@ -47,20 +48,20 @@ def test_json_brings_a_record_back(seed, settings, message):
     assert ReplayRecord.from_json(record.to_json()) == record
 
 
-def test_equal_records_are_equal_texts_of_one_line():
+def test_equal_records_are_equal_texts_of_one_line() -> None:
     text = RECORD.to_json()
     assert ReplayRecord.from_json(text).to_json() == text
     assert "\n" not in text
 
 
-def test_every_truncation_is_refused():
+def test_every_truncation_is_refused() -> None:
     text = RECORD.to_json()
     for length in range(len(text)):
         with pytest.raises(BadRecordError, match="damaged or truncated"):
             ReplayRecord.from_json(text[:length])
 
 
-def test_an_older_record_does_not_know_which_call_it_was():
+def test_an_older_record_does_not_know_which_call_it_was() -> None:
     content = json.loads(RECORD.to_json())
     del content["thread"], content["call"]
     read = ReplayRecord.from_json(json.dumps(content))
@@ -68,7 +69,7 @@ def test_an_older_record_does_not_know_which_call_it_was():
 
 
 @pytest.mark.parametrize("text", ["[]", "3", '{"kind": "letter"}', "{}", "null"])
-def test_other_json_is_refused(text):
+def test_other_json_is_refused(text: Any) -> None:
     with pytest.raises(BadRecordError, match="not a replay record"):
         ReplayRecord.from_json(text)
 
@@ -77,7 +78,7 @@ MAY_BE_MISSING = {"kind", "version", "thread", "call"}
 
 
 @pytest.mark.parametrize("field", sorted(set(json.loads(RECORD.to_json())) - MAY_BE_MISSING))
-def test_a_missing_field_is_named(field):
+def test_a_missing_field_is_named(field: Any) -> None:
     content = json.loads(RECORD.to_json())
     del content[field]
     with pytest.raises(BadRecordError, match=f"{field} is missing"):
@@ -103,6 +104,6 @@ def test_a_missing_field_is_named(field):
         ({"colour": "red"}, "field 'colour' that version 1 does not have"),
     ],
 )
-def test_damage_is_named(change, message):
+def test_damage_is_named(change: Any, message: Any) -> None:
     with pytest.raises(BadRecordError, match=message):
         ReplayRecord.from_json(json.dumps(json.loads(RECORD.to_json()) | change))

@@ -1,4 +1,4 @@
-"""A run that was killed, anywhere and repeatedly, goes on to the same trials: none missing, none twice."""
+"""A run killed anywhere and repeatedly resumes to equal trials: none missing, none twice."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.merge import Summary
-from pulsar_ml.campaign.plan import Plan
-from pulsar_ml.campaign.resume import Past, digest_of, past_of
-from pulsar_ml.campaign.runner import InlineRunner
-from pulsar_ml.campaign.schema import TRIALS, VERSION_KEY
-from pulsar_ml.campaign.store import RUN_VERSION, RunStore, read_trials, read_violations, waves_of
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions
-from pulsar_ml.campaign.waves import Outcome, Progress, run_campaign
+from pulsar_ml.campaign.plan.plan import Plan
+from pulsar_ml.campaign.run.progress import Progress
+from pulsar_ml.campaign.run.resume import Past, digest_of, past_of
+from pulsar_ml.campaign.run.runner import InlineRunner
+from pulsar_ml.campaign.run.waves import Outcome, run_campaign
+from pulsar_ml.campaign.store.merge import Summary
+from pulsar_ml.campaign.store.schema import TRIALS, VERSION_KEY
+from pulsar_ml.campaign.store.store import (
+    RUN_VERSION,
+    RunStore,
+    read_trials,
+    read_violations,
+    waves_of,
+)
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.errors import UsageError
 from tests.campaign.rows import JOB, SUITE, made_up_trial, stable_rows
 
@@ -46,18 +54,18 @@ WATCHED = {
 
 @pytest.fixture(autouse=True, scope="module")
 def no_waiting_for_the_disk() -> Iterator[None]:
-    """Kills are of processes, which the machine outlives; the changes are counted all the same."""
+    """Skip waiting for the disk: kills are of processes, and the machine survives them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda handle: None)
         yield
 
 
 class Killed(BaseException):
-    """What the process does after this has no effect: it is not there any more."""
+    """Stands for a kill: later actions of the process have no effect."""
 
 
 class Mortal:
-    """Ends the process, as far as files are concerned, at its n-th change of one: before or after it."""
+    """Ends the process's file changes at the n-th one, before or after that change."""
 
     def __init__(self, patch: pytest.MonkeyPatch, at: int, *, before: bool) -> None:
         self.left = at
@@ -80,9 +88,9 @@ class Mortal:
 
 
 def session(directory: Path) -> Outcome:
-    """Begins a run, or goes on with it."""
+    """Begin a run, or resume it."""
     outcome = Outcome()
-    done: frozenset[int] = frozenset()
+    done: AbstractSet[int] = frozenset()
     if (directory / "run.json").exists():
         past = past_of(directory)
         store, done = past.store, past.done
@@ -165,7 +173,7 @@ def test_a_run_that_goes_on_does_only_what_is_left_and_counts_all(tmp_path: Path
     assert 0 < len(past.done) < PLAN.chunk_count
     seen: list[int] = []
 
-    def trial(suite: Suite, seed: int, options: TrialOptions):  # type: ignore[no-untyped-def]
+    def trial(suite: Suite, seed: int, options: TrialOptions) -> Any:
         seen.append(seed)
         return made_up_trial(suite, seed, options)
 
@@ -222,6 +230,11 @@ def damaged_ledger(directory: Path, **values: object) -> None:
     damaged_wave(directory, changed, "chunks")
 
 
+def write_broken_note(run: Path) -> None:
+    (run / ".compacting").mkdir()
+    (run / ".compacting" / "whole.json").write_text("[")
+
+
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no run.json": (lambda run: (run / "run.json").unlink(), "there is no run in .*: it has no run.json"),
     "truncated": (lambda run: (run / "run.json").write_text('{"version": 1, "ru'), "run.json is damaged"),
@@ -268,17 +281,17 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         "wave-00001.parquet in .* is damaged or incomplete",
     ),
     "half a ledger": (
-        lambda run: damaged_wave(run, lambda table: table.slice(1), "chunks"), "and its chunks 0",
+        lambda run: damaged_wave(run, lambda table: table.slice(1), "chunks"), "and its chunks have 0",
     ),
     "a ledger of other seeds": (lambda run: damaged_ledger(run, seed_hi=99), "not have each seed of chunk 1"),
     "a ledger that counts otherwise": (lambda run: damaged_ledger(run, clean=99), "each seed of chunk 1"),
-    "a ledger with more violations": (lambda run: damaged_ledger(run, violations=99), "and its chunks 99"),
+    "a ledger with more violations": (lambda run: damaged_ledger(run, violations=99), "and its chunks have 99"),
     "a ledger of a chunk that is none": (lambda run: damaged_ledger(run, chunk_id=-1), "none of the plan's"),
     "a ledger of another run": (lambda run: damaged_ledger(run, run_id="b"), "of another run or build"),
-    "a ledger with empty places": (lambda run: damaged_ledger(run, trials=None), "has empty places"),
-    "a sketch with empty places": (lambda run: damaged_ledger(run, sketch=[1, None]), "has empty places"),
+    "a ledger with empty places": (lambda run: damaged_ledger(run, trials=None), "has nulls"),
+    "a sketch with empty places": (lambda run: damaged_ledger(run, sketch=[1, None]), "has nulls"),
     "a note of no compaction": (
-        lambda run: [(run / ".compacting").mkdir(), (run / ".compacting" / "whole.json").write_text("[")],
+        write_broken_note,
         "whole.json is damaged",
     ),
     "tables of another version": (
@@ -296,13 +309,13 @@ def content(directory: Path) -> dict[str, bytes]:
 def test_what_does_not_fit_is_refused_in_one_sentence_and_changes_nothing(
     undisturbed: Path, tmp_path: Path, name: str
 ) -> None:
-    damage, told = DAMAGE[name]
+    damage, message = DAMAGE[name]
     run = tmp_path / "run"
     shutil.copytree(undisturbed, run)
     damage(run)
     before = content(run)
-    for _ in range(2):  # and it is not kept from others
-        with pytest.raises(UsageError, match=told) as refused:
+    for _ in range(2):  # and its lock is released
+        with pytest.raises(UsageError, match=message) as refused:
             past_of(run)
         assert "\n" not in str(refused.value)
     assert content(run) == before

@@ -1,4 +1,4 @@
-"""Rounds: trials go where something is found, each arm keeps its floor, killed runs go on as they were."""
+"""Rounds: trials follow the findings, each arm keeps its floor, killed runs resume unchanged."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,21 +17,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.allocation import WINDOW, Gain, divide
-from pulsar_ml.campaign.chunk import Job
-from pulsar_ml.campaign.controlled import load_checked
-from pulsar_ml.campaign.plan import Plan
-from pulsar_ml.campaign.resume import past_of
-from pulsar_ml.campaign.rounds import Arm, Book, Rounds, round_name
-from pulsar_ml.campaign.runner import InlineRunner, PoolRunner
-from pulsar_ml.campaign.store import RunStore, read_trials
-from pulsar_ml.campaign.suite import ControlledSize, Suite
-from pulsar_ml.campaign.trial import CONTROLLED, TrialOptions, TrialResult, Violation
-from pulsar_ml.campaign.waves import Outcome, run_campaign
+from pulsar_ml.campaign.plan.allocation import WINDOW, Gain, divide
+from pulsar_ml.campaign.plan.plan import Plan
+from pulsar_ml.campaign.plan.rounds import Arm, GainCounter, Rounds, round_name
+from pulsar_ml.campaign.run.resume import past_of
+from pulsar_ml.campaign.run.runner import InlineRunner, PoolRunner
+from pulsar_ml.campaign.run.waves import Outcome, run_campaign
+from pulsar_ml.campaign.store.store import RunStore, read_trials
+from pulsar_ml.campaign.trial.chunk import Job
+from pulsar_ml.campaign.trial.controlled import load_checked
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.campaign.trial.trial import CONTROLLED, TrialOptions, TrialResult, Violation
 from pulsar_ml.errors import UsageError
 from tests.campaign.rows import BUILD_ID, JOB, made_up_trial, stable_rows
 from tests.campaign.test_resume import Killed, Mortal
 from tests.harness.build_toys import toys_path
+import itertools
 
 GAINS = st.builds(
     Gain, trials=st.integers(0, 50), classes=st.integers(0, 10_000), signatures=st.integers(0, 5)
@@ -44,7 +46,7 @@ HISTORIES = st.integers(1, 8).flatmap(
 )
 FLOORS = st.fractions(0, 1)
 QUIET, RICH = "quiet", "rich"
-SHORT = (5, 2)  # seeds and rounds of a run that is killed again and again
+SHORT = (5, 2)  # seeds and rounds of a run that is killed repeatedly
 SUITES = {
     name: Suite(name=name, subject=name, summary="Made up.") for name in (QUIET, RICH, "third")
 }
@@ -100,7 +102,7 @@ def test_one_half_follows_new_failures_and_the_other_new_classes() -> None:
     failing = [Gain(trials=10, signatures=1)]
     varied = [Gain(trials=10, classes=300)]
     dull = [Gain(trials=10, classes=100)]
-    # 30 for the floors; of 270, 135 for who fails, and 135 in the proportion 3 to 1.
+    # 30 for the floors; of 270, 135 for the failing arm, and 135 in the proportion 3 to 1.
     assert divide(300, [failing, varied, dull], Fraction(1, 10)) == [145, 111, 44]
     assert divide(300, [[Gain(trials=10)], varied, dull], Fraction(1, 10)) == [10, 213, 77]
     assert divide(10, [[], [], []], Fraction(1, 10)) == [4, 3, 3]
@@ -112,7 +114,7 @@ def test_one_half_follows_new_failures_and_the_other_new_classes() -> None:
 
 
 def rich_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
-    """In one suite each fifth seed finds a failure of its own, the others find none."""
+    """Fail at every fifth seed of one suite, each time with a new signature."""
     found = made_up_trial(suite, 1, options)
     violations: tuple[Violation, ...] = ()
     if suite.name == RICH and seed % 5 == 0:
@@ -126,9 +128,9 @@ def rounds_of(seeds: int, rounds: int, floor: float = 0.2) -> Rounds:
 
 
 def session(directory: Path, seeds: int = 20, rounds: int = 4) -> Outcome:
-    """Begins a run in rounds, or goes on with it."""
+    """Begin a run in rounds, or resume it."""
     outcome = Outcome()
-    done: frozenset[int] = frozenset()
+    done: AbstractSet[int] = frozenset()
     source = rounds_of(seeds, rounds)
     if (directory / "run.json").exists():
         past = past_of(directory)
@@ -201,7 +203,7 @@ def test_a_signature_is_new_in_the_first_round_that_found_it() -> None:
             | {"signature": columns[2], "executions": [3] * len(found), "classes": [2] * len(found)}
         )
 
-    book = Book([0, 10])
+    book = GainCounter([0, 10])
     for wave in (rows((12, "pct", "x"), (11, "pct", "y")), rows((3, "pos", "x"), (4, "pct", "x"))):
         book.spent(wave)
         book.found(wave)
@@ -216,9 +218,7 @@ def test_seeds_of_a_suite_are_used_once_and_in_order(undisturbed: Path) -> None:
             arm for each in contents(undisturbed) for arm in each["arms"] if arm["suite"] == suite
         ]
         assert parts[0]["seed_lo"] == 100
-        assert all(
-            one["seed_hi"] == other["seed_lo"] for one, other in zip(parts, parts[1:], strict=False)
-        )
+        assert all(one["seed_hi"] == other["seed_lo"] for one, other in itertools.pairwise(parts))
     rows = read_trials(undisturbed)
     assert rows.group_by(["suite", "seed"]).aggregate([]).num_rows == rows.num_rows
     assert len(set(rows["chunk_id"].to_pylist())) == past_chunks(undisturbed)
@@ -252,7 +252,7 @@ def test_each_kill_point_ends_with_the_rounds_and_trials_of_an_undisturbed_run(
         assert session(directory, *SHORT).status == "finished"
         assert stable_rows(read_trials(directory)) == stable_rows(read_trials(undisturbed))
         assert contents(directory) == contents(undisturbed)
-        assert not [path for path in directory.rglob(".*")], "nothing half written is left"
+        assert not list(directory.rglob(".*")), "nothing half written is left"
         points += 2
     assert points > 40, "a run has many moments"
 
@@ -328,17 +328,17 @@ def settle(run: Path, settings: dict[str, Any]) -> None:
 def test_damaged_rounds_are_refused_in_one_sentence(
     undisturbed: Path, tmp_path: Path, name: str
 ) -> None:
-    damage, told = DAMAGE[name]
+    damage, message = DAMAGE[name]
     shutil.copytree(undisturbed, tmp_path / "run")
     damage(tmp_path / "run")
     for _ in range(2):
-        with pytest.raises(UsageError, match=told) as refused:
+        with pytest.raises(UsageError, match=message) as refused:
             past_of(tmp_path / "run")
         assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"rounds": 0}, "1 to 10,000 rounds, not 0"),
         ({"rounds": 21}, "a round of 2 trials is too short for 3 arms"),
@@ -346,9 +346,9 @@ def test_damaged_rounds_are_refused_in_one_sentence(
         ({"strategies": ("pct", "pct")}, "each strategy once"),
     ],
 )
-def test_rounds_that_make_no_sense_are_refused(changes: dict[str, Any], told: str) -> None:
+def test_rounds_that_make_no_sense_are_refused(changes: dict[str, Any], message: str) -> None:
     good = {"plan": rounds_of(20, 4).plan, "strategies": (), "rounds": 4, "floor": 0.2}
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         Rounds(**{**good, **changes})
 
 
@@ -361,7 +361,7 @@ HIDING, VARIED = "hiding", "varied"
 def engine_run(
     directory: Path, *, runner: str = "inline", rounds: int = 4, mutant: str | None = None
 ) -> Rounds:
-    """Three suites: one with hardly a class, in which the mutant hides, and two with many and no failure."""
+    """Run three suites: one with few classes and the mutant, two with many classes and no failure."""
     options = TrialOptions(
         engine=CONTROLLED, module=str(toys_path(checked=True)), mutant=mutant, executions=60
     )

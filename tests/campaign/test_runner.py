@@ -1,4 +1,4 @@
-"""Runners and waves: every runner gives the same rows, and what finished survives crashes and Ctrl-C."""
+"""Runners and waves: equal rows from every runner; finished chunks survive crashes and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml.campaign.chunk import BuildMismatchError, Job, Trial, run_chunk
-from pulsar_ml.campaign.merge import Group
-from pulsar_ml.campaign.plan import Chunk, Plan
-from pulsar_ml.campaign.progress import Progress
-from pulsar_ml.campaign.runner import (
+from pulsar_ml.campaign.plan.plan import Chunk, Plan
+from pulsar_ml.campaign.run.progress import Progress
+from pulsar_ml.campaign.run.runner import (
     ChunkFailure,
     InlineRunner,
     PoolRunner,
@@ -23,17 +21,19 @@ from pulsar_ml.campaign.runner import (
     Watch,
     Wave,
 )
-from pulsar_ml.campaign.schema import ROW
-from pulsar_ml.campaign.store import RunStore, read_trials, read_violations
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions, TrialResult
-from pulsar_ml.campaign.waves import (
+from pulsar_ml.campaign.run.waves import (
     MAX_FAILURES,
     WAVE_CHUNKS,
     WAVE_TRIALS,
     run_campaign,
     wave_length,
 )
+from pulsar_ml.campaign.store.merge import Group
+from pulsar_ml.campaign.store.schema import ROW
+from pulsar_ml.campaign.store.store import RunStore, read_trials, read_violations
+from pulsar_ml.campaign.trial.chunk import BuildMismatchError, Job, Trial, run_chunk
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
 from tests.campaign.rows import BUILD_ID, JOB, SUITE, made_up_trial
 
 SUITES = {SUITE.name: SUITE}
@@ -48,7 +48,7 @@ def deadly_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
 
 
 def hostile_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
-    """Kills its supervisor the first time only; ``options.mutant`` is the file that remembers."""
+    """Kill the supervisor once; the file ``options.mutant`` remembers that it happened."""
     if seed == DEADLY_SEED and options.mutant and not os.path.exists(options.mutant):
         Path(options.mutant).touch()
         os.kill(os.getppid(), signal.SIGKILL)
@@ -78,7 +78,7 @@ def plan_of(seeds: int, pieces: int) -> Plan:
 
 
 def stable(wave: Wave) -> list[dict[str, object]]:
-    """Rows without what differs from run to run."""
+    """Return rows without the columns that differ between runs."""
     rows = wave.table().drop_columns(["finished_at", "wall_us"]).to_pylist()
     return sorted(rows, key=lambda row: row["seed"])
 
@@ -166,7 +166,7 @@ def test_a_chunk_that_loses_its_supervisor_again_and_again_is_named() -> None:
 
 def test_an_error_that_every_trial_would_meet_reaches_the_caller() -> None:
     for runner in runners(broken_trial):
-        for _ in range(2):  # a runner goes on after it
+        for _ in range(2):  # a runner stays usable after it
             with pytest.raises(RunnerError, match="no trial can run here"):
                 runner.run(JOB, list(plan_of(4, 4).chunks()), QUIET)
         runner.close()
@@ -218,7 +218,7 @@ def test_the_pool_keeps_the_chunks_that_ran_when_it_is_asked_to_stop() -> None:
 
 
 class Scripted:
-    """A runner that fails as it is told and otherwise runs inline."""
+    """A runner that fails by a script and otherwise runs inline."""
 
     name = "scripted"
     slots = 2
@@ -229,12 +229,12 @@ class Scripted:
         self.waves: list[int] = []
 
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
-        """Like Spark: one failed chunk takes the rows of its wave along."""
+        """Run like Spark: one failed chunk loses the rows of its wave."""
         self.waves.append(len(chunks))
         for chunk in chunks:
             if self._fails(chunk):
                 left = [other for other in chunks if other is not chunk]
-                return Wave(failures=[ChunkFailure(chunk, "told to")], left=left)
+                return Wave(failures=[ChunkFailure(chunk, "as scripted")], left=left)
         return self._inline.run(job, chunks, watch)
 
     def close(self) -> None:

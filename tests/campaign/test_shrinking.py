@@ -1,4 +1,4 @@
-"""Failures of a run made smaller side by side: verified, kept beside the records, and done once."""
+"""Shrinking the failures of a run: verified, stored beside the records, and done once."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml.campaign import shrunk
-from pulsar_ml.campaign.controlled import load_checked
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.saved import open_run
-from pulsar_ml.campaign.shrink_run import Processes, Witness, shrink_all, task_of, witnesses
-from pulsar_ml.campaign.shrinking import Task, apart, done
-from pulsar_ml.campaign.shrunk import (
+from pulsar_ml.campaign.shrink import shrunk
+from pulsar_ml.campaign.shrink.shrink_run import Processes, Witness, shrink_all, task_of, witnesses
+from pulsar_ml.campaign.shrink.shrinking import Task, apart, done
+from pulsar_ml.campaign.shrink.shrunk import (
     AS_SMALL,
     FOUND,
     LOST,
@@ -31,13 +28,16 @@ from pulsar_ml.campaign.shrunk import (
     digest_of,
     read_state,
 )
-from pulsar_ml.campaign.store import RunStore
-from pulsar_ml.campaign.trial import select_mutant
+from pulsar_ml.campaign.store.read_run import open_run
+from pulsar_ml.campaign.store.store import RunStore
+from pulsar_ml.campaign.trial.controlled import load_checked
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.trial import select_mutant
 from pulsar_ml.errors import BadRecordError
-from pulsar_ml.harness.child import Limits
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.failure import Failure, replay
-from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.search.child import Limits
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.harness.subjects.program import generate
 from tests.campaign.test_resume import Killed, Mortal
 from tests.harness.build_toys import toys_path
 from tests.quality.test_sandbox import program_of as rogue_program
@@ -51,7 +51,7 @@ FEW = 900  # not enough for the smallest form
 
 @cache
 def large(name: str, mutant: str | None = None) -> Failure:
-    """A failure of a toy as it was found, in a program of three threads with five operations each."""
+    """Find a failure of a toy in a program of three threads with five operations each."""
     module = load_checked(str(toys_path(checked=True)))
     select_mutant(module, mutant)
     subject = module.SUBJECTS[name]
@@ -63,7 +63,7 @@ def large(name: str, mutant: str | None = None) -> Failure:
 
 
 def rogue(name: str) -> Failure:
-    """Said to be a broken invariant: when it is made again, thread 1 comes first and ends the process."""
+    """Make a record of a broken invariant whose replay kills the process in thread 1."""
     said = replace(large("racy"), subject=name, build_id="quality", module=str(rogues_path()))
     return replace(said, program=rogue_program(name).to_json(), decisions=((0, 255, 0, 2),))
 
@@ -85,7 +85,7 @@ def run_of(directory: Path, *failures: Failure) -> Path:
 def attempt(
     run: Path, place: Any, *, executions: int = BUDGET, **options: Any
 ) -> dict[str, Witness]:
-    """What of a run was tried this time, by suite."""
+    """Shrink a run and return the suites that were tried."""
     store = RunStore.reopen(run)
     tried: dict[str, Witness] = {}
     try:
@@ -116,9 +116,9 @@ def test_failures_are_made_smaller_and_the_records_stay(tmp_path: Path) -> None:
     tried = attempt(run, Processes(2))
     assert sorted(tried) == ["counter", "racy"]
     for name, witness in tried.items():
-        told = outcome_of(witness)
-        assert told.outcome == SMALLER and told.before and told.after
-        assert told.before.operations == 15 and told.after.operations <= 3
+        result = outcome_of(witness)
+        assert result.outcome == SMALLER and result.before and result.after
+        assert result.before.operations == 15 and result.after.operations <= 3
         small = Failure.from_text(shrunk.record_path(run, witness.signature).read_text())
         assert small.signature == Failure.from_text(witness.record).signature
         module = load_checked(small.module)
@@ -172,8 +172,8 @@ def test_a_crash_and_a_hang_do_not_touch_the_others(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_killed_is_told() -> None:
-    told = apart(task(large("racy")), subprocess.Popen.kill)
-    assert told == Shrunk(LOST, "its process ended with SIGKILL")
+    result = apart(task(large("racy")), subprocess.Popen.kill)
+    assert result == Shrunk(LOST, "its process ended with SIGKILL")
 
 
 def test_another_build_is_refused_and_what_there_is_kept(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_another_build_is_refused_and_what_there_is_kept(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "result"),
     [
         ({"suite": "nowhere"}, "no suite 'nowhere'"),
         ({"registry": "nowhere"}, "no suites in nowhere"),
@@ -207,15 +207,15 @@ def test_another_build_is_refused_and_what_there_is_kept(tmp_path: Path) -> None
         ({"module": "nowhere.module"}, "nowhere"),
     ],
 )
-def test_what_cannot_be_tried_says_why(changes: dict[str, Any], told: str) -> None:
+def test_what_cannot_be_tried_says_why(changes: dict[str, Any], result: str) -> None:
     found = done(task(large("racy"), **changes))
-    assert found.outcome == REFUSED and told in found.message
+    assert found.outcome == REFUSED and result in found.message
 
 
 def test_a_failure_that_is_not_made_again_is_no_smaller_one() -> None:
     wrong = replace(large("racy"), decisions=((0, 255, 0, 2), (3, 1, 0, 1)), trace_hash=1)
-    told = done(task(wrong))
-    assert told.outcome == REFUSED and not told.record
+    result = done(task(wrong))
+    assert result.outcome == REFUSED and not result.record
 
 
 # Real threads.
@@ -234,13 +234,13 @@ def test_what_real_threads_found_becomes_a_small_failure_of_the_engine() -> None
         suite="racy", registry=REGISTRY, record=of_threads().to_json(), executions=BUDGET,
         module=str(toys_path(checked=True)),
     )  # fmt: skip
-    told = done(made)
-    assert (told.outcome, told.before) == (FOUND, Size(2, 600, 0, 0))
-    small = Failure.from_text(told.record)
-    assert small.rule == "T1" and told.after and told.after.operations <= 3
+    result = done(made)
+    assert (result.outcome, result.before) == (FOUND, Size(2, 600, 0, 0))
+    small = Failure.from_text(result.record)
+    assert small.rule == "T1" and result.after and result.after.operations <= 3
     assert replay(small, load_checked(small.module).SUBJECTS["racy"]).exact
-    again = done(replace(made, start=told.record))
-    assert (again.outcome, again.record, again.before) == (FOUND, told.record, told.before)
+    again = done(replace(made, start=result.record))
+    assert (again.outcome, again.record, again.before) == (FOUND, result.record, result.before)
     other = done(replace(made, record=of_threads(invariant="T9").to_json(), executions=300))
     assert other.outcome == NOT_FOUND and "T9 was not broken in 300 executions" in other.message
 
@@ -248,25 +248,30 @@ def test_what_real_threads_found_becomes_a_small_failure_of_the_engine() -> None
 @pytest.mark.parametrize("invariant", ["stuck", "leak", "crash", "hang", "memory", None])
 def test_there_may_be_nothing_to_shrink(invariant: str | None) -> None:
     record = of_threads(invariant=invariant).to_json()
-    told = done(Task(suite="racy", registry=REGISTRY, record=record, executions=10))
-    assert told.outcome == NOTHING and "no outcome that the engine could look for" in told.message
+    result = done(Task(suite="racy", registry=REGISTRY, record=record, executions=10))
+    assert (
+        result.outcome == NOTHING
+        and "not an outcome that the engine can look for" in result.message
+    )
 
 
 def test_real_threads_on_a_module_of_ones_own_need_its_checked_build() -> None:
-    told = done(Task(suite="racy", registry=REGISTRY, record=of_threads().to_json(), executions=10))
-    assert told.outcome == REFUSED and "--module names the checked module" in told.message
+    result = done(
+        Task(suite="racy", registry=REGISTRY, record=of_threads().to_json(), executions=10)
+    )
+    assert result.outcome == REFUSED and "--module names the checked module" in result.message
 
 
 def test_a_lost_process_stays_as_it_is() -> None:
-    told = done(task(replace(large("racy"), kind="process ended")))
-    assert told.outcome == NOTHING
+    result = done(task(replace(large("racy"), kind="process ended")))
+    assert result.outcome == NOTHING
 
 
 # On disk.
 
 
 class Instant:
-    """Has everything done at once."""
+    """Finishes every task at once."""
 
     slots = 2
 
@@ -279,11 +284,11 @@ class Instant:
         return Shrunk(SMALLER, record=small, before=Size(3, 15, 4, 90), after=Size(2, 2, 1, 9))
 
     def stop(self) -> None:
-        """Nothing goes on."""
+        """Do nothing: no task is running."""
 
 
 def four(directory: Path) -> Path:
-    """A run with four signatures."""
+    """Write a run with four signatures."""
     return write_run(
         directory,
         [row(seed, found=[violation(f"I{seed}", "broken", seed=seed)]) for seed in range(4)],
@@ -324,8 +329,8 @@ def test_each_kill_point_leaves_the_rest_to_be_done_and_nothing_twice(
 
 def test_a_stop_keeps_what_was_done(tmp_path: Path) -> None:
     run = four(tmp_path / "run")
-    asked = iter([False, False, True])
-    assert len(attempt(run, Instant(), stopped=lambda: next(asked))) in (1, 2, 3, 4)
+    stops = iter([False, False, True])
+    assert len(attempt(run, Instant(), stopped=lambda: next(stops))) in (1, 2, 3, 4)
     place = Instant()
     before = len([one for one in witnesses(open_run(run)) if one.state])
     attempt(run, place)
@@ -351,7 +356,7 @@ def test_a_run_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (lambda path: path.write_text("{"), "not JSON"),
         (lambda path: path.write_text("[" * 100_000), "not JSON"),
@@ -373,13 +378,13 @@ def test_a_run_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_state_is_refused_in_one_sentence(
-    tmp_path: Path, damage: Callable[[Path], object], told: str
+    tmp_path: Path, damage: Callable[[Path], object], message: str
 ) -> None:
     run = four(tmp_path / "run")
     attempt(run, Instant())
     state = next((run / "shrunk").glob("*.state.json"))
     damage(state)
-    with pytest.raises(ValueError, match=told) as refused:
+    with pytest.raises(ValueError, match=message) as refused:
         witnesses(open_run(run))
     assert "\n" not in str(refused.value)
 

@@ -1,4 +1,4 @@
-"""The results directory: whole waves or nothing, schemas with a version, never over another run."""
+"""The results directory: whole waves or none, versioned schemas, never over another run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from pulsar_ml.campaign.chunk import run_chunk
-from pulsar_ml.campaign.merge import Summary, add
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.schema import SCHEMA_VERSION, TRIALS, VIOLATIONS, split
-from pulsar_ml.campaign.store import RunStore, read_trials, read_violations, waves_of
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.store.merge import Summary, add
+from pulsar_ml.campaign.store.schema import SCHEMA_VERSION, TRIALS, VIOLATIONS, split
+from pulsar_ml.campaign.store.store import RunStore, read_trials, read_violations, waves_of
+from pulsar_ml.campaign.trial.chunk import run_chunk
+from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.errors import UsageError
 from tests.campaign.rows import JOB, SUITE, made_up_trial
 
@@ -77,7 +77,7 @@ def test_an_interrupted_write_leaves_the_wave_invisible(
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         store.write_wave(1, *tables(5, 10))
-    # The trials come last: without them, other tables of the wave are there or not, but no half file.
+    # Trials come last: before them the wave's other tables may be missing, but no file is half.
     assert read_trials(tmp_path)["seed"].to_pylist() == [0, 1, 2, 3, 4]
     visible = {f"{name}/wave-00000.parquet" for name in ("violations", "chunks", "trials")}
     early = ["violations/wave-00001.parquet", "chunks/wave-00001.parquet"][: failing - 1]

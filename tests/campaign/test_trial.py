@@ -1,41 +1,39 @@
-"""Trials on real threads over the toys, which are right and wrong in known ways."""
+"""Trials on real threads over toys that are right or wrong in known ways."""
 
 from __future__ import annotations
 
 import pickle
 import shutil
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import TrialOptions, load_native, replay_trial, run_trial
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, replay_trial, run_trial
 from pulsar_ml.errors import UsageError
 
 
-def suite(name: str, **changes) -> Suite:
-    return Suite(
-        **(
-            {"name": name, "subject": name, "summary": "A toy.", "threads": 2, "operations": 2000}
-            | changes
-        )
-    )
+def suite(name: str, **changes: Any) -> Suite:
+    facts: dict[str, Any] = {"name": name, "subject": name, "summary": "A toy."}
+    return Suite(**({**facts, "threads": 2, "operations": 2000} | changes))
 
 
 @pytest.fixture
-def options(toys_so) -> TrialOptions:
+def options(toys_so: Any) -> TrialOptions:
     return TrialOptions(module=str(toys_so))
 
 
-def test_a_correct_structure_is_never_violated(options):
+def test_a_correct_structure_is_never_violated(options: Any) -> None:
     results = [run_trial(suite("counter"), seed, options) for seed in range(100)]
     assert {result.verdict for result in results} <= {"clean", "nothing_exercised"}
     assert all(not result.violations for result in results)
     assert all(result.operations == 4000 for result in results)
 
 
-def test_a_racy_structure_is_caught(options):
+def test_a_racy_structure_is_caught(options: Any) -> None:
     result = run_trial(suite("racy"), 1, options)
     assert result.verdict == "violation"
     [violation] = result.violations
@@ -45,32 +43,32 @@ def test_a_racy_structure_is_caught(options):
     assert set(result.pairs) <= {("add", "add"), ("add", "read"), ("read", "read")}
 
 
-def test_what_a_call_reports_is_caught(options):
+def test_what_a_call_reports_is_caught(options: Any) -> None:
     result = run_trial(suite("tattler", settings={"start": (3, 3)}), 1, options)
     [violation] = result.violations
     assert (violation.invariant, violation.phase) == ("T2", "running")
     assert result.replay.settings == {"start": 3}
 
 
-def test_a_mutant_is_selected_for_its_trials_only(options, toys_so):
+def test_a_mutant_is_selected_for_its_trials_only(options: Any, toys_so: Any) -> None:
     mutated = TrialOptions(module=str(toys_so), mutant="T01")
     assert run_trial(suite("counter"), 1, mutated).verdict == "violation"
     assert run_trial(suite("counter"), 1, mutated).replay.mutant == "T01"
     assert not run_trial(suite("counter"), 1, options).violations
 
 
-def test_operations_that_cannot_overlap_exercise_nothing(options):
+def test_operations_that_cannot_overlap_exercise_nothing(options: Any) -> None:
     result = run_trial(suite("owned", mix={"poll": 1}), 1, options)
     assert (result.operations, result.overlaps) == (2000, 0)
     assert result.verdict == "nothing_exercised"
 
 
-def test_operations_of_one_thread_alone_are_clean(options, toys_so):
+def test_operations_of_one_thread_alone_are_clean(options: Any, toys_so: Any) -> None:
     result = run_trial(suite("counter"), 1, TrialOptions(threads=1, module=str(toys_so)))
     assert (result.threads, result.overlaps, result.verdict) == (1, 0, "clean")
 
 
-def test_options_override_the_suite(options, toys_so):
+def test_options_override_the_suite(options: Any, toys_so: Any) -> None:
     result = run_trial(
         suite("counter"),
         1,
@@ -80,7 +78,7 @@ def test_options_override_the_suite(options, toys_so):
     assert (result.replay.threads, result.replay.operations, result.replay.noise) == (3, 10, False)
 
 
-def test_a_trial_says_what_it_ran(options, toys):
+def test_a_trial_says_what_it_ran(options: Any, toys: Any) -> None:
     result = run_trial(suite("counter", settings={"start": (5, 9)}), 44, options)
     assert (result.suite, result.seed, result.build_id) == ("counter", 44, toys.BUILD_ID)
     assert 5 <= result.replay.settings["start"] <= 9
@@ -88,7 +86,7 @@ def test_a_trial_says_what_it_ran(options, toys):
     assert result.duration_ns > 0
 
 
-def test_values_travel_between_processes(options):
+def test_values_travel_between_processes(options: Any) -> None:
     result = run_trial(suite("racy"), 1, options)
     assert pickle.loads(pickle.dumps((suite("racy"), options, result))) == (
         suite("racy"),
@@ -97,51 +95,51 @@ def test_values_travel_between_processes(options):
     )
 
 
-def test_a_record_runs_the_same_program_again(options):
+def test_a_record_runs_the_same_program_again(options: Any) -> None:
     racy = suite("racy", settings={"start": (5, 90)})
     first = run_trial(racy, 12, options)
     record = ReplayRecord.from_json(first.replay.to_json())
     again = replay_trial(racy, record)
     assert again.verdict == "violation"
     assert again.replay.program == first.replay.program
-    # The recorded settings count, also when the suite's ranges have moved since.
+    # The recorded settings hold, also after the suite's ranges changed.
     moved = suite("racy", settings={"start": (0, 1)})
     assert replay_trial(moved, record).replay.settings == first.replay.settings
 
 
-def test_a_record_of_another_suite_is_refused(options):
+def test_a_record_of_another_suite_is_refused(options: Any) -> None:
     record = run_trial(suite("counter"), 1, options).replay
     with pytest.raises(UsageError, match="of suite 'counter', not of 'racy'"):
         replay_trial(suite("racy"), record)
 
 
-def test_a_subject_that_is_not_there_is_refused(options):
+def test_a_subject_that_is_not_there_is_refused(options: Any) -> None:
     with pytest.raises(UsageError, match="no subject 'nowhere'; it has: counter"):
         run_trial(suite("nowhere"), 1, options)
 
 
-def test_a_mutant_that_is_not_there_is_refused(toys_so):
+def test_a_mutant_that_is_not_there_is_refused(toys_so: Any) -> None:
     with pytest.raises(UsageError, match="no mutant 'T99'; it has: T01"):
         run_trial(suite("counter"), 1, TrialOptions(module=str(toys_so), mutant="T99"))
 
 
-def test_failed_creation_is_a_memory_error(options, toys):
+def test_failed_creation_is_a_memory_error(options: Any, toys: Any) -> None:
     toys.fail_allocation_after(0)
     with pytest.raises(MemoryError):
         run_trial(suite("counter"), 1, options)
 
 
-def test_modules_are_loaded_by_name_or_once_by_path(toys_so, tmp_path):
+def test_modules_are_loaded_by_name_or_once_by_path(toys_so: Any, tmp_path: Path) -> None:
     assert load_native("json").__name__ == "json"
     assert load_native(str(toys_so)) is load_native(str(toys_so))
     copy = shutil.copy(toys_so, tmp_path)
     other = load_native(str(copy))
     assert other is not load_native(str(toys_so))
-    # Neither takes the name under which a product of that name would be imported.
+    # Neither module takes the name under which the product would be imported.
     assert "toys" not in sys.modules
 
 
-def test_modules_that_are_not_there_are_import_errors(tmp_path):
+def test_modules_that_are_not_there_are_import_errors(tmp_path: Path) -> None:
     with pytest.raises(ImportError, match="nothing.so"):
         load_native(str(tmp_path / "nothing.so"))
     with pytest.raises(ImportError):

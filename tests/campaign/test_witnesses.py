@@ -1,4 +1,4 @@
-"""Rows of violations are bounded, their number is not: whatever is dropped stays counted."""
+"""Rows of violations are bounded, counts are not: dropped rows stay counted."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.chunk import run_chunk
-from pulsar_ml.campaign.merge import Summary, add
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.schema import TRIALS, VIOLATIONS, split
-from pulsar_ml.campaign.store import RunStore, read_violations
-from pulsar_ml.campaign.witnesses import Witnesses, witnesses_of
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.store.merge import Summary, add
+from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS, split
+from pulsar_ml.campaign.store.store import RunStore, read_violations
+from pulsar_ml.campaign.store.witnesses import Witnesses, witnesses_of
+from pulsar_ml.campaign.trial.chunk import run_chunk
 from tests.campaign.rows import JOB, SUITE, made_up_trial
 
 (ONE,) = split(run_chunk(SUITE, Chunk(0, SUITE.name, 0, 1), JOB, trial=made_up_trial))[
@@ -24,7 +24,7 @@ from tests.campaign.rows import JOB, SUITE, made_up_trial
 
 
 def wave_of(found: list[tuple[str, int]]) -> pa.Table:
-    """Violations of these signatures and seeds."""
+    """Make violations of these signatures and seeds."""
     rows = [
         {
             **ONE,

@@ -1,4 +1,4 @@
-"""The value itself: bounds, derived values, changes, and what is without effect."""
+"""CacheConfig: bounds, derived values, changes, and settings without effect."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import typing
 
 import pytest
+
 from pulsar_ml import EntryCacheManager
 from pulsar_ml._core import EVICTION_POLICIES
 from pulsar_ml.config import BY_KEY, SETTINGS, CacheConfig, Setting, without_effect
@@ -26,18 +27,11 @@ def test_the_fields_are_the_settings() -> None:
 def test_a_setting_takes_its_bounds_and_nothing_beyond(setting: Setting) -> None:
     assert setting.meaning.endswith(".")
     assert (setting.kind in (int, float)) == bool(setting.unit) == (setting.low is not None)
-    if setting.kind in (int, float):
-        assert (setting.checked(setting.low), setting.checked(setting.high)) == (
-            setting.low,
-            setting.high,
-        )
-        for beyond in (
-            setting.low - 1,
-            setting.high + (1 if setting.kind is int else 0.5),
-            "1",
-            True,
-            float("nan"),
-        ):
+    if setting.low is not None and setting.high is not None:
+        for bound in (setting.low, setting.high):
+            assert setting.checked(bound) == bound
+        above = setting.high + (1 if setting.kind is int else 0.5)
+        for beyond in (setting.low - 1, above, "1", True, float("nan")):
             with pytest.raises(ValueError, match=setting.key):
                 setting.checked(beyond)
     else:
@@ -62,23 +56,29 @@ def test_the_grace_period_is_twice_the_ttl_unless_given() -> None:
     assert CacheConfig().continue_caching_millis == 2000
     assert CacheConfig(cache_eviction_time_threshold_millis=700).continue_caching_millis == 1400
     grace = "continue_caching_added_entries_after_last_active_cursor_leaves_millis"
-    assert CacheConfig(**{grace: 5}).continue_caching_millis == 5
-    assert (
-        CacheConfig(
-            **{grace: 5}, cache_eviction_by_expected_read_count=False
-        ).continue_caching_millis
-        == 0
-    )
+    config = CacheConfig().replace(**{grace: 5})
+    assert config.continue_caching_millis == 5
+    assert config.replace(cache_eviction_by_expected_read_count=False).continue_caching_millis == 0
+
+
+def test_an_effective_value_is_derived_only_where_the_setting_is_not_set() -> None:
+    size, grace, state = [setting.key for setting in SETTINGS if setting.derived]
+    config = CacheConfig()
+    assert config.effective(size) == config.cache_size_bytes() // MB
+    assert (config.effective(grace), config.effective(state)) == (2000, 5 * MB)
+    by_ranges = CacheConfig(max_unacked_ranges_to_persist=7)
+    assert by_ranges.effective(state) is None
+    for setting in SETTINGS:
+        if not setting.derived:
+            assert config.effective(setting.key) == setting.default
+    changed = CacheConfig(cache_size_mb=3, max_ack_state_in_bytes_to_persist=2048)
+    assert (changed.effective(size), changed.effective(state)) == (3, 2048)
 
 
 def test_the_older_frequency_takes_the_place_of_the_interval() -> None:
     assert CacheConfig(cache_eviction_interval_ms=30).eviction_interval_millis == 30
-    assert (
-        CacheConfig(
-            cache_eviction_interval_ms=30, cache_eviction_frequency=100.0
-        ).eviction_interval_millis
-        == 10
-    )
+    both = CacheConfig(cache_eviction_interval_ms=30, cache_eviction_frequency=100.0)
+    assert both.eviction_interval_millis == 10
     assert CacheConfig(cache_eviction_frequency=1000.0).eviction_interval_millis == 1
     assert CacheConfig(cache_eviction_frequency=5e-324).eviction_interval_millis > 10**15
 
@@ -94,18 +94,10 @@ def test_mark_delete_is_subordinate_to_expected_reads() -> None:
 
 def test_the_pruning_interval_follows_the_tick_within_bounds() -> None:
     for tick, interval in ((1, 5), (20, 20), (1000, 50)):
-        assert (
-            CacheConfig(
-                delayed_delivery_tick_time_millis=tick
-            ).delayed_delivery_prune_interval_millis
-            == interval
-        )
-    assert (
-        CacheConfig(
-            delayed_delivery_prune_min_interval_millis=7
-        ).delayed_delivery_prune_interval_millis
-        == 7
-    )
+        config = CacheConfig(delayed_delivery_tick_time_millis=tick)
+        assert config.delayed_delivery_prune_interval_millis == interval
+    config = CacheConfig(delayed_delivery_prune_min_interval_millis=7)
+    assert config.delayed_delivery_prune_interval_millis == 7
 
 
 def test_replace_and_diff_tell_what_a_running_cache_takes_over() -> None:
@@ -121,7 +113,7 @@ def test_replace_and_diff_tell_what_a_running_cache_takes_over() -> None:
     assert before.replace() == before
     with pytest.raises(ConfigError, match="no setting 'size'"):
         before.replace(size=3)
-    with pytest.raises(ConfigError, match="cannot be 2.0"):
+    with pytest.raises(ConfigError, match=r"cannot be 2\.0"):
         before.replace(cache_eviction_watermark=2.0)
 
 

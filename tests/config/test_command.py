@@ -1,4 +1,4 @@
-"""``python -m pulsar_ml config`` as a user calls it."""
+"""The ``config`` command, run like a user runs it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from click.testing import CliRunner, Result
+
 from pulsar_ml.cli import COMMANDS, main
 from pulsar_ml.config import SETTINGS, CacheConfig, parse_broker_conf
 
@@ -28,6 +29,21 @@ def test_explain_prints_every_setting_with_value_and_place() -> None:
     assert f"{EXCERPT}:8:clusterName" in flat
     assert "8keysarenosettingsofthecache" in flat
     assert "Withouteffect:cacheEvictionByExpectedReadCountisoff." in flat.replace("│", "")
+
+
+def test_explain_prints_effective_values_where_none_is_set() -> None:
+    for part, value in (("AckStateInBytes", "5242880 bytes"), ("ContinueCaching", "2000 ms")):
+        assert f"{value} (derived)" in call("--explain", "--key", part).output
+    assert "none" not in call("--explain").output.replace("│", " ").split()
+
+
+def test_explain_prints_that_a_number_of_ranges_leaves_bytes_without_a_limit(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text("managedLedgerMaxUnackedRangesToPersist=7\n")
+    result = call("--explain", "--key", "AckStateInBytes", "--file", str(file))
+    assert "no limit" in result.output
 
 
 def test_keys_are_chosen_by_a_part_of_their_name() -> None:
@@ -69,7 +85,10 @@ def test_every_command_exists_and_only_the_one_asked_for_is_loaded() -> None:
     for name in COMMANDS:
         assert CliRunner().invoke(main, [name, "--help"]).exit_code == 0
     assert CliRunner().invoke(main, ["nothing"]).exit_code == 2
-    code = "import sys, pulsar_ml.cli as c; c.main(['--help'], standalone_mode=False); print([*sys.modules])"
+    code = (
+        "import sys, pulsar_ml.cli as c; "
+        "c.main(['--help'], standalone_mode=False); print([*sys.modules])"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout

@@ -1,4 +1,4 @@
-"""Settings from mappings and files: values, places, what is unknown, what is wrong."""
+"""Settings from mappings and files: values, origins, unknown keys, and errors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pulsar_ml.config import (
     BY_ANY_KEY,
     SETTINGS,
@@ -25,18 +26,18 @@ EXCERPT = Path(__file__).with_name("broker.conf")
 
 def values_of(setting: Setting) -> st.SearchStrategy[object]:
     if setting.choices:
-        made: st.SearchStrategy[object] = st.sampled_from(setting.choices)
+        values: st.SearchStrategy[object] = st.sampled_from(setting.choices)
     elif setting.kind is bool:
-        made = st.booleans()
+        values = st.booleans()
     elif setting.kind is int:
-        made = st.integers(setting.low, setting.high)
+        values = st.integers(int(setting.low or 0), int(setting.high or 0))
     elif setting.kind is float:
-        made = st.floats(setting.low, setting.high)
+        values = st.floats(setting.low, setting.high)
     else:
-        made = st.text(
+        values = st.text(
             st.characters(codec="ascii", min_codepoint=33, max_codepoint=126), min_size=1
         )
-    return made | st.none() if setting.derived else made
+    return values | st.none() if setting.derived else values
 
 
 @st.composite
@@ -67,7 +68,7 @@ def test_a_broker_conf_gives_values_and_their_places() -> None:
             name, _, line = origin.rpartition(":")
             assert name == str(EXCERPT)
             assert BY_ANY_KEY[lines[int(line) - 1].split("=")[0].strip(" \\")].key == key
-    # An empty value is the default's.
+    # An empty value means the default.
     assert reading.origins["managedLedgerCacheSizeMB"] == "default"
 
 
@@ -195,7 +196,7 @@ def test_unknown_keys_of_any_text_read_back(unknown: dict[str, str]) -> None:
     assert dict(parse_broker_conf(text).unknown) == unknown
 
 
-# Pieces of a file: its text and, for a property, the key and the value it stands for.
+# Pieces of a file: a text, and for a property its key and value.
 PIECES = st.one_of(
     st.sampled_from(["\n", "  \t\n", "# x=1\n", "  ! y: 2\n", "# ends with \\\n", "\r\n", "\r"])
     .map(lambda text: (text, None)),
@@ -212,12 +213,13 @@ PIECES = st.one_of(
 def test_the_line_of_a_key_is_where_it_begins(
     pieces: list[tuple[str, tuple[str, str] | None]],
 ) -> None:
-    text, expected = "", {}
+    text = ""
+    expected: dict[str, tuple[str, int]] = {}
     for piece, stands_for in pieces:
         if text.endswith("\r") and piece.startswith("\n"):
             piece = " " + piece
         if stands_for:
-            # The editor's count: what str.splitlines makes of the text before it.
+            # An editor counts lines like str.splitlines.
             expected[stands_for[0]] = (stands_for[1], len((text + "x").splitlines()))
         text += piece
     reading = parse_broker_conf(text, file="f")
@@ -233,9 +235,9 @@ def test_the_line_of_a_key_is_where_it_begins(
     value=st.text(max_size=8),
 )
 def test_any_text_is_read_or_refused_with_a_place(text: str, key: Setting, value: str) -> None:
-    for given_text in (text, f"{text}\n{key.key}={value}"):
+    for content in (text, f"{text}\n{key.key}={value}"):
         try:
-            reading = parse_broker_conf(given_text)
+            reading = parse_broker_conf(content)
         except PulsarMlError as error:
             assert all(line.startswith("broker.conf:") for line in str(error).splitlines())
         else:

@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 from pathlib import Path
 
-from pulsar_ml.harness.build import build_extension
+from pulsar_ml.harness.building.build import build_extension
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
-from pulsar_ml.harness.subject cimport (
+from pulsar_ml.harness.subjects.subject cimport (
     PML_SUBJECT_ABI,
     PmlArgument,
     PmlCall,
@@ -22,7 +22,7 @@ from pulsar_ml.harness.subject cimport (
     PmlViolation,
     wrap_subject,
 )
-from pulsar_ml.harness.table cimport violate
+from pulsar_ml.harness.subjects.table cimport violate
 from pulsar_ml.sync.atomics cimport (
     i64_cas_weak_acquire,
     i64_fetch_add_relaxed,

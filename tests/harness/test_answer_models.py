@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml.harness.judge import ModelJudge
-from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.judges.judge import ModelJudge
+from pulsar_ml.harness.subjects.program import generate
 from pulsar_ml.operations import _native
 from pulsar_ml.specs import (
     answer,

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import pytest
 
-from pulsar_ml.harness.copies import changing, copied, copied_but, freeze, weight
-from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.models.copies import changing, copied, copied_but, freeze, weight
+from pulsar_ml.harness.subjects.program import generate
 from pulsar_ml.operations._native import SUBJECTS
-from stress.registry import SUITES
+from pulsar_ml.suites.registry import SUITES
 
 MODELS = sorted({suite.model for suite in SUITES.values() if suite.model})
 

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pulsar_ml.campaign.oracle import judge_of
+from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness import judge as judge_module
 from pulsar_ml.harness.engine import Campaign
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.history import ANSWER, RECORD, RETURNED, History, Signature, frozen
-from pulsar_ml.harness.judge import ModelJudge, Prepared
+from pulsar_ml.harness.histories.history import ANSWER, RECORD, RETURNED, History, Signature, frozen
+from pulsar_ml.harness.histories.recording import history_before, history_of_execution
+from pulsar_ml.harness.judges import judge as judge_module
+from pulsar_ml.harness.judges.judge import ModelJudge, Prepared
 from pulsar_ml.harness.linearize import core
-from pulsar_ml.harness.program import generate
-from pulsar_ml.harness.recording import history_before, history_of_execution
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.subjects.program import generate
 from pulsar_ml.operations import _checked
 from pulsar_ml.specs import (
     answer,

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml.harness import judge as judge_module
-from pulsar_ml.harness.build_checked import load_checked
+from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.engine import Campaign
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.failure import WRONG_ANSWERS, Failure, replay
-from pulsar_ml.harness.judge import ModelJudge
-from pulsar_ml.harness.oracle import run_judged
-from pulsar_ml.harness.program import Program, generate
-from pulsar_ml.harness.shrink import shrink
-from pulsar_ml.harness.subject import Subject
+from pulsar_ml.harness.judges import judge as judge_module
+from pulsar_ml.harness.judges.judge import ModelJudge
+from pulsar_ml.harness.judges.oracle import run_judged
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure, replay
+from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.specs import Answer, answer
 from tests.harness.build_toys import toys_path
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from pulsar_ml.harness import judge as judge_module
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.failure import WRONG_ANSWERS
-from pulsar_ml.harness.history import Call
-from pulsar_ml.harness.plain_judge import PlainJudge
-from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.histories.history import Call
+from pulsar_ml.harness.judges import judge as judge_module
+from pulsar_ml.harness.judges.plain import PlainJudge
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import WRONG_ANSWERS
+from pulsar_ml.harness.subjects.program import generate
 from pulsar_ml.operations import _checked
 from pulsar_ml.specs import answer
 from tests.harness.test_judge import Row, history

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.harness.program import CALL, Program, generate, possible_pairs
+from pulsar_ml.harness.subjects.program import CALL, Program, generate, possible_pairs
 
 SEEDS = st.integers(0, 2**64 - 1)
 

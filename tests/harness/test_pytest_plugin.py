@@ -15,18 +15,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from pulsar_ml.harness.build_checked import load_checked, with_whole_paths
-from pulsar_ml.harness.failure import Failure
-from pulsar_ml.harness.interleave import InterleavingFailure, failure_text, interleave
-from pulsar_ml.harness.pytest_plugin import FAILURE, RECORD, Merge
-from pulsar_ml.harness.sarif import files_below, location
+from pulsar_ml.harness.building.checked import with_whole_paths
+from pulsar_ml.harness.building.load import load_checked
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.interleave import InterleavingFailure, failure_text, interleave
+from pulsar_ml.harness.testing.pytest_plugin import FAILURE, RECORD, Merge
+from pulsar_ml.harness.testing.sarif import files_below, location
 from tests.harness.build_toys import toys_path
 
 ROOT = Path(__file__).resolve().parents[2]
 
 PROJECT = """\
 import pytest
-from pulsar_ml.harness.build_checked import load_checked
+from pulsar_ml.harness.building.load import load_checked
 
 SUBJECTS = load_checked({oracles!r}).SUBJECTS
 
@@ -57,7 +58,7 @@ def run(tmp_path: Path, oracles: Path) -> Run:
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
-        "PYTEST_PLUGINS": "pulsar_ml.harness.pytest_plugin",
+        "PYTEST_PLUGINS": "pulsar_ml.harness.testing.pytest_plugin",
     }
     environment = {name: value for name, value in environment.items() if "PYTEST_XDIST" not in name}
 

@@ -11,20 +11,20 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from pulsar_ml.harness.build_checked import load_checked
-from pulsar_ml.harness.copies import freeze
+from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.engine import Campaign
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.history import Call, History, frozen
-from pulsar_ml.harness.judge import ModelJudge, as_checked
+from pulsar_ml.harness.histories.history import Call, History, frozen
+from pulsar_ml.harness.histories.recording import history_of_execution
+from pulsar_ml.harness.judges.judge import ModelJudge, as_checked
 from pulsar_ml.harness.linearize import ANSWERS, ModelChecker
-from pulsar_ml.harness.model import ModelError
-from pulsar_ml.harness.program import generate
-from pulsar_ml.harness.recording import history_of_execution
-from pulsar_ml.harness.sequential import ENDS, Sequential, State
+from pulsar_ml.harness.models.copies import freeze
+from pulsar_ml.harness.models.model import ModelError
+from pulsar_ml.harness.models.sequential import ENDS, Sequential, State
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.subjects.program import generate
 from pulsar_ml.operations import _checked
 from pulsar_ml.specs import answer
-from stress.registry import SUITES
+from pulsar_ml.suites.registry import SUITES
 from tests.harness.build_toys import toys_path
 from tests.harness.test_judge import Row, refused
 
@@ -70,11 +70,11 @@ class Counter:
         self.put(thread, 0)
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Any
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Any
     ) -> bool:
         begun = self.coming[thread] == 0
         self.put(thread, -1)
-        return begun and bool(given == answer(0))
+        return begun and bool(result == answer(0))
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Any:
         return answer(0, self.sum)
@@ -239,18 +239,18 @@ class Quick(Counter):
 
     ended = 0
 
-    def fits(self, operation: str, *, thread: int, given: Any) -> bool:
+    def fits(self, operation: str, *, thread: int, result: Any) -> bool:
         return self.coming[thread] == 0
 
     @staticmethod
-    def idle(operation: str, given: Any) -> bool:
-        return bool(given == answer(1))
+    def idle(operation: str, result: Any) -> bool:
+        return bool(result == answer(1))
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Any
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Any
     ) -> bool:
         Quick.ended += 1
-        return super().concurrent(operation, arguments, thread=thread, given=given)
+        return super().concurrent(operation, arguments, thread=thread, result=result)
 
 
 def test_ends_that_do_not_fit_and_those_of_nothing_are_not_tried() -> None:

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from pulsar_ml.harness.subject import Instance, InvariantViolation, Subject
+from pulsar_ml.harness.subjects.subject import Instance, InvariantViolation, Subject
 
 
 def test_a_subject_shows_what_its_table_says(toys):

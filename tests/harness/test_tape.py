@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from hypothesis.database import InMemoryExampleDatabase
 from hypothesis.stateful import rule
-from hypothesis import strategies as st
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.build_checked import load_checked
-from pulsar_ml.harness.failure import WRONG_ANSWERS, replay
-from pulsar_ml.harness.history import Call
-from pulsar_ml.harness.interleave import InterleavingFailure
-from pulsar_ml.harness.machine import ConcurrentMachine, has_order, run_concurrently
-from pulsar_ml.harness.plain_judge import PlainJudge
-from pulsar_ml.harness.program import Program
-from pulsar_ml.harness.subject import Subject
-from pulsar_ml.harness.tape import Interleaving, interleavings, programs
+from pulsar_ml.harness.building.load import load_checked
+from pulsar_ml.harness.histories.history import Call
+from pulsar_ml.harness.judges.plain import PlainJudge
+from pulsar_ml.harness.search.failure import WRONG_ANSWERS, replay
+from pulsar_ml.harness.search.interleave import InterleavingFailure
+from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.subject import Subject
+from pulsar_ml.harness.testing.state_machine import ConcurrentMachine, has_order, run_concurrently
+from pulsar_ml.harness.testing.tape import Interleaving, interleavings, programs
 from tests.harness.build_toys import toys_path
 
 QUIET = settings(

@@ -10,9 +10,9 @@ import threading
 import numpy as np
 import pytest
 
-from pulsar_ml.harness import threads as runner
-from pulsar_ml.harness.program import CALL, Program, generate
-from pulsar_ml.harness.threads import run
+from pulsar_ml.harness.subjects import threads as runner
+from pulsar_ml.harness.subjects.program import CALL, Program, generate
+from pulsar_ml.harness.subjects.threads import run
 
 
 def program_of(toys, name: str, threads: list[list[tuple[int, int]]]) -> Program:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memset
-from pulsar_ml.harness.subject cimport (
+from pulsar_ml.harness.subjects.subject cimport (
     PML_SUBJECT_ABI,
     PmlArgument,
     PmlCall,

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pulsar_ml.harness.history import History, Operation, history_of
+from pulsar_ml.harness.histories.history import History, Operation, history_of
 
 # Draws one operation: its name, arguments and result.
 Shape = Callable[[Any], tuple[str, tuple[Any, ...], Any]]

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pulsar_ml.harness.history import History
+from pulsar_ml.harness.histories.history import History
 
 REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_ml.harness.history import Call, History
+from pulsar_ml.harness.histories.history import Call, History
+from pulsar_ml.harness.histories.published import key_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
 from pulsar_ml.harness.models import KeyValueMap
-from pulsar_ml.harness.published import key_value
 from tests.linearize.histories import NOTHING, histories, one
 from tests.linearize.oracle import oracle
 

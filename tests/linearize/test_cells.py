@@ -11,13 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_ml.harness.history import FLAG, NONE, WORD, History, Operation, Signature, history_of
+from pulsar_ml.harness.histories.generated import Cell, simulate
+from pulsar_ml.harness.histories.history import (
+    FLAG,
+    NONE,
+    WORD,
+    History,
+    Operation,
+    Signature,
+    history_of,
+)
+from pulsar_ml.harness.histories.published import etcd_register
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
 from pulsar_ml.harness.linearize.shipped import blocked_call, cells_for
-from pulsar_ml.harness.model import Keyed
 from pulsar_ml.harness.models import CasRegister, Register
-from pulsar_ml.harness.published import etcd_register
-from pulsar_ml.harness.simulate import Cell, simulate
+from pulsar_ml.harness.models.model import Keyed
 from tests.linearize.histories import MAYBE, NOTHING, SMALL, TRUTH, one
 from tests.linearize.oracle import REAL_TIME, allowed, oracle, relation, respects
 
@@ -294,11 +302,11 @@ def test_a_register_for_each_key_is_searched_so_too() -> None:
         verdict = check(history, model, options=QUICK)
         together = check(history, model, options=Options(explain=False, partition=False))
         assert verdict.answer == asked.answer == together.answer
-        assert verdict.part == asked.part
+        assert verdict.key == asked.key
         if verdict.linearization is not None:
             assert respects(verdict.linearization, relation(history, REAL_TIME))
             assert allowed(history, model, verdict.linearization)
-        seen.add((verdict.answer, verdict.part))
+        seen.add((verdict.answer, verdict.key))
     assert seen >= {(LEGAL, None), (ILLEGAL, "k"), (ILLEGAL, 1)}
 
 
@@ -312,7 +320,7 @@ def test_the_blocked_call_is_one_of_the_illegal_key() -> None:
         ]
     )
     verdict = check(history, Keyed(Register()))
-    assert (verdict.answer, verdict.part, verdict.blocked, verdict.prefix) == (
+    assert (verdict.answer, verdict.key, verdict.blocked, verdict.prefix) == (
         ILLEGAL,
         "b",
         3,

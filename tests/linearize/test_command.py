@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from pulsar_ml.cli import main
-from pulsar_ml.harness.history import Operation, history_of
-from pulsar_ml.harness.history_files import save
+from pulsar_ml.harness.histories.files import save
+from pulsar_ml.harness.histories.history import Operation, history_of
 
 LEGAL = [Operation(0, "write", (1,), None, 0, 1), Operation(1, "read", (), 1, 2, 3)]
 ILLEGAL = [*LEGAL, Operation(1, "read", (), None, 4, 5)]
@@ -58,7 +58,7 @@ def test_unknown_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     # What may be done about it.
     assert "more --steps may answer it" in output
     assert "up to 14 operations were under way at once, 0 of 16 did not return" in output
-    assert "with values that are put only once there is a quick answer" in output
+    assert "histories in which each value is put only once have a quick answer" in output
 
 
 @pytest.mark.parametrize("most", [200, 600, 5000])

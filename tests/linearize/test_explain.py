@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.history import Call, History, Operation, history_of
+from pulsar_ml.harness.histories.generated import Cell, DigitMap, Keys, simulate
+from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
 from pulsar_ml.harness.linearize import (
     ILLEGAL,
     LEGAL,
@@ -22,10 +23,9 @@ from pulsar_ml.harness.linearize import (
     check,
     core,
 )
-from pulsar_ml.harness.linearize.picture import lanes, report
-from pulsar_ml.harness.model import Keyed
+from pulsar_ml.harness.linearize.picture import describe_verdict, lanes
 from pulsar_ml.harness.models import MODELS, Counter, KeyValueMap, Queue, Register
-from pulsar_ml.harness.simulate import Cell, DigitMap, Keys, simulate
+from pulsar_ml.harness.models.model import Keyed
 from tests.linearize.histories import SHAPES, histories
 from tests.linearize.oracle import (
     PROGRAM_ORDER,
@@ -203,7 +203,7 @@ def test_the_illegal_part_is_named() -> None:
         (0, "get", ("b",), None, 2, 3),
     )
     verdict = check(made, KeyValueMap())
-    assert (verdict.answer, verdict.part, verdict.core) == (ILLEGAL, "b", (1, 2))
+    assert (verdict.answer, verdict.key, verdict.core) == (ILLEGAL, "b", (1, 2))
 
 
 def test_parts_together_and_one_by_one_agree() -> None:
@@ -269,7 +269,7 @@ class Plain:
             "up to 12 operations were under way at once, 0 of 13 did not return",
             "--steps",
         ),
-        (Queue(), "", "with values that are put only once there is a quick answer", "pure"),
+        (Queue(), "", "histories in which each value is put only once have a quick answer", "pure"),
         (Plain(), "", "the model has no pure(call)", "quick answer"),
     ],
 )

@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.harness.history import (
+from pulsar_ml.harness.histories.files import load, save
+from pulsar_ml.harness.histories.generated import Cell, Members, simulate
+from pulsar_ml.harness.histories.history import (
     CRASHED,
     NEVER,
     PENDING,
@@ -23,11 +25,9 @@ from pulsar_ml.harness.history import (
     history_of,
     overlap,
 )
-from pulsar_ml.harness.history_files import load, save
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, check
-from pulsar_ml.harness.model import Keyed
 from pulsar_ml.harness.models import CasRegister, Register
-from pulsar_ml.harness.simulate import Cell, Members, simulate
+from pulsar_ml.harness.models.model import Keyed
 
 VALUES = history_of(
     [

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_ml.harness.history import History, Operation, history_of
+from pulsar_ml.harness.histories.history import History, Operation, history_of
+from pulsar_ml.harness.histories.published import key_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
 from pulsar_ml.harness.linearize.shipped import maps_for
 from pulsar_ml.harness.models import KeyValueMap
-from pulsar_ml.harness.published import key_value
 from tests.linearize.histories import histories
 from tests.linearize.oracle import REAL_TIME, allowed, oracle, relation, respects
 from tests.linearize.test_ahead import strings
@@ -100,7 +100,7 @@ def test_the_answer_is_that_of_the_definition(together: bool) -> None:
 
 def with_other_steps(steps: dict[str, int]) -> Callable[[History], bool]:
     def answer(history: History) -> bool:
-        from pulsar_ml.harness.linearize._maps import Maps
+        from pulsar_ml.harness.linearize.cells._maps import Maps
 
         kinds = [steps[signature.name] for signature in history.signatures]
         return Maps(kinds, history.values).search(history.records)[0] == 0
@@ -214,9 +214,9 @@ def test_the_illegal_key_is_named_and_explained() -> None:
         ]
     )
     quick = check(history, KeyValueMap(), options=QUICK)
-    assert (quick.answer, quick.part) == (ILLEGAL, 1)
+    assert (quick.answer, quick.key) == (ILLEGAL, 1)
     explained = check(history, KeyValueMap())
-    assert (explained.answer, explained.part, explained.blocked) == (ILLEGAL, 1, 4)
+    assert (explained.answer, explained.key, explained.blocked) == (ILLEGAL, 1, 4)
     assert set(explained.core) <= {1, 2, 4}
 
 

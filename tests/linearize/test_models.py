@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.conformance import check_model
-from pulsar_ml.harness.history import UNKNOWN, Call, History, Operation, history_of
+from pulsar_ml.harness.histories.history import UNKNOWN, Call, History, Operation, history_of
 from pulsar_ml.harness.linearize import LEGAL, check
-from pulsar_ml.harness.model import Keyed, ModelError
 from pulsar_ml.harness.models import MODELS, EvictingMap, Queue, Register, model_named
+from pulsar_ml.harness.models.conformance import check_model
+from pulsar_ml.harness.models.model import Keyed, ModelError
 from tests.linearize.histories import SHAPES, histories
 
 SOME = history_of([Operation(0, "write", (1,), None, 0, 1), Operation(0, "read", (), 1, 2, 3)])

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from pulsar_ml.harness.history import History, Operation, history_of
+from pulsar_ml.harness.histories.generated import Cell, Line, Members, simulate
+from pulsar_ml.harness.histories.history import History, Operation, history_of
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
 from pulsar_ml.harness.linearize.monitors import judge
 from pulsar_ml.harness.models import MODELS
-from pulsar_ml.harness.simulate import Cell, Line, Members, simulate
 from tests.linearize.histories import distinct, distinct_cell, distinct_members
 from tests.linearize.oracle import oracle
 

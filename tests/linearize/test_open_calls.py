@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pulsar_ml.harness.history import History, Operation, history_of
+from pulsar_ml.harness.histories.history import History, Operation, history_of
+from pulsar_ml.harness.histories.published import etcd_register
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, check
 from pulsar_ml.harness.linearize.shipped import cells_for
 from pulsar_ml.harness.models import CasRegister
-from pulsar_ml.harness.published import etcd_register
 from tests.linearize.oracle import REAL_TIME, allowed, oracle, relation, respects
 
 ASKING = Options(natively=False, monitors=False, explain=False)

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pulsar_ml.harness.history import CRASHED, RETURNED
-from pulsar_ml.harness.history_files import load
+from pulsar_ml.harness.histories.files import load
+from pulsar_ml.harness.histories.history import CRASHED, RETURNED
 from pulsar_ml.harness.linearize import LEGAL, check
 from pulsar_ml.harness.models import MODELS, Register
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pulsar_ml.harness.history import History
+from pulsar_ml.harness.histories.history import History
+from pulsar_ml.harness.histories.published import etcd_register, key_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, check
 from pulsar_ml.harness.models import CasRegister
-from pulsar_ml.harness.published import etcd_register, key_value
 
 QUICK = Options(explain=False)
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from pulsar_ml.harness.engine import Campaign
-from pulsar_ml.harness.history import NEVER, RECORD, Call, overlap, record_array
-from pulsar_ml.harness.history_files import load, save
+from pulsar_ml.harness.histories.files import load, save
+from pulsar_ml.harness.histories.history import NEVER, RECORD, Call, overlap, record_array
+from pulsar_ml.harness.histories.recording import history_of_execution, record_run
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, ModelChecker, check
-from pulsar_ml.harness.program import Program, generate
-from pulsar_ml.harness.recording import history_of_execution, record_run
-from pulsar_ml.harness.threads import run
+from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.threads import run
 from tests.quality.build_programs import program_of, programs
 
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_ml.harness.history import RECORD, History, Operation, history_of
+from pulsar_ml.harness.histories.generated import Cell, simulate
+from pulsar_ml.harness.histories.history import RECORD, History, Operation, history_of
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, check
 from pulsar_ml.harness.linearize.shipped import cells_for
 from pulsar_ml.harness.models import CasRegister, Register
-from pulsar_ml.harness.simulate import Cell, simulate
 from tests.linearize.histories import SMALL
 from tests.linearize.oracle import REAL_TIME, allowed, oracle, relation, respects
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from pulsar_ml.harness.history import History
+from pulsar_ml.harness.histories.history import History
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, ModelChecker, Options, Watch, check
 from pulsar_ml.harness.models import MODELS
 from tests.linearize.histories import SHAPES, histories

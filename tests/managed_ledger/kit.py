@@ -1,4 +1,4 @@
-"""A broker's parts for one test, which must be balanced when it is over."""
+"""A broker for one test, with checks that everything was returned at its end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pulsar_ml import Entry, EntryCacheManager
 from pulsar_ml.managed_ledger import (
@@ -22,11 +22,13 @@ from pulsar_ml.managed_ledger import (
 )
 
 MILLISECOND = 1_000_000
-SECONDS = 10  # that a test waits for what must come
+SECONDS = 10  # the longest wait for a result that must come
+
+Value = TypeVar("Value")
 
 
 class Clock:
-    """Time that a test moves."""
+    """A clock that stands still until the test moves it."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -38,22 +40,22 @@ class Clock:
         self.now += millis * MILLISECOND
 
 
-class Here(Executor):
-    """Runs what it is given at once; refuses while ``open`` is off."""
+class ImmediateExecutor(Executor):
+    """Runs work in the calling thread at once; refuses work while ``open`` is false."""
 
     def __init__(self) -> None:
         self.open = True
 
     def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         if not self.open:
-            raise RuntimeError("this executor takes nothing")
-        done: Future[Any] = Future()
-        done.set_result(work(*arguments, **named))
-        return done
+            raise RuntimeError("the executor is closed")
+        future: Future[Any] = Future()
+        future.set_result(work(*arguments, **named))
+        return future
 
 
-class World:
-    """A storage, a manager, a factory and one managed ledger."""
+class Broker:
+    """A storage, a cache manager, a factory and one managed ledger."""
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class World:
         **options: Any,
     ) -> None:
         self.clock = Clock()
-        self.executor = Here()
+        self.executor = ImmediateExecutor()
         self.storage = FaultyStorage(storage)
         self.manager = EntryCacheManager()
         self.factory = ManagedLedgerFactory(
@@ -80,7 +82,7 @@ class World:
         self.ledger: ManagedLedger = self.factory.open("orders")
 
     def add(self, count: int, *, size: int = 0) -> list[Any]:
-        """Entries of "0", "1", ..., or of so many bytes."""
+        """Adds entries "0", "1", ..., or entries of ``size`` bytes; returns their positions."""
         start = self.ledger.last_confirmed.entry_id + 1
         return [self.ledger.add_entry(b"x" * size or str(start + i).encode()) for i in range(count)]
 
@@ -88,7 +90,7 @@ class World:
         self.ledger.cache.clear()
 
     def close(self) -> None:
-        """Everything is given back: permits, entries, counts, pages."""
+        """Closes all and checks that permits, entries, counts and pages were returned."""
         self.factory.close()
         self.storage.close()
         self.manager.close()
@@ -99,35 +101,41 @@ class World:
 
 
 @contextmanager
-def world(storage: LedgerStorage | None = None, **options: Any) -> Iterator[World]:
-    made = World(storage or MemoryStorage(), **options)
-    yield made
-    made.close()
+def open_broker(storage: LedgerStorage | None = None, **options: Any) -> Iterator[Broker]:
+    broker = Broker(storage or MemoryStorage(), **options)
+    yield broker
+    broker.close()
 
 
 def stored(kind: str, folder: Path) -> LedgerStorage:
-    """A storage of either kind."""
+    """Creates a storage of a kind, "memory" or "disk"."""
     return (
         MemoryStorage() if kind == "memory" else DiskStorage(folder / "ledgers.db", durable=False)
     )
 
 
 def texts(entries: Iterable[Entry]) -> list[str]:
-    """What the entries say; they are released."""
-    said = []
+    """Releases the entries and returns their payloads."""
+    payloads = []
     for entry in entries:
         with entry:
-            said.append(bytes(entry).decode())
-    return said
+            payloads.append(bytes(entry).decode())
+    return payloads
 
 
 def read(cursor: ManagedCursor, most: int = 100) -> list[str]:
     return texts(cursor.read_entries(most).result(SECONDS))
 
 
+def require(value: Value | None) -> Value:
+    """Returns the value; fails the test when it is None."""
+    assert value is not None
+    return value
+
+
 @contextmanager
 def noticed() -> Iterator[list[BaseException | None]]:
-    """Exceptions that had nowhere to go."""
+    """Collects exceptions that no caller can receive."""
     reported: list[BaseException | None] = []
     before = sys.unraisablehook
     sys.unraisablehook = lambda unraisable: reported.append(unraisable.exc_value)

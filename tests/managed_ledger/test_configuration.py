@@ -1,4 +1,4 @@
-"""Settings and metrics of a whole broker: one configuration makes it, one registry reads it."""
+"""A whole broker built from one configuration and measured by one registry."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_settings_of_acknowledgements_reach_every_cursor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("settings", "expected"),
     [
         ({}, 5 * 2**20),
         ({"max_unacked_ranges_to_persist": 20_000}, None),
@@ -79,9 +79,9 @@ def test_settings_of_acknowledgements_reach_every_cursor() -> None:
     ],
 )
 def test_bytes_decide_unless_only_the_number_of_ranges_is_set(
-    given: dict[str, int], expected: int | None
+    settings: dict[str, int], expected: int | None
 ) -> None:
-    keywords = CacheConfig(**given).ledger_keywords()  # type: ignore[arg-type]
+    keywords = CacheConfig(**settings).ledger_keywords()  # type: ignore[arg-type]
     assert keywords["managed_ledger_max_ack_state_in_bytes_to_persist"] == expected
 
 

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+
 from pulsar_ml import AckState, Position, StorageError
 from pulsar_ml.managed_ledger import FaultyStorage, MemoryStorage
 from pulsar_ml.managed_ledger.cursor_metadata import (
     CHECKED,
     CursorMetadata,
-    LeftOut,
+    Omitted,
     decode,
     encode,
     metadata_bytes,
@@ -33,7 +34,8 @@ def restored(stored: CursorMetadata) -> AckState:
 
 
 def test_properties_come_first_then_sequence_ids_then_ranges() -> None:
-    # The proposal's example in small: a fifth for properties, and too little room for all of the ranges.
+    # PIP-299's example at a small scale: a fifth of the room goes to properties, and the rest is
+    # too small for all ranges.
     properties, sequence_ids = {"key": "x" * 197}, {"producer": 7}
     acks = acks_of(100, max_bytes=KIB)
     acks.set_metadata_bytes(metadata_bytes(properties, sequence_ids))
@@ -43,7 +45,7 @@ def test_properties_come_first_then_sequence_ids_then_ranges() -> None:
     metadata = decode(data)
     assert (metadata.properties, metadata.sequence_ids) == (properties, sequence_ids)
     assert metadata.ranges == (KIB - 208 - 20) // 32
-    assert left == LeftOut(ranges=100 - metadata.ranges)
+    assert left == Omitted(ranges=100 - metadata.ranges)
 
 
 def test_sequence_ids_and_ranges_are_left_out_before_properties() -> None:
@@ -55,7 +57,7 @@ def test_sequence_ids_and_ranges_are_left_out_before_properties() -> None:
         acks, revision=1, properties=properties, sequence_ids=sequence_ids, max_bytes=KIB
     )
     assert list(decode(data).properties) == sorted(properties)[:10]
-    assert left == LeftOut(properties=1, sequence_ids=1, ranges=3)
+    assert left == Omitted(properties=1, sequence_ids=1, ranges=3)
 
 
 def test_what_is_saved_last_is_loaded() -> None:
@@ -75,10 +77,10 @@ def test_when_the_ledger_fails_the_metadata_store_takes_less() -> None:
     acks = acks_of(5, in_store=2)
     assert not store.save(acks)
     storage.fail_appends = 1
-    assert store.save(acks) == LeftOut(ranges=3)
+    assert store.save(acks) == Omitted(ranges=3)
     kept = CursorStore(storage, "log", "sub").load()
     assert kept is not None and (kept.revision, kept.ranges) == (2, 2)
-    # The ledger works again, and is the newer one.
+    # Appends work again, so the cursor ledger has the newer copy.
     again = CursorStore(storage, "log", "sub")
     again.load()
     assert not again.save(acks)
@@ -91,7 +93,7 @@ def test_a_full_ledger_is_followed_by_another_and_deleted() -> None:
     store = CursorStore(storage, "log", "sub")
     for _ in range(MOST_ENTRIES + 1):
         store.save(acks_of(1))
-    (ledger,) = storage.ledgers(store.own)
+    (ledger,) = storage.ledgers(store.cursor_ledgers)
     assert ledger.entries == 1
     store.delete()
     assert CursorStore(storage, "log", "sub").load() is None
@@ -118,6 +120,6 @@ def test_damaged_metadata_says_what_is_wrong(
 def test_counts_that_promise_too_much_are_noticed() -> None:
     data, _ = encode(acks_of(0), revision=1, properties={}, sequence_ids={}, max_bytes=None)
     body = bytearray(data[CHECKED.size :])
-    body[24] = 1  # one property
+    body[24] = 1  # the header now claims one property
     with pytest.raises(StorageError, match="early"):
         decode(CHECKED.pack(b"PMLC", 1, zlib.crc32(body)) + bytes(body))

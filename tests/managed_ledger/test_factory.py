@@ -1,4 +1,4 @@
-"""What a factory does by itself: its executor, and its look at the clock."""
+"""The factory's own threads: its executor and its checker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.managed_ledger.kit import SECONDS, texts
 
 
 def test_a_long_queue_of_reads_drains_on_the_executor() -> None:
-    """Each read is released in its callback, which lets the next one go on: nothing may nest."""
+    """Each callback releases its read, which admits the next one; the calls must not nest."""
     count, permits = 3000, 64 + 1
     with EntryCacheManager() as manager:
         with ManagedLedgerFactory(
@@ -28,10 +28,10 @@ def test_a_long_queue_of_reads_drains_on_the_executor() -> None:
             ledger.open_cursor("a")
             at = ledger.add_entry(b"x")
             first = ledger.read_entry(at).result(SECONDS)
-            said: list[str] = []
+            delivered: list[str] = []
 
             def release(read: Future[Entry]) -> None:
-                said.extend(texts([read.result()]))
+                delivered.extend(texts([read.result()]))
 
             waiting = [ledger.read_entry(at) for _ in range(count)]
             for read in waiting:
@@ -40,7 +40,7 @@ def test_a_long_queue_of_reads_drains_on_the_executor() -> None:
             first.release()
             for read in waiting:
                 read.result(SECONDS)
-        assert said == ["x"] * count
+        assert delivered == ["x"] * count
         assert factory.limiter.remaining == permits
 
 

@@ -1,5 +1,7 @@
-"""What a restart delivers again, against a model that knows each message: what was never stored, what was
-left out by the limits or by the fall-back store, and nothing else. Storage may fail, and so may the process.
+"""Deliveries after a restart, compared with a model of single messages.
+
+A restart delivers again exactly the messages whose acknowledgements were not stored, or were
+omitted by the limits or by the metadata store. Storage may fail, and the process may crash.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ from hypothesis.stateful import (
 
 from pulsar_ml import AckState, Position, StorageError
 from pulsar_ml.managed_ledger import LedgerSettings, ManagedCursor, MemoryStorage, cursor_store
-from pulsar_ml.managed_ledger.cursor_metadata import LeftOut
-from tests.managed_ledger.kit import World, read
+from pulsar_ml.managed_ledger.cursor_metadata import Omitted, encode
+from tests.managed_ledger.kit import Broker, read
 
-BATCH = 4  # messages of an entry
+BATCH = 4  # messages in an entry
 PER_LEDGER = 4
-SECOND = 1000  # milliseconds; a mark is kept once in one
+SECOND = 1000  # milliseconds; the rate limit allows one write of the mark in this time
 FLUSH_SECONDS = 7
 FOREVER = 2**31
 WHOLE = frozenset(range(BATCH))
@@ -55,8 +57,8 @@ class Limits:
 
 
 @dataclass
-class Known:
-    """A cursor: the messages that were acknowledged by entry, and what goes with them."""
+class CursorModel:
+    """The model of a cursor: acknowledged messages by entry, properties and sequence ids."""
 
     passed: int = 0  # entries up to the mark-delete position
     messages: dict[int, frozenset[int]] = field(default_factory=dict)
@@ -87,8 +89,8 @@ class Known:
                 runs.append([entry])
         return runs
 
-    def stored(self, limits: Limits, *, in_metadata_store: bool) -> tuple[Known, LeftOut]:
-        """What is kept of it, and what is not: written from the words of the proposal."""
+    def stored(self, limits: Limits, *, in_metadata_store: bool) -> tuple[CursorModel, Omitted]:
+        """The storable part of this state and the omitted counts, written after PIP-299's text."""
         properties = [
             (key, value, 8 + len(key) + len(value))
             for key, value in sorted(self.properties.items())
@@ -99,18 +101,18 @@ class Known:
             sorted(e for e, have in self.messages.items() if have != WHOLE),
         )
         room = float("inf") if limits.max_bytes is None else limits.max_bytes
-        kept = Known(passed=self.passed)
+        storable = CursorModel(passed=self.passed)
         for key, value, size in properties:
             if size > room:
                 break
             room -= size
-            kept.properties[key] = value
+            storable.properties[key] = value
         for name, last, size in ids:
-            if len(kept.properties) < len(properties) or size > room:
+            if len(storable.properties) < len(properties) or size > room:
                 break
             room -= size
-            kept.sequence_ids[name] = last
-        if (len(kept.properties), len(kept.sequence_ids)) != (len(properties), len(ids)):
+            storable.sequence_ids[name] = last
+        if (len(storable.properties), len(storable.sequence_ids)) != (len(properties), len(ids)):
             room = 0
         most = limits.max_ranges if limits.max_bytes is None else int(room // 32)
         if in_metadata_store:
@@ -118,25 +120,28 @@ class Known:
         room -= 32 * len(ranges[:most])
         fitting = batches[: limits.max_batches]
         fitting = fitting[: len(fitting) if limits.max_bytes is None else int(room // 32)]
-        kept.messages = {entry: WHOLE for run in ranges[:most] for entry in run}
-        kept.messages |= {entry: self.messages[entry] for entry in fitting}
-        return kept, LeftOut(
-            properties=len(properties) - len(kept.properties),
-            sequence_ids=len(ids) - len(kept.sequence_ids),
+        storable.messages = {entry: WHOLE for run in ranges[:most] for entry in run}
+        storable.messages |= {entry: self.messages[entry] for entry in fitting}
+        return storable, Omitted(
+            properties=len(properties) - len(storable.properties),
+            sequence_ids=len(ids) - len(storable.sequence_ids),
             ranges=len(ranges) - len(ranges[:most]),
             batches=len(batches) - len(fitting),
         )
 
 
 class RestartMachine(RuleBasedStateMachine):
-    """One durable cursor. ``now`` is the cursor as it should be, ``stored`` as a start would find it."""
+    """One durable cursor.
+
+    ``now`` models the cursor, ``stored`` the state that a restart would load.
+    """
 
     @initialize(
         limits=draw.sampled_from(
             [
                 Limits(None, 2, 1, 1),
                 Limits(None, 10_000, 10_000, 1000),
-                # The number of ranges has no effect.
+                # The limit on bytes replaces the limit of 0 ranges.
                 Limits(1024, 0, 3, 2),
             ]
         )
@@ -145,44 +150,44 @@ class RestartMachine(RuleBasedStateMachine):
         self.limits = limits
         self.inner = MemoryStorage()
         self.positions: list[Position] = []
-        self.now, self.stored = Known(), Known()
-        self.kept = 0  # entries up to the mark-delete position that was kept by itself
+        self.now, self.stored = CursorModel(), CursorModel()
+        self.marked = 0  # entries up to the mark-delete position in the storage
         self.millis = 0
         self.start()
         for _ in range(PER_LEDGER + 1):
             self.add()
 
     def start(self) -> None:
-        self.world = World(self.inner, settings=self.limits.settings())
-        self.world.clock.pass_millis(self.millis)
-        self.keep_from = self.millis
-        self.current = 0  # entries of the ledger that takes them
-        self.left = None if not self.positions else self.world.ledger.ledger_ids
-        self.cursor: ManagedCursor = self.world.ledger.open_cursor("sub", earliest=True)
+        self.broker = Broker(self.inner, settings=self.limits.settings())
+        self.broker.clock.pass_millis(self.millis)
+        self.next_mark_at = self.millis
+
+        self.ledger_ids = None if not self.positions else self.broker.ledger.ledger_ids
+        self.cursor: ManagedCursor = self.broker.ledger.open_cursor("sub", earliest=True)
 
     def teardown(self) -> None:
-        if hasattr(self, "world"):
-            self.world.close()
+        if hasattr(self, "broker"):
+            self.broker.close()
 
-    # What happens -----------------------------------------------------------------------------------
+    # What happens ---------------------------------------------------------------------------------
 
     @rule()
     def add(self) -> None:
-        self.positions.append(self.world.ledger.add_entry(str(len(self.positions)).encode()))
+        self.positions.append(self.broker.ledger.add_entry(str(len(self.positions)).encode()))
         self.trimmed()
 
     def trimmed(self) -> None:
-        """When ledgers went, the position was kept before."""
-        ids = self.world.ledger.ledger_ids
-        if self.left and ids[:1] != self.left[:1]:
-            self.kept = max(self.kept, self.now.passed)
-        self.left = ids
+        """After ledgers were deleted, the mark-delete position is in the storage."""
+        ids = self.broker.ledger.ledger_ids
+        if self.ledger_ids and ids[:1] != self.ledger_ids[:1]:
+            self.marked = max(self.marked, self.now.passed)
+        self.ledger_ids = ids
 
     def changed(self, before: int) -> None:
-        """A mark that moved is kept, once in a second."""
-        if self.now.passed > before and self.millis >= self.keep_from:
-            self.kept = self.now.passed
-            self.keep_from = self.millis + SECOND
+        """A mark-delete position that moved is stored, at most once a second."""
+        if self.now.passed > before and self.millis >= self.next_mark_at:
+            self.marked = self.now.passed
+            self.next_mark_at = self.millis + SECOND
         self.trimmed()
 
     @rule(number=numbers)
@@ -221,13 +226,12 @@ class RestartMachine(RuleBasedStateMachine):
         self.now.pass_up_to(entry + 1)
         self.failing(appends=fail, properties=fail)
         if fail:
-            with suppress(StorageError):
+            with pytest.raises(StorageError):
                 self.cursor.mark_delete(self.positions[entry], sequence_ids=ids)
-                raise AssertionError("neither place was there, and nobody said so")
         else:
             self.cursor.mark_delete(self.positions[entry], sequence_ids=ids)
-            self.stored, left = self.now.stored(self.limits, in_metadata_store=False)
-            assert self.cursor.state.left_out == left
+            self.stored, omitted = self.now.stored(self.limits, in_metadata_store=False)
+            assert self.cursor.state.omitted == omitted
         self.failing()
         self.trimmed()
 
@@ -243,32 +247,31 @@ class RestartMachine(RuleBasedStateMachine):
             name: text for name, text in self.now.properties.items() if name != key
         }
 
-    # Storing ----------------------------------------------------------------------------------------
+    # Storing --------------------------------------------------------------------------------------
 
     def failing(self, *, appends: bool = False, properties: bool = False) -> None:
-        self.world.storage.fail_appends = FOREVER * appends
-        self.world.storage.fail_properties = FOREVER * properties
+        self.broker.storage.fail_appends = FOREVER * appends
+        self.broker.storage.fail_properties = FOREVER * properties
 
     @rule(appends=draw.booleans(), properties=draw.booleans())
     def flush(self, appends: bool, properties: bool) -> None:
         self.failing(appends=appends, properties=properties)
         if appends and properties:
-            with suppress(StorageError):
+            with pytest.raises(StorageError):
                 self.cursor.flush()
-                raise AssertionError("neither place was there, and nobody said so")
         else:
-            kept, left = self.now.stored(self.limits, in_metadata_store=appends)
-            assert self.cursor.flush() == left
-            self.stored = kept
+            expected, omitted = self.now.stored(self.limits, in_metadata_store=appends)
+            assert self.cursor.flush() == omitted
+            self.stored = expected
         self.failing()
 
     @rule(millis=draw.sampled_from([1, SECOND, FLUSH_SECONDS * SECOND]), fail=draw.booleans())
     def tick(self, millis: int, fail: bool) -> None:
         self.millis += millis
-        self.world.clock.pass_millis(millis)
-        due = self.world.clock() >= self.world.ledger.flush_at_ns
+        self.broker.clock.pass_millis(millis)
+        due = self.broker.clock() >= self.broker.ledger.flush_at_ns
         self.failing(appends=fail, properties=fail)
-        self.world.factory.expire()
+        self.broker.factory.expire()
         self.failing()
         if due and not fail:
             assert not self.cursor.is_dirty
@@ -277,13 +280,13 @@ class RestartMachine(RuleBasedStateMachine):
     def all_stored(self) -> None:
         if self.cursor.store.revision:
             self.stored, _ = self.now.stored(self.limits, in_metadata_store=False)
-        self.kept = self.now.passed
+        self.marked = self.now.passed
 
-    # Starting again ---------------------------------------------------------------------------------
+    # Starting again -------------------------------------------------------------------------------
 
     @rule()
     def restart(self) -> None:
-        self.world.close()
+        self.broker.close()
         self.all_stored()
         self.start_again()
 
@@ -291,17 +294,17 @@ class RestartMachine(RuleBasedStateMachine):
     def crash(self) -> None:
         self.failing(appends=True, properties=True)
         with suppress(StorageError):
-            self.world.close()
-        self.world.manager.close()
+            self.broker.close()
+        self.broker.manager.close()
         self.start_again()
 
     def start_again(self) -> None:
         self.now = copy.deepcopy(self.stored)
-        self.now.pass_up_to(self.kept)
+        self.now.pass_up_to(self.marked)
         self.start()
         delivered = []
-        while said := read(self.cursor):
-            delivered += said
+        while batch := read(self.cursor):
+            delivered += batch
         assert delivered == [
             str(entry)
             for entry in range(len(self.positions))
@@ -310,11 +313,11 @@ class RestartMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_cursor_is_as_the_model(self) -> None:
-        if not hasattr(self, "world"):
+        if not hasattr(self, "broker"):
             return
-        left = self.world.ledger.ledger_ids
+        present = self.broker.ledger.ledger_ids
         for entry, at in enumerate(self.positions):
-            if at.ledger_id in left:
+            if at.ledger_id in present:
                 have = self.cursor.deleted_indexes(at, batch_size=BATCH)
                 assert frozenset(have) == self.now.acknowledged(entry)
         assert self.cursor.properties == self.now.properties
@@ -335,10 +338,10 @@ TestRestart.settings = settings(
 
 
 def test_a_restart_that_forgets_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = cursor_store.encode
+    real_encode = encode
 
-    def forgetful(acks: AckState, **given: Any) -> tuple[bytes, LeftOut]:
-        return honest(acks, **{**given, "sequence_ids": {}})
+    def forgetful(acks: AckState, **options: Any) -> tuple[bytes, Omitted]:
+        return real_encode(acks, **{**options, "sequence_ids": {}})
 
     monkeypatch.setattr(cursor_store, "encode", forgetful)
     with pytest.raises((AssertionError, ExceptionGroup)):

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as draw
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from pulsar_ml import Position, StorageError
 from pulsar_ml.managed_ledger import Fault, LedgerSettings, ManagedCursor
-from tests.managed_ledger.kit import SECONDS, World, stored
+from tests.managed_ledger.kit import SECONDS, Broker, stored, texts
 
 NAMES = ("a", "b", "c")
 cursors = draw.sampled_from(NAMES)
 
 
-class Subscription:
-    """What a cursor should say."""
+def numbered(entries: list[int]) -> list[str]:
+    """The payloads of entries by number."""
+    return [str(entry) for entry in entries]
+
+
+class CursorModel:
+    """The model of a cursor."""
 
     def __init__(self, at: int) -> None:
         self.read = at  # index of the next entry
@@ -33,7 +45,7 @@ class Subscription:
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """Entries are texts of their number; the model knows positions by number."""
+    """Rules over a broker and its model. Payloads are the numbers of the entries."""
 
     kind = "memory"
 
@@ -45,7 +57,7 @@ class LedgerMachine(RuleBasedStateMachine):
     )
     def begin(self, most: int, by_expected: bool, by_mark_delete: bool, limited: bool) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.world = World(
+        self.broker = Broker(
             stored(self.kind, Path(self.folder.name)),
             settings=LedgerSettings(
                 managed_ledger_max_entries_per_ledger=most,
@@ -55,46 +67,36 @@ class LedgerMachine(RuleBasedStateMachine):
             limit=100_000 if limited else 0,
         )
         self.positions: list[Position] = []
-        self.known: dict[str, Subscription] = {}
+        self.known: dict[str, CursorModel] = {}
         for name in NAMES[:2]:
             self.open_cursor(name, earliest=False, active=True)
 
     def teardown(self) -> None:
-        if hasattr(self, "world"):
-            self.world.close()
+        if hasattr(self, "broker"):
+            self.broker.close()
             self.folder.cleanup()
 
     @property
     def trimmed(self) -> int:
-        """Entries whose ledger may be gone: those before the first ledger that is left."""
-        left = self.world.ledger.ledger_ids
-        return sum(at.ledger_id < left[0] for at in self.positions) if left else 0
+        """The number of entries before the first ledger that is not deleted."""
+        ids = self.broker.ledger.ledger_ids
+        return sum(at.ledger_id < ids[0] for at in self.positions) if ids else 0
 
-    def cursor(self, name: str) -> tuple[ManagedCursor, Subscription] | None:
+    def cursor(self, name: str) -> tuple[ManagedCursor, CursorModel] | None:
         if name not in self.known:
             return None
-        return self.world.ledger.cursors[name], self.known[name]
-
-    def said(self, entries: list[int]) -> list[str]:
-        return [str(entry) for entry in entries]
-
-    def release(self, read: list[object]) -> list[str]:
-        said = []
-        for entry in read:
-            said.append(bytes(entry).decode())  # type: ignore[call-overload]
-            entry.release()  # type: ignore[attr-defined]
-        return said
+        return self.broker.ledger.cursors[name], self.known[name]
 
     @rule(name=cursors, earliest=draw.booleans(), active=draw.booleans())
     def open_cursor(self, name: str, earliest: bool, active: bool) -> None:
-        self.world.ledger.open_cursor(name, earliest=earliest, active=active)
+        self.broker.ledger.open_cursor(name, earliest=earliest, active=active)
         if name not in self.known:
-            self.known[name] = Subscription(self.trimmed if earliest else len(self.positions))
+            self.known[name] = CursorModel(self.trimmed if earliest else len(self.positions))
 
     @rule(name=cursors)
     def delete_cursor(self, name: str) -> None:
         if self.known.pop(name, None) is not None:
-            self.world.ledger.delete_cursor(name)
+            self.broker.ledger.delete_cursor(name)
 
     @rule(name=cursors)
     def set_inactive(self, name: str) -> None:
@@ -104,14 +106,14 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(count=draw.integers(1, 4))
     def add(self, count: int) -> None:
         for _ in range(count):
-            self.positions.append(self.world.ledger.add_entry(str(len(self.positions)).encode()))
+            self.positions.append(self.broker.ledger.add_entry(str(len(self.positions)).encode()))
 
     @rule(behind=draw.integers(1, 8), count=draw.integers(1, 5))
     def evict(self, behind: int, count: int) -> None:
-        """Entries near the end, where they are still wanted."""
+        """Evicts entries near the end, where cursors still need them."""
         first = max(len(self.positions) - behind, 0)
         for at in self.positions[first : first + count]:
-            self.world.ledger.cache.cached.remove_range(at, at)
+            self.broker.ledger.cache.cached.remove_range(at, at)
 
     @rule(
         faults=draw.lists(
@@ -119,7 +121,7 @@ class LedgerMachine(RuleBasedStateMachine):
         )
     )
     def plan(self, faults: list[Fault]) -> None:
-        self.world.storage.plan(*faults)
+        self.broker.storage.plan(*faults)
 
     @rule(name=cursors, most=draw.integers(1, 6))
     def read(self, name: str, most: int) -> None:
@@ -137,9 +139,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if error is not None:
             assert isinstance(error, StorageError)
             return
-        assert self.release(read.result()) == self.said(
-            [i for i in due if i not in model.acknowledged]
-        )
+        assert texts(read.result()) == numbered([i for i in due if i not in model.acknowledged])
         if due:
             model.read = due[-1] + 1
 
@@ -185,13 +185,13 @@ class LedgerMachine(RuleBasedStateMachine):
         if error is not None:
             assert isinstance(error, StorageError)
             return
-        assert self.release(read.result()) == self.said(due)
+        assert texts(read.result()) == numbered(due)
         model.replay -= set(due)
 
     @invariant()
     def positions_and_backlogs_agree(self) -> None:
         for name, model in getattr(self, "known", {}).items():
-            cursor = self.world.ledger.cursors[name]
+            cursor = self.broker.ledger.cursors[name]
             waiting = [
                 i for i in range(self.trimmed, len(self.positions)) if i not in model.acknowledged
             ]
@@ -204,20 +204,25 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_in_flight(self) -> None:
-        if hasattr(self, "world"):
-            assert self.world.factory.limiter.remaining == (self.world.limit or -1)
-            assert self.world.ledger.cache.pending.running == 0
+        if hasattr(self, "broker"):
+            assert self.broker.factory.limiter.remaining == (self.broker.limit or -1)
+            assert self.broker.ledger.cache.pending.running == 0
 
 
-@pytest.mark.parametrize("kind, examples", [("memory", 60), ("disk", 10)])
-def test_a_managed_ledger_answers_as_its_model(kind: str, examples: int) -> None:
-    machine = type(f"{kind}_machine", (LedgerMachine,), {"kind": kind})
-    case = machine.TestCase
-    case.settings = settings(
+def options(examples: int, **others: Any) -> settings:
+    return settings(
         max_examples=examples, stateful_step_count=40, deadline=None, derandomize=True,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=list(HealthCheck), **others,
     )  # fmt: skip
-    case("runTest").runTest()
+
+
+class DiskMachine(LedgerMachine):
+    kind = "disk"
+
+
+@pytest.mark.parametrize(("machine", "examples"), [(LedgerMachine, 60), (DiskMachine, 10)])
+def test_a_managed_ledger_answers_as_its_model(machine: type[LedgerMachine], examples: int) -> None:
+    run_state_machine_as_test(machine, settings=options(examples))
 
 
 def test_the_model_notices_a_cursor_that_forgets_what_was_acknowledged(
@@ -226,10 +231,7 @@ def test_the_model_notices_a_cursor_that_forgets_what_was_acknowledged(
     monkeypatch.setattr(
         ManagedCursor, "is_deleted", lambda self, at: at <= self.mark_delete_position
     )
-    case = type("wrong_machine", (LedgerMachine,), {}).TestCase
-    case.settings = settings(
-        max_examples=60, stateful_step_count=40, deadline=None, derandomize=True, database=None,
-        suppress_health_check=list(HealthCheck), phases=[Phase.generate],
-    )  # fmt: skip
-    with pytest.raises(AssertionError):
-        case("runTest").runTest()
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        run_state_machine_as_test(
+            LedgerMachine, settings=options(60, database=None, phases=[Phase.generate])
+        )

@@ -20,9 +20,9 @@ from tests.managed_ledger.kit import SECONDS, stored
 
 @pytest.fixture(params=["memory", "disk"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LedgerStorage]:
-    made = stored(request.param, tmp_path)
-    yield made
-    made.close()
+    broker = stored(request.param, tmp_path)
+    yield broker
+    broker.close()
 
 
 def filled(storage: LedgerStorage, count: int = 4) -> int:
@@ -105,7 +105,7 @@ def test_a_file_keeps_everything(tmp_path: Path) -> None:
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database" * 100)
-    with pytest.raises(StorageError, match="notes.txt"):
+    with pytest.raises(StorageError, match=r"notes\.txt"):
         DiskStorage(path)
 
 

@@ -1,4 +1,4 @@
-"""Both exports have the documented names and the numbers that a test counted itself."""
+"""Both exports have the documented names, and the numbers that the tests counted."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoint
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+
 from pulsar_ml import EntryCacheManager
 from pulsar_ml.errors import UsageError
 from pulsar_ml.metrics import LEFT_OUT, PrometheusCollector, Registry, otel
+from tests.managed_ledger.kit import require
 
 # The names that Pulsar documents, with unit and attribute values.
 OPENTELEMETRY = {
@@ -41,9 +43,13 @@ PROMETHEUS = {
 }  # fmt: skip
 PENDING = {
     "entries_read", "entries_notread", "matched", "matched_included", "missed",
-    "matched_overlapping_miss_left", "matched_overlapping_miss_right", "matched_overlapping_miss_both",
+    "matched_overlapping_miss_left", "matched_overlapping_miss_right",
+    "matched_overlapping_miss_both",
 }  # fmt: skip
 OURS = {"pulsar.broker.managed_ledger.cache.pinned.size", "pulsar_ml_cache_pinned_size"}
+
+
+Points = dict[tuple[tuple[str, object], ...], float]
 
 
 class Clock:
@@ -65,25 +71,22 @@ class Exports:
         self.registry = CollectorRegistry()
         self.registry.register(PrometheusCollector(registry, cluster="c1", clock=self.clock))
 
-    def opentelemetry(self) -> dict[str, tuple[str, dict[tuple[tuple[str, object], ...], float]]]:
-        """Unit and values by their attributes, the cluster left out."""
-        found = {}
+    def opentelemetry(self) -> dict[str, tuple[str, Points]]:
+        """The unit and the values by attributes, without the cluster."""
+        found: dict[str, tuple[str, Points]] = {}
         data = self.reader.get_metrics_data()
         for metric in data.resource_metrics[0].scope_metrics[0].metrics if data else ():
-            points = {}
+            points: Points = {}
             for point in metric.data.data_points:
-                assert point.attributes["pulsar.cluster"] == "c1"
-                own = {
-                    name: value
-                    for name, value in point.attributes.items()
-                    if name != "pulsar.cluster"
-                }
-                points[tuple(own.items())] = point.value
-            found[metric.name] = (metric.unit, points)
+                assert isinstance(point, NumberDataPoint)
+                attributes: dict[str, object] = dict(point.attributes or {})
+                assert attributes.pop("pulsar.cluster") == "c1"
+                points[tuple(attributes.items())] = point.value
+            found[metric.name] = (metric.unit or "", points)
         return found
 
     def prometheus(self) -> dict[str, float]:
-        """Values as a scraper parses them."""
+        """The values parsed like a scraper does."""
         found = {}
         for family in text_string_to_metric_families(generate_latest(self.registry).decode()):
             for sample in family.samples:
@@ -94,7 +97,7 @@ class Exports:
 
 
 def disagreements(exports: Exports, counted: Mapping[str, int]) -> list[str]:
-    """Where the exports differ from the test's own count, or from each other, after one period of 60 s."""
+    """Differences between the exports and the test's own counts, after a period of 60 s."""
     exports.clock.now += 60.0
     first = {name: points for name, (_, points) in exports.opentelemetry().items()}
     second = exports.prometheus()
@@ -165,16 +168,16 @@ def test_every_event_counts_what_is_documented_and_nothing_else() -> None:
         for number in range(9):
             cache.put((1, number), b"x" * 100)
             counted.update(inserted=1, active=1, size=100, pinned=100)
-        assert not cache.put((1, 3), b"y" * 50)  # a rejected duplicate counts nothing
+        assert not cache.put((1, 3), b"y" * 50)  # a rejected duplicate does not count
         for number in (2, 4):
-            with cache.get((1, number)):
+            with require(cache.get((1, number))):
                 counted.update({"hit count": 1, "hit size": 100})
-        assert cache.get((1, 77)) is None  # a miss counts when storage answered
+        assert cache.get((1, 77)) is None  # a miss counts once storage has answered
         cache.count_misses(entries=3, bytes=250)
         counted.update({"miss count": 3, "miss size": 250})
-        cache.remove_range((1, 0), (1, 0))  # invalidation evicts entries and is no eviction
+        cache.remove_range((1, 0), (1, 0))  # invalidation counts evicted entries, but no eviction
         counted.update(evicted=1, active=-1, size=-100, pinned=-100)
-        manager.evict_entries_before(0)  # a time pass neither
+        manager.evict_entries_before(0)  # a time pass does not count either
         assert disagreements(exports, counted) == []
 
 
@@ -186,19 +189,19 @@ def test_a_size_pass_is_an_eviction_and_a_time_pass_is_none() -> None:
         cache = manager.range_cache("a")
         for number in range(10):
             cache.put((1, number), b"x" * 100, timestamp_ns=number)
-        # The tenth put came above 980 bytes and evicted down to 500.
+        # The tenth put exceeded 980 bytes, so a pass evicted down to 500.
         counted = Counter(inserted=10, evicted=5, active=5, size=500, pinned=500, evictions=1)
         assert disagreements(exports, counted) == []
         manager.evict_entries_before(2**40, now_ns=2**40)
         counted = Counter(inserted=10, evicted=10, evictions=0)
-        # Prometheus counts the last period, OpenTelemetry since the start.
+        # Prometheus has the last period, OpenTelemetry the time since the start.
         assert disagreements(exports, counted) == [
             "evictions: counted 0, OpenTelemetry 1, Prometheus 0.0"
         ]
 
 
 def test_a_source_that_counts_duplicates_is_noticed() -> None:
-    """Negative control of the comparison."""
+    """A negative control of the comparison."""
 
     class Wrong:
         pinned_size = 0
@@ -222,10 +225,10 @@ def test_threads_and_the_eviction_thread_lose_no_event() -> None:
     with EntryCacheManager(max_size=20_000, watermark=0.5, start=True) as manager:
         exports = Exports(whole_registry(manager))
         barrier = threading.Barrier(threads)
-        books = [Counter() for _ in range(threads)]
+        counts: list[Counter[str]] = [Counter() for _ in range(threads)]
 
         def work(thread: int) -> None:
-            mine, cache = books[thread], manager.range_cache(f"ledger {thread % 3}")
+            mine, cache = counts[thread], manager.range_cache(f"ledger {thread % 3}")
             barrier.wait()
             for turn in range(rounds):
                 length = 20 + turn % 50
@@ -248,7 +251,7 @@ def test_threads_and_the_eviction_thread_lose_no_event() -> None:
         for worker in workers:
             worker.join()
         manager.stop()
-        total: Counter[str] = sum(books, Counter())
+        total: Counter[str] = sum(counts, Counter())
         caches = [manager.range_cache(f"ledger {number}") for number in range(3)]
         left = [entry for cache in caches for entry in cache.get_range((1, 0), (1, 149))]
         # The ranges just read are hits, too.
@@ -328,9 +331,9 @@ def test_an_absent_library_is_named(library: str, use: str) -> None:
         f"{use}\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "is not installed; install pulsar_ml[metrics]" in done.stderr.splitlines()[-1]
+    assert "is not installed: pip install 'pulsar_ml[metrics]'" in done.stderr.splitlines()[-1]
 
 
 def test_a_period_without_length_is_refused() -> None:
-    with pytest.raises(UsageError, match="must be above 0"):
+    with pytest.raises(UsageError, match="should be above 0"):
         PrometheusCollector(Registry(), period_seconds=0)

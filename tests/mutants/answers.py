@@ -7,7 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
-from pulsar_ml.harness.build import build_extension
+from pulsar_ml.harness.building.build import build_extension
 from stress.mutants.build import COPIED, ROOT, write_mutated
 from stress.mutants.catalogue import refcount
 from stress.mutants.catalogue.answers import MUTANTS as ANSWERS

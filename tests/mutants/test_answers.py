@@ -11,16 +11,16 @@ from types import ModuleType
 import pytest
 from click.testing import CliRunner
 
-from pulsar_ml.campaign import controlled, trial
-from pulsar_ml.campaign.oracle import LINEARIZABILITY
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.trial import TrialOptions, load_native, select_mutant
+from pulsar_ml.campaign.trial import controlled, trial
+from pulsar_ml.campaign.trial.judging import LINEARIZABILITY
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, select_mutant
+from pulsar_ml.cli.stress import cli
 from pulsar_ml.harness.engine import Campaign  # noqa: F401  checked modules need the engine first
-from pulsar_ml.harness.failure import WRONG_ANSWERS, Failure, replay
-from pulsar_ml.harness.program import generate
-from stress.cli import cli
+from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure, replay
+from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.catalogue.mutant import Mutant
-from stress.registry import SUITES
 from tests.mutants.answers import ANSWERS, LOST, built
 
 SEEDS = range(40)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import ROOT, AnchorError, build, mutated
 from stress.mutants.catalogue import CATALOGUE, Mutant
-from stress.registry import SUITES
 
 SOURCE = """\
 # A file.

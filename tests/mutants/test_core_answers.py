@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_ml.harness.explore import SEARCHES, explore
-from pulsar_ml.harness.program import Program
+from pulsar_ml.harness.search.explore import SEARCHES, explore
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.operations import _checked
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.engine import program_of, program_of_calls
 from stress.mutants.techniques import CORE, PER_PROGRAM, Case, cases, judge_of, own_programs
-from stress.registry import SUITES
 
 CORES = [case for case in cases() if case.label.startswith(CORE) and judge_of(case) is not None]
 PROGRAMS = 12  # of the kill table's, when they are drawn

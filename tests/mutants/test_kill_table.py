@@ -12,7 +12,8 @@ from types import ModuleType
 
 import pytest
 
-from pulsar_ml.harness.child import Limits
+from pulsar_ml.harness.search.child import Limits
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants import techniques
 from stress.mutants.faults import NOTICED, read
 from stress.mutants.kill_page import blamed, page, survivors
@@ -29,7 +30,6 @@ from stress.mutants.techniques import (
     cases,
     nothing,
 )
-from stress.registry import SUITES
 
 ONE, C11 = TECHNIQUES["one"], TECHNIQUES["c11"]
 MUTANT = Case("X1", replace(nothing("refcount"), id="X1", title="a mistake"), "X1")

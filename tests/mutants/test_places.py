@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from pulsar_ml.campaign.trial import CHECKED, load_native
+from pulsar_ml.campaign.trial.trial import CHECKED, load_native
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import ROOT, STRUCTURES
 from stress.mutants.locks import locks_of
 from stress.mutants.markdown import row
 from stress.mutants.places import NOT_MADE, Place, not_made, places_of, statements
 from stress.mutants.unlocked import faults as locks_tried
 from stress.mutants.weakened import faults as orders_tried
-from stress.registry import SUITES
 
 SOURCE = """\
 cdef inline void link(Node* node,

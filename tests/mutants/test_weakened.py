@@ -6,14 +6,14 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from pulsar_ml.campaign.oracle import judge_of
-from pulsar_ml.campaign.trial import CHECKED, load_native
-from pulsar_ml.harness.failure import WRONG_ANSWERS
-from pulsar_ml.harness.sandbox import explore_in_child
+from pulsar_ml.campaign.trial.judging import judge_of
+from pulsar_ml.campaign.trial.trial import CHECKED, load_native
+from pulsar_ml.harness.search.failure import WRONG_ANSWERS
+from pulsar_ml.harness.search.sandbox import explore_in_child
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.faults import NOTICED, Noticed, fault_tables, read, unexplained, write
 from stress.mutants.overstrong import KNOWN
 from stress.mutants.weakened import Fault, campaigns, faults, hunt, judge_for, notice
-from stress.registry import SUITES
 from tests.spark import contrary_suites
 
 SUITE = SUITES["refcount"]

@@ -9,10 +9,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pulsar_ml.harness.build import build_extension
-from pulsar_ml.harness.build_checked import load_checked
+from pulsar_ml.harness.building.build import build_extension
+from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.engine import Campaign
-from pulsar_ml.harness.program import Program, generate
+from pulsar_ml.harness.subjects.program import Program, generate
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def programs() -> ModuleType:
     digest = hashlib.sha256()
     here = Path(__file__).parent
-    shared = [ROOT / "pulsar_ml/harness/build_checked.py", ROOT / "pulsar_ml/sync/sync.h"]
+    shared = [ROOT / "pulsar_ml/harness/building/checked.py", ROOT / "pulsar_ml/sync/sync.h"]
     for path in [*sorted(here.glob("*.h")), *sorted(here.glob("*.pyx")), *shared]:
         digest.update(path.read_bytes())
     folder = ROOT / "build" / "quality" / digest.hexdigest()[:12]

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t
 
-from pulsar_ml.harness.subject cimport PmlSubject, wrap_subject
+from pulsar_ml.harness.subjects.subject cimport PmlSubject, wrap_subject
 
 cdef extern from *:
     """

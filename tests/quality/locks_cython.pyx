@@ -6,7 +6,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from libcpp.mutex cimport mutex
 
-from pulsar_ml.harness.subject cimport (
+from pulsar_ml.harness.subjects.subject cimport (
     PML_SUBJECT_ABI, PmlArgument, PmlCall, PmlOperation, PmlResult, PmlSubject, PmlViolation, wrap_subject,
 )
 from pulsar_ml.sync.atomics cimport i64_fetch_add_relaxed, pml_i64

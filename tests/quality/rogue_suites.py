@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.trial.suite import Suite
 
 NAMES = ("ends_the_process", "behaves")
 SUITES = {

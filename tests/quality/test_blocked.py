@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_ml.harness.explore import Exploration, explore
-from pulsar_ml.harness.failure import replay
-from pulsar_ml.harness.shrink import shrink
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.failure import replay
+from pulsar_ml.harness.search.shrink import shrink
 from tests.quality.test_sandbox import program_of, rogues
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pulsar_ml.errors import LimitsError, NondeterminismError
-from pulsar_ml.harness.explore import Exploration, explore
-from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.subjects.program import generate
 from tests.quality.build_programs import campaign, program_of, programs
 
 
@@ -42,7 +42,7 @@ def test_a_search_that_left_nothing_out_is_complete(mode: str, strategy: str) ->
 @pytest.mark.parametrize(
     ("name", "options", "bound"),
     [
-        ("ticket_2_fixed", {"mode": "sc", "bound": 1}, "preemption bound 1"),
+        ("ticket_2_fixed", {"mode": "sc", "bound": 1}, "preemption bound 1, spin bound 2"),
         ("nine_stores", {"mode": "c11"}, "8 stores remembered of a location"),
         ("two_widths", {"mode": "c11", "races": False}, "8 stores remembered of a location"),
         (

@@ -9,12 +9,12 @@ from types import ModuleType
 
 import pytest
 
-from pulsar_ml.campaign.controlled import program_of
-from pulsar_ml.campaign.trial import TrialOptions
-from pulsar_ml.harness.build import build_extension
-from pulsar_ml.harness.build_checked import load_checked
-from pulsar_ml.harness.explore import explore
-from stress.registry import SUITES
+from pulsar_ml.campaign.trial.controlled import program_of
+from pulsar_ml.campaign.trial.trial import TrialOptions
+from pulsar_ml.harness.building.build import build_extension
+from pulsar_ml.harness.building.load import load_checked
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.suites.registry import SUITES
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS, EXECUTIONS = 4, 500

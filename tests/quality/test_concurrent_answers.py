@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from pulsar_ml.campaign.suite import ControlledSize
-from pulsar_ml.harness.failure import WRONG_ANSWERS
+from pulsar_ml.campaign.trial.suite import ControlledSize
+from pulsar_ml.harness.search.failure import WRONG_ANSWERS
 from stress.mutants.catalogue.concurrent_answers import MUTANTS
 from stress.mutants.catalogue.mutant import Mutant
 from stress.mutants.engine import SEEDS, hunt, mutants

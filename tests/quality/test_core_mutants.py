@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pulsar_ml.harness.sandbox import call
+from pulsar_ml.harness.search.sandbox import call
 from stress.mutants.catalogue import CATALOGUE, Mutant
 from stress.mutants.engine import HUNTED, SEEDS, find, hunt, mutants, size
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_ml.harness.explore import Exploration, explore
-from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.subjects.program import generate
 from stress.mutants.catalogue import CATALOGUE
 from stress.mutants.engine import hunt, mutants
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.failure import Failure
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import Failure
 from tests.quality.build_programs import campaign, program_of, programs
 
 EXPECTED = {

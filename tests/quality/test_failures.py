@@ -11,10 +11,10 @@ import pytest
 
 from pulsar_ml.errors import BadRecordError
 from pulsar_ml.harness.engine import Campaign
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.failure import Failure, replay
-from pulsar_ml.harness.report import lane_table, summary
-from pulsar_ml.harness.shrink import shrink
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.harness.search.lanes import lane_table, summary
+from pulsar_ml.harness.search.shrink import shrink
 from tests.quality.build_programs import campaign, program_of, programs
 
 PREEMPTION, READ = 0, 1
@@ -83,7 +83,7 @@ def test_damaged_text_is_refused_with_a_reason(damage: Callable[[str], str]) -> 
 
 
 def test_shrinking_removes_threads_and_operations_that_do_not_matter() -> None:
-    from pulsar_ml.harness.program import generate
+    from pulsar_ml.harness.subjects.program import generate
 
     subject = programs().SUBJECTS["reorder_10"]
     program = generate(subject, 0, threads=10, operations=3, noise=False)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.harness.build import build_extension
+from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.engine import Campaign
-from pulsar_ml.harness.explore import MANY_OF_ONE_CLASS, explore
-from pulsar_ml.harness.interleave import interleave
+from pulsar_ml.harness.search.explore import MANY_OF_ONE_CLASS, explore
+from pulsar_ml.harness.search.interleave import interleave
 from tests.quality.build_programs import campaign, program_of, programs
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_ml.errors import NondeterminismError, UsageError
-from pulsar_ml.harness.explore import Exploration, explore
-from pulsar_ml.harness.partition import Part, divided, proved
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.partition import Part, divided, proved
 from tests.quality.build_programs import campaign, program_of, programs
 
 SUMMED = ("executions", "steps", "complete", "cut", "pruned", "stale")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pulsar_ml.harness.explore import Exploration, explore
-from pulsar_ml.harness.program import Program, calls_from_rows
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.subjects.program import Program, calls_from_rows
 from stress.mutants.engine import mutants
 
 SETTINGS = {

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from pulsar_ml.errors import BadRecordError
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.failure import Failure, replay
-from pulsar_ml.harness.race import Race
-from pulsar_ml.harness.report import lane_table, summary
-from pulsar_ml.harness.shrink import shrink
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.harness.search.lanes import lane_table, summary
+from pulsar_ml.harness.search.race import Race
+from pulsar_ml.harness.search.shrink import shrink
 from tests.quality.build_programs import program_of, programs
 
 MODES = ("sc", "tso", "c11")

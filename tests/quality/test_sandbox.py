@@ -17,14 +17,14 @@ from types import ModuleType
 import pytest
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.build import build_extension
-from pulsar_ml.harness.build_checked import load_checked
-from pulsar_ml.harness.child import Limits, LostError
-from pulsar_ml.harness.explore import Exploration, explore
-from pulsar_ml.harness.failure import Failure, replay
-from pulsar_ml.harness.program import Program, generate
-from pulsar_ml.harness.sandbox import call, explore_in_child, replay_lost, watch
-from pulsar_ml.harness.shrink import shrink
+from pulsar_ml.harness.building.build import build_extension
+from pulsar_ml.harness.building.load import load_checked
+from pulsar_ml.harness.search.child import Limits, LostError
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.harness.search.sandbox import call, explore_in_child, replay_lost, watch
+from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.subjects.program import Program, generate
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -43,7 +43,7 @@ ROGUES = {
 
 @cache
 def rogues_path() -> Path:
-    digest = hashlib.sha256((ROOT / "pulsar_ml/harness/build_checked.py").read_bytes())
+    digest = hashlib.sha256((ROOT / "pulsar_ml/harness/building/checked.py").read_bytes())
     for name in ("rogues.pyx", "rogues.h", "kit.h"):
         digest.update((HERE / name).read_bytes())
     into = ROOT / "build" / "quality" / digest.hexdigest()[:12]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.harness.build import build_extension
-from pulsar_ml.harness.build_checked import load_checked
-from pulsar_ml.harness.explore import Exploration, explore
-from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.building.build import build_extension
+from pulsar_ml.harness.building.load import load_checked
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.subjects.program import generate
 
 
 @pytest.fixture(scope="module")

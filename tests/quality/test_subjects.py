@@ -7,10 +7,10 @@ import importlib
 import pytest
 
 import pulsar_ml.harness.engine  # noqa: F401  (before the checked module)
-from pulsar_ml.harness import threads
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.program import generate
-from pulsar_ml.harness.subject import Subject
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.subjects import threads
+from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.subject import Subject
 
 SUBJECTS: dict[str, Subject] = importlib.import_module("pulsar_ml.operations._checked").SUBJECTS
 

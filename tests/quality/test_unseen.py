@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.harness.build import build_extension
-from pulsar_ml.harness.build_checked import load_checked
-from pulsar_ml.harness.unseen import SIDECAR, UnseenCodeWarning, unseen_code
+from pulsar_ml.harness.building.build import build_extension
+from pulsar_ml.harness.building.load import load_checked
+from pulsar_ml.harness.building.unseen import SIDECAR, UnseenCodeWarning, unseen_code
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -8,11 +8,11 @@ from types import ModuleType
 
 import pytest
 
-from pulsar_ml.harness.build import build_extension
-from pulsar_ml.harness.build_checked import load_checked
-from pulsar_ml.harness.explore import Exploration, explore
-from pulsar_ml.harness.failure import replay
-from pulsar_ml.harness.program import generate
+from pulsar_ml.harness.building.build import build_extension
+from pulsar_ml.harness.building.load import load_checked
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.failure import replay
+from pulsar_ml.harness.subjects.program import generate
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -1,4 +1,4 @@
-"""Runs for reports: rows made up here, and failures of the engine's test programs."""
+"""Runs for reports: invented rows, and failures of the engine's test programs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from pulsar_ml.campaign.controlled import as_violation
-from pulsar_ml.campaign.merge import Summary, add
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.schema import ROW, split
-from pulsar_ml.campaign.signature import signature
-from pulsar_ml.campaign.store import RunStore
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.failure import Failure
-from pulsar_ml.harness.shrink import shrink
+from pulsar_ml.campaign.store.merge import Summary, add
+from pulsar_ml.campaign.store.schema import ROW, split
+from pulsar_ml.campaign.store.store import RunStore
+from pulsar_ml.campaign.trial.controlled import as_violation
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.signature import signature
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.shrink import shrink
 from tests.quality.build_programs import program_of, programs
 
-UNPLACED = {"executor": "", "log": "", "unlisted": 0}  # a violation that was found without Spark
+UNPLACED = {"executor": "", "log": "", "unlisted": 0}  # the columns of a violation without Spark
 STARTED = datetime(2025, 1, 2, 3, 4, tzinfo=UTC)
 BUILD_ID = "a-build"
 HOSTILE = (
@@ -31,9 +31,9 @@ HOSTILE = (
 
 
 def row(
-    seed: int, *, suite: str = "made_up", found: Sequence[Mapping[str, str]] = (), **other: Any
+    seed: int, *, suite: str = "made_up", found: Sequence[Mapping[str, Any]] = (), **other: Any
 ) -> dict[str, Any]:
-    """A trial under the engine with these violations."""
+    """The row of a trial under the engine with these violations."""
     values: dict[str, Any] = dict.fromkeys(ROW.names, 0)
     values |= {
         "run_id": "made-up", "suite": suite, "seed": seed, "build_id": BUILD_ID, "threads": 2,
@@ -49,32 +49,33 @@ def row(
 def violation(
     invariant: str, message: str, *, suite: str = "made_up", seed: int = 0
 ) -> dict[str, Any]:
-    """One with the record of a program on real threads."""
+    """A violation with the record of a program on real threads."""
     record = ReplayRecord(
-        suite=suite, seed=seed, threads=2, operations=5, noise=True, settings={"size": 4}, build_id=BUILD_ID,
-        module="pulsar_ml.operations._native", invariant=invariant, message=message,
+        suite=suite, seed=seed, threads=2, operations=5, noise=True, settings={"size": 4},
+        build_id=BUILD_ID, module="pulsar_ml.operations._native",
+        invariant=invariant, message=message,
     )  # fmt: skip
     return {
-        "invariant": invariant, "signature": signature(suite, invariant, message), "message": message,
-        "phase": "running", "replay": record.to_json(), **UNPLACED,
+        "invariant": invariant, "signature": signature(suite, invariant, message),
+        "message": message, "phase": "running", "replay": record.to_json(), **UNPLACED,
     }  # fmt: skip
 
 
 def of_failure(failure: Failure, suite: str = "made_up") -> dict[str, Any]:
-    told = as_violation(failure)
+    found = as_violation(failure)
     return {
-        "invariant": told.invariant,
-        "signature": signature(suite, told.invariant, told.message, told.places),
-        "message": told.message,
-        "phase": told.phase,
-        "replay": told.record,
+        "invariant": found.invariant,
+        "signature": signature(suite, found.invariant, found.message, found.places),
+        "message": found.message,
+        "phase": found.phase,
+        "replay": found.record,
         **UNPLACED,
     }
 
 
 @cache
 def failure_of(name: str) -> Failure:
-    """A small failure of a test program, of the module at :func:`module_path`."""
+    """A shrunk failure of a test program from the module at :func:`module_path`."""
     subject = programs().SUBJECTS[name]
     found = explore(subject, program_of(name), executions=20_000, seed=11).failure
     assert found is not None
@@ -88,7 +89,7 @@ def module_path() -> str:
 
 
 def write_run(directory: Path, rows: Iterable[Mapping[str, Any]], **facts: Any) -> Path:
-    """The run of these rows, as a sweep would have left it."""
+    """Writes a run with these rows, like a sweep does."""
     store = RunStore(directory)
     trials, violations = split(pa.Table.from_pylist([dict(one) for one in rows], schema=ROW))
     store.write_wave(0, trials, violations)
@@ -98,7 +99,19 @@ def write_run(directory: Path, rows: Iterable[Mapping[str, Any]], **facts: Any) 
 
 
 def page_data(page: str) -> list[dict[str, Any]]:
-    """What the page's script reads."""
+    """The data of the page's script."""
     text = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
     data: list[dict[str, Any]] = json.loads(text)
     return data
+
+
+def engine_run(directory: Path) -> Path:
+    """A run of four trials with three engine failures of two signatures."""
+    failures = [of_failure(failure_of(name)) for name in ("race_met", "seqlock_fences")]
+    rows = [
+        row(0, found=failures[:1]),
+        row(1),
+        row(2, found=failures[1:]),
+        row(3, found=failures[:1]),
+    ]
+    return write_run(directory, rows)

@@ -1,4 +1,4 @@
-"""The command ``report``, and what a reader sees of its page."""
+"""Runs the command ``report``, and parses its page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def page_of(run: Path, *options: str) -> str:
 
 
 class Reader(HTMLParser):
-    """Tags with their attributes, and all text outside of scripts and styles."""
+    """The tags of a page with their attributes, and its text outside of scripts and styles."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The page of questions: its columns are those of the schema, its queries run, their answers are right."""
+"""The analysis page: its columns match the schema, and its queries return right answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from pulsar_ml.campaign.schema import (
+from pulsar_ml.campaign.store.schema import (
     CHUNKS,
     COUNTED,
     METADATA,
@@ -29,14 +29,14 @@ QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 
 
 def rows(first: int) -> list[dict[str, Any]]:
-    made = [
+    violating = [
         row(
             seed,
             found=[violation("I1", f"the count is {seed}", seed=seed)] if seed % 4 == 0 else [],
         )
         for seed in range(first, first + 20)
     ]
-    return made + [
+    return violating + [
         row(seed, suite="calm", exhausted="completely") for seed in range(first, first + 10)
     ]
 
@@ -53,7 +53,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def collected(runs: list[Path]) -> Path:
     into = runs[0].parent / "all"
-    for _ in range(2):  # the second time replaces what the first one put there
+    for _ in range(2):  # the second run replaces the results of the first one
         done = CliRunner().invoke(main, ["collect", *map(str, runs), "--into", str(into)])
         assert done.exit_code == 0, done.output
         assert done.stdout == f"2 runs in {into}\n"
@@ -108,10 +108,10 @@ def test_sums_over_the_ledger_are_sums_over_the_trials(runs: list[Path]) -> None
     trials, violations = f"'{runs[0]}/trials/*.parquet'", f"'{runs[0]}/violations/*.parquet'"
     names = [name for name in SUMMED if name not in COUNTED]
     sums = ", ".join(f'sum("{name}") AS "{name}"' for name in names)
-    told = ask(
+    answer = ask(
         f"'{runs[0]}/chunks/*.parquet'", violations, f"SELECT sum(trials) AS n, {sums} FROM trials"
     )
-    assert told == ask(trials, violations, f"SELECT count(*) AS n, {sums} FROM trials")
+    assert answer == ask(trials, violations, f"SELECT count(*) AS n, {sums} FROM trials")
     query = "SELECT sum(violations) AS n, sum(violation) AS v FROM trials"
     assert ask(f"'{runs[0]}/chunks/*.parquet'", violations, query) == [{"n": 5, "v": 5}]
 
@@ -159,7 +159,8 @@ def test_the_answers_are_right(runs: list[Path]) -> None:
         ("calm", "completely"): 10, ("made_up", ""): 20,
     }  # fmt: skip
     ((host),) = of_run(run, 10)
-    assert (host["host"], float(host["share"])) == ("here", pytest.approx(1 / 6))
+    assert host["host"] == "here"
+    assert float(host["share"]) == pytest.approx(1 / 6)
 
 
 def test_a_collection_is_partitioned_by_run_and_suite(collected: Path) -> None:

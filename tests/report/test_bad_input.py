@@ -1,6 +1,7 @@
-"""Whatever somebody else wrote, damaged, cut or made up ends in one sentence, changes nothing, loads no
-pickle and takes no memory beyond measure. Every parser of records, failures, runs and histories gets many
-wrong inputs, the same in each run.
+"""Damaged, truncated and invented files end in one sentence.
+
+They change nothing, load no pickle, and need bounded memory. Every parser of records, failures,
+runs and histories gets many wrong inputs, the same in each run of the tests.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_ml.campaign.plan import Plan
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.rounds import Arm, Part, Round
-from pulsar_ml.campaign.saved import open_run
-from pulsar_ml.campaign.schema import METADATA, SCHEMA_VERSION, TRIALS
-from pulsar_ml.campaign.trial import TrialOptions
+from pulsar_ml.campaign.plan.plan import Plan
+from pulsar_ml.campaign.plan.rounds import Arm, Round, Share
+from pulsar_ml.campaign.store.read_run import open_run
+from pulsar_ml.campaign.store.schema import METADATA, SCHEMA_VERSION, TRIALS
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.cli import main
 from pulsar_ml.errors import BadRecordError, PulsarMlError, UsageError
-from pulsar_ml.harness.failure import MOST_BYTES, SHORT, Failure
-from pulsar_ml.harness.history import RECORD, History, Signature
-from pulsar_ml.harness.history_files import load, save
-from pulsar_ml.harness.program import Program
-from pulsar_ml.harness.reading import bounded_text
+from pulsar_ml.harness.histories.files import load, save
+from pulsar_ml.harness.histories.history import RECORD, History, Signature
+from pulsar_ml.harness.search.failure import MOST_BYTES, SHORT, Failure
+from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.input_files import bounded_text
 from pulsar_ml.report.findings import gather
 from tests.bad_input.damage import MANY, damaged, forbid_pickle, other_values, survives
 from tests.report.kit import failure_of, of_failure, row, violation, write_run
@@ -47,11 +48,11 @@ def no_pickle(monkeypatch: pytest.MonkeyPatch) -> None:
     forbid_pickle(monkeypatch)
 
 
-# Texts ------------------------------------------------------------------------------------------
+# Texts --------------------------------------------------------------------------------------------
 
 
 def replay_record() -> str:
-    return violation("I1", "the count is 3")["replay"]
+    return str(violation("I1", "the count is 3")["replay"])
 
 
 def program() -> str:
@@ -74,7 +75,7 @@ TEXTS: dict[str, tuple[Callable[[], str], Callable[[str], object]]] = {
     "plan": (plan, lambda text: Plan.from_json(json.loads(text))),
     "round": (
         lambda: json.dumps(
-            Round(3, 5, (Part(Arm("a", "pct"), 0, 9), Part(Arm("b", "pct"), 0, 2))).to_data()
+            Round(3, 5, (Share(Arm("a", "pct"), 0, 9), Share(Arm("b", "pct"), 0, 2))).to_data()
         ),
         Round.from_text,
     ),
@@ -123,7 +124,7 @@ def test_a_newer_version_is_refused(name: str, version: Any) -> None:
 @pytest.mark.parametrize("name", JSON)
 def test_what_is_nested_without_end_is_refused(name: str) -> None:
     if name == "plan":
-        return  # it is read from what JSON gave
+        return  # this one is parsed from decoded JSON, not from text
     with pytest.raises(BadRecordError):
         TEXTS[name][1]("[" * 200_000)
 
@@ -146,7 +147,7 @@ def test_a_packed_failure_without_its_end_is_refused() -> None:
         Failure.from_text(SHORT + base64.urlsafe_b64encode(packed[:-4]).decode())
 
 
-# Files ------------------------------------------------------------------------------------------
+# Files --------------------------------------------------------------------------------------------
 
 
 def test_a_pipe_a_device_and_a_folder_are_refused_at_once(tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
         bounded_text(tmp_path / "binary", "the record")
 
 
-# Runs -------------------------------------------------------------------------------------------
+# Runs ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -182,15 +183,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def digest(directory: Path) -> str:
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(directory.rglob("*")):
-        made.update(path.relative_to(directory).as_posix().encode())
-        made.update(path.read_bytes() if path.is_file() else b"")
-    return made.hexdigest()
+        digest.update(path.relative_to(directory).as_posix().encode())
+        digest.update(path.read_bytes() if path.is_file() else b"")
+    return digest.hexdigest()
 
 
 def reported(run: Path) -> None:
-    """The command, in each format: read, or refused in one sentence with nothing written."""
+    """Runs the command in each format: it reads the run, or refuses it in one sentence."""
     before = digest(run)
     for kind in ("html", "json"):
         done = CliRunner().invoke(main, ["report", str(run), "--format", kind, "-o", "-"])
@@ -275,7 +276,7 @@ def test_rows_of_an_older_version_are_read(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda table: table.drop_columns(["seed"]), "no column seed"),
         (
@@ -284,24 +285,24 @@ def test_rows_of_an_older_version_are_read(run: Path, tmp_path: Path) -> None:
         ),
         (
             lambda table: table.set_column(0, "run_id", pa.nulls(len(table), pa.string())),
-            "has empty places",
+            "has nulls",
         ),
         (lambda table: table.replace_schema_metadata(None), "no version of a schema"),
         (lambda table: table.append_column("seed", table["seed"]), "should be of type|damaged"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(
-    run: Path, tmp_path: Path, change: Callable[[pa.Table], pa.Table], told: str
+    run: Path, tmp_path: Path, change: Callable[[pa.Table], pa.Table], message: str
 ) -> None:
     copy = Path(shutil.copytree(run, tmp_path / "copy"))
     path = copy / "trials" / "wave-00000.parquet"
     pq.write_table(change(pq.read_table(path)), path)
-    with pytest.raises(BadRecordError, match=told):
+    with pytest.raises(BadRecordError, match=message):
         gather(open_run(copy))
 
 
 def test_texts_that_grow_beyond_all_measure_are_refused(run: Path, tmp_path: Path) -> None:
-    """A column of a million equal texts of a megabyte is a small file."""
+    """A column of a million equal texts of a megabyte compresses to a small file."""
     copy = Path(shutil.copytree(run, tmp_path / "copy"))
     path = copy / "trials" / "wave-00000.parquet"
     table = pa.concat_tables([pq.read_table(path)] * 100)
@@ -316,7 +317,7 @@ def test_texts_that_grow_beyond_all_measure_are_refused(run: Path, tmp_path: Pat
     schema = pq.read_schema(path)
     assert path.stat().st_size < 1 << 20
     assert schema.field("host").type == pa.string()
-    with pytest.raises(BadRecordError, match="texts are larger than any"):
+    with pytest.raises(BadRecordError, match="strings are larger than any"):
         gather(open_run(copy))
 
 
@@ -336,7 +337,7 @@ def test_a_record_outside_of_the_run_is_not_named(run: Path) -> None:
     assert len(TRIALS.names) > 10
 
 
-# Histories --------------------------------------------------------------------------------------
+# Histories ----------------------------------------------------------------------------------------
 
 
 def history() -> History:

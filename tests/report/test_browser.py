@@ -1,5 +1,6 @@
-"""The page in a real browser, without a window and without a network: keyboard, dark mode, paper, hostile
-texts, ten thousand violations. Chosen when Debian's chromium and its driver are there, see tests/conftest.py.
+"""The page in a headless browser without a network: keyboard, dark mode, print, hostile texts.
+
+These tests run where Debian's chromium and its driver are installed, see tests/conftest.py.
 """
 
 from __future__ import annotations
@@ -53,14 +54,20 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
         chrome.quit()
 
 
+def console(browser: Chrome) -> list[dict[str, Any]]:
+    """The messages on the browser's console since the last call."""
+    messages: list[dict[str, Any]] = browser.get_log("browser")  # type: ignore[no-untyped-call]
+    return messages
+
+
 def shown(browser: Chrome, run: Path, *options: str) -> None:
-    """The report of ``run`` in the browser, whose console stays empty."""
+    """The report of ``run`` in the browser; its console must stay empty."""
     page = run / "report.html"
     CliRunner().invoke(main, ["report", str(run), "-o", str(page), *options])
     browser.set_window_size(1200, 900)
     browser.get("about:blank")
     browser.get(page.as_uri())
-    assert browser.get_log("browser") == []
+    assert console(browser) == []
 
 
 def test_the_kill_table_of_the_product_fits_in_the_light_and_in_the_dark(
@@ -94,16 +101,18 @@ def groups(browser: Chrome) -> list[WebElement]:
 
 
 def opened(browser: Chrome, summary: WebElement, selector: str) -> WebElement:
-    """What is there once the click on a summary was heard, which the browser tells a little later."""
+    """Clicks a summary and waits for its contents, which appear a moment later."""
     summary.click()
     group = summary.find_element(By.XPATH, "./..")
-    return WebDriverWait(browser, 20).until(
-        lambda _: (group.find_elements(By.CSS_SELECTOR, selector) or [None])[0]
-    )
+    WebDriverWait(browser, 20).until(lambda _: group.find_elements(By.CSS_SELECTOR, selector))
+    return group.find_element(By.CSS_SELECTOR, selector)
 
 
 def focused(browser: Chrome) -> str:
-    script = "const e = document.activeElement; return e.id || e.className || e.tagName + ' ' + e.textContent"
+    script = (
+        "const e = document.activeElement; "
+        "return e.id || e.className || e.tagName + ' ' + e.textContent"
+    )
     return str(browser.execute_script(script))
 
 
@@ -155,7 +164,8 @@ def test_the_page_works_from_the_keyboard(browser: Chrome, failing: Path) -> Non
     browser.set_script_timeout(10)
     status = browser.execute_async_script(
         "const done = arguments[0], at = document.getElementById('shown');"
-        "const look = () => at.textContent.includes('command') ? done(at.textContent) : setTimeout(look, 20);"
+        "const look = () => at.textContent.includes('command')"
+        "? done(at.textContent) : setTimeout(look, 20);"
         "look()"
     )
     assert status in ("The command was copied.", "The command is selected.")
@@ -181,7 +191,7 @@ def test_hostile_texts_are_texts(browser: Chrome, tmp_path: Path) -> None:
         assert opened(
             browser, one.find_element(By.CSS_SELECTOR, ".body details summary"), "tbody td"
         )
-    assert browser.get_log("browser") == []
+    assert console(browser) == []
     assert not browser.find_elements(By.CSS_SELECTOR, "img")
     assert browser.title.startswith("Violations: run </script><img")
     assert HOSTILE.split("\x00")[0] in groups(browser)[0].text
@@ -191,10 +201,11 @@ def test_the_page_s_own_policy_stops_foreign_scripts(browser: Chrome, failing: P
     shown(browser, failing)
     browser.execute_script(
         "const s = document.createElement('script'); s.textContent = 'document.title = 1';"
-        "document.body.append(s); document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=1>')"
+        "document.body.append(s);"
+        "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=1>')"
     )
-    told = " ".join(line["message"] for line in browser.get_log("browser"))
-    assert "Content Security Policy" in told
+    messages = " ".join(line["message"] for line in console(browser))
+    assert "Content Security Policy" in messages
     assert browser.title != "1"
 
 
@@ -239,7 +250,7 @@ def test_paper_holds_what_is_collapsed(browser: Chrome, failing: Path) -> None:
 
 
 def test_ten_thousand_violations_do_not_freeze_the_page(browser: Chrome, tmp_path: Path) -> None:
-    """Counted in elements: what is not shown has none. Times are for ``python -m benchmarks report``."""
+    """Hidden groups have no elements, so the number of elements is small."""
     write_large_run(tmp_path / "run", 10_000)
     shown(browser, tmp_path / "run")
     count = "return document.getElementsByTagName('*').length"

@@ -1,4 +1,4 @@
-"""Kill tables in a report: that of a sweep over mutants, and that of the product."""
+"""Kill tables in a report: of a sweep over mutants, and of the product."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.campaign.store import RunStore
+from pulsar_ml.campaign.store.store import RunStore
 from tests.report.kit import row, write_run
 from tests.report.reading import Reader, page_of, report
 
@@ -17,8 +17,8 @@ def test_a_kill_table_is_shown_and_judged(tmp_path: Path) -> None:
     store = RunStore(tmp_path / "run")
     store.write_run({"run_id": "mutants", "status": "finished"})
     line = {
-        "mutant": "H01", "title": "adds first", "suites": ["refcount"], "seeds": 20, "found": 3, "crashed": 0,
-        "first_seed": 4, "invariants": ["I12"], "as_expected": True,
+        "mutant": "H01", "title": "adds first", "suites": ["refcount"], "seeds": 20,
+        "found": 3, "crashed": 0, "first_seed": 4, "invariants": ["I12"], "as_expected": True,
     }  # fmt: skip
     (tmp_path / "run" / "kill-table.json").write_text(json.dumps({"rows": [line]}))
     assert "adds first" in Reader(page_of(tmp_path / "run")).text
@@ -51,10 +51,10 @@ def test_the_products_kill_table_is_shown_where_it_is_named_or_beside_the_run(
         page = Reader(page_of(run, *options)).text
         assert sentence in page
         assert "20/20 8" in page and "4/20 1554" in page and "data race (9), I12 (9)" in page
-        told = json.loads(report(run, "--format", "json", *options).stdout)["product_kill_table"]
-        assert (told["missed"], told["blamed"]) == (["M03"], [])
-        assert told["cases"]["H01"][1] == {
-            "technique": "threads", "seeds": 20, "found": 4, "made": 38126, "first": "1554",
+        data = json.loads(report(run, "--format", "json", *options).stdout)["product_kill_table"]
+        assert (data["missed"], data["blamed"]) == (["M03"], [])
+        assert data["cases"]["H01"][1] == {
+            "technique": "threads", "seeds": 20, "found": 4, "programs": 38126, "first": "1554",
             "verdicts": "I12 (4)", "size": "",
         }  # fmt: skip
         text = report(run, "--format", "markdown", *options).stdout
@@ -85,7 +85,7 @@ def test_what_a_kill_table_says_is_no_markup(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (("technique,", "way,"), "no column technique"),
         ((",20,20,", ",20,21,"), "line 2: .*21 of 20 seeds"),
@@ -97,11 +97,11 @@ def test_what_a_kill_table_says_is_no_markup(tmp_path: Path) -> None:
     ],
 )
 def test_a_kill_table_that_is_damaged_is_refused(
-    tmp_path: Path, change: tuple[str, str], told: str
+    tmp_path: Path, change: tuple[str, str], message: str
 ) -> None:
     run = write_run(tmp_path / "run", [row(0)])
     (run / "kill_table.csv").write_text(CELLS.replace(*change, 1))
     done = report(run)
     assert done.exit_code == 2
-    assert re.search(told, done.stderr), done.stderr
+    assert re.search(message, done.stderr), done.stderr
     assert not (run / "report.html").exists()

@@ -1,4 +1,4 @@
-"""Reports: what they say of a run, in which order, in each format; nothing of a run is markup."""
+"""Reports of a run: content, order and formats; no text of a run is ever markup."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
 
-from pulsar_ml.campaign.rounds import Arm, Part, Round
-from pulsar_ml.campaign.shrunk import SMALLER, Shrunk, Size, State, digest_of
-from pulsar_ml.campaign.store import RunStore
+from pulsar_ml.campaign.plan.rounds import Arm, Round, Share
+from pulsar_ml.campaign.shrink.shrunk import SMALLER, Shrunk, Size, State, digest_of
+from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.cli.progress import progress
-from pulsar_ml.harness.explore import explore
+from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.report.findings import MOST_POINTS, Curve, Rate, gather
 from pulsar_ml.report.page import TEMPLATES
 from tests.quality.build_programs import program_of, programs
 from tests.report.kit import (
     BUILD_ID,
     HOSTILE,
+    engine_run,
     failure_of,
     module_path,
     of_failure,
@@ -35,19 +37,7 @@ from tests.report.kit import (
 )
 from tests.report.reading import Reader, page_of, report
 
-
-def engine_run(directory: Path) -> Path:
-    failures = [of_failure(failure_of(name)) for name in ("race_met", "seqlock_fences")]
-    rows = [
-        row(0, found=failures[:1]),
-        row(1),
-        row(2, found=failures[1:]),
-        row(3, found=failures[:1]),
-    ]
-    return write_run(directory, rows)
-
-
-# What is said -----------------------------------------------------------------------------------
+# Content ------------------------------------------------------------------------------------------
 
 
 def test_the_verdict_and_the_risk_come_first(tmp_path: Path) -> None:
@@ -64,22 +54,24 @@ def test_the_verdict_and_the_risk_come_first(tmp_path: Path) -> None:
         ([row(0)], {}, 0),
         ([row(0, found=[violation("I1", "x")])], {}, 1),
         ([row(0, verdict="nothing_exercised")], {}, 3),
-        ([row(0)], {"status": "failed", "problem": "an executor was lost"}, 4),
+        ([row(0)], {"status": "failed", "problem": "an executor died"}, 4),
         ([row(0)], {"status": "interrupted"}, 130),
     ],
 )
-def test_the_exit_code_is_the_run_s(tmp_path: Path, rows: list, facts: dict, code: int) -> None:
+def test_the_exit_code_is_the_run_s(
+    tmp_path: Path, rows: list[dict[str, Any]], facts: dict[str, str], code: int
+) -> None:
     run = write_run(tmp_path / "run", rows, **facts)
     for kind in ("html", "sarif", "junit", "markdown", "json"):
         assert report(run, "--format", kind).exit_code == code
     if "problem" in facts:
-        assert "an executor was lost" in (run / "report.html").read_text()
+        assert "an executor died" in (run / "report.html").read_text()
 
 
 def test_a_violation_shows_the_log_of_its_executor_and_those_without_a_row_count(
     tmp_path: Path,
 ) -> None:
-    found = violation("I1", "the count is 3")
+    found: dict[str, Any] = violation("I1", "the count is 3")
     rows = [row(0, found=[{**found, "executor": "7", "log": "/var/app-1/7/stderr"}])]
     rows += [
         row(5, found=[{**found, "unlisted": 4}]),
@@ -124,7 +116,7 @@ def test_a_module_that_a_record_names_is_not_loaded_unasked(tmp_path: Path) -> N
     assert "<template" not in page
     (group,) = page_data(page)
     assert group["note"].startswith(
-        "of the module /tmp/strange.so, which a report does not load unasked"
+        "of the module /tmp/strange.so, which a report does not load by itself"
     )
 
 
@@ -158,7 +150,7 @@ def test_a_run_that_still_goes_on_is_reported_so_far(tmp_path: Path) -> None:
     assert "has not finished" in Reader(page_of(run)).text
 
 
-# How it is said ---------------------------------------------------------------------------------
+# The page -----------------------------------------------------------------------------------------
 
 
 def test_a_page_needs_nothing_else(tmp_path: Path) -> None:
@@ -228,63 +220,7 @@ def test_contrast_is_measured_right() -> None:
     assert contrast("#777777", "#ffffff") < 4.5
 
 
-# Formats ----------------------------------------------------------------------------------------
-
-
-def test_sarif_has_the_places_of_failures_and_all_signatures(tmp_path: Path) -> None:
-    rows = [
-        row(0, found=[of_failure(failure_of("race_met"))]),
-        row(1, found=[violation("I1", "x")]),
-    ]
-    log = json.loads(report(write_run(tmp_path / "run", rows), "--format", "sarif").stdout)
-    results = {result["ruleId"]: result for result in log["runs"][0]["results"]}
-    assert (
-        set(results)
-        == {"data race", "I1"}
-        == {rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]}
-    )
-    place = results["data race"]["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"]["uri"] == "tests/quality/races.h"  # from where the command ran
-    assert "locations" not in results["I1"]
-    assert all(result["occurrenceCount"] == 1 for result in results.values())
-
-
-def test_junit_has_a_failed_case_for_each_signature_and_one_that_passed_elsewhere(
-    tmp_path: Path,
-) -> None:
-    rows = [
-        row(0, found=[violation("I1", "x")]),
-        row(1, suite="other"),
-        row(2, suite="idle", verdict="nothing_exercised"),
-    ]
-    root = ElementTree.fromstring(
-        report(write_run(tmp_path / "run", rows), "--format", "junit").stdout
-    )
-    assert (root.get("tests"), root.get("failures")) == ("3", "1")
-    assert [suite.get("name") for suite in root] == ["idle", "made_up", "other"]
-    assert root.find("testsuite[@name='idle']/testcase/skipped") is not None
-    failure = root.find("testsuite[@name='made_up']/testcase/failure")
-    assert failure is not None and failure.get("message") == "x"
-    assert "python -m stress replay" in (failure.text or "")
-
-
-def test_json_has_everything(tmp_path: Path) -> None:
-    data = json.loads(report(engine_run(tmp_path / "run"), "--format", "json").stdout)
-    assert data["verdict"] == "violation"
-    assert data["exit_code"] == 1
-    assert [group["count"] for group in data["signatures"]] == [2, 1]
-    assert data["coverage"]["made_up"][-1] == [400, 40 + 39 + 38 + 37]
-    assert sum(rate for _, rate in data["rate"]) == 400
-    assert data["strategies"][0]["strategy"] == "portfolio"
-
-
-def test_markdown_has_a_table_and_the_commands(tmp_path: Path) -> None:
-    text = report(engine_run(tmp_path / "run"), "--format", "markdown").stdout
-    assert text.startswith("# 3 violations with 2 signatures in 4 trials with 400 executions\n")
-    assert text.count("    python -m stress replay ") == 2
-
-
-# Many rows --------------------------------------------------------------------------------------
+# Many rows ----------------------------------------------------------------------------------------
 
 
 def test_a_curve_of_any_length_is_a_few_points() -> None:
@@ -296,7 +232,7 @@ def test_a_curve_of_any_length_is_a_few_points() -> None:
     assert len(curve.points) <= MOST_POINTS
     assert curve.points[-1] == (200_000_000, 10_000)
     assert curve.points == sorted(curve.points)
-    assert curve.lately() == 0
+    assert curve.recent_rate() == 0
 
 
 def test_a_rate_of_any_length_is_a_few_points() -> None:
@@ -311,22 +247,21 @@ def test_a_rate_of_any_length_is_a_few_points() -> None:
     assert all(per_second == pytest.approx(7) for _, per_second in points[1:-1])
 
 
-def test_ten_thousand_signatures_are_the_most_that_are_told_apart(
+def test_signatures_and_violations_beyond_the_limits_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_GROUPS", 5)
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_MEMBERS", 3)
-    words = "one two three four five six seven".split()
-    rows = [row(seed, found=[violation("I1", word)]) for seed, word in enumerate(words)]
+    rows = [row(seed, found=[violation("I1", letter)]) for seed, letter in enumerate("abcdefg")]
     page = page_of(write_run(tmp_path / "run", rows))
     assert len(page_data(page)) == 5
     text = Reader(page).text
     assert "7 violations with 5 signatures" in text
-    assert "2 violations of more signatures than a page holds" in text
-    assert "3 of the violations are listed one by one" in text
+    assert "2 violations beyond the page's limit of signatures" in text
+    assert "3 violations are listed one by one" in text
 
 
-# Where it goes ----------------------------------------------------------------------------------
+# Output files -------------------------------------------------------------------------------------
 
 
 def test_a_page_is_written_whole_or_not_at_all(
@@ -348,20 +283,22 @@ def test_a_page_is_written_whole_or_not_at_all(
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
-        (lambda run: run / "nothing", "is no directory"),
+        (lambda run: run / "nothing", "is not a directory"),
         (lambda run: run / "records", "has no run.json"),
     ],
 )
-def test_what_is_no_run_is_refused(tmp_path: Path, make: Callable[[Path], Path], told: str) -> None:
+def test_what_is_no_run_is_refused(
+    tmp_path: Path, make: Callable[[Path], Path], message: str
+) -> None:
     done = report(make(write_run(tmp_path / "run", [row(0)])))
     assert done.exit_code == 2
-    assert told in done.output
+    assert message in done.output
 
 
 def test_findings_of_a_run_are_those_of_its_rows(tmp_path: Path) -> None:
-    from pulsar_ml.campaign.saved import open_run
+    from pulsar_ml.campaign.store.read_run import open_run
 
     found = gather(open_run(write_run(tmp_path / "run", [row(seed) for seed in range(9)])))
     assert found.summary.trials == 9
@@ -389,11 +326,11 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
     assert quick.getvalue() == ""
 
 
-# Rounds -----------------------------------------------------------------------------------------
+# Rounds -------------------------------------------------------------------------------------------
 
 
 def run_in_rounds(directory: Path) -> Path:
-    """Two rounds, each of one trial of an arm with a hostile name and of two of another."""
+    """A run of two rounds; an arm with a hostile name has one trial in each, another arm two."""
     rows = [
         row(
             number, chunk_id=number, suite=HOSTILE if number % 3 == 0 else "made_up", strategy="pct"
@@ -404,7 +341,7 @@ def run_in_rounds(directory: Path) -> Path:
     run = write_run(directory, rows, rounds={"rounds": 2, "floor": 0.2, "strategies": ["pct"]})
     (run / "rounds").mkdir()
     for number in range(2):
-        part = Part(Arm("made_up", "pct"), 2 * number, 2 * number + 2)
+        part = Share(Arm("made_up", "pct"), 2 * number, 2 * number + 2)
         text = json.dumps(Round(3 * number, 2, (part,)).to_data())
         (run / "rounds" / f"round-0000{number}.json").write_text(text)
     return run
@@ -412,18 +349,18 @@ def run_in_rounds(directory: Path) -> Path:
 
 def test_a_run_in_rounds_says_where_the_trials_went(tmp_path: Path) -> None:
     page = page_of(run_in_rounds(tmp_path / "run"))
-    assert "Where the trials of each round went" in page and HOSTILE not in page
+    assert "Trials by round" in page and HOSTILE not in page
     text = Reader(page).text
     assert re.search(r"made_up pct\s*2\s*2\s*1\s*1\s*37\.0", text), text[:3000]
-    told = json.loads(report(tmp_path / "run", "--format", "json").output)
-    arms = [{arm["suite"]: arm["trials"] for arm in each["arms"]} for each in told["rounds"]]
+    data = json.loads(report(tmp_path / "run", "--format", "json").output)
+    arms = [{arm["suite"]: arm["trials"] for arm in each["arms"]} for each in data["rounds"]]
     assert arms == [{"made_up": 2, HOSTILE: 1}] * 2
     page = page_of(write_run(tmp_path / "plain", [row(1)]))
-    assert "Where the trials" not in page
+    assert "Trials by round" not in page
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (lambda run: (run / "rounds" / "round-00001.json").write_text("{"), "round-00001.json"),
         (lambda run: (run / "rounds" / "round-00000.json").unlink(), "lacks a round before"),
@@ -434,15 +371,15 @@ def test_a_run_in_rounds_says_where_the_trials_went(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_round_is_one_sentence(
-    tmp_path: Path, damage: Callable[[Path], object], told: str
+    tmp_path: Path, damage: Callable[[Path], object], message: str
 ) -> None:
     run = run_in_rounds(tmp_path / "run")
     damage(run)
     done = report(run)
-    assert done.exit_code == 2 and told in done.output and not (run / "report.html").exists()
+    assert done.exit_code == 2 and message in done.output and not (run / "report.html").exists()
 
 
-# Smaller failures -------------------------------------------------------------------------------
+# Smaller failures ---------------------------------------------------------------------------------
 
 
 def test_the_report_shows_the_smaller_failure(tmp_path: Path) -> None:
@@ -452,7 +389,7 @@ def test_the_report_shows_the_smaller_failure(tmp_path: Path) -> None:
     assert found is not None
     run = write_run(tmp_path / "run", [row(0, found=[of_failure(found)])])
     (signature,) = [path.stem for path in (run / "records").iterdir()]
-    small = dataclasses.replace(failure_of("race_met"), message="made smaller")
+    small = dataclasses.replace(failure_of("race_met"), message="smaller")
     shrunk = Shrunk(SMALLER, "", small.to_json(), Size(2, 9, 3, 50), Size(2, 2, 1, 12))
     store = RunStore.reopen(run)
     store.write_shrunk(signature, State(digest_of(found.to_json()), 100, shrunk))
@@ -460,11 +397,11 @@ def test_the_report_shows_the_smaller_failure(tmp_path: Path) -> None:
     (group,) = page_data(page_of(run, "--module", module_path()))
     assert (
         group["lines"][0]
-        == "made smaller after the run: 9 operations to 2, 3 decisions to 1, 50 steps to 12"
+        == "shrunk after the run: 9 operations to 2, 3 decisions to 1, 50 steps to 12"
     )
     assert f"shrunk/{signature}.json" in group["command"]
-    told = json.loads(report(run, "--format", "json").output)
-    assert told["shrunk"][signature]["after"]["steps"] == 12
+    data = json.loads(report(run, "--format", "json").output)
+    assert data["shrunk"][signature]["after"]["steps"] == 12
 
     store.write_shrunk(signature, State(digest_of("another record"), 100, shrunk))
     (group,) = page_data(page_of(run, "--module", module_path()))

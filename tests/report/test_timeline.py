@@ -1,4 +1,4 @@
-"""Executions as drawings: who learned of whom, which reads were stale, which accesses are to blame."""
+"""Timelines of executions: happens-before arrows, stale reads, and the accesses at fault."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml.harness.failure import Failure, replay
-from pulsar_ml.harness.shrink import Shrinker
-from pulsar_ml.harness.timeline import (
+from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.harness.search.shrink import Shrinker
+from pulsar_ml.harness.search.timeline import (
     BEFORE,
     FIRST_ROWS,
     MOST_ROWS,
@@ -37,9 +37,9 @@ def event(thread: int, *clock: int, op: str = "store") -> dict[str, Any]:
 def test_news_come_from_the_step_that_gave_them_away() -> None:
     trace = [
         event(0, 1),
-        event(0, 2),  # a release: the count goes on behind it
+        event(0, 2),  # a release increments the clock
         event(0, 2),
-        event(1, 1, 1, op="load"),  # an acquire that read it
+        event(1, 1, 1, op="load"),  # an acquire that read the release
     ]
     assert learned(trace) == [Arrow(1, 3, BEFORE)]
 
@@ -58,27 +58,29 @@ def test_threads_that_know_nothing_of_each_other_have_no_arrow() -> None:
 
 
 def test_a_release_read_by_an_acquire_is_an_arrow_between_their_rows() -> None:
-    made = drawn(failure_of("use_after_free"))
-    arrows = [arrow for arrow in made.arrows if arrow.kind == BEFORE]
+    drawing = drawn(failure_of("use_after_free"))
+    arrows = [arrow for arrow in drawing.arrows if arrow.kind == BEFORE]
     assert arrows
-    assert all(made.steps[arrow.start].lane != made.steps[arrow.end].lane for arrow in arrows)
-    assert all(arrow.start < arrow.end for arrow in made.arrows)
+    assert all(drawing.steps[arrow.start].lane != drawing.steps[arrow.end].lane for arrow in arrows)
+    assert all(arrow.start < arrow.end for arrow in drawing.arrows)
 
 
 def test_a_stale_read_is_marked_and_points_at_the_store_that_it_read() -> None:
-    made = drawn(failure_of("seqlock_fences"))
-    stale = [index for index, step in enumerate(made.steps) if step.mark == "stale"]
+    drawing = drawn(failure_of("seqlock_fences"))
+    stale = [index for index, step in enumerate(drawing.steps) if step.mark == "stale"]
     assert stale
-    assert all("old)" in made.steps[index].text for index in stale)
-    sources = {arrow.end: made.steps[arrow.start] for arrow in made.arrows if arrow.kind == READS}
+    assert all("old)" in drawing.steps[index].text for index in stale)
+    sources = {
+        arrow.end: drawing.steps[arrow.start] for arrow in drawing.arrows if arrow.kind == READS
+    }
     assert all(
         sources[index].kind in ("store", "rmw", "cas") for index in stale if index in sources
     )
 
 
 def test_both_accesses_of_a_race_are_marked_with_their_source_lines() -> None:
-    made = drawn(failure_of("race_met"))
-    marked = {step.mark: step for step in made.steps if step.mark}
+    drawing = drawn(failure_of("race_met"))
+    marked = {step.mark: step for step in drawing.steps if step.mark}
     assert set(marked) == {"first", "second"}
     assert marked["first"].lane != marked["second"].lane
     for step in marked.values():
@@ -88,8 +90,8 @@ def test_both_accesses_of_a_race_are_marked_with_their_source_lines() -> None:
 
 def test_the_access_that_failed_is_marked() -> None:
     failure = failure_of("use_after_free")
-    made = drawn(failure)
-    marks = [step for step in made.steps if step.mark in ("failed", "second")]
+    drawing = drawn(failure)
+    marks = [step for step in drawing.steps if step.mark in ("failed", "second")]
     assert len(marks) == 1
     assert failure.where[0].endswith("/" + marks[0].place)
 
@@ -97,23 +99,23 @@ def test_the_access_that_failed_is_marked() -> None:
 def test_lines_of_a_changed_source_are_left_out() -> None:
     failure = failure_of("race_met")
     again = replay(failure, programs().SUBJECTS["race_met"])
-    made = timeline(failure, again.trace, sources=False)
-    assert all(step.source == "" for step in made.steps)
+    drawing = timeline(failure, again.trace, sources=False)
+    assert all(step.source == "" for step in drawing.steps)
 
 
 def test_a_long_execution_is_cut_in_front_of_its_end() -> None:
     failure = failure_of("race_met")
     trace = replay(failure, programs().SUBJECTS["race_met"]).trace
-    # Values differ, so that no turn of a loop is like another.
+    # The values differ, so that no two turns of the loop are equal.
     plain = next(one for one in trace if one["op"] == "call")
     first = [
         {**plain, "op": "store", "order": 0, "value": number, "stale": 0} for number in range(3_000)
     ]
-    made = timeline(failure, [*first, *trace])
-    assert len(made.steps) == MOST_ROWS + 1
-    assert made.steps[FIRST_ROWS].kind == "gap"
-    assert {"first", "second"} <= {step.mark for step in made.steps}
-    assert all(arrow.end < len(made.steps) for arrow in made.arrows)
+    drawing = timeline(failure, [*first, *trace])
+    assert len(drawing.steps) == MOST_ROWS + 1
+    assert drawing.steps[FIRST_ROWS].kind == "gap"
+    assert {"first", "second"} <= {step.mark for step in drawing.steps}
+    assert all(arrow.end < len(drawing.steps) for arrow in drawing.arrows)
 
 
 def test_turns_of_a_loop_are_drawn_once() -> None:
@@ -121,13 +123,13 @@ def test_turns_of_a_loop_are_drawn_once() -> None:
     trace = replay(failure, programs().SUBJECTS["race_met"]).trace
     call = next(one for one in trace if one["op"] == "call")
     turn = [{**call, "op": "store", "order": 0, "value": number, "stale": 0} for number in range(2)]
-    made = timeline(failure, [*turn * 50, *trace])
-    assert [step.text for step in made.steps if step.kind == "gap"] == ["the same 49 times more"]
+    drawing = timeline(failure, [*turn * 50, *trace])
+    assert [step.text for step in drawing.steps if step.kind == "gap"] == ["the same 49 times more"]
 
 
 @pytest.mark.parametrize("name", ["use_after_free"])
 def test_a_failure_that_shrinking_searched_anew_has_its_own_decisions(name: str) -> None:
-    """The other order of a race is tried before its decisions are kept: that of the right execution."""
+    """The shrinker keeps the decisions of the execution that failed, not of the other order."""
     subject = programs().SUBJECTS[name]
     search = Shrinker(subject, replace(failure_of(name), decisions=()))
     assert search.attempt(program_of(name), ()) is None, "so that it has to search"

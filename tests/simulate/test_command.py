@@ -1,4 +1,4 @@
-"""``python -m pulsar_ml simulate`` and the grid, as a user runs them."""
+"""The ``simulate`` command and the grid, run like a user runs them."""
 
 from __future__ import annotations
 
@@ -97,11 +97,30 @@ def test_the_best_of_a_grid_reads_least_and_then_holds_least(workload: Path) -> 
             parse_axis("managedLedgerCacheEvictionPolicyName=lru"),
         ]
     )
-    wanted = points(str(workload), workload_text(str(workload)), axes, {}, range(1, 3))
-    assert len(wanted) == 4
-    found = scored([(point, run_point(point).to_json()) for point in wanted], "storage_entries")
-    assert [each.seeds for each in found] == [2, 2]
-    assert found[0].objective <= found[1].objective
+    plays = points(str(workload), workload_text(str(workload)), axes, {}, range(1, 3))
+    assert len(plays) == 4
+    ranks = scored([(point, run_point(point).to_json()) for point in plays], "storage_entries")
+    assert [rank.seeds for rank in ranks] == [2, 2]
+    assert ranks[0].objective <= ranks[1].objective
+
+
+def test_the_table_has_reads_that_joined_another_in_a_column(workload: Path) -> None:
+    (figures,) = json.loads(run(workload, "--variant", "central_queue", "--json").stdout)
+    assert figures["joined_rate"] > 0.1
+    table = run(workload, "--variant", "central_queue").stdout
+    assert "joined" in table
+    assert f"{figures['hit_rate']:.1%}" in table and f"{figures['joined_rate']:.1%}" in table
+
+
+def test_settings_that_change_nothing_are_ties_of_one_rank(workload: Path) -> None:
+    axes = dict([parse_axis("managedLedgerCacheSizeMB=64,128,1")])
+    plays = points(str(workload), workload_text(str(workload)), axes, {}, [1])
+    ranks = scored([(point, run_point(point).to_json()) for point in plays], "storage_entries")
+    sizes = [
+        [settings["managedLedgerCacheSizeMB"] for settings in (rank.settings, *rank.ties)]
+        for rank in ranks
+    ]
+    assert sizes == [["1"], ["64", "128"]]
 
 
 @pytest.mark.parametrize("text", ["", "key", "key=", "=1,2"])

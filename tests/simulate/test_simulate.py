@@ -1,9 +1,10 @@
-"""The simulator: equal seeds give equal figures, and the claims of PIP-430 come out of the real cache."""
+"""The simulator: equal seeds give equal results, and the real cache shows the claims of PIP-430."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -13,7 +14,7 @@ from pulsar_ml.simulate import (
     Result,
     Variant,
     Workload,
-    built_in,
+    built_in_workloads,
     load_workload,
     simulate,
 )
@@ -45,7 +46,7 @@ def test_every_variant_sees_the_same_writes() -> None:
     assert {result.hit_rate for result in results} == {1.0}
 
 
-@pytest.mark.parametrize("workload", sorted(built_in()))
+@pytest.mark.parametrize("workload", sorted(built_in_workloads()))
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
 def test_the_books_balance(workload: str, variant: Variant) -> None:
     result = simulate(shortened(workload, 2), variant)
@@ -66,6 +67,14 @@ def test_reconnecting_fan_out_needs_less_storage_than_before_the_proposal() -> N
 def test_catch_up_reads_of_several_cursors_share_what_one_of_them_read() -> None:
     found = compared(shortened("catch_up", 8), "central_queue", "pulsar_4_0")
     assert found["central_queue"].storage_entries * 1.5 < found["pulsar_4_0"].storage_entries
+
+
+def test_reads_that_joined_another_are_neither_hits_nor_storage_reads() -> None:
+    result = simulate(shortened("catch_up", 8), KNOWN["central_queue"])
+    from_storage = result.storage_entries / result.requested
+    assert result.joined_rate > 0.1
+    assert result.hit_rate + result.joined_rate + from_storage == pytest.approx(1)
+    assert result.to_json()["joined_rate"] == result.joined_rate
 
 
 def test_entries_that_wait_for_replay_stay_cached() -> None:
@@ -102,14 +111,14 @@ def test_a_disabled_cache_reads_everything() -> None:
         ("topics = 3", "array of tables"),
         ("[[topics]]\ncount = -1", "number of 0 or more"),
         ("[[topics]]\ncount = 1.5", "whole number"),
-        ("[[topics]]\nspeed = 1", "'speed' is not known"),
+        ("[[topics]]\nspeed = 1", "no key 'speed'"),
         ("[[topics]]\nentry_bytes = [5, 1]", "least <= most"),
         ("[[topics]]\n[[topics.subscriptions]]\nkind = 'shared'", "ordered or key_shared"),
         (
             "[[topics]]\n[[topics.subscriptions]]\nkind = 'key_shared'\nconsumers = 0",
             "at least one",
         ),
-        ("topics = []", "there is none"),
+        ("topics = []", "no topics"),
         ("seconds = 1", "'topics' is missing"),
         ("seconds = 0\n[[topics]]", "above 0"),
         ("audit_order = 1\n[[topics]]", "true or false"),
@@ -118,23 +127,28 @@ def test_a_disabled_cache_reads_everything() -> None:
     ],
 )
 def test_a_wrong_workload_is_refused_with_its_place(text: str, complaint: str) -> None:
-    with pytest.raises(UsageError, match="file.toml") as caught:
+    with pytest.raises(UsageError, match=r"file\.toml") as caught:
         parse_workload(text, "file.toml")
     assert complaint in str(caught.value)
 
 
 def test_unknown_workloads_and_settings_are_named() -> None:
-    with pytest.raises(UsageError, match="no workload 'tail'.*tailing"):
+    with pytest.raises(UsageError, match=r"no workload 'tail'.*tailing"):
         load_workload("tail")
-    with pytest.raises(UsageError, match="'cacheSize' is no setting"):
+    with pytest.raises(UsageError, match="'cacheSize' is not a setting"):
         simulate(shortened("tailing", 1, cacheSize=3), KNOWN["lru"])
     with pytest.raises(ConfigError, match="managedLedgerCacheSizeMB"):
         simulate(shortened("tailing", 1, managedLedgerCacheSizeMB="much"), KNOWN["lru"])
 
 
 def test_the_clock_makes_calls_in_the_order_of_time_and_registration() -> None:
-    clock, seen = VirtualClock(), []
+    clock = VirtualClock()
+    seen: list[tuple[int, str]] = []
+
+    def note(name: str) -> None:
+        seen.append((clock.now, name))
+
     for delay, name in ((5, "b"), (1, "a"), (5, "c"), (20, "later")):
-        clock.after(delay, lambda name=name: seen.append((clock.now, name)))
+        clock.after(delay, partial(note, name))
     clock.run_until(20)
     assert seen == [(1, "a"), (5, "b"), (5, "c")] and clock() == 20

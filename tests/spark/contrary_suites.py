@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from pulsar_ml.campaign.suite import Suite
-from stress.registry import SUITES as TRUE
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.suites.registry import SUITES as TRUE
 
 NO_STATUS = -1_000  # that no operation has
 

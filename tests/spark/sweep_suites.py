@@ -9,8 +9,8 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import load_native
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import load_native
 
 TOYS = "SWEEP_TOYS"  # the environment variable with the path of the compiled toys
 GATE = "SWEEP_GATE"  # the same of a gate's directory

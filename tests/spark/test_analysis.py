@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.campaign.collection import collect
-from pulsar_ml.campaign.saved import open_run
+from pulsar_ml.campaign.store.collection import collect
+from pulsar_ml.campaign.store.read_run import open_run
 from tests.report.kit import write_run
 from tests.report.test_analysis import QUERIES, rows
 
@@ -19,7 +19,7 @@ ASKED = (1, 2, 5, 9)
 SCRIPT = """
 import json, sys
 from pathlib import Path
-from spark.session import open_session, settings
+from pulsar_ml.distributed.session import open_session, settings
 
 folder, queries = Path(sys.argv[1]), json.loads(sys.argv[2])
 scratch = folder / "scratch"

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_ml.campaign.merge import Group, Summary, SuiteTotals
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.progress import Progress
-from pulsar_ml.campaign.runner import ChunkFailure
-from pulsar_ml.campaign.store import read_trials, record_path, waves_of
-from pulsar_ml.campaign.trial import TrialOptions
-from pulsar_ml.campaign.waves import Outcome
-from spark.commands import REGISTRY, ROOT, replay_command, search_command
-from spark.progress import clock, line
-from spark.run import exit_code, verdict
-from spark.sweep import main
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.run.progress import Progress
+from pulsar_ml.campaign.run.runner import ChunkFailure
+from pulsar_ml.campaign.run.waves import Outcome
+from pulsar_ml.campaign.store.merge import Group, SuiteTotals, Summary
+from pulsar_ml.campaign.store.store import read_trials, record_path, waves_of
+from pulsar_ml.campaign.trial.trial import TrialOptions
+from pulsar_ml.cli.sweep import main
+from pulsar_ml.sweep.command_lines import REGISTRY, ROOT, replay_command, search_command
+from pulsar_ml.sweep.progress import clock, line
+from pulsar_ml.sweep.run import exit_code, verdict
 from tests.harness.build_toys import toys_path
 
 GROUP = Group("0123456789ab", "a", "I1", 3, 17, "the sum is 1", "running", "{}")

@@ -11,8 +11,8 @@ import psutil
 import pytest
 from click.testing import CliRunner, Result
 
-from spark import cluster
-from spark.session import local_master, on_this_machine
+from pulsar_ml.cli import cluster
+from pulsar_ml.distributed.session import local_master, on_this_machine
 
 ROOT = Path(__file__).resolve().parents[2]
 

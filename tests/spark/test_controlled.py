@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_ml.campaign.chunk import Job
-from pulsar_ml.campaign.plan import Chunk, Plan
-from pulsar_ml.campaign.schema import ROW
-from pulsar_ml.campaign.store import read_trials, read_violations
-from pulsar_ml.campaign.trial import CHECKED, CONTROLLED, TrialOptions, load_native
-from spark.commands import REGISTRY, ROOT, search_command
-from spark.sweep import main
-from spark.tasks import ExecutorError, rows_of, runner_for, work_for
+from pulsar_ml.campaign.plan.plan import Chunk, Plan
+from pulsar_ml.campaign.store.schema import ROW
+from pulsar_ml.campaign.store.store import read_trials, read_violations
+from pulsar_ml.campaign.trial.chunk import Job
+from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, TrialOptions, load_native
+from pulsar_ml.cli.sweep import main
+from pulsar_ml.distributed.tasks import ExecutorError, rows_of, runner_for, work_for
+from pulsar_ml.sweep.command_lines import REGISTRY, ROOT, search_command
 from tests.campaign.rows import stable_rows
 from tests.harness.build_toys import toys_path
 from tests.spark.test_sweep import TIMEOUT, environment, sweep

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from spark import examine as examination
-from spark.doctor import differences, remarks, report
-from spark.examine import Machine, examine, known_trace
+from pulsar_ml.cli.doctor import differences, remarks, report
+from pulsar_ml.distributed import examine as examination
+from pulsar_ml.distributed.examine import Machine, examine, known_trace
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,7 +26,7 @@ def here() -> Machine:
 
 def test_this_machine_is_well_and_the_known_search_is_known_in_every_process(here: Machine) -> None:
     assert differences(here, here) == []
-    code = "from spark.examine import known_trace; print(*known_trace())"
+    code = "from pulsar_ml.distributed.examine import known_trace; print(*known_trace())"
     again = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -13,10 +13,10 @@ import psutil
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_ml.campaign.store import read_trials, read_violations
-from spark.forever import publish
-from spark.stream import checkpoint_in
-from spark.sweep import main
+from pulsar_ml.campaign.store.store import read_trials, read_violations
+from pulsar_ml.cli.sweep import main
+from pulsar_ml.distributed.stream import checkpoint_in
+from pulsar_ml.sweep.forever import publish
 from tests.harness.build_toys import toys_path
 from tests.spark.sweep_suites import GATE, TOYS
 from tests.spark.test_kills import Gate, everything, gated_seeds, kill

@@ -20,10 +20,10 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from pulsar_ml.campaign.engines import program_of
-from pulsar_ml.campaign.store import read_trials, read_violations
-from pulsar_ml.campaign.trial import TrialOptions, load_native
-from spark import cluster
+from pulsar_ml.campaign.store.store import read_trials, read_violations
+from pulsar_ml.campaign.trial.engines import program_of
+from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
+from pulsar_ml.cli import cluster
 from tests.campaign.rows import stable_rows
 from tests.harness.build_toys import toys_path
 from tests.spark.sweep_suites import GATE, SUITES, TOYS

@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pulsar_ml.campaign.chunk import run_chunk
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.schema import ROW
-from pulsar_ml.campaign.store import read_violations
-from spark.logs import executor_log
-from spark.tasks import placed
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.store.schema import ROW
+from pulsar_ml.campaign.store.store import read_violations
+from pulsar_ml.campaign.trial.chunk import run_chunk
+from pulsar_ml.distributed.logs import executor_log
+from pulsar_ml.distributed.tasks import placed
 from tests.campaign.rows import JOB, SUITE, made_up_trial
 from tests.harness.build_toys import toys_path
 from tests.spark.sweep_suites import TOYS

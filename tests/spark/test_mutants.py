@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.campaign.saved import open_run
+from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.report.findings import gather
-from spark.mutants import Row
+from stress.mutants.sweep import Row
 
 ROOT = Path(__file__).resolve().parents[2]
 # Wrong on one thread, so that no schedule has a say in whether they are found.

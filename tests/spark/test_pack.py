@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_ml.cli.pack import PackError, needed
+from pulsar_ml.distributed.examine import examine
+from pulsar_ml.distributed.session import packed
 from pulsar_ml.errors import UsageError
-from spark.examine import examine
-from spark.pack import PackError, needed
-from spark.session import packed
 from tests.build.conftest import Built
 from tests.build.conftest import built as built
 

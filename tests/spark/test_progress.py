@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from pulsar_ml.campaign.merge import Group
-from pulsar_ml.campaign.progress import Progress
+from pulsar_ml.campaign.run.progress import Progress
+from pulsar_ml.campaign.store.merge import Group
 from pulsar_ml.cli.report import report
-from spark.progress import JSON_VERSION, KINDS, NONE, PLAIN, Display, fields, line
-from spark.sweep import main
+from pulsar_ml.cli.sweep import main
+from pulsar_ml.sweep.progress import JSON_VERSION, KINDS, NONE, PLAIN, Display, fields, line
 from tests.harness.build_toys import toys_path
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_ml.campaign.store import read_trials, waves_of
-from spark.sweep import main
+from pulsar_ml.campaign.store.store import read_trials, waves_of
+from pulsar_ml.cli.sweep import main
 from tests.campaign.rows import stable_rows
 from tests.harness.build_toys import toys_path
 from tests.spark.test_sweep import sweep

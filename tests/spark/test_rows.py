@@ -10,16 +10,23 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from pulsar_ml.campaign.ledger import ledger_of
-from pulsar_ml.campaign.resume import past_of
-from pulsar_ml.campaign.schema import CHUNKS, split
-from pulsar_ml.campaign.staging import Part, in_parts, open_staging, path_of, write_part
-from pulsar_ml.campaign.store import RunStore, read_chunks, read_trials, read_violations
-from spark.groups import grouped, merging
-from spark.sweep import main
-from spark.tasks import ExecutorError, ledger_rows, rows_of
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.run.resume import past_of
+from pulsar_ml.campaign.store.ledger import ledger_of
+from pulsar_ml.campaign.store.schema import CHUNKS, split
+from pulsar_ml.campaign.store.staging import (
+    StagedFiles,
+    in_parts,
+    open_staging,
+    path_of,
+    write_part,
+)
+from pulsar_ml.campaign.store.store import RunStore, read_chunks, read_trials, read_violations
+from pulsar_ml.cli.sweep import main
+from pulsar_ml.distributed.groups import grouped, merging
+from pulsar_ml.distributed.tasks import ExecutorError, ledger_rows, rows_of
 from tests.campaign.rows import stable_rows
-from tests.campaign.test_ledger import Chunk, rows
+from tests.campaign.test_ledger import rows
 from tests.harness.build_toys import toys_path
 from tests.spark.test_sweep import sweep
 from tests.spark.test_tasks import batches, work
@@ -118,7 +125,7 @@ def test_files_are_merged_in_parts_and_published_one_by_one(tmp_path: Path) -> N
     for number, name in enumerate(batch["name"][0].as_py() for batch in made):
         chunks = pa.concat_tables(ledgers[2 * number : 2 * number + 2]).drop_columns(["file"])
         paths = [path_of(directory, table, name) for table in ("trials", "violations")]
-        store.publish_part(number, Part(paths[0], paths[1], chunks))
+        store.publish_part(number, StagedFiles(paths[0], paths[1], chunks))
         assert read_trials(store.directory)["seed"].to_pylist() == list(range(20 * number + 20))
     expected = split(rows(Chunk(0, "made_up", 0, 40)))[1]
     assert read_violations(store.directory)["seed"].to_pylist() == expected["seed"].to_pylist()

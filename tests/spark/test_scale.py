@@ -12,13 +12,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pulsar_ml.campaign.chunk import run_chunk
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.schema import ROW
-from spark import costs
-from spark.costs import Costs, Load, predict, smallest_trial
-from spark.scale import JOB, TRIALS, costs_table, predicted_table, seconds, simulated_table
-from spark.trivial import SUITES, rows, trial
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.store.schema import ROW
+from pulsar_ml.campaign.trial.chunk import run_chunk
+from pulsar_ml.cli.scale import JOB, TRIALS, costs_table, predicted_table, seconds, simulated_table
+from pulsar_ml.distributed import costs
+from pulsar_ml.distributed.costs import Costs, Load, predict, smallest_trial
+from pulsar_ml.distributed.trivial import SUITES, rows, trial
 from tests.spark.test_sweep import TIMEOUT, environment
 
 ROOT = Path(__file__).resolve().parents[2]

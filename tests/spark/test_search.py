@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_ml.campaign.staging import SCHEMAS
-from pulsar_ml.campaign.store import read_trials
+from pulsar_ml.campaign.store.staging import SCHEMAS
+from pulsar_ml.campaign.store.store import read_trials
 from pulsar_ml.cli import main as cli
-from spark.sweep import main
+from pulsar_ml.cli.sweep import main
 from tests.harness.build_toys import toys_path
 from tests.spark.test_sweep import sweep
 from tests.spark.test_tasks import REGISTRY as TOY_SUITES
@@ -165,7 +165,7 @@ def test_the_report_says_what_each_search_proved(run: Path, tmp_path: Path) -> N
     shutil.copytree(run, again)
     assert CliRunner().invoke(cli, ["report", str(again)]).exit_code == 0
     page = (again / "report.html").read_text()
-    assert "Programs that were searched to their end" in page
+    assert "Exhaustively searched programs" in page
     assert page.count("exhausted within the stated bounds: preemption bound 2") >= 2
     told = json.loads(CliRunner().invoke(cli, ["report", str(again), "--format", "json"]).stdout)
     facts = json.loads((run / "run.json").read_text())

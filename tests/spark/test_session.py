@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.errors import UsageError
-from spark.session import (
+from pulsar_ml.distributed.session import (
     LocalMaster,
     check_master,
     java_message,
@@ -18,6 +17,7 @@ from spark.session import (
     settings,
     task_cpus,
 )
+from pulsar_ml.errors import UsageError
 
 
 @pytest.mark.parametrize(

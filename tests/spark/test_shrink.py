@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from spark.commands import ROOT
-from spark.shrink import main
+from pulsar_ml.cli.shrink_run import main
+from pulsar_ml.sweep.command_lines import ROOT
 from tests.campaign.test_shrinking import REGISTRY, files, four, large, rogue, run_of
 from tests.report.kit import row, write_run
 from tests.spark.test_sweep import TIMEOUT, environment
@@ -100,7 +100,7 @@ def test_what_cannot_be_tried_ends_with_4_and_is_told(tmp_path: Path) -> None:
     done = shrink(four(tmp_path / "run"), "--json")
     assert done.exit_code == 4
     told = {(one["outcome"], one["message"]) for one in json.loads(done.stdout)["failures"]}
-    assert told == {("refused", "stress.registry has no suite 'made_up'")}
+    assert told == {("refused", "pulsar_ml.suites.registry has no suite 'made_up'")}
 
 
 def test_a_run_without_failures_has_nothing_to_shrink(tmp_path: Path) -> None:

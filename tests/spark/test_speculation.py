@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pulsar_ml.campaign.store import read_chunks, read_trials
-from spark import cluster
+from pulsar_ml.campaign.store.store import read_chunks, read_trials
+from pulsar_ml.cli import cluster
 from tests.spark.test_kills import SEEDS, Gate, Sweep, gated_seeds
 from tests.spark.test_sweep import TIMEOUT
 

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.campaign.oracle import LINEARIZABILITY
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.schema import VERDICTS
-from pulsar_ml.campaign.store import read_trials, read_violations
-from stress.registry import SUITES
+from pulsar_ml.campaign.store.schema import VERDICTS
+from pulsar_ml.campaign.store.store import read_trials, read_violations
+from pulsar_ml.campaign.trial.judging import LINEARIZABILITY
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.suites.registry import SUITES
 from tests.harness.build_toys import toys_path
 from tests.spark.sweep_suites import TOYS
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # also reach the executors.
 DRIVER = (
     f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests' / 'spark')!r}]\n"
-    "from spark.sweep import main\nmain()"
+    "from pulsar_ml.cli.sweep import main\nmain()"
 )
 TIMEOUT = 240  # a sweep takes about 15 s; a machine under load takes longer
 

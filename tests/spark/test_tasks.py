@@ -12,15 +12,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pulsar_ml.campaign.chunk import Job
-from pulsar_ml.campaign.plan import Plan
-from pulsar_ml.campaign.runner import RunnerError
-from pulsar_ml.campaign.schema import ROW
-from pulsar_ml.campaign.trial import TrialOptions, load_native
+from pulsar_ml.campaign.plan.plan import Plan
+from pulsar_ml.campaign.run.runner import RunnerError
+from pulsar_ml.campaign.store.schema import ROW
+from pulsar_ml.campaign.trial.chunk import Job
+from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
+from pulsar_ml.distributed.runner import failed_tasks, failed_wave
+from pulsar_ml.distributed.shipping import link_installed, pack, sources
+from pulsar_ml.distributed.tasks import MARK, ExecutorError, Work, rows_of, runner_for, work_for
 from pulsar_ml.errors import UsageError
-from spark.runner import failed_tasks, failed_wave
-from spark.ship import link_installed, pack, sources
-from spark.tasks import MARK, ExecutorError, Work, rows_of, runner_for, work_for
 from tests.harness.build_toys import toys_path
 
 REGISTRY = "tests.spark.sweep_suites"
@@ -55,7 +55,7 @@ def test_an_executor_without_pulsar_ml_says_so_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     prepared = work()
-    monkeypatch.setitem(sys.modules, "pulsar_ml.campaign.chunk", None)
+    monkeypatch.setitem(sys.modules, "pulsar_ml.campaign.trial.chunk", None)
     with pytest.raises(
         ExecutorError, match="cannot import pulsar_ml .* install the wheel"
     ) as raised:
@@ -114,29 +114,29 @@ def test_what_no_chunk_is_guilty_of_ends_the_sweep() -> None:
 
 
 def test_the_zip_holds_the_suites_and_the_tasks_and_nothing_compiled(tmp_path: Path) -> None:
-    names = zipfile.ZipFile(pack(tmp_path / "one.zip", "stress.registry")).namelist()
+    names = zipfile.ZipFile(pack(tmp_path / "one.zip", "pulsar_ml.suites.registry")).namelist()
     assert {
         "spark/__init__.py",
-        "spark/tasks.py",
+        "pulsar_ml/distributed/tasks.py",
         "stress/__init__.py",
-        "stress/registry.py",
+        "pulsar_ml/suites/registry.py",
     } <= set(names)
     assert all(name.endswith(".py") for name in names)
     assert (
-        pack(tmp_path / "two.zip", "stress.registry").read_bytes()
+        pack(tmp_path / "two.zip", "pulsar_ml.suites.registry").read_bytes()
         == (tmp_path / "one.zip").read_bytes()
     )
 
 
 def test_the_zip_and_the_linked_package_are_all_that_a_task_imports(tmp_path: Path) -> None:
-    archive = pack(tmp_path / "apps.zip", "stress.registry")
+    archive = pack(tmp_path / "apps.zip", "pulsar_ml.suites.registry")
     site = link_installed(tmp_path / "site")
     assert [path.name for path in site.iterdir()] == ["pulsar_ml"]
     paths = [str(archive), str(site)]
     code = (
         f"import sys; sys.path[:0] = {paths!r}\n"
-        "import spark.tasks, stress.registry, pulsar_ml.campaign.chunk\n"
-        "print(spark.tasks.__file__, stress.registry.__file__, 'pyspark' in sys.modules)"
+        "import pulsar_ml.distributed.tasks, pulsar_ml.suites.registry, pulsar_ml.campaign.trial.chunk\n"
+        "print(spark.tasks.__file__, pulsar_ml.suites.registry.__file__, 'pyspark' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code],

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml.campaign.plan import Chunk
-from pulsar_ml.campaign.runner import Watch
-from spark.runner import describe
-from spark.tally import since
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.run.runner import Watch
+from pulsar_ml.distributed.runner import describe
+from pulsar_ml.distributed.tally import since
 from tests.harness.build_toys import toys_path
 from tests.spark.sweep_suites import TOYS
 from tests.spark.test_sweep import ROOT, TIMEOUT, environment
@@ -21,12 +21,12 @@ from tests.spark.test_sweep import ROOT, TIMEOUT, environment
 SCRIPT = """
 import json, sys, urllib.request
 from pathlib import Path
-from pulsar_ml.campaign.chunk import Job
-from pulsar_ml.campaign.plan import Plan
-from pulsar_ml.campaign.runner import Watch
-from pulsar_ml.campaign.trial import TrialOptions, load_native
-from spark.runner import SparkRunner
-from spark.session import PAGES, open_session, settings
+from pulsar_ml.campaign.trial.chunk import Job
+from pulsar_ml.campaign.plan.plan import Plan
+from pulsar_ml.campaign.run.runner import Watch
+from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
+from pulsar_ml.distributed.runner import SparkRunner
+from pulsar_ml.distributed.session import PAGES, open_session, settings
 
 scratch, module = Path(sys.argv[1]), sys.argv[2]
 options = TrialOptions(module=module)

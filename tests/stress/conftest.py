@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stress.cli import main
+from pulsar_ml.cli.stress import main
 
 TOYS = "tests.stress.toy_suites"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.campaign.record import ReplayRecord
-from stress.cli import main
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.cli.stress import main
 from tests.stress.conftest import TOYS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_ml.campaign import controlled, trial
-from pulsar_ml.campaign.oracle import LINEARIZABILITY, judge_of
-from pulsar_ml.campaign.suite import Suite
-from pulsar_ml.campaign.trial import CHECKED, TrialOptions, TrialResult
-from stress.registry import SUITES
+from pulsar_ml.campaign.trial import controlled, trial
+from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_of
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import CHECKED, TrialOptions, TrialResult
+from pulsar_ml.suites.registry import SUITES
 from tests.spark.contrary_suites import SUITES as CONTRARY
 
 WORLDS = {

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pulsar_ml.campaign.saved import SavedRun, open_run
-from pulsar_ml.campaign.store import read_trials, read_violations
+from pulsar_ml.campaign.local.session import LEAK
+from pulsar_ml.campaign.store.read_run import SavedRun, open_run
+from pulsar_ml.campaign.store.store import read_trials, read_violations
 from pulsar_ml.cli import main as pulsar_ml
+from pulsar_ml.cli.stress import main
 from pulsar_ml.report.findings import gather
-from stress.cli import main
 from stress.mutants.build import build
-from stress.session import LEAK
 
 Stress = Callable[..., tuple[int, str, str]]
 

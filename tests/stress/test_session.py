@@ -7,11 +7,11 @@ import io
 import pytest
 from rich.console import Console
 
-from pulsar_ml.campaign.record import ReplayRecord
-from pulsar_ml.campaign.trial import TrialOptions
-from stress.progress import Progress
-from stress.records import Records, fresh_folder
-from stress.session import Budget, run_suite
+from pulsar_ml.campaign.local.progress import Progress
+from pulsar_ml.campaign.local.records import Records, fresh_folder
+from pulsar_ml.campaign.local.session import Budget, run_suite
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.trial import TrialOptions
 from tests.stress.toy_suites import SUITES
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from stress.watch import (
+from pulsar_ml.campaign.local.watch import (
     FEWEST_SAMPLES,
     MEGABYTE,
     MOST_SAMPLES,

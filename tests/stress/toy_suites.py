@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pulsar_ml.campaign.suite import Suite
+from pulsar_ml.campaign.trial.suite import Suite
 
 
 def toy(name: str, subject: str, operations: int, mix: Mapping[str, int] | None = None) -> Suite:

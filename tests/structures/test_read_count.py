@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from pulsar_ml.harness.subject import InvariantViolation
 
-from stress.read_count import SUITE
+from pulsar_ml.harness.subjects.subject import InvariantViolation
+from pulsar_ml.suites.read_count import SUITE
 from tests.structures.machine import (
     SEEDS,
     TRIAL_SEEDS,

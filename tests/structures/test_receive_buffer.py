@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pulsar_ml.harness.subject import InvariantViolation
-from pulsar_ml.specs.receive_buffer import SIZES, Guess
 
-from stress.receive_buffer import SUITE
+from pulsar_ml.harness.subjects.subject import InvariantViolation
+from pulsar_ml.specs.receive_buffer import SIZES, Guess
+from pulsar_ml.suites.receive_buffer import SUITE
 from tests.structures.machine import (
     SEEDS,
     TRIAL_SEEDS,

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from pulsar_ml.operations import _native
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,13 +25,15 @@ STRUCTURES = [
 def test_a_suite_names_the_invariants_that_its_operations_report(structure: str) -> None:
     source = (ROOT / "pulsar_ml" / "operations" / f"{structure}.pxd").read_text()
     reported = set(re.findall(r'(?:violate|expect_equal)\(violation, b"([^"]+)"', source))
-    assert set(importlib.import_module(f"stress.{structure}").SUITE.invariants) == reported
+    assert (
+        set(importlib.import_module(f"pulsar_ml.suites.{structure}").SUITE.invariants) == reported
+    )
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_a_page_explains_the_invariants_of_its_suite(structure: str) -> None:
     page = (ROOT / "docs" / "structures" / f"{structure}.md").read_text()
-    for invariant in importlib.import_module(f"stress.{structure}").SUITE.invariants:
+    for invariant in importlib.import_module(f"pulsar_ml.suites.{structure}").SUITE.invariants:
         assert re.search(rf"\b{invariant}\b", page), (
             f"the page of {structure} does not mention {invariant}"
         )
@@ -42,7 +45,9 @@ def test_settings_of_a_suite_lie_within_those_of_its_subject(structure: str) -> 
         setting.name: (setting.low, setting.high)
         for setting in _native.SUBJECTS[structure].settings
     }
-    for name, (low, high) in importlib.import_module(f"stress.{structure}").SUITE.settings.items():
+    for name, (low, high) in importlib.import_module(
+        f"pulsar_ml.suites.{structure}"
+    ).SUITE.settings.items():
         assert ranges[name][0] <= low <= high <= ranges[name][1]
 
 

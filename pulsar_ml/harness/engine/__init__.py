@@ -1,6 +1,6 @@
 """The controlled world: every interleaving and every legal stale read of a program, under one integer.
 
-Checked modules (``pulsar_ml.harness.build_checked``) call the engine's native functions, so it is
+Checked modules (``pulsar_ml.harness.building.checked``) call the engine's native functions, so it is
 loaded with its symbols visible to modules that come after it: import this package first, or use
 :func:`load_checked`. One engine serves a process, one campaign at a time.
 """
@@ -20,9 +20,13 @@ try:
         FAULTS,
         HISTORY,
         MODES,
+        OFFERED,
         OPS,
         ORDERS,
         REUSE,
+        SAMPLERS,
+        SEARCHES,
+        SPINS,
         STEP_LIMIT,
         STRATEGIES,
         Campaign,
@@ -40,9 +44,13 @@ __all__ = [
     "FAULTS",
     "HISTORY",
     "MODES",
+    "OFFERED",
     "OPS",
     "ORDERS",
     "REUSE",
+    "SAMPLERS",
+    "SEARCHES",
+    "SPINS",
     "STEP_LIMIT",
     "STRATEGIES",
     "Campaign",

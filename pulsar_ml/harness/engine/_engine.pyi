@@ -5,11 +5,14 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer, disjoint_base
 
-from pulsar_ml.harness.program import Program
-from pulsar_ml.harness.subject import Subject
+from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.subject import Subject
 
 MODES: tuple[str, ...]
-STRATEGIES: tuple[str, ...]
+STRATEGIES: Mapping[str, str]
+SAMPLERS: tuple[str, ...]
+SEARCHES: tuple[str, ...]
+OFFERED: tuple[str, ...]
 ENDS: tuple[str, ...]
 OPS: tuple[str, ...]
 CHOICES: tuple[str, ...]
@@ -18,6 +21,7 @@ FAULTS: Mapping[str, int]
 REUSE: Mapping[str, int]
 HISTORY: int
 BUFFER: int
+SPINS: int
 STEP_LIMIT: int
 
 def beat_into(buffer: Buffer | None) -> None: ...
@@ -36,6 +40,7 @@ class Campaign:
     seed: int
     bound: int
     depth: int
+    spins: int
     suppress: tuple[str, ...]
 
     def __new__(
@@ -50,6 +55,8 @@ class Campaign:
         reuse: str = "quarantine",
         depth: int = 0,
         bound: int = 2,
+        spins: int = 2,
+        lock_free: bool = False,
         step_limit: int = 20000,
         races: bool = True,
         judged: bool = False,

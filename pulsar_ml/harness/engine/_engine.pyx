@@ -11,21 +11,23 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 from pulsar_ml.harness.engine.judged_calls cimport Asked, EngineCall, Legal, Place, engine_calls, known
 from pulsar_ml.harness.engine.engine cimport (
-    ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_HISTORY, ENGINE_MOST_THREADS, FAIL_RACE, STRATEGY_DELAYS,
-    STRATEGY_PREEMPTIONS, EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats,
+    ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_HISTORY, ENGINE_MOST_THREADS, FAIL_RACE, STRATEGY_FOLLOWS,
+    STRATEGY_SAMPLES, STRATEGY_SEARCHES, EngineConfig, EngineDecision, EngineEvent, EngineFailure,
+    EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_preemptions, engine_reverse,
-    engine_run, engine_steps, engine_suppress, engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse,
+    engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
+    engine_used_depth, engine_used_reuse,
     engine_used_strategy,
 )
-from pulsar_ml.harness.history cimport Record
-from pulsar_ml.harness.subject cimport PmlCall, PmlResult, PmlSubject, Subject
+from pulsar_ml.harness.histories.history cimport Record
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, Subject
 
 import numpy as np
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.history import RECORD
-from pulsar_ml.harness.program import CALL
+from pulsar_ml.harness.histories.history import RECORD
+from pulsar_ml.harness.subjects.program import CALL
 
 cdef extern from "<dlfcn.h>" nogil:
     ctypedef struct Dl_info:
@@ -35,20 +37,37 @@ cdef extern from "<dlfcn.h>" nogil:
     int dladdr(const void* address, Dl_info* info) noexcept
 
 MODES = ("sc", "tso", "c11")
-STRATEGIES = ("random", "pct", "pos", "surw", "preemptions", "delays", "replay", "portfolio")
 ENDS = ("complete", "cut", "data race", "use after free", "double free", "bad free", "out of bounds", "leak",
         "uninitialised read", "deadlock", "livelock", "invariant", "assertion", "crash", "stack overflow",
-        "endless loop", "lock misuse", "blocked call", "outside the engine's limits", "outside the engine's control")
+        "endless loop", "lock misuse", "blocked call", "outside the engine's limits",
+        "outside the engine's control", "not lock-free")
 OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "allocate", "free", "lock",
        "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer")
 CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
-           "flush", "waiter")
+           "flush", "waiter", "pause", "hold")
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 FAULTS = {"weak_failure": 1, "spurious": 2, "no_memory": 4, "timeout": 8}
 HISTORY = ENGINE_HISTORY  # stores that a location remembers
 BUFFER = ENGINE_BUFFER  # stores that a thread may hold back in mode tso
+SPINS = 2  # turns of waiting loops that a search lets go on although nothing changed, unless told otherwise
 STEP_LIMIT = 20000  # of an execution, unless told otherwise
 REUSE = {"quarantine": 0, "reuse": 1, "mixed": 2}
+
+
+def strategy_rows() -> list[tuple[str, str, int]]:
+    """The engine's table of strategies: name, help sentence, kind."""
+    cdef const EngineStrategy* row = engine_strategy(0)
+    rows = []
+    while row is not NULL:
+        rows.append((row.name.decode(), row.help.decode(), row.kind))
+        row = engine_strategy(<int32_t>len(rows))
+    return rows
+
+
+STRATEGIES = {name: help for name, help, _ in strategy_rows()}
+SAMPLERS = tuple([name for name, _, kind in strategy_rows() if kind == STRATEGY_SAMPLES])
+SEARCHES = tuple([name for name, _, kind in strategy_rows() if kind == STRATEGY_SEARCHES])
+OFFERED = tuple([name for name, _, kind in strategy_rows() if kind != STRATEGY_FOLLOWS])
 
 # The engine has one state: whose campaign it holds, and who may touch it.
 cdef object _owner = None
@@ -97,7 +116,9 @@ cdef class Campaign:
     "weak_failure", "spurious", "no_memory" and "timeout" that may happen; ``reuse`` tells the
     allocator to keep freed blocks ("quarantine"), to hand them out at once ("reuse") or to let
     each execution decide ("mixed"). ``depth`` fixes PCT's depth (0: a mixture), ``bound`` the
-    preemptions or delays of the exhaustive strategies. ``decisions`` are followed by "replay":
+    preemptions or delays of the exhaustive strategies, ``spins`` the turns of waiting loops that they
+    let go on at once. With ``lock_free`` a thread of each execution may be held back at a step, and it is a
+    failure when the others cannot end without that thread. ``decisions`` are followed by "replay":
     tuples (point, thread, kind, value). ``path`` are the choices with which an exhaustive strategy begins
     instead of the first ones, and ``floor`` how many of them it leaves as they are. With ``judged`` a run
     stops at each execution whose answers were not accepted yet (:meth:`accept`). ``weaken`` is a fault:
@@ -112,7 +133,7 @@ cdef class Campaign:
     cdef readonly object program
     cdef readonly str mode, strategy
     cdef readonly object seed
-    cdef readonly int bound, depth
+    cdef readonly int bound, depth, spins
     cdef EngineConfig config
     cdef EngineStats stats
     cdef int64_t[16] settings
@@ -128,14 +149,14 @@ cdef class Campaign:
     cdef list pairs
 
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
-                  seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
+                  seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2, int spins=SPINS, bint lock_free=False,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint judged=False, decisions=(),
                   weaken=None, path=(), int floor=0, suppress=()):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
         if program.subject != subject.name or program.operations != names:
             raise UsageError(f"the program is for subject {program.subject!r}, not for {subject.name!r}")
-        for value, known, what in ((mode, MODES, "mode"), (strategy, STRATEGIES, "strategy"),
+        for value, known, what in ((mode, MODES, "mode"), (strategy, tuple(STRATEGIES), "strategy"),
                                    (reuse, tuple(REUSE), "reuse")):
             if value not in known:
                 raise UsageError(f"{what} {value!r} is not known; use one of: {', '.join(known)}")
@@ -147,14 +168,15 @@ cdef class Campaign:
                              f"this one has {len(program.threads)}")
         if not 0 <= seed < 2**64:
             raise UsageError(f"the seed is {seed}; it should be between 0 and 2**64 - 1")
-        if step_limit < 10 or bound < 0 or not 0 <= depth <= 8:
-            raise UsageError("the step limit should be 10 or more, the bound 0 or more, the depth 0 to 8")
+        if step_limit < 10 or bound < 0 or spins < 0 or not 0 <= depth <= 8:
+            raise UsageError("the step limit should be 10 or more, the bounds 0 or more, the depth 0 to 8")
         self.subject = subject
         self.program = program
         self.mode = mode
         self.strategy = strategy
         self.seed = seed
         self.bound = bound
+        self.spins = spins
         self.depth = depth
         memset(&self.config, 0, sizeof(self.config))
         memset(&self.stats, 0, sizeof(self.stats))
@@ -170,7 +192,7 @@ cdef class Campaign:
             self.config.calls[i] = <const PmlCall*><size_t>calls.ctypes.data
             self.config.n_calls[i] = <int32_t>len(calls)
         self.config.mode = MODES.index(mode)
-        self.config.strategy = STRATEGIES.index(strategy)
+        self.config.strategy = <int32_t>tuple(STRATEGIES).index(strategy)
         self.config.races = races
         self.config.judged = judged
         self.config.reuse = REUSE[reuse]
@@ -178,6 +200,8 @@ cdef class Campaign:
             self.config.faults |= <int32_t>FAULTS[fault]
         self.config.depth = depth
         self.config.bound = bound
+        self.config.spins = spins
+        self.config.lock_free = lock_free
         self.config.step_limit = step_limit
         self.config.seed = seed
         self.suppress = tuple([str(place) for place in suppress])
@@ -210,7 +234,7 @@ cdef class Campaign:
 
     cdef int set_path(self, path, int floor) except -1:
         cdef const uint16_t[::1] choices
-        if path and self.config.strategy not in (STRATEGY_PREEMPTIONS, STRATEGY_DELAYS):
+        if path and self.strategy not in SEARCHES:
             raise UsageError(f"a path is for the exhaustive strategies, not for {self.strategy!r}")
         if not 0 <= floor <= len(path):
             raise UsageError(f"the floor is {floor}; it should be 0 to {len(path)}, the length of the path")
@@ -240,7 +264,7 @@ cdef class Campaign:
     cdef int take(self) except -1:
         global _owner
         if _owner is not self:
-            if self.started and self.config.strategy in (STRATEGY_PREEMPTIONS, STRATEGY_DELAYS):
+            if self.started and self.strategy in SEARCHES:
                 raise RuntimeError("an exhaustive search cannot go on after another campaign used the engine")
             if engine_open(&self.config) < 0:
                 raise MemoryError("no memory for the engine, or its fixed addresses are taken")
@@ -283,7 +307,7 @@ cdef class Campaign:
 
     cdef bint pass_over(self) except -1:
         """Whether the race of the execution last made by engine_again() is suppressed, and was not known yet."""
-        from pulsar_ml.harness.symbols import is_place
+        from pulsar_ml.harness.search.symbols import is_place
 
         cdef const EngineFailure* f = engine_failure()
         if f.kind != FAIL_RACE or f.event < 0 or f.other_event < 0:
@@ -440,7 +464,7 @@ cdef class Campaign:
     def used(self) -> tuple[str, int, str]:
         """What decided the last execution: the strategy, PCT's depth, the allocator's policy."""
         self.mine()
-        return (STRATEGIES[engine_used_strategy()], engine_used_depth(),
+        return (engine_strategy(engine_used_strategy()).name.decode(), engine_used_depth(),
                 "reuse" if engine_used_reuse() else "quarantine")
 
     def failure(self) -> dict[str, object]:
@@ -453,6 +477,7 @@ cdef class Campaign:
             "block_pc": f.block_pc, "free_pc": f.free_pc, "block_size": f.block_size, "offset": f.offset,
             "op": OPS[f.op], "other_op": OPS[f.other_op], "width": f.width, "other_width": f.other_width,
             "frames": tuple([f.frames[i] for i in range(f.n_frames)]),
+            "waiting": {i: f.waits_at[i] for i in range(ENGINE_MOST_THREADS) if f.unfinished >> i & 1},
             "event": f.event, "other_event": f.other_event, "released": f.released, "acquired": f.acquired,
             "invariant": (<const char*>f.invariant).decode(errors="replace"),
             "message": (<const char*>f.message).decode(errors="replace"),

@@ -6,6 +6,7 @@
 #include "pulsar_ml/harness/engine/state.h"
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "pulsar_ml/harness/engine/execution/random.c"
 #include "pulsar_ml/harness/engine/schedule/fiber.c"
@@ -15,7 +16,10 @@
 #include "pulsar_ml/harness/engine/schedule/choices.c"
 #include "pulsar_ml/harness/engine/schedule/strategies.c"
 #include "pulsar_ml/harness/engine/schedule/reversal.c"
+#include "pulsar_ml/harness/engine/schedule/time.c"
 #include "pulsar_ml/harness/engine/schedule/sched.c"
+#include "pulsar_ml/harness/engine/schedule/waiting.c"
+#include "pulsar_ml/harness/engine/schedule/holding.c"
 #include "pulsar_ml/harness/engine/memory/known_races.c"
 #include "pulsar_ml/harness/engine/memory/race.c"
 #include "pulsar_ml/harness/engine/memory/memory.c"
@@ -25,6 +29,7 @@
 #include "pulsar_ml/harness/engine/hooks/weaken.c"
 #include "pulsar_ml/harness/engine/hooks/hooks.c"
 #include "pulsar_ml/harness/engine/hooks/wraps.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_time.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_locks.c"
 #include "pulsar_ml/harness/engine/schedule/own.c"
 #include "pulsar_ml/harness/engine/hooks/library.c"
@@ -71,6 +76,7 @@ static void run_calls(Thread *t)
         call = c->calls[t->number][t->call];
         memset(&done->result, 0, sizeof done->result);
         t->fresh = 1;
+        t->polls = 0;
         watch_reset(t);
         if (unlikely(E.recording))
             trace_event(t, OP_CALL, t->call, 0, (uint64_t)call.code, 0);
@@ -146,7 +152,6 @@ static inline __attribute__((always_inline)) void start_thread(Thread *t)
     t->library = E.library_start;
     start_owned(t);
     t->done = 0;
-    t->timed = 0;
     t->joined = 0;
     t->points = 0;
     t->call = 0;
@@ -155,7 +160,7 @@ static inline __attribute__((always_inline)) void start_thread(Thread *t)
     t->any_pending = 0;
     t->any_fenced = 0;
     t->fence_at = t->fence_pending = t->fence_fenced = 0;
-    t->owed = 0;
+    waiting_start(t);
     t->blocked_on = NONE;
     t->buffer_head = t->buffer_count = 0;
     t->depth = 0;
@@ -248,8 +253,9 @@ static void run_once(uint64_t number)
     E.failure.kind = END_COMPLETE;
     E.step = 0;
     E.step_check = E.config.step_limit / 2;
-    E.ready = E.waiting = E.yielded = E.buffered = E.timed = 0;
-    E.changes = E.stuck_changes = E.stuck_rounds = E.main_turns = 0;
+    waiting_reset();
+    E.buffered = 0;
+    E.main_turns = 0;
     E.hash = E.class_hash = 0;
     E.n_variables = E.n_readers = 0;
     E.sc_time = 1;
@@ -260,9 +266,10 @@ static void run_once(uint64_t number)
     heap_reset();
     path_at = bound_used = 0;
     path_pruned = 0;
+    E.strategy = configured_strategy();
     E.reuse = E.config.reuse == 1;
     if (E.config.reuse == 2)
-        E.reuse = is_search(E.config.strategy) ? search_choose(2) : mix64(E.key ^ 0x5EED) & 1;
+        E.reuse = searching() ? search_choose(2) : mix64(E.key ^ 0x5EED) & 1;
     if (unlikely(E.broken)) {
         E.broken = 0;
         prepare_fibers();
@@ -356,11 +363,9 @@ int engine_open(const EngineConfig *config)
 /* Random executions that teach the strategies the program's shape. */
 static void learn(void)
 {
-    int strategy = E.config.strategy;
     int32_t faults = E.config.faults;
-    if (profile.known || strategy == STRATEGY_RANDOM || is_search(strategy) || strategy == STRATEGY_REPLAY)
+    if (profile.known || !configured_strategy()->profiled)
         return;
-    E.config.strategy = STRATEGY_RANDOM;
     E.config.faults = 0;
     profile.learning = 1;
     for (int i = 0; i < PROFILE_RUNS; i++) {
@@ -371,7 +376,6 @@ static void learn(void)
             break;
     }
     profile.learning = 0;
-    E.config.strategy = strategy;
     E.config.faults = faults;
     profile_finish();
 }
@@ -383,7 +387,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
 {
     uint64_t made = 0;
     Counters before;
-    int over = 0;
+    int over = 0, search = configured_strategy()->row.kind == STRATEGY_SEARCHES;
     E.stats = stats;
     answers.waits = 0;
     library_begin();
@@ -395,7 +399,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
     while (made < count_of && !stats->exhausted) {
         run_one(first + made);
         made++;
-        if (is_search(E.config.strategy) && unlikely(path_at < path_length) && E.failure.kind < FAIL_RACE)
+        if (search && unlikely(path_at < path_length) && E.failure.kind < FAIL_RACE)
             fail_with(FAIL_UNCONTROLLED, &E.main, "the path of the search goes on where the execution has no choice: "
                                                   "it is of another program, or something outside the engine's "
                                                   "control decides what the code does");
@@ -404,7 +408,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
             break;
         if (E.config.judged && E.failure.kind == END_COMPLETE && answers_new())
             break;
-        if (is_search(E.config.strategy) && !search_advance()) {
+        if (search && !search_advance()) {
             over = 1;
             break;
         }
@@ -446,7 +450,7 @@ int engine_reverse(uint64_t number)
     int shown = END_COMPLETE;
     if (race.kind != FAIL_RACE || race.other_event < 0 || !tape_load(decisions_made, (int32_t)n_decisions))
         return shown;
-    E.config.strategy = STRATEGY_REPLAY;
+    E.config.strategy = strategy_number(&REPLAY);
     E.config.reuse = E.reuse;
     reversal.first = race.other_thread;
     reversal.second = race.thread;
@@ -502,7 +506,7 @@ int engine_unjudged(void) { return answers.waits; }
 void engine_accept(EngineStats *stats)
 {
     answers_accept();
-    if (E.config.strategy == STRATEGY_PREEMPTIONS || E.config.strategy == STRATEGY_DELAYS)
+    if (configured_strategy()->row.kind == STRATEGY_SEARCHES)
         engine_next(stats);
 }
 
@@ -523,5 +527,5 @@ uint64_t engine_class(void) { return E.class_hash; }
 int engine_classes(uint64_t *hashes) { return classes_list(hashes); }
 uint32_t engine_steps(void) { return E.step; }
 int engine_used_reuse(void) { return E.reuse; }
-int engine_used_strategy(void) { return E.strategy; }
-int32_t engine_used_depth(void) { return E.strategy == STRATEGY_PCT ? (int32_t)pct.depth : 0; }
+int engine_used_strategy(void) { return strategy_number(E.strategy); }
+int32_t engine_used_depth(void) { return E.strategy == &PCT ? (int32_t)pct.depth : 0; }

@@ -2,8 +2,8 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memcpy
-from pulsar_ml.harness.history cimport Record
-from pulsar_ml.harness.subject cimport PmlResult
+from pulsar_ml.harness.histories.history cimport Record
+from pulsar_ml.harness.subjects.subject cimport PmlResult
 
 cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     ctypedef struct EngineCall:

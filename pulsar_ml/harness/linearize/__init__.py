@@ -1,13 +1,15 @@
-"""Linearizability: was there an order of these operations, each within its interval, that the model allows?
+"""Linearizability checking: is there an order of the operations that the model allows?
 
-:func:`check` answers for one history; a :class:`ModelChecker` that is kept answers for many.
+In the order, each operation takes effect at a moment between its invocation and its return.
+
+:func:`check` checks one history; a :class:`ModelChecker` that is kept checks many.
 """
 
 from __future__ import annotations
 
-from pulsar_ml.harness.linearize._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.check import DEFAULT, Options, check
 from pulsar_ml.harness.linearize.checker import ModelChecker
+from pulsar_ml.harness.linearize.search._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.verdict import (
     ILLEGAL,
     LEGAL,

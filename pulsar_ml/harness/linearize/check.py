@@ -1,4 +1,4 @@
-"""Is a history linearizable? The algorithms in their order, and what is said about an illegal history."""
+"""The linearizability check: tries its algorithms in order and explains illegal histories."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.history import History
-from pulsar_ml.harness.linearize._maps import Maps
-from pulsar_ml.harness.linearize._native import ANSWERS, Watch
-from pulsar_ml.harness.linearize._answers import StatesFull
+from pulsar_ml.harness.histories.history import History
+from pulsar_ml.harness.linearize.cells._maps import Maps
 from pulsar_ml.harness.linearize.checker import MEMORY, ModelChecker
 from pulsar_ml.harness.linearize.core import minimal
 from pulsar_ml.harness.linearize.monitors import judge
+from pulsar_ml.harness.linearize.search._answers import StatesFull
+from pulsar_ml.harness.linearize.search._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.shipped import blocked_call, cells_for, maps_for
 from pulsar_ml.harness.linearize.verdict import (
     ILLEGAL,
@@ -26,27 +26,27 @@ from pulsar_ml.harness.linearize.verdict import (
     UNKNOWN,
     Verdict,
 )
-from pulsar_ml.harness.model import Keyed
+from pulsar_ml.harness.models.model import Keyed
 
 REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
 
-FEW_STEPS = 32  # for each operation, that a search may take before a monitor is asked
+FEW_STEPS = 32  # the most search steps for each operation before a monitor is tried
 WEAKER_STEPS = 1_000_000
-BLOCKED_STEPS = 500_000  # to find what cannot be placed in a history that is known to be illegal
+BLOCKED_STEPS = 500_000  # the most steps to find the blocked call of an illegal history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a check is done.
+    """Options of a check.
 
     Attributes:
-        partition: check the parts of a model that has them one by one.
-        monitors: use the monitors of models that are a register, queue, stack or set.
-        natively: check the models that ship without asking them, where there is a search of their own.
-        most_steps: of all searches together, until the answer is "unknown".
-        memory: bytes that each of states, answers and configurations may take, likewise.
-        explain: of an illegal history find the core.
-        weaker: and then which weaker criteria it meets.
+        partition: check the keys of a model with a partition one by one.
+        monitors: use monitors for models of a register, queue, stack or set.
+        natively: use native searches for the models of this package, without calling their methods.
+        most_steps: the limit of steps of all searches together; beyond it the answer is "unknown".
+        memory: the limit in bytes for each of states, answers and configurations; likewise.
+        explain: compute the core of an illegal history.
+        weaker: also check an illegal history against the weaker criteria.
     """
 
     partition: bool = True
@@ -64,13 +64,13 @@ DEFAULT = Options()
 def check(
     history: History, model: Any, *, options: Options = DEFAULT, checker: ModelChecker | None = None
 ) -> Verdict:
-    """Whether ``history`` is linearizable with respect to ``model``.
+    """Checks whether ``history`` is linearizable with respect to ``model``.
 
-    ``checker`` is one made before for the same model, signatures and values. Raises ModelError when
-    the model breaks its contract and UsageError for operations that it does not have.
+    ``checker`` is an earlier one for the same model, signatures and values. Raises ModelError when
+    the model breaks its contract, and UsageError for operations that the model does not have.
     """
     if checker is not None and not checker.fits(history):
-        raise ValueError("the checker was made for histories with other signatures or values")
+        raise ValueError("the checker belongs to histories with other signatures or values")
     try:
         return Check(history, model, options, checker).run()
     except StatesFull as error:
@@ -78,7 +78,7 @@ def check(
 
 
 class Check:
-    """One check on its way."""
+    """The state of one check."""
 
     def __init__(
         self, history: History, model: Any, options: Options, checker: ModelChecker | None = None
@@ -86,7 +86,7 @@ class Check:
         self.history = history
         self.records = history.records
         self.model = model
-        self.made = checker
+        self.prepared = checker
         self.cells = cells_for(model, history) if options.natively else None
         self.options = options
         self.symbols: NDArray[np.int32] = np.zeros(0, np.int32)
@@ -95,38 +95,42 @@ class Check:
 
     @property
     def checker(self) -> ModelChecker:
-        """Made when it is needed: where nothing must be asked of the model it costs more than the search."""
-        if self.made is None:
+        """The model checker, created on first use: native searches are faster than its creation."""
+        if self.prepared is None:
             history = self.history
-            self.made = ModelChecker(
+            self.prepared = ModelChecker(
                 self.model, history.signatures, history.values, memory=self.options.memory
             )
-        return self.made
+        return self.prepared
 
     def run(self) -> Verdict:
         options = self.options
         monitor = str(getattr(self.model, "monitor", "")) if options.monitors else ""
         if monitor and len(self.records) > 5_000:
-            # Numbers for so many symbols would cost more than the monitor.
-            if (judged := self.judged(monitor)) is not None:
-                return judged
+            # The symbols of so many records cost more than the monitor.
+            if (verdict := self.run_monitor(monitor)) is not None:
+                return verdict
             monitor = ""
         keyed = type(self.model) is Keyed
-        if self.cells is not None and not keyed and (verdict := self.cell(monitor)) is not None:
+        if (
+            self.cells is not None
+            and not keyed
+            and (verdict := self.check_cell(monitor)) is not None
+        ):
             return verdict
         if not (keyed and options.partition):
-            self.cells = None  # it cannot answer, or the records are of several cells
+            self.cells = None  # no answer, or records of several cells
         maps = maps_for(self.model, self.history, options.memory) if options.natively else None
-        if maps is not None and (verdict := self.map(maps)) is not None:
+        if maps is not None and (verdict := self.check_map(maps)) is not None:
             return verdict
         self.symbols = self.checker.native.symbols(self.records)
         parts = self.checker.split(self.symbols) if options.partition and self.checker.parts else []
         if len(parts) < 2:
-            return self.part(parts[0][0] if parts else None, None, monitor)
+            return self.check_part(parts[0][0] if parts else None, None, monitor)
         orders = []
         unknown = None
         for key, chosen in parts:
-            verdict = self.part(key, chosen, "")
+            verdict = self.check_part(key, chosen, "")
             if verdict.answer == ILLEGAL:
                 return verdict
             if verdict.answer == UNKNOWN:
@@ -134,7 +138,7 @@ class Check:
             orders.append(verdict.linearization)
         if unknown is not None:
             return unknown
-        return self.verdict(LEGAL, linearization=self.joined(orders))
+        return self.verdict(LEGAL, linearization=self.join_orders(orders))
 
     def verdict(self, answer: str, **more: Any) -> Verdict:
         return Verdict(answer, steps=self.steps, configurations=self.configurations, **more)
@@ -161,16 +165,16 @@ class Check:
         self.configurations = max(self.configurations, configurations)
         return ANSWERS[answer], way, blocked
 
-    def cell(
+    def check_cell(
         self, monitor: str, key: object = None, chosen: NDArray[np.int32] | None = None
     ) -> Verdict | None:
-        """A register's own search; None when it cannot answer."""
+        """Runs the native search for registers; None when it has no answer."""
         left = max(0, self.options.most_steps - self.steps)
-        few = min(FEW_STEPS * len(self.records), left)
-        answer, way = self.search_cell(chosen, few if monitor else left)
+        quick_steps = min(FEW_STEPS * len(self.records), left)
+        answer, way = self.search_cell(chosen, quick_steps if monitor else left)
         if answer == "out of steps" and monitor:
-            if (judged := self.judged(monitor)) is not None:
-                return judged
+            if (verdict := self.run_monitor(monitor)) is not None:
+                return verdict
             answer, way = self.search_cell(chosen, max(0, self.options.most_steps - self.steps))
         if answer == LEGAL:
             return self.verdict(LEGAL, linearization=tuple(way))
@@ -178,9 +182,9 @@ class Check:
             blocked = -1
             if self.options.explain and self.cells is not None:
                 blocked, way = blocked_call(self.cells, self.records, chosen, BLOCKED_STEPS)
-            return self.explained(key, chosen, way, blocked)
+            return self.explain(key, chosen, way, blocked)
         if answer == "out of steps":
-            return self.verdict(UNKNOWN, reason=self.spent(answer), part=key)
+            return self.verdict(UNKNOWN, reason=self.limit_reached(answer), key=key)
         return None
 
     def search_cell(self, chosen: NDArray[np.int32] | None, most: int) -> tuple[str, list[int]]:
@@ -193,11 +197,11 @@ class Check:
         self.configurations = max(self.configurations, configurations)
         return ANSWERS[answer] if answer >= 0 else "", way
 
-    def spent(self, answer: str) -> str:
+    def limit_reached(self, answer: str) -> str:
         return f"{answer} after {self.steps} steps in {self.configurations} configurations"
 
-    def map(self, maps: Maps) -> Verdict | None:
-        """A map's native steps; None when they cannot answer, and where the model is to explain."""
+    def check_map(self, maps: Maps) -> Verdict | None:
+        """Runs the native search for maps; None without an answer, or if the model must explain."""
         answer, way, steps, configurations = maps.search(
             self.records, together=not self.options.partition, most_steps=self.options.most_steps
         )
@@ -211,40 +215,42 @@ class Check:
         if answer == 0:
             return self.verdict(LEGAL, linearization=tuple(way))
         if answer == 1:
-            return self.verdict(ILLEGAL, part=maps.illegal_key if maps.parts > 1 else None)
-        return self.verdict(UNKNOWN, reason=self.spent(ANSWERS[answer]))
+            return self.verdict(ILLEGAL, key=maps.illegal_key if maps.parts > 1 else None)
+        return self.verdict(UNKNOWN, reason=self.limit_reached(ANSWERS[answer]))
 
-    def part(self, key: object, chosen: NDArray[np.int32] | None, monitor: str) -> Verdict:
-        """One part alone: a search, and if it takes long what may be quicker."""
-        if self.cells is not None and (verdict := self.cell("", key, chosen)) is not None:
+    def check_part(self, key: object, chosen: NDArray[np.int32] | None, monitor: str) -> Verdict:
+        """Checks the calls of one key: a short search first, then algorithms that may be faster."""
+        if self.cells is not None and (verdict := self.check_cell("", key, chosen)) is not None:
             return verdict
         left = max(0, self.options.most_steps - self.steps)
-        few = FEW_STEPS * len(self.records)
-        answer, way, blocked = self.search(chosen, min(few, left) if monitor else left)
+        quick_steps = FEW_STEPS * len(self.records)
+        answer, way, blocked = self.search(chosen, min(quick_steps, left) if monitor else left)
         if answer == "out of steps" and monitor:
-            if (judged := self.judged(monitor)) is not None:
-                return judged
+            if (verdict := self.run_monitor(monitor)) is not None:
+                return verdict
             answer, way, blocked = self.search(chosen, max(0, self.options.most_steps - self.steps))
         if answer == LEGAL:
             return self.verdict(LEGAL, linearization=tuple(way))
         if answer == ILLEGAL and self.checker.looks_ahead:
-            # It was given up before what cannot be placed: that takes a search that does not look ahead.
+            # Looking ahead gave up before it reached the blocked call: search again without it.
             blocked = -1
             if self.options.explain:
                 again, longest, place = self.search(chosen, BLOCKED_STEPS, ahead=False)
                 way, blocked = (longest, place) if again == ILLEGAL else (way, -1)
         if answer == ILLEGAL:
-            return self.explained(key, chosen, way, blocked)
+            return self.explain(key, chosen, way, blocked)
         if answer == "out of memory":
-            answer, blocked = self.watched(chosen, max(0, self.options.most_steps - self.steps))
+            answer, blocked = self.search_just_in_time(
+                chosen, max(0, self.options.most_steps - self.steps)
+            )
             if answer == LEGAL:
                 return self.verdict(LEGAL, method="just in time")
             if answer == ILLEGAL:
-                return self.explained(key, chosen, way, blocked, method="just in time")
-        return self.verdict(UNKNOWN, reason=self.spent(answer), part=key)
+                return self.explain(key, chosen, way, blocked, method="just in time")
+        return self.verdict(UNKNOWN, reason=self.limit_reached(answer), key=key)
 
-    def watched(self, chosen: NDArray[np.int32] | None, most: int) -> tuple[str, int]:
-        """The same just in time, which keeps less."""
+    def search_just_in_time(self, chosen: NDArray[np.int32] | None, most: int) -> tuple[str, int]:
+        """Runs the just-in-time search, which needs less memory."""
         watch = Watch(
             self.checker.native,
             state=self.checker.start,
@@ -262,8 +268,8 @@ class Check:
             blocked = at if chosen is None else int(chosen[at])
         return ANSWERS[answer], blocked
 
-    def judged(self, monitor: str) -> Verdict | None:
-        """The monitor's verdict; None when the history is not for it."""
+    def run_monitor(self, monitor: str) -> Verdict | None:
+        """Runs a monitor; None when the history does not qualify."""
         judgement = judge(monitor, self.history, self.model)
         if judgement is None:
             return None
@@ -275,7 +281,7 @@ class Check:
         answer, way, blocked = small.search(None, self.options.most_steps)
         if answer != ILLEGAL:
             return self.verdict(ILLEGAL, method="monitor", core=tuple(sorted(witness.tolist())))
-        found = small.explained(None, None, way, blocked)
+        found = small.explain(None, None, way, blocked)
         return dataclasses.replace(
             found,
             method="monitor",
@@ -285,7 +291,7 @@ class Check:
             weaker=self.weaker(None) if self.options.explain and len(self.records) <= 5_000 else {},
         )
 
-    def explained(
+    def explain(
         self,
         key: object,
         chosen: NDArray[np.int32] | None,
@@ -293,13 +299,14 @@ class Check:
         blocked: int,
         method: str = "search",
     ) -> Verdict:
+        """Builds the verdict on an illegal history, with its core and the weaker criteria."""
         core: tuple[int, ...] = ()
         weaker: dict[str, str] = {}
         if self.options.explain:
             indices = np.arange(len(self.records), dtype=np.int32) if chosen is None else chosen
-            self.numbered()
+            self.number_symbols()
             if blocked >= 0:
-                # What was invoked after the blocked call returned cannot help it, and did not harm it.
+                # Calls invoked after the return of the blocked call do not matter.
                 until = self.records["returned"][blocked]
                 indices = indices[self.records["invoked"][indices] <= until]
             core = minimal(self.checker, self.records, self.symbols, indices, self.cells)
@@ -307,7 +314,7 @@ class Check:
         return self.verdict(
             ILLEGAL,
             method=method,
-            part=key,
+            key=key,
             prefix=tuple(way),
             blocked=blocked,
             core=core,
@@ -315,9 +322,12 @@ class Check:
         )
 
     def weaker(self, chosen: NDArray[np.int32] | None) -> dict[str, str]:
-        """The weaker criteria. Sequential consistency of the parts says nothing about the whole; quiescent
-        consistency, like linearizability, is that of all parts."""
-        self.numbered()
+        """The answers for the weaker criteria.
+
+        Sequential consistency of all keys does not imply that of the whole history, so it is
+        checked on the whole. Quiescent consistency does, like linearizability.
+        """
+        self.number_symbols()
         answers = {}
         for name, criterion, which in (
             (SEQUENTIAL, PROGRAM_ORDER, [None]),
@@ -335,12 +345,12 @@ class Check:
             answers[name] = ILLEGAL if ILLEGAL in found else UNKNOWN if UNKNOWN in found else LEGAL
         return answers
 
-    def numbered(self) -> None:
+    def number_symbols(self) -> None:
         if len(self.symbols) != len(self.records):
             self.symbols = self.checker.native.symbols(self.records)
 
-    def joined(self, orders: list[tuple[int, ...] | None]) -> tuple[int, ...] | None:
-        """One order from those of the parts: every call takes effect at a moment of its interval."""
+    def join_orders(self, orders: list[tuple[int, ...] | None]) -> tuple[int, ...] | None:
+        """Merges the orders of the keys: every call takes effect at a moment of its interval."""
         invoked = self.records["invoked"].tolist()
         placed: list[tuple[int, int]] = []
         for order in orders:

@@ -1,4 +1,4 @@
-"""A model made ready for searches: its states and calls as numbers, its answers remembered."""
+"""ModelChecker: a model prepared for searches, with numbered states and cached answers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.history import Call, History, Signature, decoder
-from pulsar_ml.harness.linearize._answers import Answers
-from pulsar_ml.harness.linearize._native import Checker
+from pulsar_ml.harness.histories.history import History, Signature, decoder
+from pulsar_ml.harness.linearize.search._answers import Answers
+from pulsar_ml.harness.linearize.search._native import Checker
 
 MEMORY = 1 << 30
-ANY_CALL, AN_END, IDLE_END = range(3)  # what a call is for searches; see Role in table.pxd
+ANY_CALL, AN_END, IDLE_END = range(3)  # the role of a call; see Role in table.pxd
 
 
 class State:
-    """A state of a model that brings its own equality and hash."""
+    """A state of a model with its own equality and hash functions."""
 
     __slots__ = ("model", "value")
 
@@ -34,11 +34,11 @@ class State:
 
 
 class ModelChecker(Answers):
-    """Answers of one model for histories with the same signatures and values.
+    """The cached answers of one model for histories with equal signatures and values.
 
-    Every answer of the model and the verdict of every short history are remembered, so a model in
-    Python costs something only for what it has not been asked. ``memory`` bounds, in bytes, each of the
-    model's states, its answers, a search and the outcome table. One thread at a time.
+    The checker caches every answer of the model, and the verdict of every short history, so that a
+    Python model is called only for new questions. ``memory`` bounds, in bytes, each of the model's
+    states, its answers, a search, and the table of verdicts. Not thread-safe.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class ModelChecker(Answers):
         self.values = values
         self.memory = memory
         self.decode = decoder(self.signatures, values)
-        self.rows: dict[tuple[int, ...], int] = {}  # the symbol of a row
-        self.parts: list[int] = []  # by symbol; -1: more than one part
+        self.rows: dict[tuple[int, ...], int] = {}  # row -> symbol
+        self.parts: list[int] = []  # the part of each symbol; -1: several parts
         self.part_numbers: dict[Hashable, int] = {}
         self.step = model.step
         self.is_pure = getattr(model, "pure", None)
@@ -96,15 +96,17 @@ class ModelChecker(Answers):
     def check_many(
         self, records: NDArray[np.void], *, most_steps: int = 1_000_000
     ) -> NDArray[np.int8]:
-        """For each row of a two-dimensional array of records: 0 legal, 1 illegal, above: unknown.
+        """Checks each row of a two-dimensional array: 0 legal, 1 illegal, above: unknown.
 
-        Rows of at most 64 operations go through the outcome table.
+        The verdicts of rows with at most 64 operations are cached.
         """
         return self.native.search_many(records, state=self.start, most_steps=most_steps)
 
     def split(self, symbols: NDArray[np.int32]) -> list[tuple[Hashable, NDArray[np.int32]]]:
-        """The parts of a history by the model's partition; one part if it has none or a call concerns
-        several."""
+        """Splits a history by the model's partition.
+
+        The result is a single piece without a partition, or when a call concerns several keys.
+        """
         whole: list[tuple[Hashable, NDArray[np.int32]]] = [
             (None, np.arange(len(symbols), dtype=np.int32))
         ]
@@ -121,7 +123,7 @@ class ModelChecker(Answers):
         return [(keys[parts[piece[0]]], piece) for piece in pieces]
 
     def independent(self, symbols: NDArray[np.int32]) -> int:
-        """Into how many parts the state falls for calls of these symbols; 1: it does not."""
+        """The number of independent components of the state for calls of these symbols; 1: none."""
         if not self.parts or len(symbols) == 0:
             return 1
         if np.array(self.parts, dtype=np.int64)[symbols].min() < 0:

@@ -1,7 +1,7 @@
-"""Monitors: registers, queues, stacks and sets whose values are distinct, in O(n log n).
+"""Monitors: registers, queues, stacks and sets with distinct values, decided in O(n log n).
 
-With distinct values it is known which write a read saw and which value a call put or took, and what remains
-is geometry of intervals. A monitor answers only for histories that qualify; the rest is for the search.
+With distinct values it is known which write a read saw, and which value a call put or took; the
+rest is geometry of intervals. A monitor answers only for histories that qualify.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.history import (
+from pulsar_ml.harness.histories.history import (
     ABSENT,
     ANSWER,
     FLAG,
@@ -32,7 +32,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A monitor's answer; of an illegal history some calls that are illegal by themselves."""
+    """The answer of a monitor; ``witness`` has calls that are illegal by themselves."""
 
     legal: bool
     witness: tuple[int, ...] = ()
@@ -42,11 +42,11 @@ LEGAL = Judgement(True)
 
 
 class NotDistinct(Exception):
-    """The history is not for a monitor."""
+    """Raised for a history that does not qualify for a monitor."""
 
 
 def judge(monitor: str, history: History, model: Any) -> Judgement | None:
-    """The judgement of the monitor for "register", "queue", "stack" or "set"; None when it has none."""
+    """Runs the monitor "register", "queue", "stack" or "set"; None for an unsuitable history."""
     try:
         view = View(history)
         if monitor == "register":
@@ -61,12 +61,12 @@ def judge(monitor: str, history: History, model: Any) -> Judgement | None:
 
 
 class View:
-    """A history in columns: what was given and answered as one number each, times as ranks."""
+    """A history in columns: arguments and results as one number each, times as ranks."""
 
     def __init__(self, history: History) -> None:
         kinds = {signature.result for signature in history.signatures}
         if ANSWER in kinds or len(set(history.values)) != len(history.values):
-            raise NotDistinct  # models of answers are nobody's monitor; 1 == 1.0 has two numbers
+            raise NotDistinct  # no monitor for models of answers; 1 and 1.0 have two numbers
         self.history = history
         self.names = {signature.name: code for code, signature in enumerate(history.signatures)}
         self.operation = history.records["operation"]
@@ -82,7 +82,7 @@ class View:
         return words
 
     def code(self, value: object) -> int:
-        """The number that stands for a value."""
+        """The number of a value."""
         if value is None:
             return ABSENT
         if self.history.values:
@@ -93,7 +93,7 @@ class View:
         return np.asarray(self.operation == self.names.get(name, -1))
 
     def known(self, *names: str) -> None:
-        """NotDistinct if there are other operations."""
+        """Raises NotDistinct for operations other than these."""
         if not set(self.names) <= set(names):
             raise NotDistinct
 
@@ -111,7 +111,7 @@ class View:
 
 
 def found_in(sorted_values: Ints, wanted: Ints) -> Ints:
-    """The place of each wanted value in the sorted ones; -1: it is not there."""
+    """The index of each wanted value in the sorted values; -1 for a missing one."""
     if len(sorted_values) == 0:
         return np.full(len(wanted), -1)
     at = np.minimum(np.searchsorted(sorted_values, wanted), len(sorted_values) - 1)
@@ -119,7 +119,7 @@ def found_in(sorted_values: Ints, wanted: Ints) -> Ints:
 
 
 def sorted_distinct(values: Ints) -> Ints:
-    """The order that sorts the values; NotDistinct if one comes twice."""
+    """The order that sorts the values; NotDistinct for a repeated value."""
     order = np.argsort(values, kind="stable")
     if np.any(np.diff(values[order]) == 0):
         raise NotDistinct
@@ -127,21 +127,21 @@ def sorted_distinct(values: Ints) -> Ints:
 
 
 def extreme(count: int, at: Ints, values: Ints, indices: Ints, *, least: bool) -> tuple[Ints, Ints]:
-    """For each of ``count`` groups the least or greatest value and whose it is; groups have at least one."""
+    """The least or greatest value of each of ``count`` non-empty groups, and its index."""
     order = np.lexsort((values if least else -values, at))
     first = np.searchsorted(at[order], np.arange(count))
     return values[order][first], indices[order][first]
 
 
-# Registers -------------------------------------------------------------------------------------------
+# Registers ----------------------------------------------------------------------------------------
 
 
 def register(view: View, initial: int) -> Judgement:
-    """A write and the reads of its value must have a time to themselves (Gibbons and Korach)."""
+    """A write and the reads of its value need a zone of time to themselves (Gibbons and Korach)."""
     view.known("read", "write")
     writes = np.flatnonzero(view.of("write"))
     reads = np.flatnonzero(view.of("read") & view.ended)
-    # The initial value was written before everything.
+    # The initial value counts as written before all calls.
     values = np.append(view.given[writes], initial)
     order = sorted_distinct(values)
     values = values[order]
@@ -183,16 +183,16 @@ def register(view: View, initial: int) -> Judgement:
     return LEGAL
 
 
-# Queues and stacks -----------------------------------------------------------------------------------
+# Queues and stacks --------------------------------------------------------------------------------
 
 
 def container(view: View, put: str, take: str, *, stack: bool) -> Judgement:
-    """Queues by the four ways to be wrong (Henzinger, Sezgin and Vafeiadis); stacks from the bottom."""
+    """Checks queues by bad patterns (Henzinger, Sezgin, Vafeiadis), and stacks from the bottom."""
     view.known(put, take)
     puts = np.flatnonzero(view.of(put))
     takes = np.flatnonzero(view.of(take))
     if not np.all(view.ended[takes]):
-        raise NotDistinct  # what such a call took is not known
+        raise NotDistinct  # the value that such a call took is unknown
     empty = takes[view.answered[takes] == ABSENT]
     takes = takes[view.answered[takes] != ABSENT]
     order = sorted_distinct(view.given[puts])
@@ -207,7 +207,7 @@ def container(view: View, put: str, take: str, *, stack: bool) -> Judgement:
         return Judgement(False, (int(puts[twice]), *takes[at == twice].tolist()))
     times = 2 * len(view.operation) + 1
     taken = taker >= 0
-    # A put that neither returned nor was seen did nothing.
+    # A put that neither returned nor was seen had no effect.
     use = view.ended[puts] | taken
     puts, taker, taken = puts[use], taker[use], taken[use]
     values = Values(
@@ -230,7 +230,7 @@ def container(view: View, put: str, take: str, *, stack: bool) -> Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """For each value who put and who took it (-1: nobody), and the intervals of the two."""
+    """For each value the calls that put and took it (-1: none), and the intervals of both."""
 
     putter: Ints
     taker: Ints
@@ -245,10 +245,10 @@ class Values:
 
 
 def fifo(values: Values) -> Judgement:
-    """No value that was surely put first is surely taken last."""
+    """No value that was certainly put before another one is certainly taken after it."""
     order = np.argsort(values.put_from)
     reverse = values.taken_by[order][::-1]
-    soonest = np.minimum.accumulate(reverse)[::-1]  # of all values put later
+    soonest = np.minimum.accumulate(reverse)[::-1]  # the first removal of the values put later
     later = np.searchsorted(values.put_from[order], values.put_by, side="right")
     overtaken = np.append(soonest, NEVER)[later] < values.taken_from
     if not np.any(overtaken):
@@ -260,11 +260,11 @@ def fifo(values: Values) -> Judgement:
 
 
 def empties(view: View, values: Values, sure: Ints, empty: Ints, times: int) -> Judgement | None:
-    """Whoever found nothing needs a moment at which no value surely was there."""
+    """A take that found nothing needs a moment at which no value was certainly present."""
     steps = np.zeros(times + 1, np.int64)
     np.add.at(steps, values.put_by[sure], 1)
     np.add.at(steps, values.taken_from[sure], -1)
-    free = np.append(0, np.cumsum(np.cumsum(steps) == 0))  # moments before each rank
+    free = np.append(0, np.cumsum(np.cumsum(steps) == 0))  # the number of free moments before each rank
     wrong = np.flatnonzero(free[view.returned[empty]] == free[view.invoked[empty]])
     if len(wrong) == 0:
         return None
@@ -280,6 +280,7 @@ def empties(view: View, values: Values, sure: Ints, empty: Ints, times: int) -> 
 
 
 def lifo(values: Values, sure: Ints, times: int) -> Judgement:
+    """A stretch of time without a value that can be at the bottom makes a stack illegal."""
     def without_bottom(which: Ints) -> Ints:
         return which[
             bottomless(
@@ -300,11 +301,11 @@ def lifo(values: Values, sure: Ints, times: int) -> Judgement:
     return values.witness(np.array(needed))
 
 
-# Sets ------------------------------------------------------------------------------------------------
+# Sets ---------------------------------------------------------------------------------------------
 
 
 def members(view: View) -> Judgement:
-    """Values that were added once and removed once at most: everything else saw them there, or did not."""
+    """Each value was added and removed at most once: all other calls saw it present, or absent."""
     view.known("add", "remove", "contains")
     true, false = view.true(), view.false()
     changes = view.of("add") | view.of("remove")
@@ -330,7 +331,7 @@ def members(view: View) -> Judgement:
     seen_by, seen_from = np.full(n, NEVER), np.full(n, -1)
     np.minimum.at(seen_by, which[there], view.returned[kept[there]])
     np.maximum.at(seen_from, which[there], view.invoked[kept[there]])
-    # As late and as early as those that saw it allow.
+    # The latest beginning and the earliest end that the calls which saw the value allow.
     begins = np.minimum(added_by, seen_by)
     ends = np.where(removed_from == NEVER, NEVER, np.maximum(removed_from, seen_from))
     never = added_from == NEVER

@@ -1,23 +1,26 @@
-"""Operations as bars along the time that they took, one line a thread."""
+"""Texts about verdicts, with operations drawn as bars over time, one line for each thread."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from pulsar_ml.harness.history import RETURNED, History, overlap, ranks
+from pulsar_ml.harness.histories.history import RETURNED, History, overlap, ranks
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN, Verdict
-from pulsar_ml.harness.model import describe_call
+from pulsar_ml.harness.models.model import describe_call
 
 WIDTH = 110
 MOST_SHOWN = 40
 MOST_STATES = 100
-MOST_LAST = 4  # calls at the end of the longest order
+MOST_LAST = 4  # the most shown calls at the end of the longest order
 
 
 def lanes(history: History, indices: Sequence[int], model: Any = None, *, mark: int = -1) -> str:
-    """The operations with these indices. A bar is as long as its text needs; bars overlap where the
-    operations did. One that did not return ends in dots; the one to ``mark`` has stars."""
+    """Draws the operations with these indices as overlapping bars, one line for each thread.
+
+    A bar is as long as its text; bars overlap where the operations did. A bar of an operation that
+    did not return ends in dots; the bar of operation ``mark`` has stars.
+    """
     part = history.select(indices)
     invoked, returned = ranks(part)
     moments = sorted({int(time) for time in (*invoked, *returned)})
@@ -43,20 +46,20 @@ def lanes(history: History, indices: Sequence[int], model: Any = None, *, mark: 
     return "\n".join(f"thread {thread}".ljust(head) + rows[thread] for thread in sorted(rows))
 
 
-def report(history: History, verdict: Verdict, model: Any = None) -> str:
-    """A verdict in words, with the lanes of what is illegal."""
+def describe_verdict(history: History, verdict: Verdict, model: Any = None) -> str:
+    """Describes a verdict in words, with a drawing of an illegal core."""
     lines = [headline(history, verdict)]
     if verdict.answer == UNKNOWN:
         lines += advice(history, verdict, model)
     if verdict.answer != ILLEGAL:
         return "\n".join(lines)
-    if verdict.part is not None:
-        lines.append(f"  in the part of {verdict.part!r}")
+    if verdict.key is not None:
+        lines.append(f"  among the calls of key {verdict.key!r}")
     if verdict.blocked >= 0:
         count = len(verdict.prefix)
         lines.append(
-            f"  {count} operation{'s' * (count != 1)} can be put in order; then nothing leads to operation "
-            f"{verdict.blocked}, {describe_call(model, history.call(verdict.blocked))}"
+            f"  {count} operation{'s' * (count != 1)} can be put in order; then nothing leads to "
+            f"operation {verdict.blocked}, {describe_call(model, history.call(verdict.blocked))}"
         )
         if order := order_in_words(history, verdict.prefix, model):
             lines.append(f"  that order{' ends' * (count > MOST_LAST)}: {order}")
@@ -78,13 +81,13 @@ def report(history: History, verdict: Verdict, model: Any = None) -> str:
 
 
 def order_in_words(history: History, order: Sequence[int], model: Any) -> str:
-    """The last calls of the order; empty when that is too long to read."""
+    """The last calls of an order; empty when the text would be too long."""
     shown = "; ".join(describe_call(model, history.call(index)) for index in order[-MOST_LAST:])
     return shown if len(shown) <= WIDTH - 20 else ""
 
 
 def state_after(history: History, order: Sequence[int], model: Any) -> str:
-    """The state, or states, of the model after calls in this order; empty when that is too long to read."""
+    """The state or states of the model after an order of calls; empty when the text is too long."""
     if not hasattr(model, "step"):
         return ""
     states = [model.init()]
@@ -97,25 +100,25 @@ def state_after(history: History, order: Sequence[int], model: Any) -> str:
 
 
 def advice(history: History, verdict: Verdict, model: Any) -> list[str]:
-    """What may bring an answer."""
+    """Advice for an unanswered check."""
     lines = []
     if verdict.reason.startswith("out of steps"):
         lines.append(
-            "  more --steps may answer it; how many, nobody knows: the question is NP-hard"
+            "  more --steps may help; their number cannot be predicted: the problem is NP-hard"
         )
     if "memory" in verdict.reason or "bytes" in verdict.reason:
-        lines.append("  more --memory may answer it")
-    if verdict.part is not None:
-        lines.append(f"  it is the part of {verdict.part!r} that is not answered")
+        lines.append("  more --memory may help")
+    if verdict.key is not None:
+        lines.append(f"  the calls of key {verdict.key!r} have no answer")
     open_ = int((history.records["ending"] != RETURNED).sum())
     lines.append(
-        f"  up to {overlap(history)} operations were under way at once, {open_} of {len(history)} did not "
-        "return: fewer of both are easier"
+        f"  up to {overlap(history)} operations overlapped, and {open_} of {len(history)} did not "
+        "return: a history with fewer of either is easier"
     )
     if model is not None and not hasattr(model, "pure"):
-        lines.append("  the model has no pure(call), with which most searches are short")
+        lines.append("  the model has no pure(call), which shortens most searches")
     if getattr(model, "monitor", ""):
-        lines.append("  with values that are put only once there is a quick answer")
+        lines.append("  histories in which each value is put only once have a quick answer")
     return lines
 
 

@@ -1,6 +1,6 @@
-"""Models that ship and need not be asked: registers have a search of their own, maps native steps.
+"""Native searches for the models of this package: registers and maps.
 
-A class that inherits from one of them may mean anything, so only they themselves qualify.
+Only the classes themselves qualify: a subclass may change the meaning of its calls.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.history import ABSENT, FLAG, NONE, RETURNED, VALUE, WORD, History
-from pulsar_ml.harness.linearize._cells import Cells
-from pulsar_ml.harness.linearize._maps import Maps
-from pulsar_ml.harness.model import Keyed
+from pulsar_ml.harness.histories.history import ABSENT, FLAG, NONE, RETURNED, VALUE, WORD, History
+from pulsar_ml.harness.linearize.cells._cells import Cells
+from pulsar_ml.harness.linearize.cells._maps import Maps
 from pulsar_ml.harness.models.cells import CasRegister, Register
 from pulsar_ml.harness.models.collections import KeyValueMap
+from pulsar_ml.harness.models.model import Keyed
 
 KINDS = {"read": 0, "write": 1, "cas": 2}
 MAP_KINDS = {"get": 0, "put": 1, "append": 2, "delete": 3}
@@ -24,8 +24,7 @@ ARGUMENTS = {"read": 0, "write": 1, "cas": 2}
 
 
 def cells_for(model: Any, history: History) -> Cells | None:
-    """The search for this history of a register, or of one for each key; None where only the model knows what
-    its calls mean."""
+    """The native search for a register, or for a register for each key; None for other models."""
     keyed = type(model) is Keyed
     inner = model.model if keyed else model
     names = OPERATIONS.get(type(inner))
@@ -51,7 +50,7 @@ def cells_for(model: Any, history: History) -> Cells | None:
 
 
 def of_values(model: Any, history: History, kinds: list[int], keyed: bool) -> Cells | None:
-    """Values that are equal have one number, as True and 1 do."""
+    """The native search for registers of Python values; equal values, like True and 1, are one."""
     if not all(signature.result == VALUE for signature in history.signatures):
         return None
     numbers: dict[Any, int] = {}
@@ -65,7 +64,7 @@ def of_values(model: Any, history: History, kinds: list[int], keyed: bool) -> Ce
 
 
 def maps_for(model: Any, history: History, memory: int) -> Maps | None:
-    """The search for this history of a map of strings; None where only the model knows."""
+    """The native search for histories of a map of strings; None for others."""
     if type(model) is not KeyValueMap:
         return None
     if not all(
@@ -80,15 +79,15 @@ def maps_for(model: Any, history: History, memory: int) -> Maps | None:
             memory=memory,
         )
     except UnicodeEncodeError:
-        return None  # a string that is not text
+        return None  # a string with a lone surrogate
 
 
 def blocked_call(
     cells: Cells, records: NDArray[np.void], chosen: NDArray[np.int32] | None, most_steps: int
 ) -> tuple[int, list[int]]:
-    """Of illegal records the call until whose return they can be explained, and the longest order for it.
+    """The blocked call of illegal records, and the longest legal order up to its return.
 
-    -1 when a search took too long.
+    The call is -1 when a search reached its limit of steps.
     """
     ended = np.flatnonzero(records["ending"] == RETURNED)
     if chosen is not None:
@@ -108,7 +107,7 @@ def blocked_call(
         )
         return answer, way
 
-    low, high = 0, len(order) - 1  # legal until low returns; the whole is not
+    low, high = 0, len(order) - 1  # legal until the return of ``low``; the whole is illegal
     longest: list[int] = []
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""What a check answers."""
+"""Verdict: the result of a linearizability check."""
 
 from __future__ import annotations
 
@@ -12,25 +12,23 @@ SEQUENTIAL, QUIESCENT = "sequentially consistent", "quiescently consistent"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a history is linearizable.
-
-    Indices are those of the history's records.
+    """The verdict on a history. All indices refer to the history's records.
 
     Attributes:
-        answer: "legal", "illegal", or "unknown": a bound was reached first, as ``reason`` says.
-        method: "search", "just in time" or "monitor": which algorithm answered.
-        steps, configurations: that the searches took and kept.
-        linearization: of a legal history an order that explains it, when a search found one. Calls that
-            did not return are in it if they took effect.
-        part: of an illegal history the part, by the model's partition, that is illegal; None: there are none.
-        prefix: of an illegal history, the longest order found that is legal, for as much of the
-            history as can be explained.
-        blocked: the operation that cannot be placed after it; the history until just before its
-            return is legal. -1: not determined.
-        core: an illegal part from which no call could be left out any more (core.py says when one may, and
-            how much is spent on it).
-        weaker: of an illegal history, the answers for "sequentially consistent" and "quiescently
-            consistent".
+        answer: "legal", "illegal", or "unknown": the check reached a limit, which ``reason`` names.
+        method: the algorithm that gave the answer: "search", "just in time" or "monitor".
+        reason: the limit that was reached; "" for a definite answer.
+        steps, configurations: the search effort.
+        linearization: of a legal history, an order that explains it, when a search found one. Calls
+            that did not return are in the order if they took effect.
+        key: the partition key of the illegal (or unanswered) calls; None without a partition.
+        prefix: of an illegal history, the longest legal order found for the explainable part.
+        blocked: the operation that cannot be placed after the prefix; the history until just before
+            its return is legal. -1: not determined.
+        core: illegal calls of which none can be left out any more; see core.py for the exact
+            meaning.
+        weaker: of an illegal history, the answers for the weaker criteria "sequentially consistent"
+            and "quiescently consistent".
     """
 
     answer: str
@@ -47,8 +45,7 @@ class Verdict:
 
     @property
     def criterion(self) -> str:
-        """The strongest criterion that holds: "linearizable", one of the weaker ones, "neither",
-        "unknown"."""
+        """The strongest criterion that holds: "linearizable", a weaker one, "neither" or "unknown"."""
         if self.answer == LEGAL:
             return "linearizable"
         holding = [name for name, answer in self.weaker.items() if answer == LEGAL]

@@ -15,9 +15,9 @@ from types import ModuleType
 from typing import Any
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.model import raised
 from pulsar_ml.harness.models.cells import CasRegister, Counter, Lock, Register
 from pulsar_ml.harness.models.collections import EvictingMap, KeyValueMap, Queue, Set, Stack
+from pulsar_ml.harness.models.model import raised
 
 MODELS: Mapping[str, Callable[[], Any]] = {
     "register": Register,

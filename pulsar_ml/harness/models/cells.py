@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.history import Call
+from pulsar_ml.harness.histories.history import Call
 
 
 def no_operation(model: object, name: str, known: str) -> UsageError:

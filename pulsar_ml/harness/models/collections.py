@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar
 
-from pulsar_ml.harness.history import Call
+from pulsar_ml.harness.histories.history import Call
 from pulsar_ml.harness.models.cells import no_operation
 
 Items = frozenset[tuple[Any, Any]]

@@ -1,5 +1,6 @@
 "use strict";
-// Groups become elements when they are shown, their contents when they are opened. All text goes in as text.
+// Groups become elements when they are shown, and get contents when they are opened. All data are
+// inserted as text, never as markup.
 (() => {
   const PAGE = 100, MEMBERS = 100;
   const list = document.getElementById("groups");
@@ -43,7 +44,7 @@
       plural(group.count, "violation") + ")"));
     const scroll = make("div", "wide"), table = make("table"), body = make("tbody");
     const head = make("tr");
-    for (const name of ["Seed", "Message, where it differs", "Host", "Log there", "Finished"]) {
+    for (const name of ["Seed", "Message, if different", "Host", "Log file", "Finished"]) {
       const cell = make("th", name === "Seed" ? "" : "left", name);
       cell.scope = "col";
       head.append(cell);
@@ -59,7 +60,7 @@
     const fill = () => {
       for (const row of group.members.slice(at, at + MEMBERS)) {
         const line = make("tr");
-        row.forEach((cell, place) => line.append(make("td", place ? "left" : "", cell)));
+        row.forEach((cell, column) => line.append(make("td", column ? "left" : "", cell)));
         body.append(line);
       }
       at += MEMBERS;
@@ -106,17 +107,17 @@
     return details;
   }
 
-  function tell() {
+  function updateStatus() {
     status.textContent = plural(shown, "signature") + (shown < chosen.length
       ? " of " + chosen.length.toLocaleString("en") : "") + " shown";
     more.hidden = shown >= chosen.length;
   }
   function grow() {
-    const part = document.createDocumentFragment();
-    for (const group of chosen.slice(shown, shown + PAGE)) part.append(element(group));
-    list.append(part);
+    const fragment = document.createDocumentFragment();
+    for (const group of chosen.slice(shown, shown + PAGE)) fragment.append(element(group));
+    list.append(fragment);
     shown = Math.min(chosen.length, shown + PAGE);
-    tell();
+    updateStatus();
   }
   function search() {
     const text = filter.value.trim().toLowerCase();
@@ -134,7 +135,7 @@
     }
   }
 
-  const index = new Map(groups.map((group, place) => ["group-" + group.signature, place]));
+  const index = new Map(groups.map((group, number) => ["group-" + group.signature, number]));
   more.addEventListener("click", () => {
     const last = list.lastElementChild;
     grow();

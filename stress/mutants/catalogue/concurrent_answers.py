@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.campaign.suite import ControlledSize
+from pulsar_ml.campaign.trial.suite import ControlledSize
 from stress.mutants.catalogue.cursor_heap import UPDATE
 from stress.mutants.catalogue.entry_wrapper import VALIDATED
 from stress.mutants.catalogue.mutant import Mutant

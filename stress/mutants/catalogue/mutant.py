@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pulsar_ml.campaign.suite import ControlledSize
+from pulsar_ml.campaign.trial.suite import ControlledSize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

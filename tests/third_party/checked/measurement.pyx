@@ -7,7 +7,7 @@ from libcpp.atomic cimport (
     atomic, memory_order_acquire, memory_order_relaxed, memory_order_release,
 )
 
-from pulsar_ml.harness.subject cimport (
+from pulsar_ml.harness.subjects.subject cimport (
     PML_SUBJECT_ABI, PmlArgument, PmlCall, PmlOperation, PmlResult, PmlSubject, PmlViolation, wrap_subject,
 )
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pulsar_ml.harness.build_checked import load_checked
-from pulsar_ml.harness.explore import explore
-from pulsar_ml.harness.failure import replay
-from pulsar_ml.harness.program import generate
-from pulsar_ml.harness.report import lane_table, summary
-from pulsar_ml.harness.shrink import shrink
+from pulsar_ml.harness.building.load import load_checked
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import replay
+from pulsar_ml.harness.search.lanes import lane_table, summary
+from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.subjects.program import generate
 
 EXIT_CODES = {"clean": 0, "violation": 1, "nothing_exercised": 3}
 PROGRAMS = 4

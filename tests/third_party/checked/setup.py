@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pulsar_ml
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+
+import pulsar_ml
 
 ABOVE = str(Path(pulsar_ml.__file__).parents[1])
 EXTENSIONS = [

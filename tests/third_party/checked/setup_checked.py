@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import runpy
 
-from pulsar_ml.harness.build_checked import checked_extension
 from setuptools import setup
+
+from pulsar_ml.harness.building.checked import checked_extension
 
 project = runpy.run_path("setup.py")
 

@@ -110,11 +110,19 @@ static __attribute__((noinline)) void explain_deadlock(void)
         }
     }
     if (first)
-        fail_with(blocked ? FAIL_DEADLOCK : FAIL_LIVELOCK, first, text);
+        fail_waiting(blocked ? FAIL_DEADLOCK : FAIL_LIVELOCK, first, text);
 }
 
-static void wait_for(Thread *t, Object *o)
+/* The thread does not wait for its object any longer; a wake-up goes to another one. */
+static void leave_object(Thread *t)
 {
+    if (t->blocked_on != NONE)
+        objects[t->blocked_on].blocked &= ~t->bit;
+}
+
+static void wait_for(Thread *t, Object *o, uint64_t pc)
+{
+    t->blocked_at = pc;
     o->blocked |= t->bit;
     t->blocked_on = (uint32_t)(o - objects);
     drain(t);
@@ -133,6 +141,7 @@ static void release_blocked(Object *o, uint64_t which)
 static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
 {
     uint32_t id = (uint32_t)t->number << 26 | t->points;
+    drain(t);                     /* taken by an atomic exchange, which under TSO empties the buffer */
     clock_join(t->clock, o->clock);
     E.hooks++;
     E.class_hash += mix64((uint64_t)o->last << 32 | id);
@@ -160,24 +169,39 @@ static void lock_touched(const Object *o, const Thread *t)
         E.touched_twice = 1;
 }
 
-/* Waits for a lock; 0, or ETIMEDOUT where the wait is timed and time-outs may happen or nothing else can. */
-static int wait_for_lock(Thread *t, Object *o, int timed)
+/* The deadline has passed, or passes now as a fault. A loop of such waits lets others go first. */
+static int too_late(Thread *t, int64_t until)
 {
-    if (!timed) {
-        wait_for(t, o);
+    if (until == FOREVER)
         return 0;
+    if (until <= E.now_ns) {
+        turn_over(t, 0);
+        return 1;
     }
-    if (E.config.faults & FAULT_TIMEOUT && choose(t, CHOOSE_TIMEOUT, 2))
-        return ETIMEDOUT;
+    if (!(E.config.faults & FAULT_TIMEOUT) || !choose(t, CHOOSE_TIMEOUT, 2))
+        return 0;
+    clock_to(until);
+    return 1;
+}
+
+/* Waits for the object, until then at most. Whether the deadline ended the wait. */
+static int wait_in_time(Thread *t, Object *o, int64_t until, uint64_t pc)
+{
     t->woken = 0;
-    E.timed |= t->bit;
-    wait_for(t, o);
-    o->blocked &= ~t->bit;
-    return t->woken == 2 ? ETIMEDOUT : 0;
+    if (until != FOREVER)
+        wait_until(t, until);
+    wait_for(t, o, pc);
+    return t->woken == 2;
+}
+
+/* 0, or ETIMEDOUT. */
+static int wait_for_lock(Thread *t, Object *o, int64_t until, uint64_t pc)
+{
+    return too_late(t, until) || wait_in_time(t, o, until, pc) ? ETIMEDOUT : 0;
 }
 
 /* 0, or what pthread_mutex_lock returns for its kind. */
-static int mutex_lock(Thread *t, const void *mutex, int kind, int timed, uint64_t pc)
+static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uint64_t pc)
 {
     Object *o;
     int late;
@@ -185,10 +209,10 @@ static int mutex_lock(Thread *t, const void *mutex, int kind, int timed, uint64_
     o = find_object(t, mutex, OBJECT_MUTEX);
     if (o->owner == t->number && kind == MUTEX_CHECKS)
         return EDEADLK;
-    if (o->owner == t->number && kind != MUTEX_RECURSIVE && !timed)
+    if (o->owner == t->number && kind != MUTEX_RECURSIVE && until == FOREVER)
         misuse(t, mutex, "a thread locks a mutex that it already holds", pc);
     while (o->owner >= 0 && (o->owner != t->number || kind != MUTEX_RECURSIVE))
-        if ((late = wait_for_lock(t, o, timed)) != 0)
+        if ((late = wait_for_lock(t, o, until, pc)) != 0)
             return late;
     o->owner = t->number;
     o->count++;
@@ -213,6 +237,15 @@ static int mutex_trylock(Thread *t, const void *mutex, int kind, uint64_t pc)
     return 0;
 }
 
+/* TSO: unlocking empties the buffer, whose stores may be held back until here while others step. */
+static void drain_late(Thread *t, uintptr_t address)
+{
+    if (!t->buffer_count)
+        return;
+    announce(t, OP_UNLOCK, address, 1);
+    drain(t);
+}
+
 static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
 {
     Object *o = find_object(t, mutex, OBJECT_MUTEX);
@@ -222,7 +255,7 @@ static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
         misuse(t, mutex, "a thread unlocks a mutex that it does not hold", pc);
     if (o->owner < 0)
         misuse(t, mutex, "a thread unlocks a lock that nobody holds", pc);
-    drain(t);
+    drain_late(t, (uintptr_t)mutex);
     if (--o->count)
         return 0;
     o->owner = -1;
@@ -231,20 +264,20 @@ static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
     return 0;
 }
 
-static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int timed, uint64_t pc)
+static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int64_t until, uint64_t pc)
 {
     Object *o;
     int late;
     announce(t, OP_LOCK, (uintptr_t)lock, 1);
     o = find_object(t, lock, OBJECT_RWLOCK);
-    if (o->owner == t->number && !tries && !timed)
+    if (o->owner == t->number && !tries && until == FOREVER)
         misuse(t, lock, "a thread locks a read-write lock that it holds for writing", pc);
     while (o->owner >= 0 || (writes && o->readers)) {
         if (tries) {
             hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
             return EBUSY;
         }
-        if ((late = wait_for_lock(t, o, timed)) != 0)
+        if ((late = wait_for_lock(t, o, until, pc)) != 0)
             return late;
     }
     if (writes) {
@@ -264,7 +297,7 @@ static void rwlock_unlock(Thread *t, const void *lock, uint64_t pc)
     Object *o = find_object(t, lock, OBJECT_RWLOCK);
     if (o->owner != t->number && !(o->readers & t->bit))
         misuse(t, lock, "a thread unlocks a read-write lock that it does not hold", pc);
-    drain(t);
+    drain_late(t, (uintptr_t)lock);
     if (o->owner == t->number) {
         o->owner = -1;
         released(t, o, o->clock, OP_UNLOCK, pc);
@@ -277,25 +310,17 @@ static void rwlock_unlock(Thread *t, const void *lock, uint64_t pc)
 }
 
 /* 0, or ETIMEDOUT. */
-static int condition_wait(Thread *t, const void *condition, const void *mutex, int timed, uint64_t pc)
+static int condition_wait(Thread *t, const void *condition, const void *mutex, int64_t until, uint64_t pc)
 {
     Object *o;
     int spurious, late = 0;
     announce(t, OP_WAIT, (uintptr_t)condition, 1);
     o = find_object(t, condition, OBJECT_CONDITION);
     spurious = E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2);
-    if (!spurious && timed && E.config.faults & FAULT_TIMEOUT)
-        late = (int)choose(t, CHOOSE_TIMEOUT, 2);
     mutex_unlock(t, mutex, MUTEX_PLAIN, pc);
-    if (!spurious && !late) {
-        t->woken = 0;
-        if (timed)
-            E.timed |= t->bit;
-        wait_for(t, o);
-        o->blocked &= ~t->bit;
-        late = t->woken == 2;
-    }
-    mutex_lock(t, mutex, MUTEX_PLAIN, 0, pc);
+    if (!spurious)
+        late = too_late(t, until) || wait_in_time(t, o, until, pc);
+    mutex_lock(t, mutex, MUTEX_PLAIN, FOREVER, pc);
     return late ? ETIMEDOUT : 0;
 }
 
@@ -303,8 +328,8 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
 {
     Object *o;
     int woken = 0;
-    drain(t);                     /* a system call, so a barrier */
     announce(t, OP_WAKE, (uintptr_t)at, 1);
+    drain(t);                     /* a system call, so a barrier */
     o = find_object(t, at, kind);
     while (o->blocked && most--) {
         uint32_t n = (uint32_t)__builtin_popcountll(o->blocked);
@@ -319,11 +344,11 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
 }
 
 /* The kernel compares and sleeps in one step, against the newest value. */
-static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int timed, uint64_t pc)
+static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int64_t until, uint64_t pc)
 {
     Object *o;
-    drain(t);
     announce(t, OP_WAIT, (uintptr_t)word, 0);
+    drain(t);
     if (!heap_ok((uintptr_t)word))
         heap_fail(t, (uintptr_t)word, 4, OP_WAIT, pc);
     o = find_object(t, word, OBJECT_FUTEX);
@@ -335,7 +360,7 @@ static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int timed, u
         return EAGAIN;
     if (E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2))
         return 0;
-    return wait_for_lock(t, o, timed);
+    return wait_for_lock(t, o, until, pc);
 }
 
 /* The object of a semaphore, which takes over the value that sem_init or earlier calls gave it. */
@@ -352,7 +377,7 @@ static Object *find_semaphore(Thread *t, sem_t *semaphore)
 }
 
 /* 0, EAGAIN or ETIMEDOUT. */
-static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int timed, uint64_t pc)
+static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int64_t until, uint64_t pc)
 {
     Object *o;
     int late;
@@ -363,7 +388,7 @@ static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int timed, uin
             hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
             return EAGAIN;
         }
-        if ((late = wait_for_lock(t, o, timed)) != 0)
+        if ((late = wait_for_lock(t, o, until, pc)) != 0)
             return late;
     }
     o->count--;

@@ -1,5 +1,5 @@
 /* What the code under test calls from libc and may not have: the linker sends those calls here
- * (--wrap, see build_checked.py). Outside a controlled run they go on to libc; memory that belongs to
+ * (--wrap, see building/checked.py). Outside a controlled run they go on to libc; memory that belongs to
  * the arena is recognised by its address. */
 
 #include <signal.h>
@@ -179,7 +179,6 @@ static __attribute__((noinline)) void main_turn(Thread *t)
     abandon();
 }
 
-/* Time passes by being read or waited for. */
 static void turn(void)
 {
     Thread *t = current;
@@ -187,7 +186,7 @@ static void turn(void)
         return;
     settle(t);
     if (t->controlled)
-        turn_over(t);
+        turn_over(t, 0);
     else
         main_turn(t);
 }
@@ -213,53 +212,11 @@ EXPORT int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before
     return 0;
 }
 
-EXPORT int __wrap_clock_gettime(clockid_t which, struct timespec *now)
-{
-    if (current == NULL)
-        return clock_gettime(which, now);
-    E.now_ns += 1000;
-    now->tv_sec = E.now_ns / 1000000000;
-    now->tv_nsec = E.now_ns % 1000000000;
-    current->watch_lost = 1;      /* a loop that looks at the clock may end by it */
-    return 0;
-}
-
-/* std::chrono reads the clock inside libstdc++. */
-EXPORT int64_t __wrap__ZNSt6chrono3_V212steady_clock3nowEv(void)
-{
-    struct timespec now;
-    __wrap_clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-EXPORT int64_t __wrap__ZNSt6chrono3_V212system_clock3nowEv(void)
-{
-    struct timespec now;
-    __wrap_clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-EXPORT int __wrap_nanosleep(const struct timespec *span, struct timespec *left)
-{
-    if (current == NULL)
-        return nanosleep(span, left);
-    E.now_ns += span->tv_sec * 1000000000 + span->tv_nsec;
-    current->watch_lost = 1;
-    turn();
-    return 0;
-}
-
-EXPORT int __wrap_usleep(unsigned microseconds)
-{
-    struct timespec span = {microseconds / 1000000, (long)(microseconds % 1000000) * 1000};
-    return __wrap_nanosleep(&span, NULL);
-}
-
 EXPORT void pml_checked_wait(uint32_t *word, uint32_t expected)
 {
     Thread *t = controlled();
     if (t)
-        futex_wait(t, word, expected, 0, PC);
+        futex_wait(t, word, expected, FOREVER, PC);
     else if (current == NULL)
         syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
 }

@@ -32,7 +32,7 @@ EXPORT void __wrap_mtx_destroy(mtx_t *m)
 /* These call the POSIX ones, whose places would be here: the model gets the caller's instead. */
 EXPORT int __wrap_mtx_lock(mtx_t *m)
 {
-    MODELLED(c11_result(mutex_lock(t, m, mutex_kind(MUTEX(m)), 0, PC)), mtx_lock(m));
+    MODELLED(c11_result(mutex_lock(t, m, mutex_kind(MUTEX(m)), FOREVER, PC)), mtx_lock(m));
 }
 
 EXPORT int __wrap_mtx_trylock(mtx_t *m)
@@ -65,7 +65,7 @@ EXPORT void __wrap_cnd_destroy(cnd_t *c)
 
 EXPORT int __wrap_cnd_wait(cnd_t *c, mtx_t *m)
 {
-    MODELLED(c11_result(condition_wait(t, c, m, 0, PC)), cnd_wait(c, m));
+    MODELLED(c11_result(condition_wait(t, c, m, FOREVER, PC)), cnd_wait(c, m));
 }
 
 EXPORT int __wrap_cnd_timedwait(cnd_t *c, mtx_t *m, const struct timespec *until)

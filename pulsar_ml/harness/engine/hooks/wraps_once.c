@@ -17,7 +17,7 @@ static int once_enter(Thread *t, const void *at, int (*is_done)(const void *), u
         }
         if (o->owner == t->number)
             misuse(t, at, "an initialisation that happens once waits for itself", pc);
-        wait_for(t, o);
+        wait_for(t, o, pc);
     }
     lock_touched(o, t);
     clock_join(t->clock, o->clock);
@@ -139,7 +139,7 @@ static int barrier_wait(Thread *t, const pthread_barrier_t *barrier, uint64_t pc
     lock_touched(o, t);
     released(t, o, o->clock, OP_WAIT, pc);
     if (++o->count < barrier_needs(barrier)) {
-        wait_for(t, o);
+        wait_for(t, o, pc);
         acquired(t, o, OP_WAIT, pc);
         return 0;
     }
@@ -199,7 +199,7 @@ EXPORT int __wrap_pthread_spin_destroy(pthread_spinlock_t *l)
 
 EXPORT int __wrap_pthread_spin_lock(pthread_spinlock_t *l)
 {
-    MODELLED(mutex_lock(t, (const void *)l, MUTEX_PLAIN, 0, PC), pthread_spin_lock(l));
+    MODELLED(mutex_lock(t, (const void *)l, MUTEX_PLAIN, FOREVER, PC), pthread_spin_lock(l));
 }
 
 EXPORT int __wrap_pthread_spin_trylock(pthread_spinlock_t *l)
@@ -245,11 +245,11 @@ static void lock_pointers(uint8_t *locker, const void *first, const void *second
         return;
     uint8_t a = pointer_lock(t, first), b = second ? pointer_lock(t, second) : a;
     locker[0] = a < b ? a : b;
-    mutex_lock(t, &pointers.locks[locker[0]], MUTEX_PLAIN, 0, pc);
+    mutex_lock(t, &pointers.locks[locker[0]], MUTEX_PLAIN, FOREVER, pc);
     if (a == b)
         return;
     locker[1] = a < b ? b : a;
-    mutex_lock(t, &pointers.locks[locker[1]], MUTEX_PLAIN, 0, pc);
+    mutex_lock(t, &pointers.locks[locker[1]], MUTEX_PLAIN, FOREVER, pc);
 }
 
 EXPORT void __wrap__ZNSt10_Sp_lockerC1EPKv(uint8_t *locker, const void *pointer)
@@ -363,7 +363,7 @@ static void python_mutex_lock(Thread *t, uint8_t *bits, uint64_t pc)
                 return;
         } else if ((seen & PY_PARKED) || atomic_cas(t, (uintptr_t)bits, 1, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST, 0, pc,
                                                     &seen, &high, seen | PY_PARKED, 0)) {
-            wait_for(t, find_object(t, bits, OBJECT_FUTEX));
+            wait_for(t, find_object(t, bits, OBJECT_FUTEX), pc);
         }
     }
 }

@@ -222,6 +222,7 @@ static inline void write_rmw(Thread *t, Variable *v, uint32_t place, Message *re
                              uint64_t pc, uint64_t low, uint64_t high)
 {
     uint64_t before = read->low;
+    int changes = low != before || high != read->high;
     int32_t from = read->event;
     uint32_t stale = v->n - 1u - place;
     Message *m;
@@ -237,7 +238,7 @@ static inline void write_rmw(Thread *t, Variable *v, uint32_t place, Message *re
         m->event = trace_atomic(t, op, v, low, before, order, from, stale, 0, pc);
     hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ stale ^ 0x7000);
     E.stale += stale;
-    watch_write(t, index_of(v));
+    watch_rmw(t, v, stale, changes);
     if (t->number >= 0) {
         EngineCall *call = &t->calls[t->call];
         if (call->exchanged == 0)
@@ -281,10 +282,13 @@ static inline int atomic_cas(Thread *t, uintptr_t address, uint32_t width, int o
         drain(t);
     v = atomic_variable(t, address, width, OP_CAS, 1, pc);
     if (v->n > 1) {
+        /* A failed exchange is a load of its own order, which may see older stores than an exchange. */
         uint32_t places[ENGINE_HISTORY], n = 0, oldest = oldest_place(t, v, is_sc(order));
-        for (uint32_t p = v->n; p-- > oldest;) {
+        uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_place(t, v, 0);
+        for (uint32_t p = v->n; p-- > oldest_failed;) {
             m = message_at(v, p);
-            if (p + 1 == v->n || !message_at(v, p + 1)->rmw || m->low != *low || m->high != *high)
+            if (m->low != *low || m->high != *high ||
+                (p >= oldest && (p + 1 == v->n || !message_at(v, p + 1)->rmw)))
                 places[n++] = p;
         }
         place = places[n > 1 ? choose(t, CHOOSE_READ, n) : 0];
@@ -298,6 +302,7 @@ static inline int atomic_cas(Thread *t, uintptr_t address, uint32_t width, int o
         write_rmw(t, v, place, m, order, OP_CAS, pc, desired, desired_high);
         return 1;
     }
+    t->operands = mix64(t->operands ^ *low ^ (uint64_t)index_of(v) << 40 ^ v->version) | 1;
     *low = m->low;
     *high = m->high;
     if (unlikely(E.recording))

@@ -97,7 +97,7 @@ static int join_thread(Thread *t, uintptr_t handle, void **value, uint64_t pc)
         misuse(t, NULL, "a thread is joined that was joined or detached before", pc);
     o = find_object(t, (void *)handle, OBJECT_THREAD);
     while (!u->done)
-        wait_for(t, o);
+        wait_for(t, o, pc);
     drain(u);
     u->joined = 1;
     clock_join(t->clock, u->clock);

@@ -1,0 +1,267 @@
+# The acknowledgement state of a cursor as a Python object.
+
+from collections import namedtuple
+from struct import Struct
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+
+from pulsar_ml.structures.ack_codec cimport (
+    ACK_DAMAGED, ACK_RESTORED, AckLimits, AckPlan, AckRestored,
+)
+from pulsar_ml.structures.ack_ranges cimport (
+    ACK_INVALID, ACK_NEW, ACK_NO_MEMORY, RANGE_BYTES, AckChange,
+)
+from pulsar_ml.structures.ack_state cimport (
+    ACK_EVERYTHING, ACK_IN_LEDGER, ACK_IN_STORE, DISPATCH_DELAYED, DISPATCH_NORMAL, DISPATCH_REPLAY, AckScope,
+    AckState as NativeAckState, DispatchKind, ack_state_add, ack_state_add_index, ack_state_add_up_to,
+    ack_state_configure, ack_state_contains, ack_state_contains_index, ack_state_destroy, ack_state_encode,
+    ack_state_end_ledger, ack_state_init, ack_state_mark, ack_state_may_dispatch, ack_state_restore,
+    ack_state_set_metadata,
+)
+
+from pulsar_ml.errors import StorageError
+
+
+cdef enum:
+    FIVE_MIB = 5 * 1048576
+
+cdef object STORED_RANGE = Struct("<qqqq")
+
+
+EncodedAcks = namedtuple(
+    "EncodedAcks",
+    ("mark_delete", "data", "ranges", "batches", "ranges_left", "batches_left", "metadata_left", "size"))
+EncodedAcks.__doc__ = """What :meth:`AckState.encode` made: the mark-delete position, the bytes of ``ranges``
+ranges and ``batches`` partly acknowledged batches, how many of each were left out, the bytes that metadata
+has beyond the limit, and the bytes that everything would take.
+"""
+EncodedAcks.__module__ = "pulsar_ml._core"
+
+
+cdef AckLimits to_limits(
+    object max_bytes, object max_ranges, object max_batches, object max_ranges_in_metadata_store
+) except *:
+    cdef AckLimits limits
+    limits.max_bytes = 0
+    if max_bytes is not None:
+        limits.max_bytes = to_size(max_bytes, "max_bytes")
+        if not 1024 <= limits.max_bytes <= FIVE_MIB:
+            raise InvalidSizeError(f"max_bytes={max_bytes!r} is outside 1024..{FIVE_MIB}; None is no limit")
+    limits.max_ranges = to_size(max_ranges, "max_ranges")
+    limits.max_batches = to_size(max_batches, "max_batches")
+    limits.max_store_ranges = to_size(max_ranges_in_metadata_store, "max_ranges_in_metadata_store")
+    return limits
+
+
+@cython.final
+cdef class AckState:
+    """The acknowledgements of one cursor, within the limits of what is stored, and the pauses of
+    its dispatcher.
+
+    ``mark_delete``: everything up to it is acknowledged; (ledger, -1) is before a ledger's first
+    entry.
+    ``max_bytes``: of all metadata that is stored, 1024 to 5 MiB
+    (managedLedgerMaxAckStateInBytesToPersist); a number takes the place of ``max_ranges``
+    (managedLedgerMaxUnackedRangesToPersist), None leaves the decision to it. ``max_batches``:
+    partly acknowledged batches (managedLedgerMaxBatchDeletedIndexToPersist), with or without a
+    limit of bytes. ``max_ranges_in_metadata_store`` limits what is encoded for the metadata store.
+    ``pause_dispatch``: dispatcherPauseOnAckStatePersistentEnabled. ``resume()`` is called, in the
+    thread of whoever acknowledged and outside every lock, when a dispatcher that was paused has to
+    read on.
+
+    All methods may be called from any number of threads. Raises InvalidSizeError,
+    InvalidPositionError, AllocationError. Origin: ``ManagedCursorImpl`` of Pulsar 4.1 and PIP-299.
+    """
+
+    cdef NativeAckState native
+    cdef AckLimits limits
+    cdef object resume
+
+    def __cinit__(
+        self, mark_delete, *, max_bytes=FIVE_MIB, max_ranges=10000, max_batches=10000,
+        max_ranges_in_metadata_store=1000, bint pause_dispatch=False, resume=None
+    ):
+        self.resume = resume
+        self.limits = to_limits(max_bytes, max_ranges, max_batches, max_ranges_in_metadata_store)
+        ack_state_init(&self.native, to_position(mark_delete, "mark_delete"), self.limits, pause_dispatch)
+
+    def __dealloc__(self):
+        with nogil:
+            ack_state_destroy(&self.native)
+
+    # Ends a change: what became of it, and the dispatcher is told.
+    cdef bint finish(self, AckChange change, uint32_t resumed, str what) except -1:
+        if resumed and self.resume is not None:
+            self.resume()
+        if change == ACK_NO_MEMORY:
+            raise AllocationError("no native memory left; nothing was changed")
+        if change == ACK_INVALID:
+            raise InvalidPositionError(f"{what}, by what was said of ledgers and batches before")
+        return change == ACK_NEW
+
+    def acknowledge(self, at) -> bool:
+        """Acknowledge one entry; False when it was acknowledged before. InvalidPositionError for an
+        entry behind the end of its ledger.
+        """
+        cdef NativePosition place = to_stored(at)
+        cdef AckChange change
+        cdef uint32_t resumed
+        with nogil:
+            change = ack_state_add(&self.native, place, &resumed)
+        return self.finish(change, resumed, f"there is no entry {at}")
+
+    def acknowledge_index(self, at, index, *, batch_size) -> bool:
+        """Acknowledge one message of an entry that is a batch; the last one acknowledges the entry."""
+        cdef NativePosition place = to_stored(at)
+        cdef int32_t size = to_count(batch_size, "batch_size", INT32_MAX)
+        cdef int32_t which = to_count(index, "index", INT32_MAX)
+        cdef AckChange change
+        cdef uint32_t resumed
+        with nogil:
+            change = ack_state_add_index(&self.native, place, size, which, &resumed)
+        return self.finish(change, resumed, f"there is no message {which} of {size} in entry {at}")
+
+    def mark_delete(self, at) -> bool:
+        """Acknowledge everything up to an entry; False when that was acknowledged before."""
+        cdef NativePosition place = to_position(at, "at")
+        cdef AckChange change
+        cdef uint32_t resumed
+        with nogil:
+            change = ack_state_add_up_to(&self.native, place, &resumed)
+        return self.finish(change, resumed, f"there is no entry {at}")
+
+    def end_ledger(self, ledger_id, last_entry_id, following) -> bool:
+        """Say that a ledger ends with an entry (-1: it has none) and the log goes on with entry 0
+        of the ledger ``following``: ranges on both sides become one. InvalidPositionError when that
+        cannot be, as something behind the end was acknowledged.
+        """
+        cdef NativePosition last = position(PyNumber_Index(ledger_id), PyNumber_Index(last_entry_id))
+        cdef int64_t next_ledger = PyNumber_Index(following)
+        cdef AckChange change
+        cdef uint32_t resumed
+        with nogil:
+            change = ack_state_end_ledger(&self.native, last, next_ledger, &resumed)
+        return self.finish(
+            change, resumed, f"ledger {ledger_id} cannot end with {last_entry_id} before ledger {following}")
+
+    @property
+    def mark_delete_position(self) -> Position:
+        cdef NativePosition at
+        with nogil:
+            at = ack_state_mark(&self.native)
+        return Position(at.ledger_id, at.entry_id)
+
+    def __contains__(self, at) -> bool:
+        """True if the whole entry is acknowledged."""
+        cdef NativePosition place = to_position(at, "position")
+        cdef bint found
+        with nogil:
+            found = ack_state_contains(&self.native, place)
+        return found
+
+    def contains_index(self, at, index) -> bool:
+        """True if one message of a batch entry is acknowledged."""
+        cdef NativePosition place = to_position(at, "position")
+        cdef int32_t which = to_count(index, "index", INT32_MAX)
+        cdef bint found
+        with nogil:
+            found = ack_state_contains_index(&self.native, place, which)
+        return found
+
+    def ranges(self) -> list:
+        """The ranges behind the mark-delete position as pairs, first and last entry, ascending."""
+        encoded = encode_acks(self, ACK_EVERYTHING)
+        return [
+            (Position(*stored[:1], stored[1] + 1), Position(*stored[2:]))
+            for stored in STORED_RANGE.iter_unpack(encoded.data[:encoded.ranges * RANGE_BYTES])
+        ]
+
+    # Dispatch -------------------------------------------------------------------------------------
+
+    def may_dispatch(self, *, bint replay=False, bint delayed=False) -> bool:
+        """True if the dispatcher may read on. After False, ``resume`` is called once it may; the
+        dispatcher then calls this again. ``delayed``: on behalf of messages that are due; they are
+        held back alike, as in the proposal, and who asks for them takes no wake-up from who asks
+        for others.
+
+        With ``replay`` always: messages that were delivered before lie in the gaps between the
+        ranges, and acknowledging them is what closes the gaps.
+        """
+        cdef DispatchKind kind = DISPATCH_DELAYED if delayed else DISPATCH_NORMAL
+        cdef bint may
+        if replay:
+            kind = DISPATCH_REPLAY
+        with nogil:
+            may = ack_state_may_dispatch(&self.native, kind)
+        return may
+
+    def configure(
+        self, *, max_bytes=FIVE_MIB, max_ranges=10000, max_batches=10000, max_ranges_in_metadata_store=1000,
+        bint pause_dispatch=False
+    ) -> None:
+        """Other limits from now on; those that are not given are the usual ones."""
+        cdef AckLimits limits = to_limits(max_bytes, max_ranges, max_batches, max_ranges_in_metadata_store)
+        cdef uint32_t resumed
+        with nogil:
+            ack_state_configure(&self.native, limits, pause_dispatch, &resumed)
+        self.finish(ACK_NEW, resumed, "")
+
+    def set_metadata_bytes(self, metadata_bytes) -> None:
+        """Set the bytes that subscription properties and sequence ids take; they are stored before
+        the ranges.
+        """
+        cdef int64_t bytes_of_it = to_size(metadata_bytes, "metadata_bytes")
+        cdef uint32_t resumed
+        with nogil:
+            ack_state_set_metadata(&self.native, bytes_of_it, &resumed)
+        self.finish(ACK_NEW, resumed, "")
+
+    @property
+    def size(self) -> int:
+        """Bytes of all metadata, had it all been stored:
+        pulsar_cursor_metadata_size_in_memory_bytes.
+        """
+        return i64_load_relaxed(&self.native.size)
+
+    # Storing --------------------------------------------------------------------------------------
+
+    def encode(self, *, bint in_metadata_store=False) -> EncodedAcks:
+        """Encode as much as the limits allow: the lowest ranges first, then the lowest batches."""
+        return encode_acks(self, ACK_IN_STORE if in_metadata_store else ACK_IN_LEDGER)
+
+    @classmethod
+    def restore(cls, mark_delete, bytes data not None, ranges, batches, **limits) -> AckState:
+        """The state that was encoded; other keywords as for the class. StorageError for damaged
+        bytes.
+        """
+        cdef AckState made = cls(mark_delete, **limits)
+        cdef int64_t n_ranges = to_size(ranges, "ranges")
+        cdef int64_t n_batches = to_size(batches, "batches")
+        cdef const unsigned char* at = data
+        cdef int64_t length = len(data)
+        cdef AckRestored restored
+        with nogil:
+            restored = ack_state_restore(&made.native, at, length, n_ranges, n_batches)
+        if restored == ACK_DAMAGED:
+            raise StorageError(
+                f"{length} bytes are not {n_ranges} ascending ranges and {n_batches} batches behind "
+                f"{mark_delete}")
+        if restored != ACK_RESTORED:
+            raise AllocationError("no native memory left for the acknowledgements")
+        return made
+
+
+cdef object encode_acks(AckState acks, AckScope scope):
+    cdef AckPlan plan
+    cdef unsigned char* data = NULL
+    cdef Status status
+    with nogil:
+        status = ack_state_encode(&acks.native, scope, &plan, &data)
+    check_status(status, plan.mark)
+    try:
+        copied = PyBytes_FromStringAndSize(<char*>data, plan.bytes) if plan.bytes else b""
+    finally:
+        release(data)
+    return EncodedAcks(
+        Position(plan.mark.ledger_id, plan.mark.entry_id), copied, plan.ranges, plan.batches,
+        plan.ranges_left, plan.batches_left, plan.metadata_left, plan.size)

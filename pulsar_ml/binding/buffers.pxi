@@ -1,0 +1,150 @@
+# Receive buffers as Python objects, the slices that entries share with them, and the size of the
+# next one.
+
+@cython.final
+@cython.no_gc
+cdef class ReceiveBuffer:
+    """A connection's receive buffer: bytes are appended once, and entries may be slices of them.
+
+    Made by EntryCacheManager.receive_buffer. Each slice, and each entry made of one, keeps the
+    whole buffer; so a cache that holds one entry of it pins all of it. ``with`` or :meth:`release`
+    gives up the receiver's own share.
+
+    One thread at a time may use an object of this class; its slices and entries go to any thread.
+
+    Origin: the ByteBuf that a broker's connection reads into (PIP-430, "Note About Entry Cache
+    Size").
+    """
+
+    def __init__(self):
+        raise TypeError("a receive buffer comes from EntryCacheManager.receive_buffer(capacity)")
+
+    def __dealloc__(self):
+        if self.native is not NULL:
+            receive_buffer_release(self.native)
+
+    cdef int check_usable(self) except -1:
+        if self.native is NULL:
+            raise ReleasedError("this receive buffer was released; take another one from the manager")
+        return 0
+
+    @property
+    def capacity(self) -> int:
+        """Bytes that it has; what a slice of it pins."""
+        self.check_usable()
+        return self.native.capacity
+
+    def __len__(self) -> int:
+        """Bytes received so far."""
+        self.check_usable()
+        return self.native.filled
+
+    def write(self, data) -> int:
+        """Append a bytes-like object and return where it begins.
+
+        Raises InvalidSizeError when it does not fit; then nothing changed. ReleasedError.
+        """
+        self.check_usable()
+        cdef Py_buffer view
+        cdef uint32_t start = self.native.filled
+        cdef char* place = NULL
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        try:
+            if view.len <= self.native.capacity:
+                place = receive_buffer_append(self.native, <uint32_t>view.len)
+            if place is NULL:
+                raise InvalidSizeError(
+                    f"{view.len} bytes do not fit; {self.native.capacity - self.native.filled} of "
+                    f"{self.native.capacity} are left")
+            with nogil:
+                memcpy(place, view.buf, <size_t>view.len)
+        finally:
+            PyBuffer_Release(&view)
+        return start
+
+    def slice(self, start, length) -> BufferSlice:
+        """Received bytes, without a copy. Raises InvalidSizeError, ReleasedError, AllocationError."""
+        self.check_usable()
+        cdef int64_t first = to_count(start, "start", INT32_MAX)
+        cdef int64_t size = to_count(length, "length", INT32_MAX)
+        cdef BufferSlice made
+        if first + size > self.native.filled:
+            raise InvalidSizeError(
+                f"bytes {first}..{first + size} were not received; {self.native.filled} were")
+        made = BufferSlice.__new__(BufferSlice)
+        made.owner = self.owner
+        made.payload = payload_slice(self.native, <uint32_t>first, <uint32_t>size)
+        if made.payload is NULL:
+            raise AllocationError("no native memory for a slice; nothing was changed")
+        return made
+
+    def release(self) -> None:
+        """Give up the receiver's share; slices keep the buffer. ReleasedError when that was done
+        before.
+        """
+        self.check_usable()
+        receive_buffer_release(self.native)
+        self.native = NULL
+
+    def __enter__(self) -> ReceiveBuffer:
+        self.check_usable()
+        return self
+
+    def __exit__(self, *exception) -> None:
+        if self.native is not NULL:
+            self.release()
+
+
+@cython.final
+@cython.no_gc
+cdef class BufferSlice:
+    """Bytes of a receive buffer, to make an entry of; keeps the buffer. From ReceiveBuffer.slice."""
+
+    def __init__(self):
+        raise TypeError("a slice comes from ReceiveBuffer.slice(start, length)")
+
+    def __dealloc__(self):
+        if self.payload is not NULL:
+            payload_release(self.payload)
+
+    def __len__(self) -> int:
+        return 0 if self.payload is NULL else payload_length(self.payload)
+
+
+# One more reference to the slice's bytes.
+cdef Payload* shared_slice(NativeMemory owner, BufferSlice data) except NULL:
+    if data.payload is NULL or data.owner is not owner:
+        raise UsageError("the slice belongs to another manager's buffer; copy its bytes instead")
+    payload_retain(data.payload)
+    return data.payload
+
+
+@cython.final
+cdef class ReceiveBufferSize:
+    """The size of a connection's next receive buffer.
+
+    Four steps up when a read filled the last one, one down after two reads that the next smaller
+    size would have held.
+
+    Bounds in bytes, 1 <= minimum <= initial <= maximum <= 2**30
+    (brokerAdaptiveRecvByteBufAllocatorMinimumSize and the like). One thread at a time.
+
+    Origin: Netty's ``AdaptiveRecvByteBufAllocator``.
+    """
+
+    def __cinit__(self, *, minimum=1024, initial=16384, maximum=1048576):
+        minimum, initial, maximum = [PyNumber_Index(size) for size in (minimum, initial, maximum)]
+        if not 1 <= minimum <= initial <= maximum <= MOST_BUFFER:
+            raise InvalidSizeError(
+                f"minimum={minimum}, initial={initial}, maximum={maximum} are not in order within "
+                f"1..{MOST_BUFFER}")
+        receive_size_init(&self.native, minimum, initial, maximum)
+
+    @property
+    def next(self) -> int:
+        """Bytes of the next buffer."""
+        return receive_size_next(&self.native)
+
+    def record(self, read) -> None:
+        """The last read brought ``read`` bytes. Raises InvalidSizeError."""
+        receive_size_record(&self.native, to_count(read, "read", INT32_MAX))

@@ -1,0 +1,327 @@
+# The two cursor containers as Python objects, which know cursors by name.
+
+import threading
+
+from libc.stdint cimport uint64_t
+
+from pulsar_ml.structures.active_cursors cimport (
+    ActiveCursors, ActiveMemory, active_cursors_add, active_cursors_destroy, active_cursors_init,
+    active_cursors_rank, active_cursors_remove, active_cursors_replace, active_cursors_should_cache,
+    active_cursors_slowest, active_cursors_update, active_memory_destroy, active_memory_init,
+)
+from pulsar_ml.structures.cursor_heap cimport (
+    CursorHeap, SlowestChange, cursor_heap_add, cursor_heap_destroy, cursor_heap_init, cursor_heap_remove,
+    cursor_heap_replace, cursor_heap_slowest, cursor_heap_update, heap_pool_init,
+)
+from pulsar_ml.structures.cursor_registry cimport (
+    CursorPosition, registry_has_durable, registry_size, registry_version, tracked_at, untracked,
+)
+from pulsar_ml.structures.object_pool cimport Pool, pool_destroy
+
+
+cdef enum:
+    MOST_CURSORS = 1 << 24      # of each kind in one process
+    MILLISECOND_NS = 1000000
+
+
+cdef CursorPosition to_place(object given) except *:
+    if given is None:
+        return untracked()
+    return tracked_at(to_position(given, "position"))
+
+
+cdef object from_place(CursorPosition seen):
+    return Position(seen.at.ledger_id, seen.at.entry_id) if seen.tracked else None
+
+
+cdef int64_t to_grace(object given, str role) except -1:
+    cdef int64_t most = INT64_MAX // MILLISECOND_NS
+    given = PyNumber_Index(given)
+    if not 0 <= given <= most:
+        raise InvalidSizeError(f"{role}={given!r} is outside 0..{most}")
+    return <int64_t>given * MILLISECOND_NS
+
+
+cdef object no_cursor_memory(str name):
+    return AllocationError(f"no native memory for the cursor {name!r}; nothing was changed")
+
+
+# The memory of all containers of the process: what one gives back the next one takes.
+@cython.final
+@cython.internal
+cdef class NativeCursorMemory:
+    cdef ActiveMemory active
+    cdef Pool heap
+
+    def __cinit__(self):
+        check_status(active_memory_init(&self.active, CHUNK_BITS, MOST_CURSORS), position(0, 0))
+        check_status(heap_pool_init(&self.heap, CHUNK_BITS, MOST_CURSORS), position(0, 0))
+
+    def __dealloc__(self):
+        active_memory_destroy(&self.active)
+        pool_destroy(&self.heap)
+
+
+cdef NativeCursorMemory cursor_memory = NativeCursorMemory()
+
+
+@cython.final
+@cython.no_gc
+cdef class ActiveManagedCursorContainer:
+    """The active cursors of a managed ledger: how many are at the position of one of them or before
+    it.
+
+    Positions are recorded at once and sorted when somebody asks. A cursor without a position (None)
+    is registered and counts for the size, not for ranks or the slowest position.
+
+    ``continue_caching_added_entries_after_last_active_cursor_leaves_millis``: for how long entries
+    that are added are still worth caching when no cursor is active; Pulsar's setting of that name.
+    ``now_ns`` is when the container begins, by default the monotonic clock now. Raises
+    InvalidSizeError for a negative time.
+
+    All methods may be called from any number of threads. Origin:
+    ``ActiveManagedCursorContainerImpl`` of Pulsar 4.1 (PIP-430), with ranks that are right after
+    every move.
+    """
+
+    cdef NativeCursorMemory owner
+    cdef ActiveCursors native
+    cdef dict ids
+    cdef object naming          # held while a name comes or goes
+
+    def __cinit__(
+        self, *, continue_caching_added_entries_after_last_active_cursor_leaves_millis=2000, now_ns=None
+    ):
+        cdef int64_t grace = to_grace(
+            continue_caching_added_entries_after_last_active_cursor_leaves_millis,
+            "continue_caching_added_entries_after_last_active_cursor_leaves_millis")
+        self.owner = cursor_memory
+        self.ids = {}
+        self.naming = threading.Lock()
+        active_cursors_init(&self.native, &self.owner.active, grace, to_now(now_ns, "now_ns"))
+
+    def __dealloc__(self):
+        if self.native.memory is not NULL:
+            with nogil:
+                active_cursors_destroy(&self.native)
+
+    cdef uint64_t id_of(self, str name) except? 0:
+        return self.ids.get(name, 0)
+
+    def add(self, str name not None, at=None, *, bint durable=True) -> None:
+        """Register a cursor, at a position or without one.
+
+        A name that is there already keeps its place in the order and gets this position and
+        durability. Raises InvalidPositionError, AllocationError.
+        """
+        cdef CursorPosition target = to_place(at)
+        cdef uint64_t id = 0
+        cdef int64_t version
+        with self.naming:
+            id = self.id_of(name)
+            with nogil:
+                if id:
+                    version = active_cursors_replace(&self.native, id, target, durable)
+                else:
+                    version = active_cursors_add(&self.native, target, durable, &id)
+            if not version:
+                raise no_cursor_memory(name)
+            self.ids[name] = id
+
+    def remove_cursor(self, str name not None, *, now_ns=None) -> bool:
+        """Remove a cursor; False when there is none of that name.
+
+        ``now_ns`` begins the time for which caching goes on when it was the last one.
+        """
+        cdef int64_t now = to_now(now_ns, "now_ns")
+        cdef uint64_t id = 0
+        with self.naming:
+            id = self.ids.pop(name, 0)
+            with nogil:
+                active_cursors_remove(&self.native, id, now)
+        return id != 0
+
+    def update_cursor(self, str name not None, at) -> bool:
+        """Say where a cursor is now; with None it is not tracked any more. False for an unknown
+        name.
+
+        Raises InvalidPositionError.
+        """
+        cdef CursorPosition target = to_place(at)
+        cdef uint64_t id = self.id_of(name)
+        cdef int64_t version
+        with nogil:
+            version = active_cursors_update(&self.native, id, target)
+        return version != 0
+
+    def number_of_cursors_at_same_position_or_before(self, str name not None) -> int:
+        """The number of tracked cursors at this cursor's position or before it, itself included.
+
+        The reads to expect of entries that it just read from storage. 0 for a name that is unknown
+        or not tracked.
+        """
+        cdef uint64_t id = self.id_of(name)
+        cdef int64_t rank
+        with nogil:
+            rank = active_cursors_rank(&self.native, id)
+        return rank
+
+    def slowest_cursor_position(self) -> Position | None:
+        """The lowest position of all tracked cursors, None when there is none."""
+        cdef CursorPosition slowest
+        with nogil:
+            slowest = active_cursors_slowest(&self.native)
+        return from_place(slowest)
+
+    def should_cache_added_entry(self, *, now_ns=None) -> bool:
+        """True if an entry that is added now is worth caching.
+
+        True while a cursor is registered, and for the time given at creation after the last one
+        left, or after the container began.
+        """
+        return active_cursors_should_cache(&self.native, to_now(now_ns, "now_ns"))
+
+    @property
+    def is_empty(self) -> bool:
+        return registry_size(&self.native.registry) == 0
+
+    @property
+    def has_durable_cursors(self) -> bool:
+        return registry_has_durable(&self.native.registry)
+
+    @property
+    def data_version(self) -> int:
+        """A number that grows with every change."""
+        return registry_version(&self.native.registry)
+
+    def __len__(self) -> int:
+        """Registered cursors, tracked or not: the reads to expect of an entry that is added now."""
+        return registry_size(&self.native.registry)
+
+    def __contains__(self, name) -> bool:
+        return name in self.ids
+
+    def __iter__(self):
+        """Names in the order of registration, without those removed before they are reached."""
+        with self.naming:
+            names = list(self.ids)
+        return (name for name in names if name in self)
+
+    def __repr__(self) -> str:
+        return f"<ActiveManagedCursorContainer {len(self)} cursors>"
+
+
+@cython.final
+@cython.no_gc
+cdef class ManagedCursorContainer:
+    """Cursors of a managed ledger: which position is the slowest, after every change.
+
+    Of use for durable cursors, whose slowest position decides which ledgers can be trimmed, and for
+    active ones where entries are evicted by the slowest cursor. A cursor without a position (None)
+    is registered and does not count for the slowest position.
+
+    All methods may be called from any number of threads. Origin: ``ManagedCursorContainerImpl`` of
+    Pulsar 4.1, with removals that keep the order.
+    """
+
+    cdef NativeCursorMemory owner
+    cdef CursorHeap native
+    cdef dict ids
+    cdef object naming          # held while a name comes or goes
+
+    def __cinit__(self):
+        self.owner = cursor_memory
+        self.ids = {}
+        self.naming = threading.Lock()
+        cursor_heap_init(&self.native, &self.owner.heap)
+
+    def __dealloc__(self):
+        if self.native.registry.cursors is not NULL:
+            with nogil:
+                cursor_heap_destroy(&self.native)
+
+    cdef uint64_t id_of(self, str name) except? 0:
+        return self.ids.get(name, 0)
+
+    def add(self, str name not None, at=None, *, bint durable=True) -> None:
+        """Register a cursor, at a position or without one.
+
+        A name that is there already keeps its place in the order and gets this position and
+        durability. Raises InvalidPositionError, AllocationError.
+        """
+        cdef CursorPosition target = to_place(at)
+        cdef uint64_t id = 0
+        cdef int64_t version
+        with self.naming:
+            id = self.id_of(name)
+            with nogil:
+                if id:
+                    version = cursor_heap_replace(&self.native, id, target, durable)
+                else:
+                    version = cursor_heap_add(&self.native, target, durable, &id)
+            if not version:
+                raise no_cursor_memory(name)
+            self.ids[name] = id
+
+    def remove_cursor(self, str name not None) -> bool:
+        """Remove a cursor; False when there is none of that name."""
+        cdef uint64_t id = 0
+        with self.naming:
+            id = self.ids.pop(name, 0)
+            with nogil:
+                cursor_heap_remove(&self.native, id)
+        return id != 0
+
+    def cursor_updated(
+        self, str name not None, at
+    ) -> tuple[Position | None, Position | None] | None:
+        """Say where a cursor is now and return the slowest position before and after.
+
+        With None it is not tracked any more. A cursor that is unknown or not tracked is not
+        touched, and the answer is None: add it again to track it. Raises InvalidPositionError.
+        """
+        cdef CursorPosition target = to_place(at)
+        cdef uint64_t id = self.id_of(name)
+        cdef SlowestChange change
+        cdef int64_t version
+        with nogil:
+            version = cursor_heap_update(&self.native, id, target, &change)
+        if not version:
+            return None
+        return from_place(change.previous), from_place(change.slowest)
+
+    def slowest_cursor_position(self) -> Position | None:
+        """The lowest position of all tracked cursors, None when there is none."""
+        cdef CursorPosition slowest
+        with nogil:
+            slowest = cursor_heap_slowest(&self.native)
+        return from_place(slowest)
+
+    @property
+    def is_empty(self) -> bool:
+        return registry_size(&self.native.registry) == 0
+
+    @property
+    def has_durable_cursors(self) -> bool:
+        return registry_has_durable(&self.native.registry)
+
+    @property
+    def data_version(self) -> int:
+        """A number that grows with every change."""
+        return registry_version(&self.native.registry)
+
+    def __len__(self) -> int:
+        """Registered cursors, tracked or not."""
+        return registry_size(&self.native.registry)
+
+    def __contains__(self, name) -> bool:
+        return name in self.ids
+
+    def __iter__(self):
+        """Names in the order of registration, without those removed before they are reached."""
+        with self.naming:
+            names = list(self.ids)
+        return (name for name in names if name in self)
+
+    def __repr__(self) -> str:
+        return f"<ManagedCursorContainer {len(self)} cursors>"

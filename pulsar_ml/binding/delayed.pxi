@@ -1,0 +1,337 @@
+# The delayed-delivery trackers as Python objects: a factory that knows topics by name, and their
+# views.
+
+import threading
+import weakref
+
+from libc.stdint cimport INT64_MAX, int64_t
+
+from pulsar_ml.structures.delayed_manager cimport (
+    DelayedFactory, DelayedSettings, DelayedView, delayed_factory_destroy, delayed_factory_init,
+    delayed_manager_buckets, delayed_manager_bytes, delayed_manager_count, delayed_manager_fire,
+    delayed_manager_next_fire, delayed_manager_set_tick, delayed_view_add, delayed_view_clear,
+    delayed_view_close, delayed_view_count, delayed_view_free, delayed_view_has_message,
+    delayed_view_mark_delete, delayed_view_open, delayed_view_scheduled, delayed_view_should_pause,
+)
+from pulsar_ml.structures.delayed_tracker cimport (
+    DELAY_CLOSED, DELAY_NO_MEMORY, DELAY_TRACKED, DelayAnswer,
+)
+from pulsar_ml.sync.atomics cimport i32_exchange_acquire, i32_store_relaxed, pml_i32
+from pulsar_ml.sync.memory cimport allocate, release
+
+
+cdef enum:
+    MOST_BUCKETS = 1 << 24      # of all topics of a factory
+    BUCKET_CHUNK_BITS = 6
+
+
+cdef int64_t to_milliseconds(object given, str role) except? -1:
+    cdef object number = PyNumber_Index(given)
+    if not 0 <= number <= INT64_MAX:
+        raise InvalidSizeError(f"{role}={given!r} is outside 0..{INT64_MAX}")
+    return number
+
+
+# Marks a view for the fire that is under way; the views' Python side is called after it.
+cdef void delay_told(void* context, int64_t argument) noexcept nogil:
+    i32_store_relaxed(<pml_i32*>argument, 1)
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class InMemoryDelayedDeliveryTrackerFactory:
+    """Trackers of delayed messages, which keep each message of a topic once for all its
+    subscriptions.
+
+    ``tick_time_millis``: how exact delivery is, and how wide buckets are; ``strict``: a message may
+    not come before its time (else it may come a tick before it);
+    ``fixed_delay_detection_lookahead``: how many messages of one fixed delay pause a dispatcher, 0
+    for never; ``prune_interval_millis``: least time between two prunes of a topic. Raises
+    InvalidSizeError, AllocationError.
+
+    All methods of factory and views may be called from any number of threads, also while a view is
+    closed. Times are milliseconds of one clock, the one of the delivery times. Origin: PIP-448.
+    """
+
+    cdef DelayedFactory native
+    cdef dict topics            # name -> number, and views, which the factory does not keep
+    cdef object naming
+    cdef int64_t numbered
+
+    def __cinit__(
+        self, *, tick_time_millis=1000, strict=False, fixed_delay_detection_lookahead=50000,
+        prune_interval_millis=1000
+    ):
+        cdef DelayedSettings settings
+        settings.tick = to_milliseconds(tick_time_millis, "tick_time_millis")
+        settings.strict = strict
+        settings.lookahead = to_milliseconds(
+            fixed_delay_detection_lookahead, "fixed_delay_detection_lookahead")
+        settings.prune_interval = to_milliseconds(prune_interval_millis, "prune_interval_millis")
+        self.topics = {}
+        self.naming = threading.Lock()
+        check_status(
+            delayed_factory_init(&self.native, settings, delay_told, NULL, BUCKET_CHUNK_BITS, MOST_BUCKETS),
+            position(0, 0))
+
+    def __dealloc__(self):
+        # Views keep their factory.
+        delayed_factory_destroy(&self.native)
+
+    def new_tracker(
+        self, str topic not None, trigger=None, *, may_dispatch=None
+    ) -> InMemoryTopicDelayedDeliveryTrackerView:
+        """A view for a subscription of a topic; the topic's index is made for the first one.
+
+        ``trigger`` is called without arguments by a ``fire`` when the view has a message.
+        ``may_dispatch`` is called without arguments before messages are taken, and none is while it
+        answers False, as a paused dispatcher does;
+        :meth:`~InMemoryTopicDelayedDeliveryTrackerView.resume` goes on. Raises AllocationError.
+        """
+        cdef InMemoryTopicDelayedDeliveryTrackerView view = InMemoryTopicDelayedDeliveryTrackerView.__new__(
+            InMemoryTopicDelayedDeliveryTrackerView)
+        cdef int64_t number
+        with self.naming:
+            known = self.topics.get(topic)
+            if known is None:
+                self.numbered += 1
+                known = (self.numbered, weakref.WeakSet())
+            number = known[0]
+            with nogil:
+                view.native = delayed_view_open(&self.native, number, <int64_t>&view.told)
+            if view.native is NULL:
+                raise AllocationError(f"no native memory for a view of {topic!r}; nothing was changed")
+            view.factory = self
+            view.topic = topic
+            view.trigger = trigger
+            view.may_dispatch = may_dispatch
+            view.calling = threading.RLock()
+            view.open = True
+            known[1].add(view)
+            self.topics[topic] = known
+        return view
+
+    def __len__(self) -> int:
+        """Topics with an open view."""
+        return len(self.topics)
+
+    def __contains__(self, topic) -> bool:
+        return topic in self.topics
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class InMemoryTopicDelayedDeliveryTrackerView:
+    """The delayed messages of a topic as one subscription sees them. Made by the factory.
+
+    Each message comes once, when its time has come, in the order of times and then of positions;
+    those at or below the mark-delete position do not come. Methods raise ClosedError after
+    :meth:`close`.
+    """
+
+    cdef object __weakref__
+    cdef DelayedView* native
+    cdef InMemoryDelayedDeliveryTrackerFactory factory
+    cdef readonly str topic
+    cdef object trigger
+    cdef object may_dispatch
+    cdef object calling         # held while the trigger is called, and by close
+    cdef bint open
+    cdef pml_i32 told           # by a fire, until the trigger was called
+
+    def __dealloc__(self):
+        if self.native is not NULL:
+            with nogil:
+                delayed_view_close(self.native)
+                delayed_view_free(self.native)
+
+    cdef object closed_error(self):
+        return ClosedError(f"the view of {self.topic!r} is closed")
+
+    def add_message(self, at, deliver_at, *, now) -> bool:
+        """Keep a message until its time; False when the time has come, and then it is not kept.
+
+        Raises InvalidPositionError, AllocationError, ClosedError.
+        """
+        cdef NativePosition where = to_stored(at)
+        cdef int64_t due = deliver_at
+        cdef int64_t clock = now
+        cdef DelayAnswer answer
+        with nogil:
+            answer = delayed_view_add(self.native, where, due, clock)
+        if answer == DELAY_CLOSED:
+            raise self.closed_error()
+        if answer == DELAY_NO_MEMORY:
+            raise AllocationError("no native memory left; nothing was changed")
+        return answer == DELAY_TRACKED
+
+    def get_scheduled_messages(self, max_messages, *, now) -> list:
+        """Positions of messages that are due and did not come before, at most ``max_messages``;
+        none while dispatch is paused. Raises InvalidSizeError, AllocationError, ClosedError."""
+        cdef int64_t most = to_milliseconds(max_messages, "max_messages")
+        cdef int64_t clock = now
+        cdef int64_t n, i
+        cdef NativePosition* out
+        if self.may_dispatch is not None and self.open and not self.may_dispatch():
+            return []
+        most = min(most, <int64_t>1 << 20)
+        out = <NativePosition*>allocate(<size_t>max(most, <int64_t>1) * sizeof(NativePosition))
+        if out is NULL:
+            raise AllocationError("no native memory left; nothing was changed")
+        try:
+            with nogil:
+                n = delayed_view_scheduled(self.native, out, most, clock)
+            if n < 0:
+                raise self.closed_error()
+            return [Position(out[i].ledger_id, out[i].entry_id) for i in range(n)]
+        finally:
+            release(out)
+
+    def has_message_available(self, *, now) -> bool:
+        cdef int64_t clock = now
+        cdef int64_t due
+        with nogil:
+            due = delayed_view_has_message(self.native, clock)
+        if due < 0:
+            raise self.closed_error()
+        return due != 0
+
+    def should_pause_all_deliveries(self, *, now) -> bool:
+        """True if so many messages of one fixed delay are kept that the next ones would be due
+        later still.
+        """
+        cdef int64_t clock = now
+        cdef int64_t pause
+        with nogil:
+            pause = delayed_view_should_pause(self.native, clock)
+        if pause < 0:
+            raise self.closed_error()
+        return pause != 0
+
+    def number_of_delayed_messages(self) -> int:
+        """The number of messages that this view has still to get. Takes time with the number of
+        buckets.
+        """
+        cdef int64_t count
+        with nogil:
+            count = delayed_view_count(self.native, INT64_MAX)
+        if count < 0:
+            raise self.closed_error()
+        return count
+
+    def update_mark_delete_position(self, at, *, now) -> None:
+        """Everything up to there is acknowledged. A lower position than before is a seek: what is
+        above it comes once more. Raises InvalidPositionError, ClosedError."""
+        cdef NativePosition where = to_position(at, "position")
+        cdef int64_t clock = now
+        cdef bint open_
+        with nogil:
+            open_ = delayed_view_mark_delete(self.native, where, clock)
+        if not open_:
+            raise self.closed_error()
+
+    def clear(self) -> None:
+        """The dispatcher reads from the mark-delete position again: everything above it comes once
+        more.
+        """
+        cdef bint open_
+        with nogil:
+            open_ = delayed_view_clear(self.native)
+        if not open_:
+            raise self.closed_error()
+
+    def reset_tick_time(self, tick_time_millis) -> None:
+        """Another tick for the topic; buckets stay as they are. Raises InvalidSizeError,
+        ClosedError.
+        """
+        cdef int64_t tick = to_milliseconds(tick_time_millis, "tick_time_millis")
+        if not self.open:
+            raise self.closed_error()
+        with nogil:
+            delayed_manager_set_tick(self.native.manager, tick)
+
+    def next_fire(self) -> int | None:
+        """When to call :meth:`fire` of any view of the topic; None when nothing is to come."""
+        cdef int64_t at = 0
+        cdef bint armed
+        with nogil:
+            armed = delayed_manager_next_fire(self.native.manager, &at)
+        return at if armed else None
+
+    def fire(self, *, now) -> int:
+        """The topic's timer: calls the triggers of the views that have a message. How many have
+        one.
+        """
+        cdef InMemoryTopicDelayedDeliveryTrackerView view
+        cdef int64_t clock = now
+        cdef int64_t told
+        with nogil:
+            told = delayed_manager_fire(self.native.manager, clock)
+        if told <= 0:
+            return 0
+        with self.factory.naming:
+            known = self.factory.topics.get(self.topic)
+            views = list(known[1]) if known is not None else []
+        for view in views:
+            with view.calling:
+                if i32_exchange_acquire(&view.told, 0) and view.open and view.trigger is not None:
+                    view.trigger()
+        return told
+
+    def resume(self, *, now) -> bool:
+        """Dispatch goes on: calls the trigger if a message is due, and says whether one is.
+
+        For whoever learns that a paused dispatcher may read again. What became due while it was
+        paused is still there, but the timer has told of it already. Raises ClosedError.
+        """
+        cdef bint due = self.has_message_available(now=now)
+        with self.calling:
+            if due and self.open and self.trigger is not None:
+                self.trigger()
+        return due
+
+    def close(self) -> bool:
+        """No call has an effect any more, and the trigger is not called again. False when it was
+        closed.
+
+        With the last view of its topic the messages are forgotten.
+        """
+        with self.calling, self.factory.naming:
+            if not self.open:
+                return False
+            self.open = False
+            with nogil:
+                delayed_view_close(self.native)
+            number, views = self.factory.topics[self.topic]
+            views.discard(self)
+            if not views:
+                del self.factory.topics[self.topic]
+        return True
+
+    @property
+    def closed(self) -> bool:
+        return not self.open
+
+    @property
+    def topic_delayed_messages(self) -> int:
+        """Messages that the topic keeps, each counted once."""
+        cdef int64_t count
+        with nogil:
+            count = delayed_manager_count(self.native.manager)
+        return count
+
+    @property
+    def topic_buffer_memory_bytes(self) -> int:
+        """Bytes of the topic's sets and buckets."""
+        cdef int64_t count
+        with nogil:
+            count = delayed_manager_bytes(self.native.manager)
+        return count
+
+    @property
+    def topic_buckets(self) -> int:
+        """Spans of delivery times in which the topic has messages."""
+        cdef int64_t count
+        with nogil:
+            count = delayed_manager_buckets(self.native.manager)
+        return count

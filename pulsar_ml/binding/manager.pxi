@@ -1,0 +1,381 @@
+# The manager of a broker's range caches as a Python object.
+
+
+cdef dict native_policies():
+    """The rows of the native table: a summary by name, in the order of their numbers."""
+    cdef PolicyRow row
+    cdef dict found = {}
+    while eviction_row(len(found), &row):
+        found[row.name.decode()] = row.summary.decode()
+    return found
+
+
+EVICTION_POLICIES = MappingProxyType(native_policies())
+DEFAULT_MAX_SIZE = 128 << 20    # of managedLedgerCacheSizeMB in a factory that nobody configured
+
+
+cdef int64_t to_max_size(object given) except -1:
+    return INT64_MAX if given is None else to_size(given, "max_size")
+
+
+cdef int64_t to_watermark(object given) except -1:
+    if not 0 < given <= 1:
+        raise InvalidSizeError(f"watermark={given!r} must be a fraction above 0 and at most 1 of max_size")
+    return round(given * MILLION)
+
+
+cdef int64_t to_nanoseconds(object given, str role, double least) except -1:
+    if not least <= given <= INT64_MAX // MILLISECOND:
+        raise InvalidSizeError(f"{role}={given!r} ms must be at least {least:g} and fit 64-bit nanoseconds")
+    return <int64_t>(given * MILLISECOND)
+
+
+@cython.final
+cdef class EntryCacheManager:
+    """The range caches of a broker under one eviction policy, kept below a size and an age.
+
+    An insert that makes the caches larger than 98 % of ``max_size`` triggers a size pass, which
+    evicts, oldest first over all caches, down to ``watermark`` times ``max_size``. With ``start``,
+    or after :meth:`start`, a native thread of the manager's own runs it, and every
+    ``eviction_interval_ms`` a time pass over what is older than ``time_threshold_ms``. Without a
+    thread the insert that triggered evicts before it returns, and time passes are the caller's:
+    :meth:`periodic_eviction`. The caches may be larger than ``max_size`` for a moment; no insert is
+    refused for it.
+
+    Args:
+        max_size: bytes (managedLedgerCacheSizeMB); None is no bound, and with 0 the caches take
+            nothing and find nothing.
+        watermark: fraction of ``max_size``, above 0, at most 1
+        (managedLedgerCacheEvictionWatermark).
+        eviction_interval_ms: milliseconds between two time passes of the thread, at least 0.1
+            (managedLedgerCacheEvictionIntervalMs).
+        time_threshold_ms: milliseconds that an entry stays at least
+            (managedLedgerCacheEvictionTimeThresholdMillis).
+        time_threshold_max_ms: under stash_queue, milliseconds that an entry whose reads are
+            expected stays at least (managedLedgerCacheEvictionTimeThresholdMillisMax of the
+            proposal's first revision).
+        policy: the eviction policy, one of EVICTION_POLICIES, for the manager's life.
+        max_requeue_count: how often a pass keeps an entry whose reads are still expected, 0..65535
+            (managedLedgerCacheEvictionExtendTTLOfEntriesWithRemainingExpectedReadsMaxTimes).
+        extend_ttl_of_recently_accessed: whether a pass keeps what was read since the last one
+            (managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed).
+        copy_entries: whether each cached entry has memory of its own; otherwise one that is a slice
+            of a receive buffer keeps all of it, see :attr:`pinned_size`
+            (managedLedgerCacheCopyEntries).
+        start: whether the thread runs from the beginning.
+        clock: called for nanoseconds wherever a time was left out, for example a simulation's; None
+            is the monotonic clock. The thread follows the monotonic clock: it goes with None only.
+
+    All methods may be called from any number of threads. ``with`` closes it. The thread takes no
+    signals and needs no GIL; it ends with :meth:`stop`, :meth:`close` or the manager itself. A
+    child of a fork has no thread until it calls :meth:`start`.
+
+    Origin: ``RangeEntryCacheManagerImpl`` and ``EntryCachesEvictionHandler`` of Pulsar 4.1
+    (PIP-430).
+    """
+
+    def __cinit__(
+        self, *, max_size=DEFAULT_MAX_SIZE, watermark=0.9, eviction_interval_ms=10, time_threshold_ms=1000,
+        time_threshold_max_ms=5000, policy="central_queue", max_requeue_count=5,
+        extend_ttl_of_recently_accessed=True, bint copy_entries=False, start=False, clock=None
+    ):
+        if clock is not None and start:
+            raise UsageError("start=True goes with the monotonic clock; with a clock of its own a manager is "
+                             "driven by periodic_eviction()")
+        if policy not in EVICTION_POLICIES:
+            raise UsageError(f"no eviction policy {policy!r}; use one of: {', '.join(EVICTION_POLICIES)}")
+        self.owner = NativeMemory(list(EVICTION_POLICIES).index(policy))
+        self.policy = policy
+        self.owner.clock = clock
+        self.owner.copy_entries = copy_entries
+        self.caches = {}
+        self.configure(
+            max_size=max_size, watermark=watermark, eviction_interval_ms=eviction_interval_ms,
+            time_threshold_ms=time_threshold_ms, time_threshold_max_ms=time_threshold_max_ms,
+            max_requeue_count=max_requeue_count,
+            extend_ttl_of_recently_accessed=extend_ttl_of_recently_accessed)
+        if start:
+            self.start()
+
+    def __dealloc__(self):
+        # Caches and entries may keep the memory; the thread has nothing to do any more.
+        if self.owner is not None and self.owner.manager is not NULL:
+            with nogil:
+                eviction_thread_stop(self.owner.manager)
+
+    cdef int check_open(self) except -1:
+        if self.is_closed:
+            raise ClosedError("the entry cache manager is closed")
+        return 0
+
+    @property
+    def closed(self) -> bool:
+        return self.is_closed
+
+    def range_cache(self, str name not None) -> RangeCache:
+        """The open cache of that managed ledger name, made when there is none.
+
+        Raises ClosedError, AllocationError.
+        """
+        self.check_open()
+        cdef RangeCache cache = self.caches.get(name)
+        if cache is not None and not cache.is_closed:
+            return cache
+        cache = RangeCache.__new__(RangeCache)
+        cache.owner = self.owner
+        cache.name = name
+        cache.native = range_cache_new(self.owner.memory, &self.owner.policy.base.intake)
+        if cache.native is NULL:
+            raise AllocationError(f"no native memory for the range cache {name!r}")
+        self.caches[name] = cache
+        return cache
+
+    def remove_range_cache(self, str name not None) -> Removed:
+        """Close the cache of that name and forget it; KeyError when there is none."""
+        self.check_open()
+        if name not in self.caches:
+            raise KeyError(f"no range cache {name!r}; open ones: {sorted(self.caches)}")
+        return self.caches.pop(name).close()
+
+    def entry(self, at, data, *, expected_reads=0) -> Entry:
+        """An entry that is not cached, over a copy of a bytes-like object or the bytes of a
+        BufferSlice.
+
+        Raises UsageError (a slice of another manager's buffer), InvalidPositionError,
+        InvalidSizeError, ClosedError, AllocationError.
+        """
+        self.check_open()
+        cdef NativePosition where = to_stored(at)
+        return wrap_entry(self.owner, new_entry(self.owner, where, data, expected_reads, True))
+
+    def receive_buffer(self, capacity) -> ReceiveBuffer:
+        """An empty buffer of ``capacity`` bytes, 1..2**30, to receive into and to cut entries from.
+
+        Raises InvalidSizeError, ClosedError, AllocationError.
+        """
+        self.check_open()
+        cdef ReceiveBuffer buffer
+        capacity = PyNumber_Index(capacity)
+        if not 1 <= capacity <= MOST_BUFFER:
+            raise InvalidSizeError(f"capacity={capacity!r} is outside 1..{MOST_BUFFER}")
+        buffer = ReceiveBuffer.__new__(ReceiveBuffer)
+        buffer.owner = self.owner
+        buffer.native = receive_buffer_new(&self.owner.memory.buffers, capacity)
+        if buffer.native is NULL:
+            raise AllocationError(f"no native memory for a receive buffer of {capacity} bytes")
+        return buffer
+
+    @property
+    def pinned_size(self) -> int:
+        """Bytes that cached entries keep in memory: their own, and the whole of every receive
+        buffer that one of them is a slice of, once; exact when nobody is changing them.
+
+        ``size`` counts the lengths of entries. Without ``copy_entries`` this may be many times
+        more.
+        """
+        return buffer_books_pinned(&self.owner.memory.buffers, self.stats().size)
+
+    @property
+    def receive_buffer_size(self) -> int:
+        """Bytes of all receive buffers that somebody keeps, cached or not."""
+        return i64_load_relaxed(&self.owner.memory.buffers.allocated)
+
+    @property
+    def size(self) -> int:
+        """Bytes cached; exact when nobody is changing them, and otherwise now and then even
+        negative.
+        """
+        return self.stats().size
+
+    @property
+    def max_size(self) -> int | None:
+        """Bytes that the caches may have; None is no bound. Set it under any load."""
+        return self.stats().max_size
+
+    @max_size.setter
+    def max_size(self, given) -> None:
+        self.configure(max_size=given)
+
+    def configure(
+        self, *, max_size=..., watermark=..., eviction_interval_ms=..., time_threshold_ms=...,
+        time_threshold_max_ms=..., max_requeue_count=..., extend_ttl_of_recently_accessed=...
+    ) -> None:
+        """Change settings, those that are given, for every decision from now on.
+
+        What is too much by a new size is evicted at once, as after an insert. Raises
+        InvalidSizeError, and then nothing changed; ClosedError.
+        """
+        self.check_open()
+        cdef ManagerSettings settings = unchanged_settings()
+        cdef int64_t now = self.owner.now(None, "")
+        if max_size is not ...:
+            settings.max_size = to_max_size(max_size)
+        if watermark is not ...:
+            settings.watermark = to_watermark(watermark)
+        if eviction_interval_ms is not ...:
+            settings.interval = to_nanoseconds(eviction_interval_ms, "eviction_interval_ms", 0.1)
+        if time_threshold_ms is not ...:
+            settings.time_to_live = to_nanoseconds(time_threshold_ms, "time_threshold_ms", 0)
+        if time_threshold_max_ms is not ...:
+            settings.time_to_live_max = to_nanoseconds(time_threshold_max_ms, "time_threshold_max_ms", 0)
+        if max_requeue_count is not ...:
+            settings.max_requeue_count = to_count(max_requeue_count, "max_requeue_count", UINT16_MAX)
+        if extend_ttl_of_recently_accessed is not ...:
+            settings.extend_recently_accessed = bool(extend_ttl_of_recently_accessed)
+        with nogil:
+            cache_manager_configure(self.owner.manager, &settings, now)
+
+    def stats(self) -> CacheStats:
+        """All counters; see CacheStats."""
+        cdef ManagerStats stats
+        cdef int64_t max_size = i64_load_relaxed(&self.owner.manager.max_size)
+        cdef bint serving
+        # Not with the GIL: around a fork another thread holds what this waits for.
+        with nogil:
+            serving = eviction_thread_serves(self.owner.manager)
+        cache_manager_stats(self.owner.manager, &stats)
+        return CacheStats(
+            stats.size, None if max_size == INT64_MAX else max_size, stats.inserted_entries,
+            stats.inserted_bytes, stats.evicted_entries, stats.evicted_bytes, stats.evictions, stats.requeued,
+            stats.dropped, stats.hits, stats.hit_bytes, stats.misses, stats.miss_bytes, stats.tasks,
+            serving)
+
+    # The thread -----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the thread; no effect while it runs, or while another thread stops it.
+
+        Raises UsageError (a manager with a clock of its own), ClosedError, AllocationError.
+        """
+        self.check_open()
+        cdef Status status
+        if self.owner.clock is not None:
+            raise UsageError("a manager with a clock of its own has no thread; call periodic_eviction()")
+        _serving.add(self.owner)
+        with nogil:
+            status = eviction_thread_start(self.owner.manager)
+        if status == Status.PML_NO_MEMORY:
+            raise AllocationError("the system gave no thread for the entry cache manager")
+
+    def stop(self) -> None:
+        """End the thread; what was triggered is done first. No effect when there is none."""
+        with nogil:
+            eviction_thread_stop(self.owner.manager)
+
+    def trigger_eviction(self) -> bool:
+        """See to it that one eviction task is under way if the caches are larger than 98 % of
+        ``max_size``.
+
+        Whether this call made it, for the thread or, where there is none, before it returned.
+        Raises ClosedError.
+        """
+        self.check_open()
+        cdef int64_t now = self.owner.now(None, "")
+        cdef bint made
+        with nogil:
+            made = cache_manager_look(self.owner.manager, now)
+        return made
+
+    # Passes ---------------------------------------------------------------------------------------
+
+    def periodic_eviction(self, *, now_ns=None) -> Evicted:
+        """Run the thread's periodic task: a time pass over entries that are too old, then a size
+        pass.
+
+        Returns both together. Ctrl-C ends it early. Raises ClosedError.
+        """
+        self.check_open()
+        cdef int64_t now = self.owner.now(now_ns, "now_ns")
+        cdef EvictionPass run = cache_manager_expiry(self.owner.manager, now)
+        old = self.run(&run)
+        over = self.evict_to_watermark(now_ns=now)
+        return Evicted(*[a + b for a, b in zip(old, over)])
+
+    def evict_to_watermark(self, *, now_ns=None) -> Evicted:
+        """A size pass down to the watermark, if the caches are larger than 98 % of ``max_size``.
+
+        Ctrl-C ends it early. Raises ClosedError.
+        """
+        self.check_open()
+        cdef EvictionPass run = size_pass(0, self.owner.now(now_ns, "now_ns"))
+        cdef bint more = True
+        while more:
+            with nogil:
+                more = cache_manager_evict(self.owner.manager, &run, SLICE)
+            PyErr_CheckSignals()
+        return Evicted(run.removed.entries, run.removed.bytes, run.requeued, run.missing)
+
+    def evict_entries_before(self, timestamp_ns, *, now_ns=None) -> Evicted:
+        """A time pass: evict entries with a timestamp before ``timestamp_ns``, oldest first.
+
+        It ends at the first entry that is not older. Times count modulo 2**64: those compared are
+        less than 2**63 apart. Entries to keep get the timestamp ``now_ns`` (default: the manager's
+        clock) and go to the tail. Ctrl-C ends it early. Raises ClosedError.
+        """
+        self.check_open()
+        cdef EvictionPass run = time_pass(
+            to_time(timestamp_ns, "timestamp_ns"), self.owner.now(now_ns, "now_ns"))
+        return self.run(&run)
+
+    def evict_bytes(self, size_to_free, *, now_ns=None) -> Evicted:
+        """A size pass: evict in queue order until ``size_to_free`` (> 0) bytes are free.
+
+        Entries to keep go to the tail with the timestamp ``now_ns``, once a pass; those that come
+        round again in the same pass are removed, unless the policy is the released one. Ctrl-C ends
+        it early. Raises InvalidSizeError, ClosedError.
+        """
+        self.check_open()
+        size_to_free = PyNumber_Index(size_to_free)
+        if not 0 < size_to_free <= INT64_MAX:
+            raise InvalidSizeError(f"size_to_free={size_to_free!r} must be above 0 and fit 64 bits")
+        cdef EvictionPass run = size_pass(size_to_free, self.owner.now(now_ns, "now_ns"))
+        return self.run(&run)
+
+    cdef object run(self, EvictionPass* run):
+        cdef bint more = True
+        while more:
+            with nogil:
+                more = cache_manager_run(self.owner.manager, run, SLICE)
+            PyErr_CheckSignals()
+        return Evicted(run.removed.entries, run.removed.bytes, run.requeued, run.missing)
+
+    def objects_in_use(self) -> dict[str, int]:
+        """Native objects by kind that are not in their pool; exact when nobody is inside.
+
+        While others are inside, the numbers mean nothing.
+        """
+        cdef CacheMemory* memory = self.owner.memory
+        return {
+            "entries": pool_in_use(&memory.entries.entries),
+            "read_counts": pool_in_use(&memory.entries.read_counts),
+            "wrappers": pool_in_use(&memory.wrappers),
+            "pages": pool_in_use(&memory.map.pages),
+            "branches": pool_in_use(&memory.map.branches),
+            "range_caches": pool_in_use(&memory.caches),
+        }
+
+    def close(self) -> None:
+        """End the thread, close every cache and refuse further use. Entries that are held stay
+        valid.
+
+        Closing again finishes what an interrupt cut short.
+        """
+        self.is_closed = True
+        with nogil:
+            eviction_thread_stop(self.owner.manager)
+        for cache in self.caches.values():
+            cache.close()
+        cdef EvictionPass run = time_pass(INT64_MAX, 0)
+        # Every wrapper in the queue is empty by now; this gives them back.
+        self.run(&run)
+
+    def __enter__(self) -> EntryCacheManager:
+        self.check_open()
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else f"{len(self.caches)} caches, {self.size} bytes"
+        return f"<EntryCacheManager {state}>"

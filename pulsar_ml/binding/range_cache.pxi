@@ -1,0 +1,203 @@
+# A range cache as a Python object.
+
+@cython.final
+@cython.no_gc
+cdef class RangeCache:
+    """The cached entries of one managed ledger, by position. Made by EntryCacheManager.range_cache.
+
+    All methods may be called from any number of threads. Origin: ``RangeCache`` of Pulsar 4.1.
+    """
+
+    def __init__(self):
+        raise TypeError("a range cache comes from EntryCacheManager.range_cache(name)")
+
+    def __dealloc__(self):
+        cdef MapCursor cursor
+        if self.native is NULL:
+            return
+        with nogil:
+            cursor = range_cache_cursor(position(0, 0), position(INT64_MAX, INT64_MAX))
+            cache_manager_remove(self.owner.manager, self.native, &cursor, INT64_MAX)
+            range_cache_delete(self.native)
+
+    cdef int check_open(self) except -1:
+        # Without a native cache it is one that only __new__ made.
+        if self.is_closed or self.native is NULL:
+            raise ClosedError(f"the range cache {self.name!r} is closed")
+        return 0
+
+    @property
+    def closed(self) -> bool:
+        return self.is_closed or self.native is NULL
+
+    @property
+    def size(self) -> int:
+        """Bytes counted for the cached entries; exact when nobody is changing the cache."""
+        return 0 if self.native is NULL else range_cache_size(self.native)
+
+    def put(self, at, value, *, expected_reads=0, timestamp_ns=None) -> bool:
+        """Cache an entry; False when the position is taken or the cache has size 0.
+
+        Then nothing changed but that an entry which is cached already shares the expected reads of
+        this newer one from here on.
+
+        ``value`` is a bytes-like object, which is copied once, a BufferSlice, whose bytes the cache
+        shares, or an Entry of the same manager, whose bytes and expected reads the cache shares; a
+        manager with ``copy_entries`` shares no bytes. ``expected_reads`` does not go with an Entry.
+        ``timestamp_ns`` is the entry's age for time passes, by default the manager's clock now.
+        Where the manager has no thread, a put that makes its caches too large evicts before it
+        returns.
+
+        Raises InvalidPositionError, PositionMismatchError (an Entry of another position),
+        InvalidSizeError, UsageError (an Entry of another manager, or expected_reads with an Entry),
+        ReleasedError, ClosedError, AllocationError.
+        """
+        self.check_open()
+        cdef NativePosition key = to_stored(at)
+        cdef int64_t now = self.owner.now(timestamp_ns, "timestamp_ns")
+        cdef uint32_t handle = self.cache_copy(key, value, expected_reads)
+        cdef uint32_t length = entry_length(&self.owner.memory.entries, handle)
+        cdef Status status
+        with nogil:
+            status = cache_manager_put(self.owner.manager, self.native, key, handle, length, now)
+            if status != PML_OK:
+                entry_release(&self.owner.memory.entries, handle, 1)
+        if status == PML_EXISTS or status == PML_DISABLED:
+            return False
+        check_status(status, key)
+        return True
+
+    cdef uint32_t cache_copy(self, NativePosition key, object value, object expected_reads) except 0:
+        cdef Entry entry
+        cdef uint32_t handle
+        # The cache's own copy is never delivered, so it counts no read when it goes.
+        if isinstance(value, BufferSlice) and self.owner.copy_entries:
+            value = wrap_entry(self.owner, new_entry(self.owner, key, value, expected_reads, False))
+            expected_reads = 0
+        if not isinstance(value, Entry):
+            return new_entry(self.owner, key, value, expected_reads, False)
+        entry = <Entry>value
+        check_usable(entry)
+        if entry.owner is not self.owner:
+            raise UsageError(f"{entry!r} belongs to another manager; copy its bytes instead")
+        if expected_reads:
+            raise UsageError("expected_reads goes with bytes; an Entry brings its own")
+        if not entry_matches(&self.owner.memory.entries, entry.handle, key):
+            check_status(Status.PML_MISMATCH, key)
+        with nogil:
+            if self.owner.copy_entries:
+                handle = entry_copy_bytes(&self.owner.memory.entries, entry.handle, False)
+            else:
+                handle = entry_copy(&self.owner.memory.entries, entry.handle, False)
+        if not handle:
+            raise AllocationError("no native memory for a cache copy; nothing was changed")
+        return handle
+
+    def get(self, at) -> Entry | None:
+        """The entry at a position with a reference for the caller, or None.
+
+        Takes no lock. A hit marks the entry as recently accessed. Raises InvalidPositionError,
+        ClosedError.
+        """
+        self.check_open()
+        cdef NativePosition key = to_stored(at)
+        cdef uint32_t handle = cache_manager_get(self.owner.manager, self.native, key, thread_stripe())
+        return wrap_entry(self.owner, handle) if handle else None
+
+    def __contains__(self, at) -> bool:
+        """True if an entry is cached at a position; does not count as an access."""
+        self.check_open()
+        cdef NativePosition key = to_stored(at)
+        return not cache_manager_disabled(self.owner.manager) and range_cache_exists(self.native, key)
+
+    def get_range(self, first, last) -> list[Entry]:
+        """The cached entries of [first, last], ascending, each with a reference for the caller.
+
+        Not a snapshot: what is put or removed meanwhile may or may not be among them; what is
+        cached all the while is. Raises InvalidPositionError (first > last included), ClosedError.
+        """
+        return list(self.iterate(first, last))
+
+    def visit_range(self, first, last, visitor) -> int:
+        """Call ``visitor(entry)`` for each cached entry of [first, last] and return their number.
+
+        The entry is released after the call, also when it raises; keep a copy to keep it. No lock
+        is held: the visitor may change the cache. Raises what the visitor raises,
+        InvalidPositionError, ClosedError.
+        """
+        cdef int64_t count = 0
+        for entry in self.iterate(first, last):
+            with entry:
+                count += 1
+                visitor(entry)
+        return count
+
+    def iterate(self, first, last):
+        """Like get_range, one entry at a time."""
+        self.check_open()
+        cdef NativePosition low = to_position(first, "first")
+        cdef NativePosition high = to_position(last, "last")
+        check_range(low, high)
+        return RangeIterator(self, low.ledger_id, low.entry_id, high.ledger_id, high.entry_id)
+
+    def count_misses(self, entries, bytes) -> None:
+        """Count what a reader had to take from storage: so many entries of so many bytes together.
+
+        Hits are counted by the reads themselves; what a read did not find may be no entry at all.
+        Raises InvalidSizeError for negative numbers.
+        """
+        cdef int64_t count = to_size(entries, "entries")
+        cache_manager_miss(self.owner.manager, thread_stripe(), count, to_size(bytes, "bytes"))
+
+    def remove_range(self, first, last, *, bint last_inclusive=True) -> Removed:
+        """Invalidate the entries of [first, last], or of [first, last) without ``last_inclusive``.
+
+        Raises InvalidPositionError (first > last included), ClosedError.
+        """
+        self.check_open()
+        cdef NativePosition low = to_position(first, "first")
+        cdef NativePosition high = to_position(last, "last")
+        check_range(low, high)
+        if not last_inclusive:
+            if low.ledger_id == high.ledger_id and low.entry_id == high.entry_id:
+                return Removed(0, 0)
+            # The range before (L, 0) ends with the whole of every earlier ledger.
+            if high.entry_id > 0:
+                high.entry_id -= 1
+            elif high.ledger_id > 0:
+                high = position(high.ledger_id - 1, INT64_MAX)
+            else:
+                return Removed(0, 0)
+        return self.remove(low, high)
+
+    def clear(self) -> Removed:
+        """Invalidate everything and return what this call removed."""
+        self.check_open()
+        return self.remove(position(0, 0), position(INT64_MAX, INT64_MAX))
+
+    cdef object remove(self, NativePosition first, NativePosition last):
+        cdef MapCursor cursor = range_cache_cursor(first, last)
+        cdef NativeRemoved removed
+        cdef int64_t entries = 0, size = 0
+        while True:
+            with nogil:
+                removed = cache_manager_remove(self.owner.manager, self.native, &cursor, SLICE)
+            entries += removed.entries
+            size += removed.bytes
+            if removed.entries < SLICE:
+                return Removed(entries, size)
+            PyErr_CheckSignals()
+
+    def close(self) -> Removed:
+        """Refuse further use and invalidate everything. Entries that are held stay valid.
+
+        Closing again finishes what an interrupt cut short.
+        """
+        self.is_closed = True
+        if self.native is NULL:
+            return Removed(0, 0)
+        return self.remove(position(0, 0), position(INT64_MAX, INT64_MAX))
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{self.size} bytes"
+        return f"<RangeCache {self.name!r} {state}>"

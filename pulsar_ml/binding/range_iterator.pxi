@@ -1,0 +1,63 @@
+# Walks a range of a cache, entry by entry.
+
+@cython.final
+@cython.internal
+@cython.no_gc
+cdef class RangeIterator:
+    # Fetches entries in groups without the GIL; gives back what was not handed out. Not tracked by
+    # the collector, which would take the cache away before the last handles go back; it is in no
+    # cycle.
+    cdef RangeCache cache
+    cdef MapCursor cursor
+    cdef uint32_t[GATHER] handles
+    cdef int next_handle, end_handle
+    cdef bint fetching, ended
+    cdef int64_t delivered      # bytes handed out of the present group
+
+    def __cinit__(self, RangeCache cache, int64_t first_ledger, int64_t first_entry,
+                  int64_t last_ledger, int64_t last_entry):
+        self.cache = cache
+        self.cursor = range_cache_cursor(position(first_ledger, first_entry),
+                                         position(last_ledger, last_entry))
+
+    cdef void count(self) noexcept:
+        # The iterator hands out the entries that the read found.
+        if self.next_handle:
+            cache_manager_hit(self.cache.owner.manager, thread_stripe(), self.next_handle, self.delivered)
+        self.delivered = 0
+
+    def __dealloc__(self):
+        self.count()
+        while self.next_handle < self.end_handle:
+            entry_release(&self.cache.owner.memory.entries, self.handles[self.next_handle], 1)
+            self.next_handle += 1
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef uint32_t handle
+        if self.fetching:
+            raise UsageError("this range iterator is fetching for another thread; use one for each thread")
+        if self.next_handle == self.end_handle:
+            self.count()
+            self.next_handle = self.end_handle = 0
+            if self.ended:
+                raise StopIteration
+            self.fetching = True
+            with nogil:
+                while self.end_handle < GATHER:
+                    handle = cache_manager_next(self.cache.owner.manager, self.cache.native, &self.cursor)
+                    if not handle:
+                        break
+                    self.handles[self.end_handle] = handle
+                    self.end_handle += 1
+            self.fetching = False
+            self.ended = self.end_handle < GATHER
+            if self.end_handle == 0:
+                raise StopIteration
+        handle = self.handles[self.next_handle]
+        entry = wrap_entry(self.cache.owner, handle)
+        self.delivered += entry_length(&self.cache.owner.memory.entries, handle)
+        self.next_handle += 1
+        return entry

@@ -1,0 +1,174 @@
+"""Running one record again and again. Real threads do not replay exactly, so this counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from pulsar_ml.campaign.local.progress import Progress
+from pulsar_ml.campaign.local.session import (
+    EXIT_CLEAN,
+    EXIT_INTERRUPTED,
+    EXIT_NOTHING_EXERCISED,
+    EXIT_VIOLATION,
+    LEAK,
+)
+from pulsar_ml.campaign.local.watch import MemorySeries, ProcessWatch
+from pulsar_ml.campaign.trial.crashed_trial import INVARIANTS, crashed_trial
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import (
+    NOTHING_EXERCISED,
+    STUCK,
+    TrialOptions,
+    TrialResult,
+    replay_trial,
+)
+from pulsar_ml.harness.search.child import Limits, LostError, Tail, watch
+
+
+@dataclass(slots=True)
+class Replay:
+    """How often a record's program failed again.
+
+    ``seen`` counts failed runs by invariant; ``first`` is the first failed run's result and
+    ``grown`` what became of the memory when the record is of a leak.
+    """
+
+    record: ReplayRecord
+    build_id: str = ""
+    runs: int = 0
+    failed: int = 0
+    nothing_exercised: int = 0
+    seen: Counter[str] = field(default_factory=Counter)
+    first: TrialResult | None = None
+    grown: str | None = None
+    other_program: bool = False
+    interrupted: bool = False
+
+    def exit_code(self) -> int:
+        if self.interrupted:
+            return EXIT_INTERRUPTED
+        if self.failed or self.grown:
+            return EXIT_VIOLATION
+        if self.runs == self.nothing_exercised:
+            return EXIT_NOTHING_EXERCISED
+        return EXIT_CLEAN
+
+
+def replay(
+    suite: Suite,
+    record: ReplayRecord,
+    *,
+    repeats: int,
+    count_all: bool,
+    module: str | None,
+    leak_threshold: int,
+    limits: Limits,
+    progress: Progress,
+) -> Replay:
+    """Run the program up to ``repeats`` times; without ``count_all`` only until it fails.
+
+    What took its process along runs in a child process, within ``limits``.
+
+    The record of a leak always takes all repeats, because growth shows over many.
+    """
+    outcome = Replay(record)
+    memory = MemorySeries()
+    with ProcessWatch() as watch:
+        try:
+            progress.begin(f"replay of {record.suite}", None, repeats, record.seed, record.threads)
+            while outcome.runs < repeats:
+                if record.invariant in INVARIANTS.values():
+                    result = replay_in_child(suite, record, module, limits)
+                else:
+                    result = replay_trial(suite, record, module=module)
+                add(outcome, result)
+                memory.add(watch.resident())
+                progress.advance(
+                    outcome.runs, outcome.runs * record.threads * record.operations, outcome.failed
+                )
+                if outcome.seen[STUCK] or (
+                    outcome.failed and not count_all and record.invariant != LEAK
+                ):
+                    break
+        except KeyboardInterrupt:
+            outcome.interrupted = True
+    progress.end()
+    if record.invariant == LEAK:
+        outcome.grown = memory.leak(leak_threshold)
+    return outcome
+
+
+def replay_in_child(
+    suite: Suite, record: ReplayRecord, module: str | None, limits: Limits
+) -> TrialResult:
+    """One run of a record's program in a process of its own; that this is lost is the run's violation."""
+    results: list[TrialResult] = []
+    tail = Tail()
+    try:
+        watch(
+            lambda tell: tell(replay_trial(suite, record, module=module)),
+            results.append,
+            limits=limits,
+            tail=tail,
+        )
+    except LostError as lost:
+        options = TrialOptions(
+            threads=record.threads,
+            operations=record.operations,
+            noise=record.noise,
+            module=module or record.module,
+            mutant=record.mutant,
+        )
+        return crashed_trial(suite, record.seed, options, "", lost, tail)
+    return results[0]
+
+
+def add(outcome: Replay, result: TrialResult) -> None:
+    outcome.runs += 1
+    outcome.build_id = result.build_id or outcome.build_id  # a lost run did not tell it
+    outcome.nothing_exercised += result.verdict == NOTHING_EXERCISED
+    if result.violations:
+        outcome.failed += 1
+        outcome.seen.update({violation.invariant for violation in result.violations})
+        if outcome.first is None:
+            outcome.first = result
+            recorded = outcome.record.program
+            outcome.other_program = bool(recorded) and recorded != result.replay.program
+
+
+def describe(outcome: Replay) -> list[str]:
+    """The outcome in sentences."""
+    record = outcome.record
+    lines = []
+    if outcome.build_id and outcome.build_id != record.build_id:
+        lines.append(
+            f"another build: the record is of {record.build_id}, this is {outcome.build_id}; "
+            "what is seen now says nothing certain about that one"
+        )
+    if outcome.other_program:
+        lines.append(
+            "another program: the suite or the generator changed since the record was written"
+        )
+    if record.invariant is not None:
+        lines.append(f"recorded: {record.invariant}: {record.message}")
+    if outcome.grown:
+        lines.append(f"reproduced: {outcome.grown}")
+    elif record.invariant == LEAK:
+        lines.append(f"not reproduced: memory levelled off over {outcome.runs} runs of one program")
+    if outcome.first is not None:
+        for violation in outcome.first.violations:
+            lines.append(f"now: {violation.invariant} ({violation.phase}): {violation.message}")
+        seen = ", ".join(
+            f"{invariant} {count} times" for invariant, count in outcome.seen.most_common()
+        )
+        lines.append(f"failed in {outcome.failed} of {outcome.runs} runs ({seen})")
+        if record.invariant is not None and record.invariant not in outcome.seen:
+            lines.append(f"{record.invariant}, which the record is about, was not among them")
+    elif record.invariant != LEAK:
+        lines.append(
+            f"not reproduced in {outcome.runs} runs; real threads do not replay exactly, "
+            "so more --repeats may still find it"
+        )
+    return lines

@@ -1,0 +1,256 @@
+"""Runs a trial under the engine: many executions of one small program, decided by the seed.
+
+Equal suite, seed, options and build give equal results on every machine, except for times. A
+failure is shrunk before it is reported, and its record replays it step by step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pulsar_ml.campaign.store.sketch import SIZE, Sketch, hash_of
+from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_counts, judge_of
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import (
+    CHECKED,
+    RUNNING,
+    TrialOptions,
+    TrialResult,
+    Violation,
+    find_subject,
+    load_native,
+    select_mutant,
+)
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.engine import MODES, OFFERED, SEARCHES, Campaign
+from pulsar_ml.harness.search.child import LostError
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
+from pulsar_ml.harness.search.partition import Part
+from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure
+from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.subjects.program import Program, generate, words
+from pulsar_ml.harness.subjects.subject import Subject
+
+MOST_THREADS = 63  # the engine's own limit
+MOST_EXECUTIONS = 1_000_000_000
+SHRINK_EXECUTIONS = 20_000  # a fraction of a second; ``pulsar-ml shrink`` takes longer
+SIZE_STREAM = 3  # of the seed's random numbers; the program generator has its own stream
+BOUND_SEPARATOR = "; "  # between the bounds of a search
+REUSE = "mixed"  # each execution decides whether freed memory is reused at once
+
+
+def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
+    """Run up to ``options.executions`` executions of the program of ``seed``, up to a failure.
+
+    Uses one operating system thread; the engine runs one trial of a process at a time. Raises
+    UsageError
+    for options that do not fit the suite, the module or the engine, ImportError when the module is
+    missing, MemoryError, LimitsError when the program is too large for the engine, and
+    NondeterminismError when the code under test does something that the engine does not control.
+    """
+    check_options(options)
+    module = load_checked(options.module)
+    select_mutant(module, options.mutant)
+    subject = find_subject(module, suite)
+    program = program_of(subject, suite, seed, options)
+    before = judge_counts(suite)
+    done = explore(
+        subject,
+        program,
+        executions=options.executions,
+        seed=seed,
+        mode=options.mode,
+        strategy=options.strategy,
+        reuse=REUSE,
+        judge=judge_of(suite.model),
+        **search_options(options),
+    )
+    judged, unknown = (after - at for after, at in zip(judge_counts(suite), before, strict=True))
+    result = to_result(suite, options, subject, program, done)
+    return dataclasses.replace(result, judged=judged, unknown=unknown)
+
+
+def search_options(options: TrialOptions) -> dict[str, Any]:
+    """Return the extra options of an exhaustive strategy; empty for the other strategies."""
+    if options.strategy not in SEARCHES:
+        return {}
+    return {"bound": options.bound, "part": Part.of(options.part)}
+
+
+def to_result(
+    suite: Suite,
+    options: TrialOptions,
+    subject: Subject,
+    program: Program,
+    done: Exploration,
+) -> TrialResult:
+    calls = sum(len(thread) for thread in program.threads)
+    counts = done.statistics
+    violations = (
+        () if done.failure is None else (violation_of(done.failure, subject, suite, options),)
+    )
+    first = violations[0] if violations else None
+    return TrialResult(
+        suite=suite.name,
+        seed=program.seed,
+        build_id=subject.build_id,
+        threads=len(program.threads),
+        operations=counts["complete"] * calls,
+        overlaps=0,
+        pairs={},
+        duration_ns=int(done.seconds * 1e9),
+        verdict=done.verdict,
+        violations=violations,
+        replay=ReplayRecord(
+            suite=suite.name,
+            seed=program.seed,
+            threads=len(program.threads),
+            operations=max(1, *(len(thread) for thread in program.threads)),
+            noise=False,
+            settings=program.settings,
+            build_id=subject.build_id,
+            module=options.module,
+            mutant=options.mutant,
+            invariant=first.invariant if first else None,
+            message=first.message if first else None,
+            program=program.digest() if first else "",
+        ),
+        executions=done.executions,
+        steps=counts["steps"],
+        classes=counts["classes"],
+        once=counts["once"],
+        sketch=sketch_of(program, done.classes),
+        cut=counts["cut"],
+        exhausted=done.exhausted,
+        bounds=BOUND_SEPARATOR.join(done.bounds),
+        rest=str(done.rest or ""),
+    )
+
+
+def sketch_of(program: Program, classes: NDArray[np.uint64]) -> Sketch:
+    """Sketch the classes of a program; equal classes of two seeds' equal programs count once."""
+    words = classes ^ np.uint64(hash_of(program.digest()))
+    # Mixed by SplitMix64's finaliser: the order of sketches must not depend on the engine's hash.
+    words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    hashes = np.unique((words ^ words >> np.uint64(31)) >> np.uint64(1))
+    return tuple(hashes[:SIZE].tolist())
+
+
+def violation_of(
+    failure: Failure, subject: Subject, suite: Suite, options: TrialOptions
+) -> Violation:
+    """Shrink a failure and return it as a violation of its invariant or of the engine's rule."""
+    failure = dataclasses.replace(failure, module=options.module, mutant=options.mutant)
+    return as_violation(
+        shrink(failure, subject, budget=SHRINK_EXECUTIONS, judge=judge_of(suite.model))
+    )
+
+
+def as_violation(small: Failure) -> Violation:
+    """Convert a failure to the violation of a row."""
+    _, _, *places = small.signature
+    return Violation(
+        invariant=LINEARIZABILITY if small.kind == WRONG_ANSWERS else small.rule or small.kind,
+        message=small.message,
+        phase=RUNNING,
+        places=tuple(places),
+        record=small.to_json(),
+    )
+
+
+def crashed_record(
+    suite: Suite, seed: int, options: TrialOptions, lost: LostError
+) -> tuple[Program, str, int]:
+    """Describe a trial whose process died.
+
+    Returns its program, the failure of the execution under way as JSON, and the number of
+    executions that had begun.
+    """
+    subject = find_subject(load_checked(options.module), suite)
+    program = program_of(subject, suite, seed, options)
+    search = {"mode": options.mode, "strategy": options.strategy, "seed": seed, "reuse": REUSE}
+    search |= search_options(options)
+    failure = lost_failure(lost, subject, program, search)
+    record = dataclasses.replace(failure, module=options.module, mutant=options.mutant).to_json()
+    return program, record, 1 if lost.execution >= LEARNING else lost.execution + 1
+
+
+def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:
+    """Make the small program of a seed: sizes drawn from the suite's ranges, no noise."""
+    size = suite.controlled
+    word = [int(drawn) >> 32 for drawn in words(seed, SIZE_STREAM, 2)]
+    threads = draw(word[0], size.threads) if options.threads is None else options.threads
+    operations = (
+        draw(word[1], size.operations) if options.operations is None else options.operations
+    )
+    if options.threads is None and subject.max_threads:
+        threads = min(threads, subject.max_threads)
+    return generate(
+        subject,
+        seed,
+        threads=threads,
+        operations=operations,
+        mix=size.mix or suite.mix,
+        settings=suite.settings,
+        noise=False,
+    )
+
+
+def draw(word: int, limits: tuple[int, int]) -> int:
+    """Draw a number of an inclusive range from a 32-bit word."""
+    low, high = limits
+    return low + (word * (high - low + 1) >> 32)
+
+
+def load_checked(module: str) -> ModuleType:
+    """Load the checked module; this file has loaded the engine, whose functions it calls."""
+    return load_native(module)
+
+
+def check_options(options: TrialOptions) -> None:
+    """Raise UsageError for a mode, strategy, bound or size that the engine does not accept."""
+    if (options.threads or 0) > MOST_THREADS:
+        raise UsageError(
+            f"a controlled program has 1 to {MOST_THREADS} threads, not {options.threads}"
+        )
+    for value, known, what in (
+        (options.mode, MODES, "mode"),
+        (options.strategy, OFFERED, "strategy"),
+    ):
+        if value not in known:
+            raise UsageError(f"there is no {what} {value!r}; use one of: {', '.join(known)}")
+    if Part.of(options.part) != Part() and options.strategy not in SEARCHES:
+        raise UsageError(
+            f"a part of a search is for the strategies {' and '.join(SEARCHES)}, not for {options.strategy!r}"
+        )
+    if options.bound < 0:
+        raise UsageError(f"the bound of a search is 0 or more, not {options.bound}")
+    if not 1 <= options.executions <= MOST_EXECUTIONS:
+        raise UsageError(
+            f"a trial makes 1 to {MOST_EXECUTIONS:,} executions of its program, not {options.executions:,}"
+        )
+
+
+@functools.cache
+def check_hooks(subject: Subject, module: str) -> None:
+    """Raise UsageError when the accesses of a subject's code do not reach the engine.
+
+    A program of one thread is enough to see that, and cannot wait for another thread for ever.
+    """
+    program = generate(subject, 0, threads=1, operations=8, noise=False)
+    campaign = Campaign(subject, program, mode="sc", strategy="random")
+    campaign.run(0, 1)
+    if not campaign.statistics()["hooks"]:
+        raise UsageError(
+            f"{module} has no hooks, so the engine cannot see what it does; use a checked build, as "
+            f"{CHECKED} or one made with pulsar_ml.harness.building.checked"
+        )

@@ -1,0 +1,51 @@
+"""Suites: the subject, operations, sizes and invariants of a set of stress programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledSize:
+    """Sizes of programs for the engine: inclusive ranges from which each seed draws.
+
+    They are small: thousands of executions of a short program cover more than one of a long one.
+    A ``mix`` replaces the suite's mix where that one would leave short programs without work.
+    """
+
+    threads: tuple[int, int] = (2, 3)
+    operations: tuple[int, int] = (3, 6)  # of each thread
+    mix: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One suite of stress programs, as a value that can be pickled.
+
+    Attributes:
+        name: the structure's name, which is also the name on the command line.
+        subject: key in the ``SUBJECTS`` of the native module.
+        summary: one sentence for lists.
+        mix: operation name -> weight; empty: the subject's own weights. Operations left out of a
+            mix that is not empty do not occur.
+        settings: setting name -> inclusive range from which each seed draws; settings left out are
+            drawn from the subject's own range.
+        threads: default number of threads.
+        operations: default number of operations per thread and program.
+        invariants: id -> sentence, for everything that this suite checks.
+        controlled: default sizes of its programs under the engine.
+        model: importable name of a module whose ``Model(settings, threads)`` is the sequential
+            model of the operations; empty: answers are not compared with a model.
+    """
+
+    name: str
+    subject: str
+    summary: str
+    mix: Mapping[str, int] = field(default_factory=dict)
+    settings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    threads: int = 4
+    operations: int = 4000
+    invariants: Mapping[str, str] = field(default_factory=dict)
+    controlled: ControlledSize = ControlledSize()
+    model: str = ""

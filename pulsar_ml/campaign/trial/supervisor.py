@@ -1,0 +1,183 @@
+"""The supervisor: a small process that runs trials in forked children.
+
+It forks a child for the trials of a chunk. When a trial kills the child, the supervisor writes
+that into the trial's row and continues with the next trial in a new child. It starts once, serves
+many chunks, and imports only what trials need: no Arrow, no Spark. Children write rows, one line of
+JSON each, to a file in memory that outlives them.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from multiprocessing.connection import Connection
+from typing import Any
+
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.trial.chunk import Job, Trial, checked, row
+from pulsar_ml.campaign.trial.crashed_trial import crashed_trial
+from pulsar_ml.campaign.trial.engines import is_controlled, prepare, run_trial
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import STUCK, VIOLATION
+from pulsar_ml.harness.search.child import Heart, LostError, Tail, die_with_parent, portable, watch
+
+SECOND_TRIES = 16  # of a chunk; further trials that die are not tried again
+MOST_ECHO = 1 << 20  # bytes that one child may print
+READY = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The trials of one chunk."""
+
+    suite: Suite
+    chunk: Chunk
+    job: Job
+    trial: Trial
+    echo: bool = False  # copy output of trials to standard error
+
+
+def main(descriptor: int, parent: int) -> None:
+    """Answer each order with rows as lines of JSON or with the error raised, until the parent ends.
+    """
+    die_with_parent()
+    if os.getppid() != parent:
+        return
+    gc.freeze()  # imported objects are no garbage, and children share their pages
+    with Connection(descriptor) as parents:
+        parents.send(READY)
+        while True:
+            try:
+                answer: object = run_order(parents.recv())
+            except EOFError:
+                return
+            except Exception as error:
+                answer = portable(error)
+            parents.send(answer)
+
+
+def run_order(order: Order) -> bytes:
+    """Return the rows of all trials of a chunk. Raises what a trial raises."""
+    if order.trial is run_trial:
+        prepare(order.suite, order.job.options)  # once here instead of in each child
+    chunk = order.chunk
+    rows: list[bytes] = []
+    tries = SECOND_TRIES
+    while (seed := chunk.seed_lo + len(rows)) < chunk.seed_hi:
+        tail = tail_of(order)
+        complete, crash = attempt(order, range(seed, chunk.seed_hi), tail)
+        rows += complete
+        if crash is None:
+            continue
+        if len(rows) == len(chunk):  # the last trial was complete, but its process did not exit
+            rows.pop()
+        culprit = chunk.seed_lo + len(rows)
+        again, second = "not tried again", None
+        if tries:
+            tries -= 1
+            again, second = try_again(order, culprit)
+        rows.append(crashed_row(order, culprit, crash, again, tail, second))
+    return b"".join(rows)
+
+
+def attempt(order: Order, seeds: Sequence[int], tail: Tail) -> tuple[list[bytes], LostError | None]:
+    """Run trials in one child; return the rows of complete trials, and how the child died, if so.
+
+    The child ends early, without a crash, when a trial left threads behind.
+    """
+    file = os.memfd_create("rows")
+    try:
+        heart = Heart()
+        crash = None
+        try:
+            watch(
+                lambda send: run_trials(order, seeds, heart, file),
+                ignore,
+                limits=order.job.limits,
+                heart=heart,
+                tail=tail,
+            )
+        except LostError as error:
+            crash = error
+        text = os.pread(file, os.fstat(file).st_size, 0)
+        return text[: text.rfind(b"\n") + 1].splitlines(keepends=True), crash
+    finally:
+        os.close(file)
+
+
+def run_trials(order: Order, seeds: Sequence[int], heart: Heart, file: int) -> None:
+    """Run trials in the child and write one line for each."""
+    if is_controlled(order.job.options):
+        from pulsar_ml.harness.engine import beat_into
+
+        beat_into(heart.page)
+    host = socket.gethostname()
+    for seed in seeds:
+        heart.begin(seed)
+        result = checked(order.job, order.trial(order.suite, seed, order.job.options), host)
+        os.write(file, line_of(row(order.job, order.chunk, result, host)))
+        if any(found.invariant == STUCK for found in result.violations):
+            return
+
+
+def try_again(order: Order, seed: int) -> tuple[str, dict[str, Any] | None]:
+    """Run a trial that crashed again, alone; describe the result and return its row if complete."""
+    rows, crash = attempt(order, [seed], tail_of(order))
+    if crash is not None:
+        return f"tried again: {crash.message}", None
+    before = (
+        f", after {seed - order.chunk.seed_lo:,} trials of its chunk"
+        if seed > order.chunk.seed_lo
+        else ""
+    )
+    return f"tried again alone, it completed{before}", json.loads(rows[0])
+
+
+def crashed_row(
+    order: Order,
+    seed: int,
+    crash: LostError,
+    again: str,
+    tail: Tail,
+    second: dict[str, Any] | None,
+) -> bytes:
+    """Make the row of a trial that crashed, with the findings of its second try beside the crash.
+    """
+    job = order.job
+    result = crashed_trial(order.suite, seed, job.options, job.build_id, crash, tail, f"; {again}")
+    crashed = row(job, order.chunk, result, socket.gethostname())
+    if second is None:
+        return line_of(crashed)
+    both = [*crashed["violations"], *second["violations"]]  # type: ignore[misc]
+    return line_of({**second, "verdict": VIOLATION, "violations": both})
+
+
+def line_of(content: object) -> bytes:
+    return json.dumps(content, default=datetime.isoformat).encode() + b"\n"
+
+
+class Echo(Tail):
+    """Copies a child's output to this process's standard error, which is an executor's log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._room = MOST_ECHO
+
+    def add(self, data: bytes) -> None:
+        super().add(data)
+        if self._room > 0:
+            os.write(2, data[: self._room])
+            self._room -= len(data)
+
+
+def tail_of(order: Order) -> Tail:
+    return Echo() if order.echo else Tail()
+
+
+def ignore(message: object) -> None:
+    """Ignore a message: children report only through the file."""

@@ -1,0 +1,331 @@
+"""Runs one trial on real threads: a seeded program on a fresh instance, checked at quiescence."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from pulsar_ml.campaign.store.sketch import Sketch, hash_of, union
+from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_counts, wrong_answers
+from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.building.load import load_extension
+from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.result import RunResult
+from pulsar_ml.harness.subjects.subject import Instance, InvariantViolation, Subject
+from pulsar_ml.harness.subjects.threads import run
+
+PRODUCT = "pulsar_ml.operations._native"
+CHECKED = "pulsar_ml.operations._checked"  # the same sources, compiled for the engine
+
+THREADS = "threads"
+CONTROLLED = "controlled"
+
+CLEAN = "clean"
+VIOLATION = "violation"
+NOTHING_EXERCISED = "nothing_exercised"
+
+RUNNING = "running"
+QUIESCENCE = "quiescence"
+
+# The invariant that the runner itself checks: operations keep finishing.
+STUCK = "stuck"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialOptions:
+    """Options of trials; None means the suite's own number.
+
+    Attributes:
+        threads: threads of a program, 1 to 64; more than there are processors is allowed.
+        operations: operations per thread.
+        noise: whether programs disturb the schedule (spin, yield, move to another processor).
+        module: importable name of the native module, or the path of its shared object.
+        mutant: catalogue id of the mutant to select in that module; None: no mutant.
+        engine: "threads" runs each program once on real threads; "controlled" makes many
+            executions of each program under the engine, in one operating system thread. The
+            options below are for the engine alone:
+        mode: memory model: "sc", "tso" or "c11".
+        strategy: name of the engine's strategy for choosing schedules.
+        executions: largest number of executions of a program.
+        bound: preemptions or delays of an exhaustive strategy.
+        part: the part of an exhaustive search to run, as text of
+            :class:`pulsar_ml.harness.search.partition.Part`; "" runs the whole search.
+    """
+
+    threads: int | None = None
+    operations: int | None = None
+    noise: bool = True
+    module: str = PRODUCT
+    mutant: str | None = None
+    engine: str = THREADS
+    mode: str = "c11"
+    strategy: str = "portfolio"
+    executions: int = 2000
+    bound: int = 2
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken invariant. ``phase`` is "running" or "quiescence".
+
+    ``places`` are source positions that distinguish this violation from others of the same
+    invariant, where they are known. ``record`` is JSON that replays exactly this violation, where
+    it says more than the trial's replay record.
+    """
+
+    invariant: str
+    message: str
+    phase: str
+    places: tuple[str, ...] = ()
+    record: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialResult:
+    """Counts, verdict and violations of one trial.
+
+    Attributes:
+        operations: operations that all threads together finished (under the engine: in
+            complete executions).
+        overlaps: how often an operation started while another thread was inside an operation;
+            counted on real threads only.
+        pairs: ``overlaps`` by the names of both operations, in the order of the subject's table.
+        duration_ns: wall time from the start barrier to the end of the last thread.
+        verdict: "clean", "violation", or "nothing_exercised". Nothing was exercised when several
+            threads ran and no two operations overlapped, or, under the engine, when no execution
+            had a location that two threads touched: such a trial says nothing about concurrency.
+        executions, steps: numbers of executions and steps under the engine; 0 on real threads, as
+            are ``classes`` and ``once``.
+        classes: number of classes of executions: executions that differ in which store each load
+            read from.
+        once: number of classes seen exactly once (for Good and Turing's estimate of unseen mass).
+        cut: number of executions that the bound on steps ended.
+        exhausted: what an exhaustive search proved: "completely", or within which bounds; or "".
+        bounds: the bounds that left executions out of an exhaustive search, in words.
+        rest: the part of an exhaustive search that was not reached; "" when there is none.
+        judged: number of histories compared with the suite's model in this trial.
+        unknown: number of judged histories whose check ran out of its budget; not known to be
+            right.
+        sketch: sketch of the pairs of operations that overlapped, or of the program's classes of
+            executions (see :mod:`pulsar_ml.campaign.store.sketch`).
+    """
+
+    suite: str
+    seed: int
+    build_id: str
+    threads: int
+    operations: int
+    overlaps: int
+    pairs: Mapping[tuple[str, str], int]
+    duration_ns: int
+    verdict: str
+    violations: tuple[Violation, ...]
+    replay: ReplayRecord
+    executions: int = 0
+    steps: int = 0
+    classes: int = 0
+    once: int = 0
+    cut: int = 0
+    exhausted: str = ""
+    bounds: str = ""
+    rest: str = ""
+    judged: int = 0
+    unknown: int = 0
+    sketch: Sketch = ()
+
+
+def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
+    """Run the program of ``seed``: the arguments decide the program, but not its schedule.
+
+    The threads run without the GIL. Raises UsageError for options that do not fit the suite or the
+    module, ImportError when the module is missing and MemoryError. KeyboardInterrupt stops the
+    threads and is passed on.
+    """
+    module = load_native(options.module)
+    select_mutant(module, options.mutant)
+    subject = find_subject(module, suite)
+    program = generate(
+        subject,
+        seed,
+        threads=suite.threads if options.threads is None else options.threads,
+        operations=suite.operations if options.operations is None else options.operations,
+        mix=suite.mix,
+        settings=suite.settings,
+        noise=options.noise,
+    )
+    instance = subject.create(threads=len(program.threads), settings=program.settings)
+    result = run(instance, program)
+    violations = running_violations(result) + quiescent_violations(instance, result)
+    del instance
+    before = judge_counts(suite)
+    if not violations:
+        violations = answer_violations(suite, subject, program, noise=options.noise)
+    trial = to_result(suite, options, subject, program, result, violations)
+    judged, unknown = (after - at for after, at in zip(judge_counts(suite), before, strict=True))
+    return dataclasses.replace(trial, judged=judged, unknown=unknown)
+
+
+def replay_trial(suite: Suite, record: ReplayRecord, *, module: str | None = None) -> TrialResult:
+    """Run the program of a record again, on the record's module or on ``module``.
+
+    Raises what :func:`run_trial` raises, and UsageError when ``suite`` is not the record's suite.
+    """
+    if suite.name != record.suite:
+        raise UsageError(f"the record is of suite {record.suite!r}, not of {suite.name!r}")
+    options = TrialOptions(
+        threads=record.threads,
+        operations=record.operations,
+        noise=record.noise,
+        module=record.module if module is None else module,
+        mutant=record.mutant,
+    )
+    pinned = {name: (value, value) for name, value in record.settings.items()}
+    suite = dataclasses.replace(suite, settings={**suite.settings, **pinned})
+    return run_trial(suite, record.seed, options)
+
+
+def load_native(module: str) -> ModuleType:
+    """Load the native module named ``module``, or the shared object at that path.
+
+    A path is loaded once and does not become importable by name, so that one process can use both
+    the product and a mutated build of the product. Raises ImportError that names what is missing.
+    """
+    if module.endswith(".so") or "/" in module:
+        path = Path(os.path.realpath(module))
+        if not os.path.isfile(path):  # the loader would block on a pipe
+            raise ImportError(f"there is no file {path}")
+        return load_path(path)
+    return importlib.import_module(module)
+
+
+def load_path(path: Path) -> ModuleType:
+    before = dict(sys.modules)
+    module = load_extension(path)
+    # A compiled module registers itself under the name it was built with. That name may be the
+    # product's, so the earlier entry is restored.
+    for key, value in list(sys.modules.items()):
+        if value is module and key != module.__name__ and before.get(key) is not module:
+            if key in before:
+                sys.modules[key] = before[key]
+            else:
+                del sys.modules[key]
+    return module
+
+
+def find_subject(module: ModuleType, suite: Suite) -> Subject:
+    """Return the suite's subject in ``module``; UsageError lists the subjects that exist."""
+    subjects: Mapping[str, Subject] = getattr(module, "SUBJECTS", {})
+    if suite.subject not in subjects:
+        known = ", ".join(sorted(subjects)) or "none"
+        raise UsageError(
+            f"module {module.__name__} has no subject {suite.subject!r}; it has: {known}"
+        )
+    return subjects[suite.subject]
+
+
+def select_mutant(module: ModuleType, mutant: str | None) -> None:
+    """Select ``mutant`` in ``module`` (None: the unchanged code); UsageError for an unknown id."""
+    known = getattr(module, "MUTANTS", ())
+    if mutant is not None and mutant not in known:
+        names = ", ".join(sorted(known)) or "none"
+        raise UsageError(f"module {module.__name__} has no mutant {mutant!r}; it has: {names}")
+    if hasattr(module, "select_mutant"):
+        module.select_mutant(mutant)
+
+
+def running_violations(result: RunResult) -> tuple[Violation, ...]:
+    return tuple(Violation(seen.invariant, seen.message, RUNNING) for seen in result.violations)
+
+
+def quiescent_violations(instance: Instance, result: RunResult) -> tuple[Violation, ...]:
+    if result.stuck:
+        return ()  # threads are still inside: there is no quiescence to check
+    try:
+        instance.check()
+    except InvariantViolation as violation:
+        return (Violation(violation.invariant, violation.message, QUIESCENCE),)
+    return ()
+
+
+def answer_violations(
+    suite: Suite, subject: Subject, program: Program, *, noise: bool
+) -> tuple[Violation, ...]:
+    """Record short programs of the same seed and compare their histories with the suite's model."""
+    message = wrong_answers(subject, suite, program, noise=noise)
+    return (Violation(LINEARIZABILITY, message, RUNNING),) if message else ()
+
+
+def to_result(
+    suite: Suite,
+    options: TrialOptions,
+    subject: Subject,
+    program: Program,
+    result: RunResult,
+    violations: tuple[Violation, ...],
+) -> TrialResult:
+    pairs = named_pairs(subject, result)
+    overlaps = sum(pairs.values())
+    threads = len(program.threads)
+    return TrialResult(
+        suite=suite.name,
+        seed=program.seed,
+        build_id=subject.build_id,
+        threads=threads,
+        operations=result.operations,
+        overlaps=overlaps,
+        pairs=pairs,
+        duration_ns=result.duration_ns,
+        verdict=verdict(
+            threads=threads, operations=result.operations, overlaps=overlaps, violations=violations
+        ),
+        violations=violations,
+        replay=ReplayRecord(
+            suite=suite.name,
+            seed=program.seed,
+            threads=threads,
+            operations=suite.operations if options.operations is None else options.operations,
+            noise=options.noise,
+            settings=program.settings,
+            build_id=subject.build_id,
+            module=options.module,
+            mutant=options.mutant,
+            invariant=violations[0].invariant if violations else None,
+            message=violations[0].message if violations else None,
+            program=program.digest() if violations else "",
+            thread=result.violations[0].thread if result.violations else -1,
+            call=result.violations[0].call if result.violations else -1,
+        ),
+        sketch=union([[hash_of(suite.name, *pair) for pair in pairs]]),
+    )
+
+
+def verdict(
+    *, threads: int, operations: int, overlaps: int, violations: tuple[Violation, ...]
+) -> str:
+    """Give a trial's verdict; several threads without an overlap have exercised nothing."""
+    if violations:
+        return VIOLATION
+    if operations == 0 or (threads >= 2 and overlaps == 0):
+        return NOTHING_EXERCISED
+    return CLEAN
+
+
+def named_pairs(subject: Subject, result: RunResult) -> dict[tuple[str, str], int]:
+    """Count overlaps by operation names, whichever of the two operations started first."""
+    names = [operation.name for operation in subject.operations]
+    pairs: dict[tuple[str, str], int] = {}
+    for starting, row in enumerate(result.overlaps):
+        for running, count in enumerate(row):
+            if count:
+                key = (names[min(starting, running)], names[max(starting, running)])
+                pairs[key] = pairs.get(key, 0) + count
+    return pairs

@@ -1,0 +1,339 @@
+"""The Spark driver of the runner interface: a wave of chunks is one job.
+
+Its rows come back together, or the executors leave them in files and only the ledger comes back.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pulsar_ml.campaign.plan.pace import Pace
+from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.run.runner import POLL_SECONDS, ChunkFailure, RunnerError, Watch, Wave
+from pulsar_ml.campaign.store.ledger import ledger_of
+from pulsar_ml.campaign.store.schema import CHUNKS, ROW, loose
+from pulsar_ml.campaign.store.staging import Staged, open_staging, path_of, remove
+from pulsar_ml.campaign.trial.chunk import Job
+from pulsar_ml.distributed.groups import groups_of, merged_parts
+from pulsar_ml.distributed.session import java_message
+from pulsar_ml.distributed.tally import Tally, since
+from pulsar_ml.distributed.tasks import MARK, Work, task_for, work_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOK_SECONDS = 1.0  # between two looks at how far a job is: each asks the JVM, which has other work
+NO_TASK_SECONDS = (
+    60  # after this long without a running task, say that the cluster may have no room
+)
+LEDGER = CHUNKS.append(pa.field("file", pa.string(), nullable=False))  # and where its trials are
+CANCEL_SECONDS = 20  # how long a cancelled job may take to end before it is left alone
+
+
+class SparkRunner:
+    """Spreads chunks over the executors of a session, runs of neighbouring ones in one task each.
+
+    Rows are collected by wave and written by the driver: it works without a shared file system, and
+    the driver never holds more than one wave. With ``staging``, a run's directory that all executors see,
+    they are written there, and the driver never holds any. Spark repeats the chunks of a lost Python worker
+    or executor; one that fails again and again takes the rows of its job along, and the others are handed
+    back.
+    """
+
+    name = "spark"
+
+    def __init__(
+        self,
+        session: SparkSession,
+        *,
+        cpus: int,
+        registry: str,
+        note: Callable[[str], None],
+        log: Path | None = None,
+        pace: Pace | None = None,
+        staging: Path | None = None,
+        maker: str = "",
+    ) -> None:
+        """Without ``pace`` each chunk is a task. ``maker`` is in place of trials.
+
+        ``log`` is what the driver's JVM prints to, when tasks run in it.
+        """
+        self._session = session
+        self._pace = pace or Pace(0.0)
+        self._staging = staging
+        self._maker = maker
+        self._cpus = cpus
+        self._registry = registry
+        self._log = "" if log is None else str(log.resolve())
+        self._note = note
+        self._jobs = 0
+        self._tally = Tally(session.sparkContext)
+
+    @property
+    def session(self) -> SparkSession:
+        return self._session
+
+    @property
+    def slots(self) -> int:
+        return max(1, self._session.sparkContext.defaultParallelism // self._cpus)
+
+    def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
+        self._jobs += 1
+        group = f"{job.run_id} wave {watch.wave} job {self._jobs}"
+        told = group, describe(job.run_id, watch, chunks)
+        tasks = self._pace.tasks(chunks, self.slots)
+        if self._staging is None:
+            work = self._work(job, chunks, tasks)
+            rows = self._rows(told, work, ROW, tasks, watch)
+            if isinstance(rows, Exception):
+                return self._without(chunks, tasks, rows, watch)
+            wave = Wave(batches=rows.to_batches())
+            self._pace.learn(ledger_of(rows))
+        else:
+            directory, token = open_staging(self._staging)
+            try:
+                work = self._work(job, chunks, tasks, (str(directory), token))
+                rows = self._rows(told, work, LEDGER, tasks, watch)
+                if isinstance(rows, Exception):
+                    remove(directory)
+                    return self._without(chunks, tasks, rows, watch)
+                wave = self._staged(group, directory, rows)
+            except BaseException:
+                remove(directory)
+                raise
+        if failed := self._count(group)[1]:
+            wave.warnings.append(
+                f"{failed} task attempts failed in {group}, with their Python worker or executor, and "
+                "Spark repeated them; see the executors' logs"
+            )
+        return wave
+
+    def _work(
+        self,
+        job: Job,
+        chunks: Sequence[Chunk],
+        tasks: Sequence[Sequence[Chunk]],
+        staging: tuple[str, str] | None = None,
+    ) -> Work:
+        return work_for(
+            job,
+            chunks,
+            self._registry,
+            tasks=tasks,
+            staging=staging,
+            maker=self._maker,
+            log=self._log,
+        )
+
+    def _rows(
+        self,
+        group: tuple[str, str],
+        work: Work,
+        schema: pa.Schema,
+        tasks: Sequence[Sequence[Chunk]],
+        watch: Watch,
+    ) -> pa.Table | Exception:
+        """What the tasks of a job gave, or why there is nothing."""
+        collecting = _Collecting(self._session, group, work, schema, self._tally)
+        collecting.start()
+        self._follow(group[0], collecting, watch)
+        if collecting.rows is not None:
+            return collecting.rows
+        return collecting.error or RuntimeError("no result")
+
+    def _without(
+        self,
+        chunks: Sequence[Chunk],
+        tasks: Sequence[Sequence[Chunk]],
+        error: Exception,
+        watch: Watch,
+    ) -> Wave:
+        """A wave whose job failed or was cancelled."""
+        if watch.stopped():
+            return Wave(left=list(chunks))
+        wave, suspects = failed_tasks(chunks, tasks, error)
+        self._pace.apart(suspects)
+        return wave
+
+    def _staged(self, group: str, directory: Path, ledger: pa.Table) -> Wave:
+        """A wave whose rows are in files, of which the ledger names those that count."""
+        missing = [path for name in set(ledger["file"].to_pylist())
+                   if not (path := path_of(directory, "trials", name)).exists()]  # fmt: skip
+        if missing:
+            raise RunnerError(
+                f"{missing[0]} was written by an executor and cannot be seen here; --rows executors needs "
+                "results on a file system that all machines share, and --rows driver does not"
+            )
+        self._pace.learn(ledger)
+        parts = merged_parts(self._session, directory, ledger, f"files of {group}")
+        groups = []
+        if any(ledger["violations"].to_pylist()):
+            found = [part.violations for part in parts]
+            groups = groups_of(self._session, found, f"violations of {group}", self.slots)
+        return Wave(staged=Staged(directory, parts), groups=groups)
+
+    def _follow(self, group: str, collecting: _Collecting, watch: Watch) -> None:
+        """Reports progress until the job ended; cancels it when asked to stop."""
+        before = self._tally.counts()
+        idle_since = next_look = time.monotonic()
+        while collecting.is_alive():
+            collecting.join(POLL_SECONDS)
+            if watch.stopped():
+                self._cancel(group, collecting)
+                return
+            if collecting.is_alive() and time.monotonic() < next_look:
+                continue
+            next_look = time.monotonic() + LOOK_SECONDS
+            done, _, active = self._count(group)
+            if done or active:
+                idle_since = float("inf")
+            elif time.monotonic() - idle_since > NO_TASK_SECONDS:
+                self._note(
+                    f"no task has started for {NO_TASK_SECONDS} s: an executor may have fewer than the "
+                    f"{self._cpus} cores that a task reserves (--task-cpus), or the cluster has no room"
+                )
+                idle_since = float("inf")
+            now = self._tally.counts()
+            trials, violations, executions, classes = since(before, now)
+            before = now
+            watch.searched(executions, classes)
+            watch.done(trials, violations)
+            self._publish(watch.wave, watch.round)
+
+    def _publish(self, wave: int, stage: int) -> None:
+        try:
+            self._tally.publish(wave, stage)
+        except Exception:  # noqa: BLE001  (a courtesy as well)
+            pass
+
+    def _cancel(self, group: str, collecting: _Collecting) -> None:
+        deadline = time.monotonic() + CANCEL_SECONDS
+        while collecting.is_alive() and time.monotonic() < deadline:
+            try:
+                # Again and again: a job that is just being submitted is not cancelled by the first.
+                self._session.sparkContext.cancelJobGroup(group)
+            except Exception:  # noqa: BLE001  (the JVM may be gone, as under spark-submit)
+                return
+            collecting.join(1.0)
+
+    def _count(self, group: str) -> tuple[int, int, int]:
+        """Tasks of a job group that completed, failed and run."""
+        tracker = self._session.sparkContext.statusTracker()
+        done = failed = active = 0
+        try:
+            for job_id in tracker.getJobIdsForGroup(group):
+                info = tracker.getJobInfo(job_id)
+                for stage_id in info.stageIds if info else ():
+                    if stage := tracker.getStageInfo(stage_id):
+                        done += stage.numCompletedTasks
+                        failed += stage.numFailedTasks
+                        active += stage.numActiveTasks
+        except Exception:  # noqa: BLE001  (progress is a courtesy; the job itself reports what broke)
+            pass
+        return done, failed, active
+
+    def close(self) -> None:
+        """Ends the session and its executors."""
+        try:
+            self._session.stop()
+        except Exception:  # noqa: BLE001  (there is nothing left to end when the JVM is gone)
+            pass
+
+
+class _Collecting(threading.Thread):
+    """Runs the job of a wave, so that the main thread stays free for progress and Ctrl-C."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        group: tuple[str, str],  # its name, and what it says to people
+        work: Work,
+        schema: pa.Schema,
+        tally: Tally,
+    ) -> None:
+        super().__init__(daemon=True)
+        self._session = session
+        self._group = group
+        self._work = work
+        self._schema = schema
+        self._tally = tally
+        self.rows: pa.Table | None = None
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        count = len(self._work.tasks)
+        try:
+            self._session.sparkContext.setJobGroup(*self._group, True)
+            # One row in one partition for each task: other sources of rows end up in few partitions.
+            frame = self._session.range(0, count, 1, count).mapInArrow(
+                task_for(self._work, self._tally.told), from_arrow_schema(loose(self._schema))
+            )
+            self.rows = frame.toArrow().cast(self._schema)
+        except Exception as error:  # noqa: BLE001  (handed to the main thread, which explains it)
+            self.error = error
+
+
+def describe(run_id: str, watch: Watch, chunks: Sequence[Chunk]) -> str:
+    """A job in the words of Spark's pages: run, round, wave, and which seeds of which suites."""
+    ranges: dict[str, tuple[int, int]] = {}
+    for chunk in chunks:
+        name = f"{chunk.suite} by {chunk.strategy}" if chunk.strategy else chunk.suite
+        low, high = ranges.get(name, (chunk.seed_lo, chunk.seed_hi))
+        ranges[name] = min(low, chunk.seed_lo), max(high, chunk.seed_hi)
+    suites: dict[tuple[int, int], list[str]] = {}
+    for name, span in ranges.items():
+        suites.setdefault(span, []).append(name)
+    parts = [
+        f"{', '.join(names)} seeds {low} to {high - 1}" for (low, high), names in suites.items()
+    ]
+    trials = sum(map(len, chunks))
+    where = f"{run_id}, round {watch.round}, wave {watch.wave}"
+    return f"{where}: {'; '.join(parts)} ({len(chunks):,} chunks, {trials:,} trials)"
+
+
+def failed_wave(chunks: Sequence[Chunk], error: BaseException | None) -> Wave:
+    """The wave of a job with a task for each chunk, one of which failed it."""
+    return failed_tasks(chunks, [[chunk] for chunk in chunks], error)[0]
+
+
+def failed_tasks(
+    chunks: Sequence[Chunk], tasks: Sequence[Sequence[Chunk]], error: BaseException | None
+) -> tuple[Wave, Sequence[Chunk]]:
+    """Finds out which chunk failed a job; the others are left to run again.
+
+    When the task that failed ran several, it is one of them: they are handed back, too. Raises
+    ``RunnerError`` when it was not a chunk: then no other chunk would fare better.
+    """
+    text = str(error)
+    if (start := text.find(MARK)) >= 0:
+        raise RunnerError(text[start + len(MARK) :].splitlines()[0])
+    found = re.search(r"Task (\d+) in stage", text)
+    if found is None or int(found[1]) >= len(tasks):
+        raise RunnerError(
+            f"the Spark job failed: {java_message(error or RuntimeError('no result'))}"
+        )
+    culprit, *others = tasks[int(found[1])]
+    if others:
+        return Wave(left=list(chunks)), [culprit, *others]
+    left = [chunk for chunk in chunks if chunk is not culprit]
+    return Wave(left=left, failures=[ChunkFailure(culprit, cause(text))]), []
+
+
+def cause(text: str) -> str:
+    """What a task died of: a crash with its signal, or the last line of a Python traceback."""
+    if "Python worker exited unexpectedly" in text:
+        crash = re.search(r"Fatal Python error: ([^\n]+)", text)
+        return "its Python worker died" + (f" ({crash[1].strip()})" if crash else "")
+    lines = [line.strip() for line in text.splitlines()]
+    told = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
+    python = [line for line in told if not line.startswith("org.apache.spark")]
+    return (python or told or lines or ["no reason given"])[-1]

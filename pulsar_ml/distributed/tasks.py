@@ -1,0 +1,286 @@
+"""What an executor does: turn rows that name a chunk into rows of trials.
+
+This file and the suites travel to the executors as a zip; pulsar_ml with its compiled code must be
+installed there. Only the standard library is imported at the top, so that an executor which lacks
+something says so in one sentence and not in a stack of imports.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from pulsar_ml.distributed.logs import executor_log
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark import Accumulator
+
+    from pulsar_ml.campaign.plan.plan import Chunk
+    from pulsar_ml.campaign.trial.chunk import Job
+    from pulsar_ml.campaign.trial.isolation import Isolation
+
+    Told = Accumulator[dict[str, tuple[int, ...]]]
+
+BUNCH_ROWS = 1 << 14
+MARK = "ExecutorError: "  # how the driver finds the sentence in what Spark reports
+
+
+class ExecutorError(RuntimeError):
+    """This executor cannot run trials of the campaign; the message is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Plain data that every task of a wave gets: no class of pulsar_ml, which may be missing there."""
+
+    run_id: str
+    build_id: str
+    options: dict[str, Any]
+    limits: dict[str, Any]
+    registry: str  # the module with SUITES
+    chunks: tuple[tuple[Any, ...], ...]  # the fields of each chunk
+    tasks: tuple[tuple[int, ...], ...]  # indices of chunks, each in one task
+    staging: tuple[str, str] | None = None  # directory and token; None: rows go to the driver
+    maker: str = ""  # MODULE:FUNCTION that makes the rows of a chunk without running trials
+    log: str = ""  # the driver's, when tasks run beside it
+
+
+def work_for(
+    job: Job,
+    chunks: Sequence[Chunk],
+    registry: str,
+    *,
+    tasks: Sequence[Sequence[Chunk]] | None = None,
+    staging: tuple[str, str] | None = None,
+    maker: str = "",
+    log: str = "",
+) -> Work:
+    """The work of one wave; row ``i`` of the wave's range stands for ``tasks[i]``, or for ``chunks[i]``."""
+    plain = tuple(astuple(chunk) for chunk in chunks)
+    places = {chunk: index for index, chunk in enumerate(chunks)}
+    whole = tuple(
+        tuple(places[chunk] for chunk in task) for task in tasks or [[one] for one in chunks]
+    )
+    options, limits = asdict(job.options), asdict(job.limits)
+    return Work(
+        job.run_id, job.build_id, options, limits, registry, plain, whole, staging, maker, log
+    )
+
+
+def task_for(
+    work: Work, told: Told | None = None
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for ``mapInArrow``: rows of trials, a batch for each chunk, or rows of the ledger.
+
+    ``told`` gets the counts of each chunk.
+    """
+
+    def run_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        make = rows_of if work.staging is None else ledger_rows
+        return make(work, batches, told)
+
+    return run_rows
+
+
+def ledger_rows(
+    work: Work, batches: Iterator[pa.RecordBatch], told: Told | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Runs the tasks that the batches name and leaves their rows in the wave's directory.
+
+    Gives the ledger of each task, with the name of its files, when they are whole; no other attempt has files
+    of that name.
+    """
+    import pyarrow as pa
+
+    assert work.staging is not None
+    directory, token = Path(work.staging[0]), work.staging[1]
+    run = maker_of(work, told)  # first, for it says what is missing here
+    from pulsar_ml.campaign.store.ledger import ledger_of
+    from pulsar_ml.campaign.store.staging import StagingError, check_staging, write_part
+
+    try:
+        check_staging(directory, token)
+    except StagingError as error:
+        raise ExecutorError(
+            f"{here()} {error}; --rows executors needs results on a file system that every executor has at "
+            "this path, and --rows driver does not"
+        ) from error
+    no_garbage()
+    for batch in batches:
+        for index in batch.column(0).to_pylist():
+            name = f"{index:06}-{uuid4().hex[:12]}"
+            made = (pa.Table.from_batches([run(place)]) for place in work.tasks[index])
+            parts = [
+                ledger_of(pa.concat_tables(some))
+                for some in bunches(write_part(directory, name, made))
+            ]
+            ledger = pa.concat_tables(parts)
+            named = ledger.append_column("file", pa.repeat(pa.scalar(name), len(ledger)))
+            yield from named.combine_chunks().to_batches()
+
+
+def bunches(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
+    """Neighbouring tables together, as many as have some thousand rows: sums of many cost hardly more."""
+    kept: list[pa.Table] = []
+    for table in tables:
+        kept.append(table)
+        if sum(map(len, kept)) >= BUNCH_ROWS:
+            yield kept
+            kept = []
+    if kept:
+        yield kept
+
+
+def rows_of(
+    work: Work, batches: Iterator[pa.RecordBatch], told: Told | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Runs the tasks that the batches name. Raises ``ExecutorError`` before the first trial."""
+    run = maker_of(work, told)
+    no_garbage()
+    for batch in batches:
+        for index in batch.column(0).to_pylist():
+            for place in work.tasks[index]:
+                yield run(place)
+
+
+def maker_of(work: Work, told: Told | None) -> Callable[[int], pa.RecordBatch]:
+    """The rows of a chunk by its index, with the place of what was found; ``told`` gets their counts."""
+    run = runner_for(work)
+    place = executor_log(os.environ, Path.cwd(), work.log)
+
+    def made(index: int) -> pa.RecordBatch:
+        rows = placed(run(work.chunks[index]), *place)
+        if told is not None:
+            told.add(counts_of(rows))
+        return rows
+
+    return made
+
+
+def counts_of(rows: pa.RecordBatch) -> dict[str, tuple[int, ...]]:
+    """Of the trials of a chunk, by suite: trials, violations, executions, classes."""
+    import pyarrow.compute as pc
+
+    sums = [pc.sum(rows.column(name)).as_py() for name in ("executions", "classes")]
+    found = len(rows.column("violations").flatten())
+    return {rows.column("suite")[0].as_py(): (rows.num_rows, found, *sums)}
+
+
+def placed(rows: pa.RecordBatch, executor: str, log: str) -> pa.RecordBatch:
+    """The same rows; violations say on which executor they were found, whose log has a line of each kind."""
+    import pyarrow as pa
+
+    column = rows.schema.get_field_index("violations")
+    if not len(rows.column(column).flatten()):
+        return rows
+    found = rows.column(column).to_pylist()
+    told = set()
+    for seed, violations in zip(rows.column("seed").to_pylist(), found, strict=True):
+        for violation in violations:
+            violation.update(executor=executor, log=log)
+            if violation["signature"] not in told:
+                told.add(violation["signature"])
+                suite = rows.column("suite")[0].as_py()
+                print(
+                    f"pulsar_ml: violation {violation['signature']} of {violation['invariant']}: "
+                    f"{suite} seed {seed}",
+                    file=sys.stderr,
+                    flush=True,
+                )
+    field = rows.schema.field(column)
+    return rows.set_column(column, field, pa.array(found, field.type))
+
+
+def no_garbage() -> None:
+    """What is imported is frozen: after each task Spark's worker would look for garbage in it."""
+    gc.collect()
+    gc.freeze()
+
+
+def here() -> str:
+    return f"the executor on {socket.gethostname()} ({sys.executable})"
+
+
+def earlier_attempts() -> int:
+    """How often Spark tried this task before."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else int(context.attemptNumber())
+
+
+def runner_for(work: Work) -> Callable[[tuple[Any, ...]], pa.RecordBatch]:
+    """A function that runs a chunk of ``work`` here, which is told by its fields.
+
+    Raises ``ExecutorError`` when this is not possible.
+    """
+    where = here()
+    try:
+        from pulsar_ml.campaign.plan.plan import Chunk
+        from pulsar_ml.campaign.trial.chunk import BuildMismatchError, Job
+        from pulsar_ml.campaign.trial.engines import check_options, load_module
+        from pulsar_ml.campaign.trial.trial import TrialOptions, find_subject
+        from pulsar_ml.errors import UsageError
+        from pulsar_ml.harness.search.child import Limits
+    except ImportError as error:
+        raise ExecutorError(
+            f"{where} cannot import pulsar_ml ({error}); install the wheel of this build there"
+        ) from error
+    if work.maker:
+        module_name, _, function = work.maker.partition(":")
+        make = getattr(import_module(module_name), function)
+        plain = Job(work.run_id, work.build_id, TrialOptions(**work.options), Limits(**work.limits))
+        return lambda fields: make(Chunk(*fields), plain)
+    try:
+        suites = import_module(work.registry).SUITES
+    except ImportError as error:
+        raise ExecutorError(
+            f"{where} cannot import the shipped suites {work.registry} ({error})"
+        ) from error
+    options = TrialOptions(**work.options)
+    try:
+        module = load_module(options)
+    except ImportError as error:
+        raise ExecutorError(
+            f"{where} has no native module {options.module} ({error}); install the wheel of this build there"
+        ) from error
+    build_id = getattr(module, "BUILD_ID", work.build_id)  # if it tells none, the first trial does
+    if build_id != work.build_id:
+        raise ExecutorError(
+            f"{where} has build {build_id} of {options.module}, but this sweep is about build "
+            f"{work.build_id}; install the same wheel everywhere"
+        )
+    try:
+        for name in dict.fromkeys(suite for _, suite, *_ in work.chunks):
+            check_options(find_subject(module, suites[name]), options)
+    except UsageError as error:
+        raise ExecutorError(f"{where} cannot run this sweep: {error}") from error
+    job = Job(work.run_id, work.build_id, options, Limits(**work.limits))
+    attempt = earlier_attempts()
+
+    def run(fields: tuple[Any, ...]) -> pa.RecordBatch:
+        chunk = Chunk(*fields)
+        try:
+            return isolation().run(suites[chunk.suite], chunk, job, attempt=attempt)
+        except BuildMismatchError as error:
+            raise ExecutorError(str(error)) from error
+
+    return run
+
+
+@cache
+def isolation() -> Isolation:
+    """The isolation of this Python worker, which Spark keeps for many tasks, and which it ends with."""
+    from pulsar_ml.campaign.trial.isolation import Isolation
+
+    return Isolation(echo=True)

@@ -1,0 +1,194 @@
+"""Builds one extension module from a ``.pyx`` file, outside any package build.
+
+Benchmarks, mutants, tests and users who try out a structure of their own need a compiled module
+now, from one file, in a directory of their choice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.machinery
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pulsar_ml.errors import BuildError, UsageError
+from pulsar_ml.harness.building.checked import checked_extension, with_whole_paths
+
+HEADERS = {".h", ".hpp", ".hh", ".pxd", ".pxi"}
+DIRECTIVES = {
+    "language_level": "3",
+    "cdivision": True,
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+}
+
+
+def build_extension(
+    source: Path,
+    *,
+    into: Path,
+    name: str | None = None,
+    include: Sequence[Path] = (),
+    macros: Mapping[str, str] | None = None,
+    flags: Sequence[str] = (),
+    language: str = "c",
+    checked: bool = False,
+    volatile: str = "plain",
+) -> Path:
+    """Compile ``source`` and return the path of the extension module.
+
+    ``into`` receives the result, in a folder named by a hash of the source, the headers and .pxd files beside
+    it, the flags and the macros, so that a second call with equal input compiles nothing. Other files that
+    the source includes or ``cimport``s are not part of the hash: give a fresh ``into`` when they changed.
+    ``include`` lists folders to search before that of the source and the one that holds the installed
+    ``pulsar_ml``. ``language`` is "c" or "c++". ``checked`` builds for the engine: load the result with
+    :func:`pulsar_ml.harness.building.load.load_checked`; ``volatile="relaxed"`` takes volatile accesses
+    for relaxed atomics there. The macro PML_BUILD_ID says in the module what it was built from: sources,
+    flags, macros, compiler and, of a checked one, the engine.
+    Raises UsageError when there is no such file, BuildError with the compiler's output when
+    the build fails. Needs Cython and setuptools.
+    """
+    source = Path(os.path.realpath(source))  # which a loop of links does not stop
+    if not source.is_file():
+        raise UsageError(f"no file {source}: there should be a .pyx file to build")
+    name = (name or source.stem).rpartition(".")[2]
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    key = hashlib.sha256(source.read_bytes())
+    for file in sorted(source.parent.iterdir()):
+        if file.suffix in HEADERS and file.is_file():
+            key.update(file.read_bytes())
+    defined = sorted((macros or {}).items())
+    compiler = [os.environ.get(name, "") for name in ("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS")]
+    options = (name, defined, list(flags), language, checked, volatile, compiler, sys.version)
+    key.update(repr(options).encode())
+    if checked:
+        key.update(Path(__file__).with_name("checked.py").read_bytes())
+    if checked and "PML_BUILD_ID" not in (macros or {}):
+        key.update(engine_identity())
+    macros = {"PML_BUILD_ID": f'"{key.hexdigest()[:12]}"', **(macros or {})}
+    home = Path(into).resolve() / f"{name}-{key.hexdigest()[:12]}"
+    target = home / (name + suffix)
+    with only_one_process(home):
+        if not target.exists():
+            compile_into(home, target, source, include, macros, flags, language, checked, volatile)
+    return target
+
+
+def engine_identity() -> bytes:
+    """A digest of the engine and of the programs that it runs: with others a failure is another one."""
+    here = Path(__file__).parents[1]
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    digest = hashlib.sha256((here / "subjects" / "program.py").read_bytes())
+    digest.update((here / "engine" / f"_engine{suffix}").read_bytes())
+    return digest.digest()
+
+
+@contextlib.contextmanager
+def only_one_process(folder: Path) -> Iterator[None]:
+    """Make ``folder`` and keep other processes that ask for the same one waiting until the end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def compile_into(
+    home: Path,
+    target: Path,
+    source: Path,
+    include: Sequence[Path],
+    macros: Mapping[str, str] | None,
+    flags: Sequence[str],
+    language: str,
+    checked: bool,
+    volatile: str,
+) -> None:
+    paths = [*(str(Path(path).resolve()) for path in include), str(source.parent)]
+    paths.append(str(Path(__file__).resolve().parents[3]))
+    # A process of its own, so that what the compiler prints is caught too.
+    work = {
+        "name": target.name.partition(".")[0],
+        "source": str(source),
+        "home": str(home),
+        "paths": paths,
+        "macros": list((macros or {}).items()),
+        "flags": ["-O3", "-fno-strict-aliasing", *flags],
+        "language": language,
+        "checked": checked,
+        "volatile": volatile,
+    }
+    script = (
+        "import json, sys; from pulsar_ml.harness.building.build import compile_here; "
+        "compile_here(**json.load(sys.stdin))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=json.dumps(work),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(entry or "." for entry in sys.path)},
+    )
+    built = next((home / "staging").rglob(target.name), None)
+    if done.returncode or built is None:
+        raise BuildError(f"building {source} failed:\n{done.stdout.rstrip()}")
+    os.replace(built, target)  # visible only when it is whole
+
+
+def compile_here(
+    *,
+    name: str,
+    source: str,
+    home: str,
+    paths: list[str],
+    macros: list[tuple[str, str]],
+    flags: list[str],
+    language: str,
+    checked: bool,
+    volatile: str,
+) -> None:
+    """The child's side of build_extension: cythonize and compile into ``home``."""
+    from Cython.Build import cythonize
+    from Cython.Compiler.Errors import CompileError
+    from setuptools import Distribution, Extension, errors
+
+    extension = Extension(
+        name,
+        [source],
+        include_dirs=paths,
+        define_macros=[tuple(macro) for macro in macros],
+        extra_compile_args=flags,
+        extra_link_args=[flag for flag in flags if flag.startswith("-fsanitize")],
+        language=language,
+    )
+    if checked:
+        extension = checked_extension(extension, volatile=volatile)
+    try:
+        modules = cythonize(
+            [extension],
+            include_path=paths,
+            build_dir=f"{home}/c",
+            compiler_directives=DIRECTIVES,
+            emit_linenums=checked,
+            quiet=True,
+        )
+    except CompileError:
+        sys.exit(1)  # Cython has said what is wrong
+    if checked:
+        for module in modules:
+            with_whole_paths(Path(module.sources[0]), Path(source), paths)
+    command = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
+    command.build_lib = f"{home}/staging"
+    command.build_temp = f"{home}/objects"
+    command.ensure_finalized()
+    try:
+        command.run()
+    except errors.CCompilerError as error:
+        sys.exit(str(error))

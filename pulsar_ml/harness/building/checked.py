@@ -1,0 +1,170 @@
+"""Checked builds: the same sources, compiled so that every access to memory calls the engine.
+
+The compiler's thread-sanitizer instrumentation is used and its runtime is not: the flag is given when
+compiling and left out when linking. Calls of libc that would escape the engine are redirected by
+the linker. Neither needs a change to the source.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import shlex
+import subprocess
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+# -fno-builtin-*: expanded in line, these would write memory without a call. Frame pointers and debug
+# information serve the reports.
+COMPILE_FLAGS = (
+    "-fsanitize=thread",
+    # addr2line up to binutils 2.40 takes DWARF 5's first file for the second: a .c in place of the .pyx.
+    "-gdwarf-4",
+    "-O2",
+    "-fno-omit-frame-pointer",
+    "-fno-builtin-memcpy",
+    "-fno-builtin-memmove",
+    "-fno-builtin-memset",
+    "-fno-plt",
+    "-U_FORTIFY_SOURCE",
+    "-UNDEBUG",  # Python's own flags define it, and an assertion is worth checking here
+    "-Wno-unknown-warning-option",  # for Clang, which has no -Wtsan
+    "-Wno-tsan",
+)
+
+WRAPPED = (
+    *("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc"),
+    "memalign",
+    *(f"_Zn{kind}m{how}" for kind in "wa" for how in ("", "RKSt9nothrow_t", "St11align_val_t")),
+    *(
+        f"_Zd{kind}Pv{how}"
+        for kind in "la"
+        for how in ("", "m", "RKSt9nothrow_t", "St11align_val_t", "mSt11align_val_t")
+    ),
+    *("memcpy", "memmove", "memset", "abort", "__assert_fail"),
+    *("_ZSt9terminatev", "_ZSt21__glibcxx_assert_failPKciS0_S0_"),
+    *("sched_yield", "clock_gettime", "nanosleep", "usleep"),
+    *("clock_nanosleep", "sleep", "gettimeofday", "time"),
+    *("pthread_mutex_init", "pthread_mutex_destroy", "pthread_mutex_lock", "pthread_mutex_trylock"),
+    *("pthread_mutex_timedlock", "pthread_mutex_clocklock", "pthread_mutex_unlock"),
+    *("pthread_rwlock_init", "pthread_rwlock_destroy", "pthread_rwlock_unlock"),
+    *(
+        f"pthread_rwlock_{how}{what}lock"
+        for how in ("", "try", "timed", "clock")
+        for what in ("rd", "wr")
+    ),
+    *("pthread_cond_init", "pthread_cond_destroy", "pthread_cond_wait", "pthread_cond_timedwait"),
+    *("pthread_cond_clockwait", "pthread_cond_signal", "pthread_cond_broadcast"),
+    *(
+        "sem_init",
+        "sem_destroy",
+        "sem_wait",
+        "sem_trywait",
+        "sem_timedwait",
+        "sem_clockwait",
+        "sem_post",
+    ),
+    *(
+        "sem_getvalue",
+        "syscall",
+        "pthread_join",
+        "pthread_detach",
+        "pthread_exit",
+        "pthread_self",
+        "pthread_sigmask",
+    ),
+    # What belongs to a thread.
+    *("__tls_get_addr", "__cxa_thread_atexit", "__cxa_atexit", "sigaltstack"),
+    *(f"pthread_{call}" for call in ("key_create", "key_delete", "getspecific", "setspecific")),
+    *("gettid", "sched_getcpu", "pthread_setname_np", "pthread_getname_np"),
+    *("pthread_setaffinity_np", "pthread_getaffinity_np"),
+    *("pthread_setschedparam", "pthread_getschedparam"),
+    *("fesetround", "fesetenv", "feupdateenv", "feholdexcept", "feclearexcept", "feraiseexcept"),
+    *("fesetexceptflag", "feenableexcept", "fedisableexcept"),
+    # What happens once, or together.
+    *("__cxa_guard_acquire", "__cxa_guard_release", "__cxa_guard_abort"),
+    *("pthread_once", "call_once"),
+    *(f"pthread_barrier_{call}" for call in ("init", "destroy", "wait")),
+    *(f"pthread_spin_{call}" for call in ("init", "destroy", "lock", "trylock", "unlock")),
+    *(f"mtx_{call}" for call in ("init", "destroy", "lock", "trylock", "timedlock", "unlock")),
+    *(f"cnd_{call}" for call in ("init", "destroy", "wait", "timedwait", "signal", "broadcast")),
+    *(f"thrd_{call}" for call in ("create", "join", "detach", "exit", "current", "yield", "sleep")),
+    *(f"tss_{call}" for call in ("create", "delete", "get", "set")),
+    # What the headers of libstdc++ leave to its library, and CPython's lock, of which cython.pymutex is made.
+    "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE",
+    *("_ZNSt18condition_variable10notify_oneEv", "_ZNSt18condition_variable10notify_allEv"),
+    "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
+    *("_ZNSt6thread4joinEv", "_ZNSt6thread6detachEv"),
+    *("_ZNSt6chrono3_V212steady_clock3nowEv", "_ZNSt6chrono3_V212system_clock3nowEv"),
+    *("_ZNSt10_Sp_lockerC1EPKv", "_ZNSt10_Sp_lockerC1EPKvS1_", "_ZNSt10_Sp_lockerD1Ev"),
+    *(
+        f"_ZNSt28__atomic_futex_unsigned_base{call}EPjjbNSt6chrono8durationIlSt5ratioILl1ELl1EEEE"
+        "NS2_IlS3_ILl1ELl1000000000EEEE"
+        for call in ("19_M_futex_wait_until", "26_M_futex_wait_until_steady")
+    ),
+    "_ZNSt28__atomic_futex_unsigned_base19_M_futex_notify_allEPj",
+    "_ZNSt13__future_base13_State_baseV211_Make_ready6_M_setEv",
+    "_ZSt25notify_all_at_thread_exitRSt18condition_variableSt11unique_lockISt5mutexE",
+    *("PyThread_acquire_lock", "PyThread_acquire_lock_timed", "PyThread_release_lock"),
+    *("PyMutex_Lock", "PyMutex_Unlock"),
+)
+
+LINE = re.compile(r'^(?P<line>#line \d+ )"(?P<file>[^"\n]+)"$', re.MULTILINE)
+
+LINK_FLAGS = tuple(f"-Wl,--wrap={symbol}" for symbol in WRAPPED)
+# The linker leaves pthread_create alone: libgcc refers to it weakly, in the same link.
+MACROS = (("PML_CHECKED", "1"), ("pthread_create", "pml_checked_pthread_create"))
+
+
+# How volatile accesses are compiled: as plain ones, whose races are failures, or as relaxed atomics.
+# The latter is meant by code in the style of READ_ONCE, written for compilers without C11 atomics.
+VOLATILE = ("plain", "relaxed")
+
+
+def volatile_flags(meaning: str) -> list[str]:
+    """The compiler's flags for one of VOLATILE."""
+    if meaning not in VOLATILE:
+        raise ValueError(f"volatile is {meaning!r}; it should be one of: {', '.join(VOLATILE)}")
+    if meaning == "plain":
+        return []
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    version = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False)
+    if "clang" in version.stdout:
+        return ["-mllvm", "-tsan-distinguish-volatile=1"]
+    return ["--param=tsan-distinguish-volatile=1"]
+
+
+def checked_extension(extension: Any, *, volatile: str = "plain") -> Any:
+    """The checked twin of a setuptools ``Extension``: same name, same sources, other flags.
+
+    ``volatile`` is one of VOLATILE. Build the twin into a tree of its own, and import
+    :mod:`pulsar_ml.harness.engine` before the module. Code that was not recompiled (other libraries,
+    inline assembly) stays invisible to the engine.
+    """
+    twin = copy.copy(extension)
+    flags = [*COMPILE_FLAGS, *volatile_flags(volatile)]
+    twin.extra_compile_args = [*extension.extra_compile_args, *flags]
+    twin.extra_link_args = [*extension.extra_link_args, *LINK_FLAGS]
+    twin.define_macros = [*extension.define_macros, *MACROS]
+    return twin
+
+
+def with_whole_paths(generated: Path, source: Path, folders: Sequence[str]) -> None:
+    """Let the ``#line`` directives in C code that Cython wrote name files by their whole paths.
+
+    Cython names a file from the folder on, in which it looked it up, which a debugger and a report take for
+    the one that they run in.
+    """
+
+    def whole(match: re.Match[str]) -> str:
+        name = match["file"]
+        named = source if source.as_posix().endswith("/" + name) else None
+        found = named or next(
+            (path for folder in folders if (path := Path(folder, name)).is_file()), None
+        )
+        return f'{match["line"]}"{found or name}"'
+
+    generated.write_text(LINE.sub(whole, generated.read_text()))

@@ -1,0 +1,500 @@
+"""The native side of the checker: searches over symbols and states that are integers.
+
+A :class:`Checker` belongs to one model. It asks the model, in Python, once for each pair of a state and a
+symbol; all else runs without the GIL.
+"""
+
+from __future__ import annotations
+
+from cpython.pycapsule cimport PyCapsule_New, PyCapsule_SetContext
+from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memset
+from pulsar_ml.harness.histories.history cimport Record
+from pulsar_ml.harness.linearize.search.depth cimport (
+    ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, Depth, depth_free, depth_run, depth_start,
+)
+from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
+from pulsar_ml.harness.linearize.search.outcomes cimport MOST_CALLS, canonical
+from pulsar_ml.harness.linearize.search.pool cimport Pool, pool_add, pool_at, pool_bytes, pool_free, pool_shape
+from pulsar_ml.harness.linearize.search.stream cimport (
+    Stream, first_to_return, stream_free, stream_invoke, stream_open, stream_return,
+)
+from pulsar_ml.harness.linearize.search.table cimport (
+    LEADS, WORDS, Table, mark_symbol, symbol_of, symbol_row, table_bytes, table_close, table_open, table_set,
+)
+
+import numpy as np
+
+from pulsar_ml.harness.histories.history import RECORD
+
+cdef enum:
+    KNOWN_STEPS = 2       # for each call, of a search among what is known
+
+ANSWERS = ("legal", "illegal", "out of steps", "out of memory")
+CRITERIA = ("real time", "program order", "quiescence")
+
+assert RECORD.itemsize == sizeof(Record), "history.RECORD must have the layout of Record"
+
+
+cdef const Record* records_of(object records) except? NULL:
+    if records.dtype != RECORD or not records.flags.c_contiguous:
+        raise TypeError(f"records should be a contiguous array of history.RECORD, not of {records.dtype}")
+    return <const Record*><size_t>records.ctypes.data
+
+
+# What a checker shows to native code.
+cdef struct Inside:
+    void* checker         # the Checker, which is alive as long as somebody asks
+    Table* table
+    Depth* depth
+    const int64_t* known  # symbols that the model was told of
+    int32_t** symbols
+    int32_t** everything
+    const int64_t* room   # of these two
+    int64_t memory
+    bint by_thread
+    bint built            # the lanes are of the records that were answer_count about last
+
+
+# Whether n records, from the first state on, are legal: 1 by what is known, 2 by what the model said when it
+# was answer_count; 0: that has to be looked at, or cannot be told.
+cdef int legal(void* context, const Record* records, int32_t n) noexcept nogil:
+    cdef Inside* inside = <Inside*>context
+    inside.depth.unknown_at = INT64_MAX
+    if legal_as_known(inside, records, n):
+        return 1
+    return legal_when_asked(inside, records, n)
+
+
+cdef int legal_when_asked(Inside* inside, const Record* records, int32_t n) noexcept with gil:
+    return 2 if (<Checker>inside.checker).approves(records, n) else 0
+
+
+cdef bint legal_as_known(Inside* inside, const Record* records, int32_t n) noexcept nogil:
+    cdef int32_t* symbols = inside.symbols[0]
+    cdef int32_t i
+    inside.built = False
+    if n > inside.room[0]:
+        return 0
+    for i in range(n):
+        symbols[i] = symbol_of(inside.table, &records[i], inside.by_thread)
+        # A new one stays in the table; the model is told of it when it is answer_count.
+        if symbols[i] < 0 or symbols[i] >= inside.known[0]:
+            return 0
+    if not lanes_build(&inside.depth.lanes, inside.table, records, inside.everything[0], symbols, n,
+                       REAL_TIME, True):
+        return 0
+    inside.built = True
+    inside.depth.real_time = True
+    if not depth_start(inside.depth, inside.table, 0, 1, KNOWN_STEPS * n, inside.memory, INT64_MAX):
+        return 0
+    return depth_run(inside.depth, inside.table) == ANSWER_LEGAL
+
+
+cdef class Checker:
+    """Searches for one model.
+
+    ``learn(symbol, row)`` is called once for each new symbol, with the ten integers that make it, and returns
+    whether calls of that symbol never change a state, the number of the part that they are about, whether
+    they lead to one state from wherever, and their Role. ``answer(state, symbol)`` returns the numbers of the
+    states to which that call may lead; ``leads(state, symbol)`` is the model's, see model.py. ``memory``
+    bounds, in bytes, each of: symbols and transitions; the configurations of a search; the outcome table.
+    Not to be used by two threads at once.
+    """
+
+    cdef object learn, answer, leads
+    cdef readonly bint by_thread
+    cdef readonly int64_t memory
+    cdef Table table
+    cdef Depth depth
+    cdef Inside inside
+    cdef Pool outcomes
+    cdef int64_t known
+    cdef int32_t* symbols_memory
+    cdef int32_t* everything
+    cdef int64_t symbols_room
+    cdef int64_t spent    # steps of the last search, of all its attempts
+    cdef object raised    # by the model, when nobody was there to be told
+    cdef public int64_t most_steps
+    cdef readonly int64_t searches
+    cdef readonly int64_t looked_up
+
+    def __cinit__(self, learn, answer, leads=None, *, bint by_thread=False, int64_t memory=1 << 30):
+        self.learn = learn
+        self.answer = answer
+        self.leads = leads
+        self.by_thread = by_thread
+        self.memory = memory
+        self.most_steps = INT64_MAX
+        memset(&self.depth, 0, sizeof(Depth))
+        memset(&self.outcomes, 0, sizeof(Pool))
+        table_open(&self.table, memory)
+        self.table.leads = leads is not None
+        self.inside = Inside(<void*>self, &self.table, &self.depth, &self.known, &self.symbols_memory,
+                             &self.everything, &self.symbols_room, memory, by_thread, False)
+
+    def __dealloc__(self):
+        table_close(&self.table)
+        depth_free(&self.depth)
+        pool_free(&self.outcomes)
+        free(self.symbols_memory)
+        free(self.everything)
+
+    def bytes(self) -> int:
+        """Memory that the checker holds."""
+        return table_bytes(&self.table) + pool_bytes(&self.depth.seen) + pool_bytes(&self.outcomes)
+
+    cdef int reserve(self, int64_t n) except -1:
+        cdef int64_t i
+        if n > self.symbols_room:
+            n += n // 2
+            free(self.symbols_memory)
+            free(self.everything)
+            self.symbols_memory = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
+            self.everything = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
+            self.symbols_room = n
+            if self.symbols_memory is NULL or self.everything is NULL:
+                self.symbols_room = 0
+                raise MemoryError("no memory for the symbols of a history")
+            for i in range(n):
+                self.everything[i] = <int32_t>i
+        return 0
+
+    # Symbols of n records into ``into``; asks about new ones.
+    cdef int intern(self, const Record* records, int64_t n, int32_t* into) except -1:
+        cdef int64_t i
+        cdef bint full = False
+        cdef int j
+        cdef const int64_t* row
+        with nogil:
+            for i in range(n):
+                into[i] = symbol_of(&self.table, &records[i], self.by_thread)
+                if into[i] < 0:
+                    full = True
+                    break
+        if full:
+            raise MemoryError("the symbols of this history need more memory than the checker may take")
+        while self.known < self.table.symbols.used:
+            row = symbol_row(&self.table, self.known)
+            pure, part, resets, role = self.learn(self.known, tuple([row[j] for j in range(WORDS)]))
+            if not mark_symbol(&self.table, self.known, pure, part, resets, role):
+                raise MemoryError("no memory for the symbols of a history")
+            self.known += 1
+        return 0
+
+    # Enters the model's answer; False: no memory.
+    cdef bint inquire(self, int32_t state, int32_t symbol) except -1:
+        cdef int32_t[64] few
+        cdef int32_t* many = few
+        cdef int i
+        cdef bint entered
+        if symbol & LEADS:
+            states = [0] if self.leads(state, symbol & ~LEADS) else []
+        else:
+            states = self.answer(state, symbol)
+        if len(states) > 64:
+            many = <int32_t*>malloc(len(states) * sizeof(int32_t))
+            if many is NULL:
+                raise MemoryError("no memory for the answers of the model")
+        for i, other in enumerate(states):
+            many[i] = other
+        entered = table_set(&self.table, state, symbol, many, <int32_t>len(states))
+        if many is not few:
+            free(many)
+        return entered
+
+    def symbols(self, records):
+        """The symbol of each record, as an array of int32."""
+        cdef const Record* native = records_of(records)
+        symbols = np.empty(len(records), np.int32)
+        self.intern(native, len(records), <int32_t*><size_t>symbols.ctypes.data)
+        return symbols
+
+    def oracle(self):
+        """For native code: a capsule whose function says whether records are legal.
+
+        It has the type ``int (*)(void*, const Record*, int32_t)``, its first argument is the capsule's
+        context: 1 by what is known, 2 when the model was answer_count, in a sparing :meth:`search`; 0 for all else,
+        and when the model raised, which the next search of what was ``tried`` does again. The checker must
+        outlive its use.
+        """
+        capsule = PyCapsule_New(<void*>&legal, b"pulsar_ml.harness.legal", NULL)
+        PyCapsule_SetContext(capsule, &self.inside)
+        return capsule
+
+    cdef bint approves(self, const Record* records, int32_t n) noexcept:
+        try:
+            self.raised = None
+            if not self.inside.built:
+                self.reserve(n)
+                self.intern(records, n, self.symbols_memory)
+            return self.sought(records, n, self.symbols_memory, self.everything, 0, 1, REAL_TIME,
+                               self.most_steps, True) == ANSWER_LEGAL
+        except BaseException as error:
+            self.raised = error
+            return False
+
+    cdef int run(self) except -1:
+        cdef int answer
+        while True:
+            with nogil:
+                answer = depth_run(&self.depth, &self.table)
+            if answer != MISSING_ANSWER:
+                return answer
+            if not self.inquire(self.depth.missing_state, self.depth.missing_symbol):
+                return OUT_OF_MEMORY
+
+    # Searches for an order of n chosen records; see search(). ``spent`` are the steps of all attempts.
+    cdef int sought(self, const Record* records, int32_t n, const int32_t* symbols, const int32_t* chosen,
+                    int32_t state, int32_t parts, int criterion, int64_t most_steps,
+                    bint sparing) except -1:
+        cdef int64_t few = min(KNOWN_STEPS * <int64_t>n, most_steps) if sparing else most_steps
+        cdef int64_t from_step = INT64_MAX if sparing else 0
+        cdef int answer
+        self.spent = 0
+        if sparing and self.depth.unknown_at != INT64_MAX:
+            # That was tried with these records just before.
+            from_step = max(<int64_t>0, self.depth.unknown_at)
+            few = few if from_step else most_steps
+        if not self.inside.built and not lanes_build(&self.depth.lanes, &self.table, records, chosen, symbols,
+                                                     n, criterion, sparing):
+            raise MemoryError(f"no memory to check {n} calls")
+        self.inside.built = False
+        self.depth.real_time = criterion == REAL_TIME
+        self.searches += 1
+        while True:
+            if not depth_start(&self.depth, &self.table, state, parts, few, self.memory, from_step):
+                raise MemoryError(f"no memory to check {n} calls")
+            answer = self.run()
+            self.spent += self.depth.spent
+            if answer == ANSWER_LEGAL or from_step == 0:
+                return answer
+            # Then after as many steps as could be symbols, and then everywhere.
+            from_step = max(<int64_t>0, self.depth.unknown_at) if from_step == INT64_MAX else 0
+            few = min(few if from_step else most_steps, most_steps - self.spent)
+
+    def search(self, records, *, symbols=None, chosen=None, int32_t state=0, int32_t parts=1,
+               int criterion=0, int64_t most_steps=INT64_MAX, bint sparing=False,
+               bint ahead=True, bint tried=False):
+        """Depth first for an order of the ``chosen`` records (indices, int32; default: all).
+
+        Returns (answer, way, blocked, steps, configurations): the answer as an index into ANSWERS, the order
+        found as indices, or the longest one if there is none, and then the call that it cannot be followed by
+        (-1: none). With ``parts`` above 1 the state is that many independent ones. ``symbols`` are what
+        :meth:`symbols` returned. ``sparing``: for a short history much like others before; the model is answer_count
+        only if what it answered before does not tell, and first about what follows the longest ways, and ends
+        of calls that were over when they began are left out; ``tried``: :meth:`oracle` did not find it legal
+        just before, and what the model raised then is raised. Without ``ahead`` the model is not answer_count what
+        may become legal, and the longest order is the longest there is.
+        """
+        cdef const Record* native = records_of(records)
+        cdef const int32_t* its_symbols
+        cdef const int32_t* its_chosen
+        cdef int64_t i, n = len(records)
+        cdef int32_t at, lane
+        cdef int answer
+        raised, self.raised = self.raised, None
+        if tried and raised is not None:
+            raise raised
+        self.table.leads = ahead and self.leads is not None
+        self.reserve(n)
+        if symbols is None:
+            self.intern(native, n, self.symbols_memory)
+            its_symbols = self.symbols_memory
+        else:
+            its_symbols = <const int32_t*><size_t>symbols.ctypes.data
+        its_chosen = self.everything
+        if chosen is not None:
+            its_chosen = <const int32_t*><size_t>chosen.ctypes.data
+            n = len(chosen)
+        self.depth.unknown_at = 0 if tried else INT64_MAX
+        self.inside.built = False
+        answer = self.sought(native, <int32_t>n, its_symbols, its_chosen, state, parts, criterion, most_steps,
+                             sparing)
+        way = []
+        blocked = -1
+        if answer == ANSWER_LEGAL:
+            way = [0] * self.depth.depth
+            # Back from the end: each lane gives its calls up from the last to the first.
+            for i in range(self.depth.depth - 1, -1, -1):
+                lane = self.depth.steps[i].lane
+                self.depth.at[lane] -= 1
+                way[i] = self.depth.lanes.ops[self.depth.at[lane]].index
+        else:
+            done = set()
+            for i in range(self.depth.best_depth):
+                at = self.depth.best[i]
+                way.append(self.depth.lanes.ops[at].index)
+                done.add(at)
+            for at in range(self.depth.lanes.n_ops + self.depth.lanes.n):
+                if self.depth.lanes.ops[at].returned == self.depth.best_returned and at not in done:
+                    blocked = self.depth.lanes.ops[at].index
+                    break
+        return answer, way, blocked, self.spent, self.depth.seen.used
+
+    def search_many(self, records, *, int32_t state=0, int64_t most_steps=INT64_MAX, bint remember=True):
+        """The answer of each row of a two-dimensional array of records, as an array of int8.
+
+        With ``remember`` and rows of at most 64 calls, each canonical form is searched once.
+        """
+        cdef const Record* native = records_of(records)
+        cdef int64_t rows, i
+        cdef int32_t n
+        cdef int answer
+        if records.ndim != 2:
+            raise ValueError(f"search_many() takes rows of records, 2 dimensions, not {records.ndim}")
+        rows = len(records)
+        n = <int32_t>records.shape[1]
+        self.reserve(rows * n)
+        self.intern(native, rows * n, self.symbols_memory)
+        answers = np.empty(rows, np.int8)
+        cdef int8_t* into = <int8_t*><size_t>answers.ctypes.data
+        cdef size_t length = 2 * <size_t>n * sizeof(uint64_t)
+        if n > MOST_CALLS:
+            remember = False
+        elif remember and (self.outcomes.length != length or self.outcomes.stride == 0):
+            pool_shape(&self.outcomes, length, 16, self.memory)
+        i = 0
+        cdef bint started = False
+        while i < rows:
+            with nogil:
+                answer = self.batch(native, n, rows, &i, into, state, most_steps, remember, &started)
+            if answer == MISSING_ANSWER:
+                if not self.inquire(self.depth.missing_state, self.depth.missing_symbol):
+                    into[i] = OUT_OF_MEMORY
+                    i += 1
+                    started = False
+            elif answer == OUT_OF_MEMORY:
+                raise MemoryError(f"no memory to check {n} calls")
+        return answers
+
+    # Goes on from row *at until the end, or until a transition is missing.
+    cdef int batch(self, const Record* records, int32_t n, int64_t rows, int64_t* at, int8_t* into,
+                   int32_t state, int64_t most_steps, bint remember, bint* started) noexcept nogil:
+        cdef uint64_t[2 * 64] form
+        cdef uint64_t hash
+        cdef bint entered
+        cdef int64_t index
+        cdef int answer
+        cdef const Record* row
+        cdef const int32_t* symbols
+        while at[0] < rows:
+            row = records + at[0] * n
+            symbols = self.symbols_memory + at[0] * n
+            index = -1
+            if remember:
+                hash = canonical(row, symbols, n, form)
+                index = pool_add(&self.outcomes, form, hash, &entered)
+                if index >= 0:
+                    if entered:
+                        pool_at(&self.outcomes, index)[self.outcomes.length] = 255
+                    answer = pool_at(&self.outcomes, index)[self.outcomes.length]
+                    if answer != 255:
+                        into[at[0]] = <int8_t>answer
+                        self.looked_up += 1
+                        at[0] += 1
+                        continue
+            if not started[0]:
+                if not lanes_build(&self.depth.lanes, &self.table, row, self.everything, symbols, n,
+                                   REAL_TIME, False):
+                    return OUT_OF_MEMORY
+                self.depth.real_time = True
+                if not depth_start(&self.depth, &self.table, state, 1, most_steps, self.memory, 0):
+                    return OUT_OF_MEMORY
+                self.searches += 1
+                started[0] = True
+            answer = depth_run(&self.depth, &self.table)
+            if answer == MISSING_ANSWER:
+                return MISSING_ANSWER
+            started[0] = False
+            into[at[0]] = <int8_t>answer
+            if index >= 0:
+                pool_at(&self.outcomes, index)[self.outcomes.length] = <uint8_t>answer
+            at[0] += 1
+        return ANSWER_LEGAL
+
+
+cdef class Watch:
+    """Just-in-time linearization of a history that comes in pieces.
+
+    Feed records in the order of their invocations. Memory is bounded by ``memory`` bytes besides the
+    checker's own, whatever the length.
+    """
+
+    cdef Checker checker
+    cdef Stream stream
+    cdef readonly int64_t fed
+    cdef readonly int64_t blocked
+    cdef int64_t latest
+    cdef int answer_now
+
+    def __cinit__(self, Checker checker not None, *, int32_t state=0, int64_t most_steps=INT64_MAX,
+                  int64_t memory=1 << 30):
+        self.checker = checker
+        self.blocked = -1
+        self.latest = -INT64_MAX
+        if not stream_open(&self.stream, state, most_steps, memory):
+            raise MemoryError("no memory to watch a history")
+
+    def __dealloc__(self):
+        stream_free(&self.stream)
+
+    @property
+    def answer(self) -> int:
+        """So far, as an index into ANSWERS."""
+        return self.answer_now
+
+    @property
+    def steps(self) -> int:
+        return self.stream.spent
+
+    @property
+    def configurations(self) -> int:
+        """How many are kept now."""
+        return self.stream.now.used
+
+    # All returns before ``time``.
+    cdef int returns(self, int64_t time) except -1:
+        cdef int32_t slot
+        cdef int answer = ANSWER_LEGAL
+        while answer == ANSWER_LEGAL:
+            slot = self.stream.returning if self.stream.leading else first_to_return(&self.stream, time)
+            if slot < 0:
+                return ANSWER_LEGAL
+            with nogil:
+                answer = stream_return(&self.stream, &self.checker.table, slot)
+            if answer == MISSING_ANSWER:
+                answer = OUT_OF_MEMORY
+                if self.checker.inquire(self.stream.missing_state, self.stream.missing_symbol):
+                    answer = ANSWER_LEGAL
+            elif answer == ANSWER_ILLEGAL:
+                self.blocked = self.stream.index[slot]
+        return answer
+
+    def feed(self, records) -> int:
+        """Go on with these records; the answer so far. After another answer than legal nothing changes it."""
+        cdef const Record* native = records_of(records)
+        cdef int64_t n = len(records)
+        cdef int64_t i
+        symbols = self.checker.symbols(records)
+        cdef const int32_t* its_symbols = <const int32_t*><size_t>symbols.ctypes.data
+        for i in range(n):
+            if self.answer_now != ANSWER_LEGAL:
+                break
+            if native[i].invoked < self.latest:
+                raise ValueError(f"record {i} was invoked at {native[i].invoked}, before {self.latest}; "
+                                 "feed records in the order of their invocations")
+            self.latest = native[i].invoked
+            self.answer_now = self.returns(native[i].invoked)
+            if self.answer_now == ANSWER_LEGAL:
+                if not stream_invoke(&self.stream, &native[i], self.fed, its_symbols[i], &self.checker.table):
+                    self.answer_now = OUT_OF_MEMORY
+            self.fed += 1
+        return self.answer_now
+
+    def finish(self) -> int:
+        """No more records will come; the answer."""
+        if self.answer_now == ANSWER_LEGAL:
+            self.answer_now = self.returns(INT64_MAX)
+        return self.answer_now

@@ -1,0 +1,403 @@
+# Depth first through the linearizations of some lanes, never twice through one configuration.
+#
+# A configuration is how far each lane has come, and a state, or one for each independent part of it. What
+# may come next: the first call of a lane that was invoked before any call that is still missing returned. A
+# call that is legal and never changes a state is taken at once: moved to here from wherever else it could
+# stand, it disturbs nobody.
+#
+# Of two calls that the model cannot tell apart, the one that returns first comes first: if both may come,
+# they may as well change places.
+#
+# The search stops to ask for a transition that the table lacks, and goes on where it stopped. Or it looks,
+# until it has come so far, only among the transitions that are known: what it then finds legal is legal.
+
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memset
+from pulsar_ml.harness.linearize.search.ahead cimport (
+    Ahead, CLOSED, Outlook, UNCLEAR, ahead_back, ahead_free, ahead_start, look, unseen_state,
+)
+from pulsar_ml.harness.linearize.search.lanes cimport Lanes, Op, lanes_free
+from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool_free, pool_shape
+from pulsar_ml.harness.linearize.search.table cimport (
+    ILLEGAL, Table, UNSEEN, n_next, next_state, transition,
+)
+
+
+cdef enum Answer:
+    ANSWER_LEGAL = 0
+    ANSWER_ILLEGAL = 1
+    OUT_OF_STEPS = 2
+    OUT_OF_MEMORY = 3
+    MISSING_ANSWER = 4            # for the transition of (missing_state, missing_symbol)
+
+
+cdef struct Step:
+    int32_t lane
+    int32_t before        # the state before it
+    int32_t choice        # the next of several states to try
+    int32_t forced
+
+
+cdef struct Depth:
+    Lanes lanes
+    Ahead ahead
+    int32_t start         # the state of every part at first
+    int32_t unseen_state          # stands for all states of which nobody will see anything; -1: they are not alike
+    Pool seen
+    int64_t* invoked      # by lane, of its next call
+    int64_t* returned
+    int64_t* moment
+    int32_t* symbol
+    int32_t* at           # by lane, its next call in lanes.ops
+    uint64_t* factor      # by lane
+    uint32_t* key         # by lane how far, then the states of the parts
+    int32_t lanes_room
+    int32_t n_parts
+    bint real_time
+    Step* steps
+    int64_t depth
+    int64_t steps_room
+    int32_t* best         # the longest way: positions in lanes.ops
+    int64_t best_depth
+    int64_t best_common   # so many first steps of it are the current ones
+    int64_t best_returned # the call that returned first of those missing there
+    int64_t best_room
+    int32_t left          # calls that must still come
+    uint64_t hash
+    int32_t lane          # being tried, -1: none yet
+    int32_t choice
+    bint trying
+    int64_t spent
+    int64_t most_steps
+    int32_t missing_state
+    int32_t missing_symbol
+    int64_t ask_from      # transitions that are not known are not tried after fewer steps than this
+    int64_t unknown_at    # so many steps were made, at most, where one was not; -1: never
+
+
+cdef inline void depth_free(Depth* d) noexcept nogil:
+    lanes_free(&d.lanes)
+    ahead_free(&d.ahead)
+    pool_free(&d.seen)
+    free(d.invoked)
+    free(d.returned)
+    free(d.moment)
+    free(d.symbol)
+    free(d.at)
+    free(d.factor)
+    free(d.key)
+    free(d.steps)
+    free(d.best)
+    memset(d, 0, sizeof(Depth))
+
+
+cdef inline bint depth_reserve(Depth* d) noexcept nogil:
+    cdef int32_t n = d.lanes.n + d.n_parts
+    cdef int32_t i
+    if n > d.lanes_room or d.key is NULL:
+        n += 8
+        free(d.invoked)
+        free(d.returned)
+        free(d.moment)
+        free(d.symbol)
+        free(d.at)
+        free(d.factor)
+        free(d.key)
+        d.invoked = <int64_t*>malloc(<size_t>n * sizeof(int64_t))
+        d.returned = <int64_t*>malloc(<size_t>n * sizeof(int64_t))
+        d.moment = <int64_t*>malloc(<size_t>n * sizeof(int64_t))
+        d.symbol = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
+        d.at = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
+        d.factor = <uint64_t*>malloc(<size_t>n * sizeof(uint64_t))
+        d.key = <uint32_t*>malloc(<size_t>n * sizeof(uint32_t))
+        d.lanes_room = n
+        if (d.invoked is NULL or d.returned is NULL or d.moment is NULL or d.symbol is NULL
+                or d.at is NULL or d.factor is NULL or d.key is NULL):
+            d.lanes_room = 0
+            return False
+        for i in range(n):
+            d.factor[i] = mixed(<uint64_t>(i + 1) * 0x9E3779B97F4A7C15ULL) | 1
+    return True
+
+
+cdef inline bint steps_reserve(Depth* d) noexcept nogil:
+    cdef int64_t room
+    cdef Step* steps
+    cdef int32_t* best
+    if d.depth < d.steps_room:
+        return True
+    room = 2 * d.depth + 64
+    steps = <Step*>realloc(d.steps, <size_t>room * sizeof(Step))
+    if steps is NULL:
+        return False
+    d.steps = steps
+    best = <int32_t*>realloc(d.best, <size_t>room * sizeof(int32_t))
+    if best is NULL:
+        return False
+    d.best = best
+    d.steps_room = room
+    return True
+
+
+# Begins with every part in ``state``; the lanes are built. False without memory.
+cdef inline bint depth_start(Depth* d, const Table* table, int32_t state, int32_t n_parts, int64_t most_steps,
+                             int64_t limit, int64_t ask_from) noexcept nogil:
+    cdef int32_t lane, part
+    cdef const Op* op
+    d.n_parts = n_parts
+    d.start = state
+    d.unseen_state = -1
+    ahead_start(&d.ahead, &d.lanes, table, n_parts)
+    if not depth_reserve(d):
+        return False
+    for lane in range(d.lanes.n):
+        d.at[lane] = d.lanes.start[lane]
+        op = &d.lanes.ops[d.at[lane]]
+        d.invoked[lane] = op.invoked
+        d.returned[lane] = op.returned
+        d.moment[lane] = op.moment
+        d.symbol[lane] = op.symbol
+        d.key[lane] = 0
+    for part in range(n_parts):
+        d.key[d.lanes.n + part] = <uint32_t>state
+    pool_shape(&d.seen, (<size_t>d.lanes.n + <size_t>n_parts) * sizeof(uint32_t), 8, limit)
+    d.depth = d.best_depth = d.best_common = 0
+    d.best_returned = INT64_MIN
+    d.left = d.lanes.required
+    d.hash = 0
+    d.trying = False
+    d.spent = 0
+    d.most_steps = most_steps
+    d.ask_from = ask_from
+    d.unknown_at = -1
+    return steps_reserve(d)
+
+
+cdef inline void move(Depth* d, const Table* table, int32_t lane, int32_t by) noexcept nogil:
+    cdef const Op* op
+    if by < 0:
+        d.at[lane] -= 1
+    op = &d.lanes.ops[d.at[lane]]
+    if by < 0 and d.ahead.on:
+        ahead_back(&d.ahead, d.at[lane], table.part[op.symbol] if d.n_parts > 1 else 0)
+    if op.returned != INT64_MAX:
+        d.left -= by
+    if by > 0:
+        d.at[lane] += 1
+        op += 1
+    d.invoked[lane] = op.invoked
+    d.returned[lane] = op.returned
+    d.moment[lane] = op.moment
+    d.symbol[lane] = op.symbol
+    d.key[lane] += <uint32_t>by
+    d.hash += <uint64_t>(<int64_t>by) * d.factor[lane]
+
+
+# A further part of a way: remembered if no way came as far.
+cdef inline void remember(Depth* d, int64_t returned) noexcept nogil:
+    cdef int64_t i
+    cdef int32_t lane
+    if returned < d.best_returned or (returned == d.best_returned and d.depth <= d.best_depth):
+        return
+    # Backwards, from where the lanes stand now.
+    for i in range(d.depth - 1, d.best_common - 1, -1):
+        lane = d.steps[i].lane
+        d.at[lane] -= 1
+        d.best[i] = d.at[lane]
+    for i in range(d.best_common, d.depth):
+        d.at[d.steps[i].lane] += 1
+    d.best_depth = d.best_common = d.depth
+    d.best_returned = returned
+
+
+cdef inline void push(Depth* d, int32_t lane, int32_t before, int32_t choice, bint forced) noexcept nogil:
+    cdef Step* step = &d.steps[d.depth]
+    step.lane = lane
+    step.before = before
+    step.choice = choice
+    step.forced = forced
+    d.depth += 1
+    d.spent += 1
+    d.trying = False
+
+
+cdef inline int64_t first_return(const Depth* d) noexcept nogil:
+    cdef int64_t first = INT64_MAX
+    cdef int32_t lane
+    for lane in range(d.lanes.n):
+        if d.returned[lane] < first:
+            first = d.returned[lane]
+    return first
+
+
+# Whether the first lane is to be tried before the second: by part, return and number.
+cdef inline bint sooner(const Depth* d, const Table* table, int32_t part, int32_t a,
+                        int32_t b) noexcept nogil:
+    cdef bint other_a, other_b
+    if part >= 0:
+        other_a = table.part[d.symbol[a]] != part
+        other_b = table.part[d.symbol[b]] != part
+        if other_a != other_b:
+            return other_b
+    if d.moment[a] != d.moment[b]:
+        return d.moment[a] < d.moment[b]
+    return a < b
+
+
+# Whether another call that may come now is as good as this one, and returns sooner. Not so without intervals.
+cdef inline bint has_twin(const Depth* d, int32_t lane, int64_t first) noexcept nogil:
+    cdef int32_t other
+    for other in range(d.lanes.n):
+        if (d.symbol[other] == d.symbol[lane] and d.invoked[other] <= first and other != lane
+                and (d.returned[other] < d.returned[lane]
+                     or (d.returned[other] == d.returned[lane] and other < lane))):
+            return True
+    return False
+
+
+# The next lane to try: what returns first first, but before it what concerns the part of the state that
+# the next call to return is about. -1: none is left.
+cdef inline int32_t next_lane(const Depth* d, const Table* table, int64_t first) noexcept nogil:
+    cdef int32_t lane
+    cdef int32_t found = -1
+    cdef int32_t part = -1
+    cdef int32_t last = d.lane
+    if d.n_parts > 1:
+        for lane in range(d.lanes.n):
+            if d.returned[lane] == first and d.symbol[lane] >= 0:
+                part = table.part[d.symbol[lane]]
+                break
+    for lane in range(d.lanes.n):
+        if d.invoked[lane] > first or d.symbol[lane] < 0 or table.pure[d.symbol[lane]]:
+            continue
+        if last >= 0 and not sooner(d, table, part, last, lane):
+            continue
+        if found >= 0 and not sooner(d, table, part, lane, found):
+            continue
+        if not (d.real_time and has_twin(d, lane, first)):
+            found = lane
+    return found
+
+
+cdef inline int32_t next_lane_from_start(Depth* d, const Table* table, int64_t first) noexcept nogil:
+    d.lane = -1
+    return next_lane(d, table, first)
+
+
+# Where the state stands that a symbol is about.
+cdef inline uint32_t* state_of(Depth* d, const Table* table, int32_t symbol) noexcept nogil:
+    return &d.key[d.lanes.n + (table.part[symbol] if d.n_parts > 1 else 0)]
+
+
+cdef inline int ask(Depth* d, int32_t symbol, uint32_t state) noexcept nogil:
+    d.missing_state = <int32_t>state
+    d.missing_symbol = symbol
+    return MISSING_ANSWER
+
+
+# Another state, in the key and in its hash.
+cdef inline void put_state(Depth* d, uint32_t* at, uint32_t state) noexcept nogil:
+    d.hash += (<uint64_t>state - <uint64_t>at[0]) * d.factor[at - d.key]
+    at[0] = state
+
+
+# Goes on until there is an answer or a transition to ask for.
+cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
+    cdef int64_t first
+    cdef int32_t lane, value, symbol
+    cdef int32_t after
+    cdef Outlook view
+    cdef uint32_t before
+    cdef uint32_t* state
+    cdef bint entered
+    while True:
+        first = first_return(d)
+        if not d.trying:
+            if d.left == 0:
+                return ANSWER_LEGAL
+            if d.spent > d.most_steps:
+                return OUT_OF_STEPS
+            if not steps_reserve(d):
+                return OUT_OF_MEMORY
+            remember(d, first)
+            for lane in range(d.lanes.n):
+                symbol = d.symbol[lane]
+                if d.invoked[lane] <= first and symbol >= 0 and table.pure[symbol]:
+                    state = state_of(d, table, symbol)
+                    value = transition(table, <int32_t>state[0], symbol)
+                    if value == UNSEEN:
+                        if d.depth >= d.ask_from:
+                            return ask(d, symbol, state[0])
+                        d.unknown_at = max(d.unknown_at, d.depth)
+                    elif value != ILLEGAL:
+                        push(d, lane, <int32_t>state[0], 0, True)
+                        move(d, table, lane, 1)
+                        break
+            else:
+                d.lane = next_lane_from_start(d, table, first)
+                d.choice = 0
+                d.trying = True
+            continue
+        if d.lane >= 0:
+            lane = d.lane
+            symbol = d.symbol[lane]
+            state = state_of(d, table, symbol)
+            value = transition(table, <int32_t>state[0], symbol)
+            if value == UNSEEN:
+                if d.depth >= d.ask_from:
+                    return ask(d, symbol, state[0])
+                d.unknown_at = max(d.unknown_at, d.depth)
+            if d.choice >= n_next(table, value):
+                d.lane = next_lane(d, table, first)
+                d.choice = 0
+                continue
+            before = state[0]
+            after = next_state(table, value, d.choice)
+            if d.ahead.on:
+                view = look(&d.ahead, &d.lanes, table, d.at, table.part[symbol] if d.n_parts > 1 else 0,
+                            after, d.start, d.at[lane])
+                if view == UNCLEAR:
+                    return ask(d, d.ahead.missing_symbol, <uint32_t>d.ahead.missing_state)
+                if view == CLOSED:
+                    d.choice += 1
+                    d.spent += 1
+                    if d.spent > d.most_steps:
+                        return OUT_OF_STEPS
+                    continue
+                if d.unseen_state >= 0 and after != d.unseen_state:
+                    view = unseen_state(&d.ahead, &d.lanes, table, d.at, table.part[symbol] if d.n_parts > 1 else 0,
+                                after)
+                    if view == UNCLEAR:
+                        return ask(d, d.ahead.missing_symbol, <uint32_t>d.ahead.missing_state)
+                    if view == CLOSED:
+                        after = d.unseen_state
+            put_state(d, state, <uint32_t>after)
+            d.choice += 1
+            move(d, table, lane, 1)
+            if pool_add(&d.seen, d.key, mixed(d.hash), &entered) < 0:
+                return OUT_OF_MEMORY
+            if entered:
+                push(d, lane, <int32_t>before, d.choice, False)
+                continue
+            move(d, table, lane, -1)
+            put_state(d, state, before)
+            d.spent += 1
+            if d.spent > d.most_steps:
+                return OUT_OF_STEPS
+            continue
+        # Nothing is left to try here.
+        while True:
+            if d.depth == 0:
+                return ANSWER_ILLEGAL
+            d.depth -= 1
+            if d.depth < d.best_common:
+                d.best_common = d.depth
+            lane = d.steps[d.depth].lane
+            move(d, table, lane, -1)
+            symbol = d.symbol[lane]
+            put_state(d, state_of(d, table, symbol), <uint32_t>d.steps[d.depth].before)
+            if not d.steps[d.depth].forced:
+                d.lane = lane
+                d.choice = d.steps[d.depth].choice
+                break

@@ -1,0 +1,210 @@
+# Symbols and transitions: what a model's answers are for a search that works on integers.
+#
+# A symbol stands for all calls that a model cannot tell apart. The model is answer_count once for each pair of a
+# state and a symbol; the answer is kept here.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy, memset
+from pulsar_ml.harness.histories.history cimport Record
+from pulsar_ml.harness.linearize.search.pool cimport (
+    Pool, mixed, pool_add, pool_at, pool_bytes, pool_free, pool_shape,
+)
+
+
+cdef enum:
+    WORDS = 10            # of a symbol's row
+    LEADS = 1 << 30       # with a symbol: may a call of it become legal
+    RETURNED = 0
+
+cdef enum:
+    ILLEGAL = -1
+    UNSEEN = -2
+    SEVERAL = -3          # and below: -3 - index into several
+
+
+cdef enum Role:
+    ANY_CALL = 0
+    AN_END = 1            # of a call that spans: behind its beginning
+    IDLE_END = 2          # and legal from wherever, without a change
+
+
+cdef struct Transition:
+    uint64_t key          # (state << 32 | symbol) + 1; 0: free
+    int64_t value         # a state, ILLEGAL, or SEVERAL - index
+
+
+cdef struct Table:
+    Pool symbols          # row of WORDS words
+    uint8_t* pure         # by symbol: never changes a state
+    uint8_t* resets       # by symbol: leads to one state from wherever
+    uint8_t* role         # by symbol: a Role
+    int32_t* part         # by symbol: which part of the state it is about
+    int64_t marks_room    # of these four
+    bint leads            # the model knows what may become legal
+    Transition* slots
+    uint64_t mask
+    uint64_t used
+    int32_t* several      # a count, then as many states
+    int64_t n_several
+    int64_t several_room
+    int64_t limit         # bytes
+
+
+cdef inline void table_open(Table* table, int64_t limit) noexcept nogil:
+    memset(table, 0, sizeof(Table))
+    table.limit = limit
+    pool_shape(&table.symbols, WORDS * sizeof(int64_t), 8, limit)
+
+
+cdef inline void table_close(Table* table) noexcept nogil:
+    pool_free(&table.symbols)
+    free(table.pure)
+    free(table.resets)
+    free(table.role)
+    free(table.part)
+    free(table.slots)
+    free(table.several)
+    memset(table, 0, sizeof(Table))
+
+
+# The symbol of a call, or -1 without memory. What a call that never returned would have answered is unknown.
+cdef inline int32_t symbol_of(Table* table, const Record* record, bint by_thread) noexcept nogil:
+    cdef int64_t[WORDS] row
+    cdef uint64_t hash
+    cdef bint entered
+    cdef int i
+    row[0] = (<int64_t>record.operation << 1) | (record.ending != RETURNED)
+    row[1] = record.thread if by_thread else -1
+    memcpy(&row[2], record.arguments, sizeof(record.arguments))
+    if record.ending == RETURNED:
+        memcpy(&row[5], record.result, sizeof(record.result))
+    else:
+        memset(&row[5], 0, sizeof(record.result))
+    # Sums of products by different factors, so that the processor need not wait for one word to do the next.
+    hash = 0
+    for i in range(WORDS):
+        hash += (<uint64_t>row[i] ^ (<uint64_t>row[i] >> 32)) * (
+            0x9E3779B97F4A7C15ULL + 0x632BE59BD9B4E01AULL * <uint64_t>i
+        )
+    hash = mixed(hash)
+    return <int32_t>pool_add(&table.symbols, row, hash, &entered)
+
+
+cdef inline const int64_t* symbol_row(const Table* table, int64_t symbol) noexcept nogil:
+    return <const int64_t*>pool_at(&table.symbols, symbol)
+
+
+cdef inline bint table_grow(Table* table) noexcept nogil:
+    cdef uint64_t size = 2 * (table.mask + 1) if table.slots is not NULL else 1024
+    cdef Transition* slots
+    cdef uint64_t i, at
+    if <int64_t>(size * sizeof(Transition)) > table.limit and size > 1024:
+        return False
+    slots = <Transition*>calloc(size, sizeof(Transition))
+    if slots is NULL:
+        return False
+    if table.slots is not NULL:
+        for i in range(table.mask + 1):
+            if table.slots[i].key:
+                at = mixed(table.slots[i].key) & (size - 1)
+                while slots[at].key:
+                    at = (at + 1) & (size - 1)
+                slots[at] = table.slots[i]
+        free(table.slots)
+    table.slots = slots
+    table.mask = size - 1
+    return True
+
+
+cdef inline int32_t transition(const Table* table, int32_t state, int32_t symbol) noexcept nogil:
+    cdef uint64_t key = ((<uint64_t><uint32_t>state << 32) | <uint32_t>symbol) + 1
+    cdef uint64_t at
+    if table.slots is NULL:
+        return UNSEEN
+    at = mixed(key) & table.mask
+    while table.slots[at].key:
+        if table.slots[at].key == key:
+            return <int32_t>table.slots[at].value
+        at = (at + 1) & table.mask
+    return UNSEEN
+
+
+cdef inline int32_t n_next(const Table* table, int32_t value) noexcept nogil:
+    if value >= 0:
+        return 1
+    return table.several[SEVERAL - value] if value <= SEVERAL else 0
+
+
+cdef inline int32_t next_state(const Table* table, int32_t value, int32_t choice) noexcept nogil:
+    return value if value >= 0 else table.several[SEVERAL - value + 1 + choice]
+
+
+# Enters an answer; False without memory.
+cdef inline bint table_set(Table* table, int32_t state, int32_t symbol, const int32_t* states,
+                           int32_t count) noexcept nogil:
+    cdef uint64_t key = ((<uint64_t><uint32_t>state << 32) | <uint32_t>symbol) + 1
+    cdef uint64_t at
+    cdef int64_t room
+    cdef int32_t* more
+    cdef int32_t value = ILLEGAL
+    if table.slots is NULL or 4 * table.used >= 3 * (table.mask + 1):
+        if not table_grow(table):
+            return False
+    if count == 1:
+        value = states[0]
+    elif count > 1:
+        if table.n_several + count + 1 > table.several_room:
+            room = 2 * (table.several_room + count + 1)
+            more = <int32_t*>realloc(table.several, <size_t>room * sizeof(int32_t))
+            if more is NULL:
+                return False
+            table.several = more
+            table.several_room = room
+        value = <int32_t>(SEVERAL - table.n_several)
+        table.several[table.n_several] = count
+        memcpy(table.several + table.n_several + 1, states, <size_t>count * sizeof(int32_t))
+        table.n_several += count + 1
+    at = mixed(key) & table.mask
+    while table.slots[at].key:
+        at = (at + 1) & table.mask
+    table.slots[at].key = key
+    table.slots[at].value = value
+    table.used += 1
+    return True
+
+
+cdef inline bint mark_symbol(Table* table, int64_t symbol, bint pure, int32_t part, bint resets,
+                             uint8_t role) noexcept nogil:
+    cdef int64_t room
+    cdef uint8_t* more
+    cdef int32_t* parts
+    if symbol >= table.marks_room:
+        room = 2 * symbol + 64
+        more = <uint8_t*>realloc(table.pure, <size_t>room)
+        if more is NULL:
+            return False
+        table.pure = more
+        more = <uint8_t*>realloc(table.resets, <size_t>room)
+        if more is NULL:
+            return False
+        table.resets = more
+        more = <uint8_t*>realloc(table.role, <size_t>room)
+        if more is NULL:
+            return False
+        table.role = more
+        parts = <int32_t*>realloc(table.part, <size_t>room * sizeof(int32_t))
+        if parts is NULL:
+            return False
+        table.part = parts
+        table.marks_room = room
+    table.pure[symbol] = pure
+    table.resets[symbol] = resets
+    table.role[symbol] = role
+    table.part[symbol] = part
+    return True
+
+
+cdef inline int64_t table_bytes(const Table* table) noexcept nogil:
+    return (pool_bytes(&table.symbols) + <int64_t>(sizeof(Transition) * (table.mask + 1))
+            + 4 * table.several_room + 7 * table.marks_room)

@@ -1,0 +1,152 @@
+"""Does a model keep its contract? Looked at before any search, on the calls of the history at hand."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.histories.history import MOST_ARGUMENTS, UNKNOWN, VALUE, Call, History
+from pulsar_ml.harness.models.model import Keyed, ModelError, blamed, describe_model
+
+MOST_STATES = 50
+MOST_CALLS = 50
+
+
+def check_model(model: Any, history: History) -> None:
+    """Try the model on some calls of ``history``, from some states that they lead to.
+
+    Raises UsageError for a call with another number of arguments than the model's ``operations`` say, and
+    ModelError for the first of: no init() or step(); one that raises; a step that is not an iterable of
+    states, changes the state it was given, or answers otherwise when asked again; states that cannot be
+    hashed, or equal ones with different hashes; a pure call that changes the state; a call without
+    result that cannot do what one with a result can.
+    """
+    for name in ("init", "step"):
+        if not callable(getattr(model, name, None)):
+            raise ModelError(f"a model has a method {name}(); {type(model).__name__} has none")
+    if hasattr(model, "equal") != hasattr(model, "hash"):
+        raise ModelError("a model with equal() also has hash(), and the other way round")
+    check_arguments(model, history)
+    calls = some_calls(model, history)
+    with blamed("init()"):
+        initial = model.init()
+    check_hash(model, initial)
+    if not same(model, initial, model.init()):
+        raise ModelError("init() gives different states")
+    seen = [initial]
+    waiting = deque(seen)
+    while waiting and len(seen) < MOST_STATES:
+        state = waiting.popleft()
+        for call in calls:
+            for after in check_step(model, state, call):
+                if len(seen) < MOST_STATES and not any(same(model, after, other) for other in seen):
+                    seen.append(after)
+                    waiting.append(after)
+
+
+def check_arguments(model: Any, history: History) -> None:
+    """UsageError for the first call that has not as many arguments as its operation takes."""
+    takes = getattr(model, "operations", None)
+    if takes is None or len(history) == 0:
+        return
+    counts = [min(signature.arguments, MOST_ARGUMENTS) for signature in history.signatures]
+    given = np.array(counts)[history.records["operation"]]
+    values = np.array([signature.result == VALUE for signature in history.signatures])
+    # Of values, a word below zero says that there is none.
+    told = (history.records["arguments"] >= 0).sum(axis=1)
+    given = np.where(values[history.records["operation"]], told, given)
+    wanted = np.array([takes.get(signature.name, -1) for signature in history.signatures])
+    wanted = wanted[history.records["operation"]]
+    if len(wrong := np.flatnonzero((wanted >= 0) & (given != wanted))):
+        at = int(wrong[0])
+        count, right = int(given[at]), int(wanted[at])
+        more = ""
+        if count == right + 1 and not isinstance(model, Keyed):
+            more = "; if the first one is a key, with an object for each, say so (--keyed, or Keyed(model))"
+        raise UsageError(
+            f"operation {at}, {history.call(at)}, has {count} argument{'s' * (count != 1)}; that of "
+            f"{describe_model(model)} takes {right}{more}"
+        )
+
+
+def some_calls(model: Any, history: History) -> list[Call]:
+    """Calls from all over the history, without those that the model cannot tell apart."""
+    by_thread = bool(getattr(model, "by_thread", False))
+    found: dict[object, Call] = {}
+    for index in (
+        np.unique(np.linspace(0, len(history) - 1, 4 * MOST_CALLS).astype(int))
+        if len(history)
+        else ()
+    ):
+        call = history.call(int(index))
+        if not by_thread:
+            call = Call(call.name, call.arguments, call.result)
+        found.setdefault((call.name, call.arguments, repr(call.result), call.thread), call)
+    return list(found.values())[:MOST_CALLS]
+
+
+def check_step(model: Any, state: Any, call: Call) -> list[Any]:
+    before = copy.deepcopy(state)
+    found = steps(model, state, call)
+    if not same(model, before, state):
+        raise ModelError(
+            f"step() changed the state it was given, {before!r}, to {state!r}, for {call}"
+        )
+    for after in found:
+        check_hash(model, after)
+    if not covers(model, found, steps(model, before, call)) or len(found) != len(
+        steps(model, before, call)
+    ):
+        raise ModelError(f"step() answers {call} from {state!r} otherwise when it is asked again")
+    if hasattr(model, "pure") and model.pure(call) and not covers(model, [state], found):
+        raise ModelError(f"{call} is called pure and leads from {state!r} to {found!r}")
+    if found and not call.pending:
+        open_call = Call(call.name, call.arguments, UNKNOWN, call.thread)
+        if not covers(model, steps(model, state, open_call), found):
+            raise ModelError(
+                f"{call} leads from {state!r} to {found!r}, but without a result it cannot: for a call that "
+                "did not return, step() gives all states to which any answer might lead"
+            )
+    return found
+
+
+def steps(model: Any, state: Any, call: Call) -> list[Any]:
+    with blamed(f"step(), for {call} from {state!r},"):
+        found = model.step(state, call)
+        if isinstance(found, str | bytes) or not isinstance(found, Iterable):
+            raise ModelError(
+                f"step() should give the states that may follow, empty if there are none; for {call} it gave "
+                f"{found!r}"
+            )
+        return list(found)
+
+
+def same(model: Any, first: Any, second: Any) -> bool:
+    return bool(model.equal(first, second) if hasattr(model, "equal") else first == second)
+
+
+def covers(model: Any, all_of: list[Any], some: list[Any]) -> bool:
+    return all(any(same(model, one, other) for other in all_of) for one in some)
+
+
+def check_hash(model: Any, state: Any) -> None:
+    def hashed(one: Any) -> int:
+        return int(model.hash(one) if hasattr(model, "hash") else hash(one))
+
+    try:
+        first = hashed(state)
+    except TypeError as error:
+        raise ModelError(
+            f"the state {state!r} cannot be hashed ({error}); use tuples and frozensets, or add equal() and "
+            "hash()"
+        ) from None
+    twin = copy.deepcopy(state)
+    if not same(model, state, twin):
+        raise ModelError(f"the state {state!r} is not equal to a copy of itself")
+    if first != hashed(twin):
+        raise ModelError(f"the state {state!r} and an equal copy of it have different hashes")

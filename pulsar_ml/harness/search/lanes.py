@@ -1,0 +1,218 @@
+"""An execution as a table with one column per thread: what each step did, which store a load read, where
+it stands in the source, and where the running thread changed and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pulsar_ml.harness.engine import ORDERS
+from pulsar_ml.harness.search.failure import Failure, Replayed
+from pulsar_ml.harness.search.symbols import describe_pc, look_up_pcs, source_line
+from pulsar_ml.harness.subjects.program import Program, call_text
+from pulsar_ml.harness.subjects.subject import Subject
+
+NOT_MADE = len(ORDERS)  # in place of an order
+WIDTH = 72  # of a column at most
+FEW_TURNS = 4  # so many equal turns of a loop are shown once
+LONGEST_TURN = 6  # in rows
+
+
+def lane_table(
+    failure: Failure,
+    trace: Sequence[dict[str, Any]],
+    *,
+    subject: Subject | None = None,
+    width: int = WIDTH,
+    sources: bool = True,
+) -> str:
+    """The trace in columns, then the lines of the sources that it names, as far as they are here.
+
+    Rows are steps in their order, indented to their thread; no column is wider than ``width``. ``subject``
+    tells which arguments its operations have. ``sources=False`` leaves the lines out, for a module that was
+    built from changed copies: the names of its files lead to the unchanged ones.
+    """
+    program = Program.from_json(failure.program)
+    names = Names()
+    places = Places(trace)
+    rows: list[tuple[int, str]] = []
+    for event in trace:
+        thread = int(event["thread"])
+        if thread < 0 or event["op"] in ("read", "write") and not names.shared(trace, event):
+            continue
+        if rows and thread != rows[-1][0]:
+            rows.append((thread, "-- goes on --"))
+        rows.append((thread, describe(event, names, places, program, subject)))
+    rows = without_repetition(rows)
+    threads = len(program.threads)
+    widths = [
+        min(
+            width,
+            max(len(text) for text in ("thread 0", *(row for at, row in rows if at == thread))) + 2,
+        )
+        for thread in range(threads)
+    ]
+    header = "".join(f"thread {thread}".ljust(widths[thread]) for thread in range(threads))
+    legend = places.legend() if sources and failure.mutant is None else []
+    return "\n".join([header.rstrip(), *(cell_row(*row, widths) for row in rows), *legend])
+
+
+def without_repetition(rows: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """One turn of a loop for many that do the same: a thread that waits would fill the table."""
+    shown: list[tuple[int, str]] = []
+    at = 0
+    while at < len(rows):
+        turn, times = repetition(rows, at)
+        if times < FEW_TURNS:
+            shown.append(rows[at])
+            at += 1
+            continue
+        shown += rows[at : at + turn]
+        shown.append((rows[at + turn - 1][0], f"-- the same {times - 1} times more --"))
+        at += turn * times
+    return shown
+
+
+def repetition(rows: list[tuple[int, str]], at: int) -> tuple[int, int]:
+    """The shortest turn that is repeated from ``at`` often enough: its rows, and how often it is there."""
+    for turn in range(1, LONGEST_TURN + 1):
+        times = 1
+        while rows[at + times * turn : at + (times + 1) * turn] == rows[at : at + turn] != []:
+            times += 1
+        if times >= FEW_TURNS:
+            return turn, times
+    return 1, 1
+
+
+class Places:
+    """File and line of each step: the file's own name where it says enough."""
+
+    def __init__(self, trace: Sequence[dict[str, Any]]) -> None:
+        made = (
+            event
+            for event in trace
+            if int(event["thread"]) >= 0 and event["op"] not in ("call", "return")
+        )
+        pcs = list(dict.fromkeys(int(event["pc"]) for event in made))
+        look_up_pcs(pcs)
+        self.full = {pc: describe_pc(pc).rpartition(" ")[2] for pc in pcs}
+        files = {place.rpartition(":")[0] for place in self.full.values()}
+        names = [file.rpartition("/")[2] for file in files]
+        self.short = {pc: place for pc, place in self.full.items()}
+        for pc, place in self.full.items():
+            if names.count(place.rpartition("/")[2].rpartition(":")[0]) == 1:
+                self.short[pc] = place.rpartition("/")[2]
+        self.used: dict[str, int] = {}
+
+    def of(self, event: Mapping[str, Any]) -> str:
+        pc = int(event["pc"])
+        self.used.setdefault(self.short[pc], pc)
+        return self.short[pc]
+
+    def legend(self) -> list[str]:
+        found = {place: source_line(pc) for place, pc in self.used.items()}
+        known = {place: text for place, text in found.items() if text}
+        longest = max(map(len, known), default=0)
+        told = [
+            f"{place.ljust(longest)}  {text}" for place, text in sorted(known.items(), key=by_line)
+        ]
+        return ["", *told] if told else []
+
+
+def by_line(item: tuple[str, str]) -> tuple[str, int]:
+    file, _, line = item[0].rpartition(":")
+    return file, int(line)
+
+
+class Names:
+    """Short names for addresses, in the order of their first appearance."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, str] = {}
+        self.threads: dict[int, set[int]] | None = None
+
+    def of(self, address: int) -> str:
+        return self.known.setdefault(address, f"m{len(self.known)}")
+
+    def shared(self, trace: Sequence[dict[str, Any]], event: dict[str, Any]) -> bool:
+        """Plain accesses are shown where two threads meet."""
+        if self.threads is None:
+            self.threads = {}
+            for other in trace:
+                if other["op"] not in ("call", "return"):
+                    self.threads.setdefault(int(other["address"]), set()).add(int(other["thread"]))
+        return len(self.threads.get(int(event["address"]), ())) > 1
+
+
+def describe(
+    event: dict[str, Any], names: Names, places: Places, program: Program, subject: Subject | None
+) -> str:
+    """What a step did, and where."""
+    text = what_it_did(event, names, program, subject)
+    made = event["order"] != NOT_MADE
+    return text if made and event["op"] in ("call", "return") else f"{text}  {places.of(event)}"
+
+
+def what_it_did(
+    event: Mapping[str, Any], names: Names, program: Program, subject: Subject | None
+) -> str:
+    op = event["op"]
+    if event["order"] == NOT_MADE:
+        return f"{op} of {names.of(int(event['address']))} races"
+    order = ORDERS[int(event["order"])]
+    if op == "call":
+        return f"> {call_text(program, int(event['thread']), int(event['address']), subject)}"
+    if op == "return":
+        return f"< status {signed(event['value'])}"
+    if op == "fence":
+        return f"fence {order}"
+    what = names.of(int(event["address"]))
+    value = signed(event["value"])
+    if op == "load":
+        stale = f" ({counted(int(event['stale']), 'store')} old)" if event["stale"] else ""
+        return f"{what} -> {value} {order}{stale}"
+    if op in ("store", "buffer", "flush"):
+        behind = f" (before {counted(int(event['stale']), 'store')})" if event["stale"] else ""
+        buffered = {"store": "", "buffer": " (into the buffer)", "flush": " (left the buffer)"}[op]
+        return f"{what} <- {value} {order}{behind}{buffered}"
+    if op in ("rmw", "cas"):
+        if event["failed"]:
+            return f"{what} is {signed(event['before'])}, cas fails"
+        return f"{what}: {signed(event['before'])} -> {value} {op} {order}"
+    return f"{op} {what}"
+
+
+def signed(value: Any) -> int:
+    number = int(value)
+    return number - 2**64 if number >= 2**63 else number
+
+
+def cell_row(thread: int, text: str, widths: Sequence[int]) -> str:
+    # Threads that an operation started have no column: they stand behind the last one.
+    before = sum(widths[:thread])
+    room = widths[thread] if thread < len(widths) - 1 else 2 * WIDTH
+    shown = text if len(text) < room else text[: room - 2] + "~"
+    return (" " * before + shown).rstrip()
+
+
+def counted(number: int, what: str) -> str:
+    """``1 class``, ``2,000 classes``."""
+    if number == 1:
+        return f"1 {what}"
+    return f"{number:,} {what}{'es' if what.endswith('s') else 's'}"
+
+
+def summary(failure: Failure, replayed: Replayed | None = None) -> str:
+    """What failed, where, and how to make it again."""
+    program = Program.from_json(failure.program)
+    calls = sum(len(calls) for calls in program.threads)
+    lines = [
+        f"{failure.kind}{' ' + failure.rule if failure.rule else ''}: {failure.message}",
+        f"  {failure.subject}, {counted(len(program.threads), 'thread')}, {counted(calls, 'operation')}, "
+        f"mode {failure.mode}, {counted(len(failure.decisions), 'decision')}",
+    ]
+    lines += failure.race.lines() if failure.race else [f"  at {place}" for place in failure.where]
+    if replayed is not None:
+        lines.append(f"  {replayed.verdict()}")
+    return "\n".join(lines)

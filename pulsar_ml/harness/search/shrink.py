@@ -1,0 +1,301 @@
+"""Makes a failure smaller while it stays the same failure.
+
+First threads and operations, then arguments, then the decisions that differ from the default policy:
+preemptions, stale reads, inserted stores and faults, by delta debugging. A change of the program moves
+the decisions, so when the old ones no longer lead to the failure a few fresh executions are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.judges.oracle import Judge, run_judged
+from pulsar_ml.harness.search.failure import BLOCKED, WRONG_ANSWERS, Decision, Failure, of_recorded
+from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.subject import Subject
+
+Item = TypeVar("Item")
+FRESH = 400
+SEARCHED = 20_000
+THREAD_CHOICE = 0
+
+
+@dataclass(slots=True)
+class Shrinker:
+    """The search's state: the smallest failure so far, and how many executions it took.
+
+    After ``budget`` of them nothing more is tried.
+    """
+
+    subject: Subject
+    best: Failure
+    executions: int = 0
+    budget: int | None = None
+    judge: Judge | None = None
+
+    @property
+    def left(self) -> int:
+        return SEARCHED if self.budget is None else max(0, self.budget - self.executions)
+
+    def attempt(
+        self, program: Program, decisions: Sequence[Decision], *, fresh: int = 0
+    ) -> Failure | None:
+        """The same failure from a smaller input, or None."""
+        if not self.left:
+            return None
+        options: dict[str, Any] = {
+            "mode": self.best.mode,
+            "reuse": self.best.reuse,
+            "faults": self.best.faults,
+            "step_limit": self.best.step_limit,
+            "races": self.best.races,
+            "suppress": self.best.suppress,
+        }
+        campaign = Campaign(
+            self.subject, program, strategy="replay", decisions=tuple(decisions), **options
+        )
+        campaign.again(0)
+        self.executions += 1
+        if (found := self.same(campaign, 0, options, self.asked(campaign))) is not None:
+            return found
+        if not fresh:
+            return None
+        campaign = Campaign(
+            self.subject,
+            program,
+            strategy="portfolio",
+            seed=self.best.seed,
+            judged=self.judge is not None,
+            **options,
+        )
+        done = 0
+        while done < fresh:
+            made, refused = run_judged(campaign, done, fresh - done, self.judge)
+            done += made
+            self.executions += made
+            if not campaign.failed() and not refused:
+                break
+            if refused or campaign.failure()["kind"] == self.best.kind:
+                campaign.again(done - 1)
+                if (found := self.same(campaign, done - 1, options, refused)) is not None:
+                    return found
+            if refused:
+                campaign.accept()  # not the failure that is looked for
+        return None
+
+    def asked(self, campaign: Campaign) -> str:
+        """Why the judge refuses the execution last made by ``campaign.again``; "" if it does not."""
+        if self.judge is None or campaign.end() != "complete":
+            return ""
+        return self.judge(campaign)
+
+    def same(
+        self, campaign: Campaign, number: int, options: Mapping[str, Any], refused: str
+    ) -> Failure | None:
+        """Execution ``number``, last made by ``campaign.again``, when it fails in the same way."""
+        if not campaign.failed() and not refused:
+            return None
+        found = of_recorded(campaign, number, options, refused)
+        return found if found.signature == self.best.signature else None
+
+    def accept(self, found: Failure | None) -> bool:
+        if found is not None:
+            self.best = replace(
+                found,
+                seed=self.best.seed,
+                execution=0,
+                strategy="replay",
+                module=self.best.module,
+                mutant=self.best.mutant,
+            )
+        return found is not None
+
+
+def shrink(
+    failure: Failure, subject: Subject, *, budget: int | None = None, judge: Judge | None = None
+) -> Failure:
+    """The smallest form found of ``failure``; ``failure`` itself when it does not happen on this build.
+
+    ``budget`` bounds the executions that the search may take, roughly. ``judge`` is the one that refused
+    the answers, where that is the failure. A failure whose process was lost, or blocked in a call for
+    seconds, stays as it is.
+    """
+    if failure.lost or failure.kind == BLOCKED:
+        return failure
+    if failure.kind != WRONG_ANSWERS:
+        judge = None
+    state = Shrinker(subject, failure, budget=budget, judge=brief(judge))
+    if not state.accept(state.attempt(Program.from_json(failure.program), failure.decisions)):
+        return failure
+    while True:
+        before = size(state.best)
+        shrink_calls(state)
+        shrink_arguments(state)
+        shrink_decisions(state)
+        search_fewer(state)
+        if size(state.best) >= before:
+            break
+    drop_idle_threads(state)
+    return explained(state, judge)
+
+
+def shrink_schedule(
+    failure: Failure, subject: Subject, *, budget: int | None = None, judge: Judge | None = None
+) -> Failure:
+    """Like :func:`shrink`, with the program as it is: only decisions are left out."""
+    state = Shrinker(subject, failure, budget=budget, judge=brief(judge))
+    if not state.accept(state.attempt(Program.from_json(failure.program), failure.decisions)):
+        return failure
+    shrink_decisions(state)
+    search_fewer(state)
+    return explained(state, judge)
+
+
+def brief(judge: Judge | None) -> Judge | None:
+    """The judge without its explanations, if it can do without."""
+    return getattr(judge, "brief", judge)
+
+
+def explained(state: Shrinker, judge: Judge | None) -> Failure:
+    """The smallest failure, in the judge's own words."""
+    if judge is not None:
+        state.judge, state.budget = judge, None
+        state.accept(state.attempt(Program.from_json(state.best.program), state.best.decisions))
+    return state.best
+
+
+def size(failure: Failure) -> tuple[int, int]:
+    program = Program.from_json(failure.program)
+    return sum(len(calls) for calls in program.threads), len(failure.decisions)
+
+
+def with_threads(program: Program, threads: Sequence[NDArray[np.void]]) -> Program:
+    return replace(program, threads=tuple(np.ascontiguousarray(calls) for calls in threads))
+
+
+def shrink_calls(state: Shrinker) -> None:
+    """Whole threads first (a thread without operations keeps its number), then single operations."""
+    for thread in range(len(Program.from_json(state.best.program).threads)):
+        program = Program.from_json(state.best.program)
+
+        def keep(places: Sequence[int], program: Program = program, thread: int = thread) -> bool:
+            threads = list(program.threads)
+            threads[thread] = threads[thread][list(places)]
+            return state.accept(
+                state.attempt(with_threads(program, threads), state.best.decisions, fresh=FRESH)
+            )
+
+        places = list(range(len(program.threads[thread])))
+        if places and not keep([]):
+            delta_debug(places, keep)
+
+
+def shrink_arguments(state: Shrinker) -> None:
+    """Each argument to the low end of its range, or half way there."""
+    for thread, calls in enumerate(Program.from_json(state.best.program).threads):
+        for number in range(len(calls)):
+            operation = state.subject.operations[int(calls[number]["code"])]
+            for index, argument in enumerate(operation.arguments):
+                shrink_argument(state, thread, number, index, argument.low)
+
+
+def shrink_argument(state: Shrinker, thread: int, number: int, index: int, low: int) -> None:
+    while True:
+        program = Program.from_json(state.best.program)
+        value = int(program.threads[thread][number]["arguments"][index])
+        for smaller in dict.fromkeys((low, (low + value) // 2)):
+            if smaller == value:
+                continue
+            calls = program.threads[thread].copy()
+            calls["arguments"][number, index] = smaller
+            threads = list(program.threads)
+            threads[thread] = calls
+            if state.accept(state.attempt(with_threads(program, threads), state.best.decisions)):
+                break
+        else:
+            return
+
+
+def shrink_decisions(state: Shrinker) -> None:
+    program = Program.from_json(state.best.program)
+
+    def keep(decisions: Sequence[Decision]) -> bool:
+        return state.accept(state.attempt(program, decisions))
+
+    delta_debug(list(state.best.decisions), keep)
+
+
+def search_fewer(state: Shrinker) -> None:
+    """What is minimal by leaving out need not be the minimum: search with fewer preemptions for a while."""
+    program = Program.from_json(state.best.program)
+    for bound in range(preemptions(state.best)):
+        if not state.left:
+            return
+        campaign = Campaign(
+            state.subject,
+            program,
+            strategy="preemptions",
+            bound=bound,
+            mode=state.best.mode,
+            reuse=state.best.reuse,
+            faults=state.best.faults,
+            step_limit=state.best.step_limit,
+            judged=state.judge is not None,
+            races=state.best.races,
+            suppress=state.best.suppress,
+        )
+        made, refused = run_judged(campaign, 0, min(SEARCHED, state.left), state.judge)
+        state.executions += made
+        if not campaign.failed() and not refused:
+            continue
+        campaign.again(0)
+        if state.accept(state.attempt(program, campaign.decisions_made())):
+            shrink_decisions(state)
+        return
+
+
+def preemptions(failure: Failure) -> int:
+    """At most this many: a choice of the next thread after one has ended or blocked counts as well."""
+    return sum(kind == THREAD_CHOICE for _, _, kind, _ in failure.decisions)
+
+
+def drop_idle_threads(state: Shrinker) -> None:
+    program = Program.from_json(state.best.program)
+    busy = [thread for thread, calls in enumerate(program.threads) if len(calls)]
+    if len(busy) == len(program.threads) or not busy:
+        return
+    renumbered = {old: new for new, old in enumerate(busy)}
+    decisions = []
+    for at, thread, kind, value in state.best.decisions:
+        if thread not in renumbered or (kind == 0 and value - 1 not in renumbered):
+            continue
+        decisions.append(
+            (at, renumbered[thread], kind, renumbered[value - 1] + 1 if kind == 0 else value)
+        )
+    smaller = with_threads(program, [program.threads[thread] for thread in busy])
+    state.accept(state.attempt(smaller, decisions, fresh=FRESH))
+
+
+def delta_debug(items: list[Item], keep: Callable[[Sequence[Item]], bool]) -> list[Item]:
+    """Zeller's ddmin: a subset of which no single item can be left out. ``keep`` says whether a subset
+    still fails."""
+    parts = 2
+    while items:
+        length = max(1, len(items) // parts)
+        for start in range(0, len(items), length):
+            rest = items[:start] + items[start + length :]
+            if keep(rest):
+                items = rest
+                parts = max(2, parts - 1)
+                break
+        else:
+            if length == 1:
+                return items
+            parts = min(len(items), parts * 2)
+    return items

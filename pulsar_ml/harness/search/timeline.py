@@ -1,0 +1,223 @@
+"""An execution as something to draw: a lane for each thread, its steps from top to bottom, arrows for what a
+thread learned of another, and marks on stale reads and on the accesses that failed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.lanes import NOT_MADE, Names, Places, repetition, what_it_did
+from pulsar_ml.harness.search.symbols import describe_pc, source_line
+from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.subject import Subject
+
+MOST_ROWS = 400  # of one drawing; what is left out lies behind the first rows
+FIRST_ROWS = 100
+BEFORE, READS = "happens before", "reads"
+
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One row. ``mark``: "", "stale" for a load that did not read the newest store, "first" and "second" for
+    the two accesses of a race in the order in which they were made, "failed" for the access that failed.
+
+    ``kind`` is the engine's word for what was done, or "gap" where rows are left out.
+    """
+
+    lane: int
+    kind: str
+    text: str
+    place: str = ""
+    source: str = ""
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """From one row to a later one: BEFORE, or READS from the store that a stale load read."""
+
+    start: int
+    end: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    lanes: int
+    steps: tuple[Step, ...]
+    arrows: tuple[Arrow, ...]
+
+
+def timeline(
+    failure: Failure,
+    trace: Sequence[dict[str, Any]],
+    *,
+    subject: Subject | None = None,
+    sources: bool = True,
+) -> Timeline:
+    """The drawing of ``trace``, the execution of ``failure`` made again.
+
+    ``subject`` tells which arguments its operations have. ``sources=False`` leaves lines of source out, for
+    a module that was built from changed copies.
+    """
+    program = Program.from_json(failure.program)
+    names, places = Names(), Places(trace)
+    marks = guilty(failure, trace)
+    shown = [
+        index
+        for index, event in enumerate(trace)
+        if int(event["thread"]) >= 0
+        and (event["op"] not in ("read", "write") or names.shared(trace, event) or index in marks)
+    ]
+    steps = []
+    for index in shown:
+        event = trace[index]
+        call = event["op"] in ("call", "return") and event["order"] != NOT_MADE
+        stale = "stale" if event["stale"] and event["op"] == "load" else ""
+        steps.append(
+            Step(
+                lane=int(event["thread"]),
+                kind=str(event["op"]),
+                text=what_it_did(event, names, program, subject),
+                place="" if call else places.of(event),
+                source=source_line(int(event["pc"])) if sources and not call else "",
+                mark=marks.get(index, stale),
+            )
+        )
+    lanes = max([len(program.threads), *(step.lane + 1 for step in steps)])
+    arrows = [*learned(trace), *stale_reads(trace)]
+    return cut(folded(steps, shown, trace, arrows, lanes))
+
+
+def guilty(failure: Failure, trace: Sequence[Event]) -> dict[int, str]:
+    """Marks by index in the trace: of the two accesses of a race, else of the access that failed."""
+    race = failure.race
+    if race is None:
+        where = failure.where[0] if failure.where else ""
+        found = last(
+            trace, lambda event: bool(where) and int(event["thread"]) >= 0 and at(event) == where
+        )
+        return {} if found is None else {found: "failed"}
+    second = last(trace, lambda event: made_at(event, race.second.thread, race.second.place))
+    if second is None:
+        return {}
+    address = trace[second]["address"]
+    first = last(
+        trace[:second],
+        lambda event: (
+            made_at(event, race.first.thread, race.first.place) and event["address"] == address
+        ),
+    )
+    return {second: "second"} if first is None else {first: "first", second: "second"}
+
+
+def made_at(event: Event, thread: int, place: str) -> bool:
+    return int(event["thread"]) == thread and at(event) == place
+
+
+def at(event: Event) -> str:
+    return describe_pc(int(event["pc"])) if event["op"] not in ("call", "return") else ""
+
+
+def last(trace: Sequence[Event], holds: Any) -> int | None:
+    return next((index for index in range(len(trace) - 1, -1, -1) if holds(trace[index])), None)
+
+
+def learned(trace: Sequence[Event]) -> list[Arrow]:
+    """What a thread came to know of another at a step: an arrow from that one's step.
+
+    A clock counts what a thread gave away. The step that gave the news away is the first one behind which its
+    thread counts further than the news says; a thread without such a step told by its end. News that came
+    through a third thread, from which there is an arrow already, get none of their own.
+    """
+    counts: dict[int, list[int]] = {}  # by thread: its own clock after each of its steps
+    indexes: dict[int, list[int]] = {}
+    known: dict[int, tuple[int, ...]] = {}
+    arrows = []
+    for index, event in enumerate(trace):
+        thread = int(event["thread"])
+        if thread < 0:
+            continue
+        clock = tuple(event["clock"])
+        before = known.get(thread, ())
+        sources: dict[int, int] = {}
+        for other, count in enumerate(clock):
+            news = other != thread and count > (before[other] if other < len(before) else 0)
+            if news and other in counts:
+                place = min(bisect_right(counts[other], count), len(counts[other]) - 1)
+                sources[other] = indexes[other][place]
+        for other, start in sources.items():
+            if not any(
+                through != other
+                and other < len(trace[by]["clock"])
+                and trace[by]["clock"][other] >= clock[other]
+                for through, by in sources.items()
+            ):
+                arrows.append(Arrow(start, index, BEFORE))
+        known[thread] = clock
+        counts.setdefault(thread, []).append(clock[thread] if thread < len(clock) else 0)
+        indexes.setdefault(thread, []).append(index)
+    return arrows
+
+
+def stale_reads(trace: Sequence[Event]) -> list[Arrow]:
+    return [
+        Arrow(int(event["from"]), index, READS)
+        for index, event in enumerate(trace)
+        if event["op"] == "load" and event["stale"] and int(event["from"]) >= 0
+    ]
+
+
+def folded(
+    steps: list[Step], shown: list[int], trace: Sequence[Event], arrows: list[Arrow], lanes: int
+) -> Timeline:
+    """The turns of a loop that do the same as one, and arrows from indexes of the trace to rows."""
+    keys = [(step.lane, step.text + step.place + step.mark) for step in steps]
+    rows: list[Step] = []
+    row_of: list[int] = []  # by place in ``shown``
+    place = 0
+    while place < len(steps):
+        turn, times = repetition(keys, place)
+        rows_before = len(rows)
+        rows += steps[place : place + turn]
+        row_of += range(rows_before, rows_before + turn)
+        if times > 1:
+            rows.append(Step(steps[place].lane, "gap", f"the same {times - 1} times more"))
+            row_of += [len(rows) - 1] * (turn * (times - 1))
+        place += turn * times
+
+    visible = dict(zip(shown, row_of, strict=True))
+
+    def row(event: int) -> int:
+        """Of this event, or of its thread's last one before that is shown; -1 for none."""
+        thread = trace[event]["thread"]
+        while event >= 0 and (event not in visible or trace[event]["thread"] != thread):
+            event -= 1
+        return visible.get(event, -1)
+
+    moved = {(row(arrow.start), row(arrow.end), arrow.kind) for arrow in arrows}
+    kept = [Arrow(*ends) for ends in sorted(moved) if min(ends[:2]) >= 0 and ends[0] != ends[1]]
+    return Timeline(lanes, tuple(rows), tuple(kept))
+
+
+def cut(drawn: Timeline) -> Timeline:
+    """At most MOST_ROWS rows: the first, and the last, in which the failure is."""
+    count = len(drawn.steps)
+    if count <= MOST_ROWS:
+        return drawn
+    behind = count - (MOST_ROWS - FIRST_ROWS)
+    gap = Step(drawn.steps[behind].lane, "gap", f"{behind - FIRST_ROWS:,} steps left out")
+    moved = {row: row for row in range(FIRST_ROWS)}
+    moved |= {row: row - behind + FIRST_ROWS + 1 for row in range(behind, count)}
+    arrows = tuple(
+        Arrow(moved[arrow.start], moved[arrow.end], arrow.kind)
+        for arrow in drawn.arrows
+        if arrow.start in moved and arrow.end in moved
+    )
+    return Timeline(drawn.lanes, (*drawn.steps[:FIRST_ROWS], gap, *drawn.steps[behind:]), arrows)

@@ -1,0 +1,208 @@
+"""Subjects: structures under test, as the harness sees them.
+
+A native module fills a ``PmlSubject`` table (``subject.h``) and hands it to :func:`wrap_subject`;
+Python sees a :class:`Subject` with its operations and creates an :class:`Instance` to call.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+cimport cython
+from libc.string cimport memset
+
+
+class Argument(NamedTuple):
+    """An argument or setting: its name and the inclusive range from which programs draw it."""
+
+    name: str
+    low: int
+    high: int
+
+
+class Operation(NamedTuple):
+    """An operation of a subject.
+
+    ``weight`` is its relative frequency in a default program. ``role`` 0 means that any thread may
+    call it; operations that share a role above 0 must all be called by one and the same thread.
+    """
+
+    name: str
+    code: int
+    weight: int
+    role: int
+    arguments: tuple[Argument, ...]
+
+
+class Result(NamedTuple):
+    """What one call returned: a status and four words whose meaning the subject defines."""
+
+    status: int
+    words: tuple[int, int, int, int]
+
+
+class InvariantViolation(AssertionError):
+    """A call or a check found a broken invariant.
+
+    Attributes:
+        invariant: the identifier, for example ``"I14"``.
+        message: what was seen and what was expected.
+    """
+
+    def __init__(self, invariant: str, message: str) -> None:
+        super().__init__(f"{invariant}: {message}")
+        self.invariant = invariant
+        self.message = message
+
+
+cdef class Subject:
+    """A structure under test. Made by a native module, never by hand."""
+
+    def __init__(self):
+        raise TypeError("subjects come from native modules; see pulsar_ml/harness/subjects/subject.h")
+
+    @property
+    def name(self) -> str:
+        return self.table.name.decode()
+
+    @property
+    def summary(self) -> str:
+        return self.table.summary.decode()
+
+    @property
+    def max_threads(self) -> int:
+        """The largest number of threads that may use one instance; 0 when there is no limit."""
+        return self.table.max_threads
+
+    @property
+    def address(self) -> int:
+        """The address of the native table, for runners in other modules."""
+        return <size_t>self.table
+
+    def operation(self, str name) -> Operation:
+        """The operation called ``name``; KeyError names those that exist."""
+        for operation in self.operations:
+            if operation.name == name:
+                return operation
+        known = ", ".join(operation.name for operation in self.operations)
+        raise KeyError(f"subject {self.name!r} has no operation {name!r}; it has: {known}")
+
+    def create(self, *, int threads=1, settings=None) -> Instance:
+        """A new instance for ``threads`` threads.
+
+        ``settings`` maps setting names to integers; those left out take the low end of their range.
+        Raises ValueError for an unknown or out-of-range setting and MemoryError.
+        """
+        return Instance(self, threads, settings)
+
+    def __repr__(self) -> str:
+        return f"<Subject {self.name!r}: {len(self.operations)} operations>"
+
+
+# __dealloc__ needs the subject, which the cycle collector would take away before it.
+@cython.no_gc_clear
+cdef class Instance:
+    """One instance of a subject, called from one thread at a time through this object."""
+
+    def __cinit__(self, Subject subject not None, int threads, settings):
+        cdef int64_t[16] values
+        cdef int i
+        given = dict(settings or {})
+        if threads < 1 or (subject.table.max_threads and threads > subject.table.max_threads):
+            limit = subject.table.max_threads or "any number"
+            raise ValueError(f"{threads} threads asked of subject {subject.name!r}; it takes 1 to {limit}")
+        for i, setting in enumerate(subject.settings):
+            value = given.pop(setting.name, setting.low)
+            if not setting.low <= value <= setting.high:
+                raise ValueError(f"setting {setting.name}={value} of subject {subject.name!r} is outside "
+                                 f"{setting.low}..{setting.high}")
+            values[i] = value
+        if given:
+            known = ", ".join(setting.name for setting in subject.settings) or "none"
+            raise ValueError(f"subject {subject.name!r} has no setting {next(iter(given))!r}; "
+                             f"it has: {known}")
+        self.subject = subject
+        self.threads = threads
+        with nogil:
+            self.native = subject.table.create(values, threads)
+        if self.native is NULL:
+            raise MemoryError(f"no memory for an instance of subject {subject.name!r}")
+
+    def __dealloc__(self):
+        if self.native is not NULL:
+            self.subject.table.destroy(self.native)
+
+    @property
+    def address(self) -> int:
+        """The address of the native instance, for runners in other modules."""
+        return <size_t>self.native
+
+    def call(self, str name, *arguments, int thread=0) -> Result:
+        """Apply one operation and return its result.
+
+        Raises InvariantViolation when the operation saw a broken invariant, KeyError for an unknown
+        name, TypeError or ValueError for wrong arguments.
+        """
+        cdef PmlCall call
+        cdef PmlResult result
+        cdef PmlViolation violation
+        cdef int i
+        operation = self.subject.operation(name)
+        if len(arguments) != len(operation.arguments):
+            raise TypeError(f"{name} takes {len(operation.arguments)} arguments, got {len(arguments)}")
+        if not 0 <= thread < self.threads:
+            raise ValueError(f"thread {thread} is outside 0..{self.threads - 1}")
+        memset(&call, 0, sizeof(call))
+        memset(&result, 0, sizeof(result))
+        memset(&violation, 0, sizeof(violation))
+        call.code = operation.code
+        for i, (argument, value) in enumerate(zip(operation.arguments, arguments, strict=True)):
+            if not argument.low <= value <= argument.high:
+                raise ValueError(f"{argument.name}={value} of {name} is outside "
+                                 f"{argument.low}..{argument.high}")
+            call.arguments[i] = value
+        with nogil:
+            self.subject.table.apply(self.native, thread, &call, &result, &violation)
+        raise_violation(&violation)
+        return Result(result.status,
+                      (result.words[0], result.words[1], result.words[2], result.words[3]))
+
+    def check(self) -> None:
+        """Check every invariant that must hold when nobody is inside; InvariantViolation if not."""
+        cdef PmlViolation violation
+        memset(&violation, 0, sizeof(violation))
+        with nogil:
+            self.subject.table.check(self.native, &violation)
+        raise_violation(&violation)
+
+
+cdef int raise_violation(const PmlViolation* violation) except -1:
+    if violation.found:
+        raise InvariantViolation((<const char*>violation.invariant).decode(errors="replace"),
+                                 (<const char*>violation.message).decode(errors="replace"))
+    return 0
+
+
+cdef Subject wrap_subject(const PmlSubject* table, object build_id, object owner):
+    """A Subject over ``table``, which must live as long as ``owner``; ImportError on another ABI."""
+    if table.abi != PML_SUBJECT_ABI:
+        raise ImportError(f"subject table has ABI {table.abi}, this harness speaks {PML_SUBJECT_ABI}; "
+                          "rebuild the module")
+    cdef Subject subject = Subject.__new__(Subject)
+    cdef int i, j
+    subject.table = table
+    subject.build_id = build_id
+    subject.owner = owner
+    subject.settings = tuple(
+        [Argument(table.settings[i].name.decode(), table.settings[i].low, table.settings[i].high)
+         for i in range(table.n_settings)])
+    operations = []
+    for i in range(table.n_operations):
+        arguments = tuple([Argument(table.operations[i].arguments[j].name.decode(),
+                                    table.operations[i].arguments[j].low,
+                                    table.operations[i].arguments[j].high)
+                           for j in range(table.operations[i].n_arguments)])
+        operations.append(Operation(table.operations[i].name.decode(), i, table.operations[i].weight,
+                                    table.operations[i].role, arguments))
+    subject.operations = tuple(operations)
+    return subject

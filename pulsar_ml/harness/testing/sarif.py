@@ -1,0 +1,121 @@
+"""Failures as SARIF 2.1.0, the form in which code hosts and editors take findings."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pulsar_ml
+from pulsar_ml.harness.search.failure import Failure
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+MOST_FOLDERS = 20_000
+PLACE = re.compile(r"^(?P<function>.*) (?P<file>[^ :]+):(?P<line>\d+)$")
+
+
+def log(results: Sequence[Mapping[str, Any]], root: Path) -> dict[str, Any]:
+    """A SARIF log with these results. The files of their places are named from ``root`` on."""
+    places = [
+        place["physicalLocation"]["artifactLocation"]
+        for result in results
+        for place in (*result.get("locations", ()), *result.get("relatedLocations", ()))
+    ]
+    found = files_below(root, {place["uri"] for place in places})
+    for place in places:
+        place["uri"] = quote(found.get(place["uri"], place["uri"]))
+    return {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "pulsar_ml",
+                        "version": pulsar_ml.__version__,
+                        "rules": [
+                            {"id": rule, "shortDescription": {"text": rule}}
+                            for rule in sorted({result["ruleId"] for result in results})
+                        ],
+                    }
+                },
+                "results": list(results),
+            }
+        ],
+    }
+
+
+def files_below(root: Path, places: Collection[str]) -> dict[str, str]:
+    """The file below ``root`` that each of ``places`` means: a file's name behind a few of its folders. One
+    that means none, or several, is left out. Of a very large tree only a part is looked through."""
+    if not places:
+        return {}
+    wanted = {place.rpartition("/")[2] for place in places}
+    named: dict[str, list[Path]] = {}
+    for folder, folders, names in itertools.islice(os.walk(root), MOST_FOLDERS):
+        folders[:] = [
+            name for name in folders if not name.startswith((".", "__")) and name != "build"
+        ]
+        for name in wanted.intersection(names):
+            named.setdefault(name, []).append(Path(folder, name))
+
+    def alike(path: Path, place: str) -> int:
+        pairs = zip(reversed(path.parts), reversed(place.split("/")), strict=False)
+        return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    found = {}
+    for place in places:
+        best = sorted(
+            (alike(path, place), path) for path in named.get(place.rpartition("/")[2], ())
+        )[-2:]
+        if len(best) == 1 or (best and best[0][0] < best[1][0]):
+            found[place] = best[-1][1].relative_to(root).as_posix()
+    return found
+
+
+def rule_of(failure: Failure) -> str:
+    """The broken invariant, or what the engine calls the failure."""
+    return failure.rule or failure.kind
+
+
+def fingerprint(failure: Failure) -> str:
+    """Equal for failures with one signature."""
+    return hashlib.sha256("\n".join((failure.subject, *failure.signature)).encode()).hexdigest()[
+        :32
+    ]
+
+
+def result_of(failure: Failure) -> dict[str, Any]:
+    places = [place for text in failure.where if (place := location(text)) is not None]
+    result: dict[str, Any] = {
+        "ruleId": rule_of(failure),
+        "level": "error",
+        "message": {"text": f"{failure.subject}: {failure.kind}: {failure.message}"},
+        "partialFingerprints": {"pulsarMlSignature/v1": fingerprint(failure)},
+        "properties": {"record": failure.short(), "mode": failure.mode},
+    }
+    if places:
+        result["locations"] = places[:1]
+        result["relatedLocations"] = [
+            {**place, "id": number} for number, place in enumerate(places[1:], 1)
+        ]
+    return result
+
+
+def location(text: str) -> dict[str, Any] | None:
+    """A place of the form ``function file:line``; None for what has no line."""
+    match = PLACE.match(text)
+    if match is None:
+        return None
+    return {
+        "physicalLocation": {
+            "artifactLocation": {"uri": match["file"]},
+            "region": {"startLine": max(1, int(match["line"]))},
+        },
+        "logicalLocations": [{"name": match["function"] or "?"}],
+    }

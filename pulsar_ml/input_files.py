@@ -1,0 +1,47 @@
+"""Reading a file that somebody else may have made: a plain file of bounded size that is text."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from pulsar_ml.errors import BadRecordError, UsageError
+
+MOST_BYTES = 64 << 20
+
+
+def bounded_text(path: Path, what: str, *, most: int = MOST_BYTES) -> str:
+    """The text of the file at ``path``, of at most ``most`` bytes; ``what`` says what it should be.
+
+    Raises UsageError when it cannot be read, BadRecordError when it is no such text. A pipe or a
+    device is refused without waiting for it.
+    """
+    try:
+        with open(path, "rb", opener=plain) as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise UsageError(f"{what} {path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a name with a zero byte
+        raise UsageError(f"{what} {str(path)!r} cannot be read: {error}") from None
+    if len(content) > most:
+        raise BadRecordError(f"{path} is larger than {most >> 20} MiB, so it is not {what}")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise BadRecordError(f"{path} is not text, so it is damaged or not {what}") from None
+
+
+def plain(path: str, flags: int) -> int:
+    handle = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is no plain file")
+    return handle
+
+
+def one_line(error: BaseException, most: int = 200) -> str:
+    """What an error says, short enough for a sentence: others' messages may be pages or hold the input."""
+    lines = str(error).split("\n")
+    return f"{type(error).__name__}: {lines[0]:.{most}}" if lines[0] else type(error).__name__

@@ -1,0 +1,51 @@
+"""A simulated reader of a topic, the common part of the kinds of subscription."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from pulsar_ml import Entry
+from pulsar_ml.simulate.clock import VirtualClock
+from pulsar_ml.simulate.topic import Topic
+from pulsar_ml.simulate.workload import SubscriptionGroup
+
+
+class TopicReader(ABC):
+    """Reads a topic in batches, one batch at a time; entries below ``position`` were read."""
+
+    __slots__ = ("_busy", "_clock", "_settings", "_topic", "name", "position")
+
+    def __init__(
+        self, name: str, topic: Topic, settings: SubscriptionGroup, clock: VirtualClock
+    ) -> None:
+        self.name = name
+        self._topic = topic
+        self._settings = settings
+        self._clock = clock
+        self._busy = False
+        self.position = 0 if settings.start == "earliest" else len(topic.lengths)
+
+    @abstractmethod
+    def _may_read(self) -> bool:
+        """True when the subscription has room for another batch."""
+
+    @abstractmethod
+    def _deliver(self, copies: Sequence[Entry]) -> None:
+        """Takes the entries of a batch; sets ``_busy`` to false when the next one may begin."""
+
+    def _read(self) -> None:
+        """Reads the next batch, now or after the next write; no effect while one is under way."""
+        if self._busy or not self._may_read():
+            return
+        self._busy = True
+        end = len(self._topic.lengths)
+        if self.position == end:
+            self._topic.when_written(self._wake)
+            return
+        last = min(self.position + self._settings.read_batch, end) - 1
+        self._topic.cached.read(self, self.position, last, self._deliver)
+
+    def _wake(self) -> None:
+        self._busy = False
+        self._read()

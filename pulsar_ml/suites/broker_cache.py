@@ -1,0 +1,42 @@
+"""Stress: the whole cache as a broker uses it: appends, tailing and catch-up readers, dispatch, eviction.
+
+The subject is that of the cache manager. The mix is a broker's: most calls read what was put lately and
+dispatch copies count their reads. The manager's thread is there now and then, for some puts, and evicts by
+age and by size under readers that still hold entries; else the puts evict.
+"""
+
+from __future__ import annotations
+
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.suites.cache_manager import BOOKS
+from pulsar_ml.suites.range_cache import BALANCE, READS
+
+SUITE = Suite(
+    name="broker_cache",
+    subject="cache_manager",
+    model="pulsar_ml.specs.manager_answers",
+    summary="A broker's cache as a whole: puts, tailing and catch-up readers, dispatch, eviction.",
+    mix={
+        "put": 100,
+        "put_late": 4,
+        "get": 20,
+        "hold": 20,
+        "release": 20,
+        "dispatch": 100,
+        "read_range": 30,
+        "exists": 4,
+        "remove_range": 10,
+        "clear": 1,
+        "size": 4,
+        "tick": 4,
+        "free": 6,
+        "configure": 1,
+        "configure_policy": 1,
+        "stats": 2,
+        "serve": 12,
+    },
+    settings={"keys": (16, 128), "caches": (2, 3), "max_requeue": (1, 5), "max_size": (500, 4096)},
+    threads=4,
+    operations=10000,
+    invariants=READS | BALANCE | BOOKS,
+)

@@ -1,0 +1,53 @@
+"""Stress: the books of the cache: puts that trigger, passes, ticks, changed settings, the thread's life."""
+
+from __future__ import annotations
+
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.suites.invariants import named
+from pulsar_ml.suites.range_cache import BALANCE, READS
+
+BOOKS = named("I42 I45 I53 I61 I63 CM-7")
+
+SUITE = Suite(
+    name="cache_manager",
+    subject="cache_manager",
+    model="pulsar_ml.specs.manager_answers",
+    summary="Books, trigger, passes and settings of the manager, its thread started and ended meanwhile.",
+    mix={
+        "put": 120,
+        "put_late": 8,
+        "get": 40,
+        "hold": 20,
+        "release": 20,
+        "dispatch": 20,
+        "read_range": 10,
+        "remove_range": 16,
+        "clear": 1,
+        "sweep": 2,
+        "tick": 8,
+        "trigger": 6,
+        "evict": 6,
+        "free": 4,
+        "configure": 4,
+        "configure_policy": 2,
+        "stats": 8,
+        "serve": 4,
+    },
+    settings={"keys": (4, 64), "max_size": (0, 1000)},
+    threads=4,
+    operations=6000,
+    invariants=READS | BALANCE | BOOKS,
+    controlled=ControlledSize(
+        mix={
+            "put": 40,
+            "get": 6,
+            "remove_range": 6,
+            "clear": 2,
+            "tick": 8,
+            "trigger": 4,
+            "evict": 6,
+            "configure": 6,
+            "serve": 6,
+        },
+    ),
+)

@@ -1,0 +1,36 @@
+"""Stress: views of two topics that open and close, share delayed messages and mark them, and a timer."""
+
+from __future__ import annotations
+
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.suites.delayed_tracker import MESSAGES
+from pulsar_ml.suites.invariants import named
+
+SUITE = Suite(
+    name="delayed_manager",
+    subject="delayed_manager",
+    model="pulsar_ml.specs.delayed_answers",
+    summary="Views of two topics that open and close, and share delayed messages.",
+    threads=4,
+    # Few, so that views are open all the while.
+    operations=300,
+    invariants=MESSAGES | named("I94 I95 I97 I98 I100 DM-9 DM-8"),
+    controlled=ControlledSize(
+        operations=(3, 7),
+        mix={
+            "open": 3,
+            "close": 2,
+            "add": 14,
+            "pass_time": 6,
+            "scheduled": 8,
+            "has_message": 2,
+            "count": 1,
+            "should_pause": 1,
+            "clear": 1,
+            "mark_delete": 8,
+            "set_tick": 1,
+            "fire": 5,
+            "topic": 1,
+        },
+    ),
+)

@@ -1,0 +1,32 @@
+"""Stress: delayed messages of one subscription that come, become due and are taken, and their timer."""
+
+from __future__ import annotations
+
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.suites.invariants import named
+
+MESSAGES = named("I91 I93 I94 I95 ES-2 ES-3 OP-1")
+
+SUITE = Suite(
+    name="delayed_tracker",
+    subject="delayed_tracker",
+    model="pulsar_ml.specs.delayed_tracker",
+    summary="Delayed messages of one subscription that come, become due and are taken.",
+    threads=4,
+    operations=2000,
+    invariants=MESSAGES | named("I92 I96 I98"),
+    controlled=ControlledSize(
+        operations=(3, 7),
+        mix={
+            "add": 12,
+            "pass_time": 8,
+            "scheduled": 8,
+            "has_message": 4,
+            "count": 3,
+            "should_pause": 1,
+            "clear": 1,
+            "set_tick": 2,
+            "fire": 4,
+        },
+    ),
+)

@@ -1,0 +1,20 @@
+"""Stress: each eviction policy in turn, its passes cut into slices of any length between those of others."""
+
+from __future__ import annotations
+
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.suites.invariants import named
+from pulsar_ml.suites.range_cache import BALANCE, READS
+
+POLICY = named("I51 I53 I55 I57 I59 I64")
+
+SUITE = Suite(
+    name="eviction_policy",
+    subject="eviction_policy",
+    model="pulsar_ml.specs.policy_answers",
+    summary="Six eviction policies: passes in slices, by any thread, beside puts, hits and removal.",
+    threads=4,
+    operations=6000,
+    settings={"keys": (4, 96)},
+    invariants=READS | BALANCE | POLICY,
+)

@@ -1,0 +1,22 @@
+"""Stress: permits that threads ask for, wait for, refuse, hold, share among copies and give back."""
+
+from __future__ import annotations
+
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.suites.invariants import named
+
+SUITE = Suite(
+    name="inflight_limiter",
+    subject="inflight_limiter",
+    model="pulsar_ml.specs.inflight_limiter",
+    summary="Permits of reads under way: a full queue, timeouts, refused grants, copies that hold permits.",
+    settings={"maximum": (0, 64), "timeout": (1, 20), "queue_size": (1, 8)},
+    threads=4,
+    operations=5000,
+    # Asked for more often: else short programs leave nothing waiting.
+    controlled=ControlledSize(
+        operations=(3, 6),
+        mix={"acquire": 12, "release": 8, "share": 3, "pass_on": 2, "drop": 4, "expire": 3},
+    ),
+    invariants=named("I82 I87 I88 I89 I90 IL-3 OP-1"),
+)

@@ -1,0 +1,21 @@
+"""Stress: range caches under puts, reads, references that outlive evictions, and removal of ranges."""
+
+from __future__ import annotations
+
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.suites.invariants import named
+
+READS = named("I1 I2 I3 I5 I8 I11 I13 I14 I18")
+
+BALANCE = named("I15 I16 I17 I20 I23 I24 I27 I31 I39 I40 I41 I43 I44 I46 I47 I55 I60 I70 I102 RB-2")
+
+SUITE = Suite(
+    name="range_cache",
+    subject="range_cache",
+    model="pulsar_ml.specs.range_answers",
+    summary="One to three caches over few positions: puts, point and range reads, held references, removal.",
+    threads=4,
+    operations=6000,
+    settings={"keys": (4, 64)},
+    invariants=READS | BALANCE,
+)
