@@ -182,4 +182,5 @@ def cythonized() -> list[Extension]:
     return modules
 
 
-setup(ext_modules=cythonized() if "clean" not in sys.argv else [])
+if __name__ == "__main__":
+    setup(ext_modules=cythonized() if "clean" not in sys.argv else [])

@@ -44,12 +44,14 @@ from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.input_files import bounded_text
+from pulsar_ml.harness.building.unseen import warn_of_unseen_code
 
 EXIT_CLEAN = 0
 EXIT_VIOLATION = 1
 EXIT_NOTHING_EXERCISED = 3
 EXIT_INTERRUPTED = 130
 PER_PROGRAM = 2_000
+MOST_REMARKS = 5
 CHECKED = "pulsar_ml.operations._checked"
 Command = Callable[..., int]
 T = TypeVar("T")
@@ -74,6 +76,7 @@ class Total:
     counts: Counter[str] = field(default_factory=Counter)
     failure: Failure | None = None
     failed: TrialResult | None = None  # its program as a trial, still without the failure
+    remarks: list[str] = field(default_factory=list)
     found: str = ""  # where: a shrunk failure does not say it any more
 
     def add(self, done: Exploration) -> None:
@@ -88,6 +91,7 @@ class Total:
         )
         self.missed = (first, second, third)
         self.counts.update(done.statistics)
+        self.remarks += [f"  program {self.programs}: {remark}" for remark in done.remarks]
         self.failure = done.failure
         if done.failure is not None:
             found = done.failure
@@ -114,6 +118,8 @@ class Total:
                 for what, programs in self.exhausted.items()
             ),
             *self.answers(),
+            *self.remarks[:MOST_REMARKS],
+            *more_than(self.remarks),
             *([f"  failed in {self.found}"] if self.failure else self.risks()),
         ]
 
@@ -173,12 +179,19 @@ class Total:
         }
 
 
+def more_than(remarks: list[str]) -> list[str]:
+    left = len(remarks) - MOST_REMARKS
+    return [f"  {left} more remarks of this kind"] if left > 0 else []
+
+
 def checked_subject(name: str, module: str = CHECKED, mutant: str | None = None) -> Subject:
     """A subject of a checked module: an importable name, or the path of a shared object.
 
     Raises UsageError when the module has no such subject or mutant.
     """
     native = load_native(module)  # the engine is there already, imported above
+    if module != CHECKED and native.__file__:
+        warn_of_unseen_code(Path(native.__file__))
     select_mutant(native, mutant)
     subjects: Mapping[str, Subject] = getattr(native, "SUBJECTS", {})
     if name not in subjects:
@@ -373,6 +386,12 @@ def in_module(command: Command) -> Command:
     default=True,
     show_default=True,
     help="Report data races. Without, only what code does is judged, not the orders it declares.",
+)
+@click.option(
+    "--suppress",
+    multiple=True,
+    metavar="PLACE",
+    help="A known race to pass over and count: file:line, or the function of one of its accesses.",
 )
 @click.option(
     "--answers/--no-answers",

@@ -1,6 +1,7 @@
 // Small C++ programs about what belongs to one thread, what happens once, and the primitives of C++20: wrong and,
 // as NAME_fixed, right.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <semaphore>
 #include <shared_mutex>
+#include <sstream>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -203,3 +205,13 @@ CPP_PROGRAM(aligned_freed, 2, atomic<Wide *> w{new Wide}; ~aligned_freed_state()
             if (t) { w.store(new Wide); delete mine; } else if (mine->x != 1) return false;)
 CPP_PROGRAM(aligned_fixed, 2, TOUCHED, std::unique_ptr<Wide> w(new Wide); Wide *many = new (std::nothrow) Wide[2];
             touched++; if (reinterpret_cast<uintptr_t>(w.get()) % 128 || w->x != 1) return false; delete[] many;)
+
+// Memory crosses the border of libstdc++, whose own code is not redirected.
+CPP_PROGRAM(strings_fixed, 2, TOUCHED std::string kept{std::string(50, 'k')};,
+            std::string s(40, 'x'); touched++; s += std::string(80, 'y'); s.insert(3, 100, 'z'); s.reserve(900);
+            std::istringstream in(s + "\n" + kept); std::string line(30, 'l'); std::getline(in, line); touched++;
+            std::string moved = std::move(s); moved.append(line).replace(0, 2, std::string(60, 'r'));
+            std::ostringstream out; out << moved << t; std::string copy = out.str(); touched++;
+            std::vector<std::string> all{copy, moved, line}; std::sort(all.begin(), all.end());
+            if (line.size() != 220 || copy.size() != moved.size() + 1) return false;
+            try { throw std::out_of_range(moved); } catch (const std::exception &e) { if (moved != e.what()) return false; })

@@ -13,8 +13,10 @@ cdef extern from *:
         int32_t threads
     CppProgram[128] cpp_programs
     int n_cpp_programs
+    const int _GLIBCXX_RELEASE
 
 cdef int i
+LIBSTDCXX = _GLIBCXX_RELEASE
 SUBJECTS = {}
 THREADS = {}
 for i in range(n_cpp_programs):

@@ -32,6 +32,7 @@ try:
         Campaign,
         beat_into,
         locate,
+        symbol_at,
     )
 finally:
     sys.setdlopenflags(_flags)
@@ -55,4 +56,5 @@ __all__ = [
     "Campaign",
     "beat_into",
     "locate",
+    "symbol_at",
 ]

@@ -33,13 +33,14 @@ cdef extern from "<dlfcn.h>" nogil:
     ctypedef struct Dl_info:
         const char* dli_fname
         void* dli_fbase
+        const char* dli_sname
     int dladdr(const void* address, Dl_info* info) noexcept
 
 MODES = ("sc", "tso", "c11")
 ENDS = ("complete", "cut", "data race", "use after free", "double free", "bad free", "out of bounds", "leak",
         "uninitialised read", "deadlock", "livelock", "invariant", "assertion", "crash", "stack overflow",
-        "endless loop", "lock misuse", "outside the engine's limits", "outside the engine's control",
-        "not lock-free")
+        "endless loop", "lock misuse", "blocked call", "outside the engine's limits",
+        "outside the engine's control", "not lock-free")
 OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "allocate", "free", "lock",
        "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer")
 CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
@@ -80,6 +81,14 @@ def locate(pc: int) -> tuple[str, int] | None:
     if pc == 0 or dladdr(<const void*><size_t>pc, &info) == 0 or info.dli_fname is NULL:
         return None
     return info.dli_fname.decode(), pc - <size_t>info.dli_fbase
+
+
+def symbol_at(pc: int) -> str:
+    """The exported function that holds the code at ``pc``; "" when no module exports one."""
+    cdef Dl_info info
+    if pc == 0 or dladdr(<const void*><size_t>pc, &info) == 0 or info.dli_sname is NULL:
+        return ""
+    return info.dli_sname.decode()
 
 
 def beat_into(buffer) -> None:

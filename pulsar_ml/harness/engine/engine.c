@@ -32,6 +32,7 @@
 #include "pulsar_ml/harness/engine/hooks/wraps_time.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_locks.c"
 #include "pulsar_ml/harness/engine/schedule/own.c"
+#include "pulsar_ml/harness/engine/hooks/library.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_own.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_once.c"
 #include "pulsar_ml/harness/engine/hooks/annotations.c"
@@ -371,7 +372,7 @@ static void learn(void)
         run_one(PROFILE_NUMBERS + (uint64_t)i);
         if (E.step > profile.steps)
             profile.steps = E.step;
-        if (E.failure.kind == FAIL_ENDLESS)   /* which took long, and the next one would too */
+        if (E.failure.kind == FAIL_ENDLESS || E.failure.kind == FAIL_BLOCKED)   /* the next one takes as long */
             break;
     }
     profile.learning = 0;
@@ -390,6 +391,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
     E.stats = stats;
     answers.waits = 0;
     library_begin();
+    redirect_library();
     signals_start();
     learn();
     E.touched_twice = 0;
@@ -425,6 +427,7 @@ int engine_again(uint64_t number)
     EngineStats stats = {0};
     E.stats = &stats;
     library_begin();
+    redirect_library();
     signals_start();
     learn();
     n_events = n_decisions = 0;

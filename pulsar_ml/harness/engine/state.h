@@ -93,7 +93,8 @@ typedef struct Thread {
 } Thread;
 
 /* Bits of Thread.controlled. A hook's short path is for CONTROLLED alone. */
-enum { CONTROLLED = 1, IGNORES_READS = 2, IGNORES_WRITES = 4, VOLATILE_PENDING = 8, NOTES_PLACES = 16 };
+enum { CONTROLLED = 1, IGNORES_READS = 2, IGNORES_WRITES = 4, VOLATILE_PENDING = 8, NOTES_PLACES = 16,
+       HOLDS_STORES = 32 };
 
 /* One store in a location's modification order. seen[u]: clock of thread u when it first knew of it, 0
  * for what was there from the start; released: what an acquire of it learns; x_released likewise for

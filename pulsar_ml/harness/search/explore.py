@@ -22,6 +22,7 @@ from pulsar_ml.harness.subjects.subject import Subject
 
 BATCH_SECONDS = 0.2
 FIRST_BATCH = 256
+MANY_OF_ONE_CLASS = 1_000
 NO_VERDICT = {  # of ENDS, those that say nothing of the code under test
     "outside the engine's limits": LimitsError,
     "outside the engine's control": NondeterminismError,
@@ -82,6 +83,23 @@ class Exploration:
             if self.statistics["shared"] and self.statistics["hooks"]
             else "nothing_exercised"
         )
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences that a report should not leave out, beside the verdict."""
+        said = []
+        if (
+            self.statistics["threads"] > 1
+            and self.statistics["classes"] == 1
+            and self.executions >= MANY_OF_ONE_CLASS
+        ):
+            said.append(
+                f"all {self.executions:,} executions were of one class: the operations of these threads do not "
+                "conflict, or they share what the engine does not see; choose other operations"
+            )
+        if passed := self.statistics["suppressed"]:
+            said.append(f"{passed:,} known races were passed over (suppress)")
+        return tuple(said)
 
     @property
     def cut_share(self) -> float:

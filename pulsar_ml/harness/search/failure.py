@@ -30,6 +30,7 @@ VERSION = 1
 KIND = "pulsar_ml failure"
 SHORT = "pml1."
 MOST_BYTES = 16 << 20  # of a failure as text; those of the engine's largest programs are far below
+BLOCKED = "blocked call"  # one of the engine's ENDS; it takes seconds each time
 WRONG_ANSWERS = "wrong answers"  # the kind of a failure that a judge found
 
 Decision = tuple[int, int, int, int]

@@ -41,6 +41,7 @@ class Interleavings:
         exercised: whether two threads ever touched one location.
         failure: the first one, shrunk, or None.
         exhausted: what an exhaustive strategy has shown of every program, "" when a budget ended first.
+        remarks: of single programs, each sentence once.
     """
 
     subject: str
@@ -56,6 +57,7 @@ class Interleavings:
     exercised: bool
     failure: Failure | None
     exhausted: str = ""
+    remarks: tuple[str, ...] = ()
 
     @property
     def residual_risk(self) -> float | None:
@@ -70,7 +72,7 @@ class Interleavings:
         return (
             f"{self.subject}: {counted(self.executions, 'execution')} of {counted(self.programs, 'program')} "
             f"from seed {self.seed}, mode {self.mode}, {counted(self.classes, 'class')}, {self.cut:,} cut; "
-            + self.outcome()
+            + "; ".join((self.outcome(), *self.remarks))
         )
 
     def outcome(self) -> str:
@@ -206,6 +208,7 @@ def _summed(
         ),
         failure=failure,
         exhausted=exhausted(results),
+        remarks=tuple(dict.fromkeys(said for result in results for said in result.remarks)),
     )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pulsar_ml.harness.engine import Campaign
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
-from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Decision, Failure, of_recorded
+from pulsar_ml.harness.search.failure import BLOCKED, WRONG_ANSWERS, Decision, Failure, of_recorded
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
@@ -123,9 +123,10 @@ def shrink(
     """The smallest form found of ``failure``; ``failure`` itself when it does not happen on this build.
 
     ``budget`` bounds the executions that the search may take, roughly. ``judge`` is the one that refused
-    the answers, where that is the failure. A failure whose process was lost stays as it is.
+    the answers, where that is the failure. A failure whose process was lost, or blocked in a call for
+    seconds, stays as it is.
     """
-    if failure.lost:
+    if failure.lost or failure.kind == BLOCKED:
         return failure
     if failure.kind != WRONG_ANSWERS:
         judge = None

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pulsar_ml.harness.engine import locate
+from pulsar_ml.harness.engine import locate, symbol_at
 
 Place = tuple[str, str, int]
 
@@ -19,11 +19,15 @@ OF_ATOMICS = re.compile(r"sync/sync\.h$|/(atomic|(bits/)?atomic_\w+\.h)$")
 
 @functools.cache
 def describe_pc(pc: int) -> str:
-    """``function file:line`` of the call before ``pc``; the module and offset where nothing more is known."""
+    """``function file:line`` of the call before ``pc``; without line numbers the function and its module, or
+    the module and the offset in it."""
     found = locate(pc)
     if found is None:
         return "?"
     module, offset = found
+    name = symbol_at(pc - 1)
+    if name and innermost(module, offset - 1) is None:
+        return f"{name} in {Path(module).name}"
     return place_in(module, offset - 1, offset)
 
 

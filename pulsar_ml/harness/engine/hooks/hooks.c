@@ -83,13 +83,28 @@ static __attribute__((noinline)) void volatile_access(Thread *t, uintptr_t addre
     t->controlled |= VOLATILE_PENDING;
 }
 
+/* TSO: a plain access finds a store of the same thread in memory, not in the buffer. */
+static void arrive_before(Thread *t, uintptr_t address, size_t bytes)
+{
+    for (uint32_t i = 0; i < t->buffer_count; i++) {
+        const Buffered *b = &t->buffer[(t->buffer_head + i) % ENGINE_BUFFER];
+        if (b->address < address + bytes && address < b->address + b->width) {
+            drain(t);
+            return;
+        }
+    }
+}
+
 /* The accesses of threads that are not just controlled: of the main thread, of sections that shall be ignored,
- * behind a volatile access, and where races are allowed whose places have to be known. Whether it is done. */
+ * behind a volatile access, beside buffered stores, and where suppressed races need the places of accesses.
+ * Returns 1 when nothing is left to do. */
 static __attribute__((noinline)) int special_access(Thread *t, uintptr_t address, size_t bytes, EngineOp op,
                                                     uint64_t pc)
 {
     if (t->controlled)
         settle(t);
+    if (t->controlled & HOLDS_STORES)
+        arrive_before(t, address, bytes);
     if (!t->controlled || t->controlled & (op == OP_READ ? IGNORES_READS : IGNORES_WRITES)) {
         main_access(t, address, (uint32_t)bytes, op, pc);
         return 1;

@@ -112,8 +112,10 @@ static void flush_oldest(Thread *t)
     Variable *v;
     Message *m;
     t->buffer_head = (t->buffer_head + 1) % ENGINE_BUFFER;
-    if (--t->buffer_count == 0)
+    if (--t->buffer_count == 0) {
         E.buffered &= ~t->bit;
+        t->controlled &= (uint8_t)~HOLDS_STORES;
+    }
     v = atomic_variable(t, b->address, b->width, OP_FLUSH, 1, b->pc);
     m = place_store(t, v, v->n, __ATOMIC_RELAXED, NULL);
     m->low = b->low;
@@ -157,6 +159,7 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     if (is_release(order))
         clock_tick(t);
     E.buffered |= t->bit;
+    t->controlled |= HOLDS_STORES;
     t->watch_lost = 1;
     b->event = -1;
     if (unlikely(E.recording)) {
