@@ -91,7 +91,6 @@ def engine_with_a_row(folder: Path) -> Path:
     return made
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc here")
 def test_a_new_row_is_all_it_takes(tmp_path: Path) -> None:
     made = engine_with_a_row(tmp_path)
     done = subprocess.run(
