@@ -46,11 +46,11 @@ DIRECTIVES = {
 }
 
 
-# What decides what a program does, what is right, and what is recorded: all native sources, the flags (in this
-# file and in building/checked.py), the programs, the models and the suites.
+# A build is another one when any of these changes: native sources, flags (here and in
+# building/checked.py), programs, models, judges and suites.
 NATIVE = {".c", ".h", ".pxd", ".pxi", ".pyx"}
 PYTHON = ("program.py", "checked.py", "judge.py", "plain.py")
-FOLDERS = ("specs", "models", "suites", "stress")
+FOLDERS = ("specs", "models", "suites")
 
 
 def is_source(path: Path) -> bool:
@@ -63,13 +63,12 @@ def is_source(path: Path) -> bool:
 
 
 def build_id() -> str:
-    """Twelve hexadecimal digits that change with any native source, model, suite, flag or variant."""
+    """Twelve hexadecimal digits that change with each source, flag and variant."""
     digest = hashlib.sha256(f"{SANITIZE} {os.environ.get('CFLAGS', '')}".encode())
-    for root in ("pulsar_ml", "stress"):
-        for path in sorted((ROOT / root).rglob("*")):
-            if is_source(path):
-                digest.update(path.relative_to(ROOT).as_posix().encode())
-                digest.update(path.read_bytes())
+    for path in sorted((ROOT / "pulsar_ml").rglob("*")):
+        if is_source(path):
+            digest.update(path.relative_to(ROOT).as_posix().encode())
+            digest.update(path.read_bytes())
     digest.update(Path(__file__).read_bytes())
     return digest.hexdigest()[:12]
 

@@ -5,9 +5,16 @@ from libc.stdint cimport int32_t
 from pulsar_ml.harness.subjects.subject cimport PmlSubject, wrap_subject
 
 cdef extern from *:
-    """
+    r"""
     #include "tests/quality/kit.h"
-    #ifdef WITH_ASSEMBLY
+    #if defined(WITH_ASSEMBLY) && defined(__aarch64__)
+    static inline void bump(long *x)
+    {
+        long one = 1;
+        __asm__ volatile(".arch armv8.1-a\n\tldaddal %0, %0, %1" : "+r"(one), "+Q"(*x));
+    }
+    static inline void full_fence(void) { __asm__ volatile("dmb ish" ::: "memory"); }
+    #elif defined(WITH_ASSEMBLY)
     static inline void bump(long *x) { __asm__ volatile("lock incq %0" : "+m"(*x)); }
     static inline void full_fence(void) { __asm__ volatile("mfence" ::: "memory"); }
     #else

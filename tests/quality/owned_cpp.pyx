@@ -1,4 +1,4 @@
-"""C++ programs about what belongs to a thread, wrong and, as NAME_fixed, right: SUBJECTS[name], THREADS[name]."""
+"""C++ programs about what belongs to a thread: SUBJECTS[name], THREADS[name]."""
 
 from libc.stdint cimport int32_t
 

@@ -62,7 +62,8 @@ ROGUE(waits_for_input, read_for_ever())
 
 /* A lock as a library that was not recompiled takes it: the linker does not redirect the call. */
 static pthread_mutex_t of_library;
-static __attribute__((no_sanitize("thread"), noinline)) void in_library(int (*call)(pthread_mutex_t *), const char *name)
+static __attribute__((no_sanitize("thread"), noinline))
+void in_library(int (*call)(pthread_mutex_t *), const char *name)
 {
     *(void **)&call = dlsym(RTLD_DEFAULT, name);
     call(&of_library);

@@ -1,4 +1,4 @@
-"""Programs over C++ structures of strangers, wrong and, as NAME_fixed, right: SUBJECTS[name], THREADS[name]."""
+"""Programs over C++ structures of strangers: SUBJECTS[name], THREADS[name]."""
 
 from libc.stdint cimport int32_t
 

@@ -1,5 +1,6 @@
-"""Each fiber has what belongs to a thread, and what happens once or together is modelled: each wrong program is
-found and named, each right one stays silent.
+"""Fibers own what belongs to a thread, and what happens once or together is modelled.
+
+Each wrong program is found and named, each right one stays silent.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ WRONG: dict[str, tuple[str, str | tuple[str, ...], str]] = {
 }
 RIGHT = {
     "owned": (
-        "locals local_shared errno rounding identity signal_stack once c11_once meets spin c11 python "
-        "noted noted_old noted_lock noted_benign noted_ignored"
+        "locals local_shared errno rounding identity signal_stack once c11_once meets spin c11 "
+        "python noted noted_old noted_lock noted_benign noted_ignored"
     ),
     "owned_cpp": (
-        "local_objects local_threads cache rethrown uncaught call_once call_once_throws static_local "
-        "checked_by_hand promise task async barrier latch jthread timed_shared exit_notified "
+        "local_objects local_threads cache rethrown uncaught call_once call_once_throws "
+        "static_local checked_by_hand promise task async barrier latch jthread timed_shared exit_notified "
         "joined_at_end pointer weak_pointer aligned strings"
     ),
 }
@@ -68,8 +69,8 @@ def test_a_right_program_stays_silent(module: str, name: str, mode: str, compile
     assert done.statistics["cut"] == 0
 
 
-# libstdc++ before 13 releases the lock in atomic<shared_ptr>::load() with a relaxed order: its plain read of
-# the pointer races with the next store.
+# libstdc++ before 13 releases the lock in atomic<shared_ptr>::load() with a relaxed order: its plain
+# read of the pointer races with the next store.
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_the_race_in_the_atomic_shared_pointer_of_libstdcxx_is_found(compiler: str) -> None:
     done = run("owned_cpp", "atomic_pointer_fixed", compiler)

@@ -1,4 +1,4 @@
-"""Structures in the styles of known libraries: right ones stay silent, and a twin with one thing left out is found."""
+"""Structures in the styles of known libraries: right ones stay silent, wrong twins are found."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def test_the_right_one_stays_silent(module: str, name: str, mode: str) -> None:
     assert done.statistics["cut"] == 0
 
 
-# libstdc++ before 14 sleeps on a value of the counter that it read before it span: a wake-up is lost
-# (bug 104928 of GCC).
+# libstdc++ before 14 sleeps on a value of the counter that it read before it span, and so loses a
+# wake-up (bug 104928 of GCC).
 def test_a_lost_wake_up_in_the_semaphores_of_libstdcxx_is_found() -> None:
     done = run("strangers_cpp", "buffer_of_library")
     if built("strangers_cpp").LIBSTDCXX >= 14:

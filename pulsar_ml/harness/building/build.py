@@ -48,11 +48,11 @@ def build_extension(
     it, the flags and the macros, so that a second call with equal input compiles nothing. Other files that
     the source includes or cimports are not part of the hash: give a fresh ``into`` when they changed.
     ``include`` lists folders to search before that of the source and the one that holds the installed
-    ``pulsar_ml``. ``language`` is "c" or "c++". ``checked`` builds for the engine: load the result with
-    :func:`pulsar_ml.harness.building.load.load_checked`; ``volatile="relaxed"`` takes volatile accesses
-    for relaxed atomics there. The macro PML_BUILD_ID says in the module what it was built from: sources,
-    flags, macros, compiler and, of a checked one, the engine.
-    Raises UsageError when there is no such file, BuildError with the compiler's output when
+    ``pulsar_ml``. ``language`` is "c" or "c++". ``checked`` builds for the engine: load the result
+    with :func:`pulsar_ml.harness.building.load.load_checked`; ``volatile="relaxed"`` takes volatile
+    accesses for relaxed atomics there. The macro PML_BUILD_ID names the build in the module: it
+    changes with sources, flags, macros, compiler and, of a checked one, the engine. Raises
+    UsageError when there is no such file, BuildError with the compiler's output when
     the build fails. Needs Cython and setuptools.
     """
     source = Path(os.path.realpath(source))  # which a loop of links does not stop
@@ -82,7 +82,7 @@ def build_extension(
 
 
 def engine_identity() -> bytes:
-    """A digest of the engine and of the programs that it runs: with others a failure is another one."""
+    """A digest of the engine and of the programs' format: another engine fails in another way."""
     here = Path(__file__).parents[1]
     suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
     digest = hashlib.sha256((here / "subjects" / "program.py").read_bytes())

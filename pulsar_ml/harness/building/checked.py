@@ -35,6 +35,8 @@ COMPILE_FLAGS = (
     "-Wno-tsan",
 )
 
+OF_FUTURES = "_ZNSt28_" + "_atomic_futex_unsigned_base"  # a class, of which these are methods
+
 WRAPPED = (
     *("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc"),
     "memalign",
@@ -101,11 +103,11 @@ WRAPPED = (
     *("_ZNSt6chrono3_V212steady_clock3nowEv", "_ZNSt6chrono3_V212system_clock3nowEv"),
     *("_ZNSt10_Sp_lockerC1EPKv", "_ZNSt10_Sp_lockerC1EPKvS1_", "_ZNSt10_Sp_lockerD1Ev"),
     *(
-        f"_ZNSt28__atomic_futex_unsigned_base{call}EPjjbNSt6chrono8durationIlSt5ratioILl1ELl1EEEE"
+        f"{OF_FUTURES}{call}EPjjbNSt6chrono8durationIlSt5ratioILl1ELl1EEEE"
         "NS2_IlS3_ILl1ELl1000000000EEEE"
         for call in ("19_M_futex_wait_until", "26_M_futex_wait_until_steady")
     ),
-    "_ZNSt28__atomic_futex_unsigned_base19_M_futex_notify_allEPj",
+    f"{OF_FUTURES}19_M_futex_notify_allEPj",
     "_ZNSt13__future_base13_State_baseV211_Make_ready6_M_setEv",
     "_ZSt25notify_all_at_thread_exitRSt18condition_variableSt11unique_lockISt5mutexE",
     *("PyThread_acquire_lock", "PyThread_acquire_lock_timed", "PyThread_release_lock"),
@@ -119,8 +121,8 @@ LINK_FLAGS = tuple(f"-Wl,--wrap={symbol}" for symbol in WRAPPED)
 MACROS = (("PML_CHECKED", "1"), ("pthread_create", "pml_checked_pthread_create"))
 
 
-# How volatile accesses are compiled: as plain ones, whose races are failures, or as relaxed atomics.
-# The latter is meant by code in the style of READ_ONCE, written for compilers without C11 atomics.
+# Volatile accesses are compiled as plain ones, whose races are failures, or as relaxed atomics,
+# which code in the style of READ_ONCE means.
 VOLATILE = ("plain", "relaxed")
 
 
@@ -141,8 +143,8 @@ def checked_extension(extension: Any, *, volatile: str = "plain") -> Any:
     """The checked twin of a setuptools ``Extension``: same name, same sources, other flags.
 
     ``volatile`` is one of VOLATILE. Build the twin into a tree of its own, and import
-    :mod:`pulsar_ml.harness.engine` before the module. Code that was not recompiled (other libraries,
-    inline assembly) stays invisible to the engine.
+    :mod:`pulsar_ml.harness.engine` before the module. Code that was not recompiled (other
+    libraries, inline assembly) stays invisible to the engine.
     """
     twin = copy.copy(extension)
     flags = [*COMPILE_FLAGS, *volatile_flags(volatile)]

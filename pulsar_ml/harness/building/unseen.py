@@ -1,8 +1,9 @@
-"""Finds what the engine cannot see in a checked module: inline assembly, code that was linked without
-being recompiled, and thread-local variables that all fibers share.
+"""Finds what the engine cannot see in a checked module.
 
-Instrumented code calls the engine for each atomic access, so it has no locked instruction and no
-memory fence of its own. Each one that a module has nevertheless came in by another way.
+That is inline assembly, code that was linked without being recompiled, and thread-local variables
+that all fibers share. Instrumented code calls the engine for each atomic access, so it has no locked
+instruction and no memory fence of its own. Each one that a module has nevertheless came in by
+another way.
 """
 
 from __future__ import annotations
@@ -81,8 +82,8 @@ def warn_of_unseen_code(module: Path) -> None:
         return
     more = f" and {len(lines) - MOST_NAMED} more" if len(lines) > MOST_NAMED else ""
     warnings.warn(
-        f"{module.name} has code that the engine cannot see (inline assembly, or a library that was not "
-        f"recompiled): {'; '.join(lines[:MOST_NAMED])}{more}",
+        f"{module.name} has code that the engine cannot see (inline assembly, or a library that "
+        f"was not recompiled): {'; '.join(lines[:MOST_NAMED])}{more}",
         UnseenCodeWarning,
         stacklevel=3,
     )

@@ -17,8 +17,7 @@ from pulsar_ml.harness.engine.engine cimport (
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_preemptions, engine_reverse,
     engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
-    engine_used_depth, engine_used_reuse,
-    engine_used_strategy,
+    engine_used_depth, engine_used_reuse, engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, Subject
@@ -29,66 +28,13 @@ from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.history import RECORD
 from pulsar_ml.harness.subjects.program import CALL
 
-cdef extern from "<dlfcn.h>" nogil:
-    ctypedef struct Dl_info:
-        const char* dli_fname
-        void* dli_fbase
-        const char* dli_sname
-    int dladdr(const void* address, Dl_info* info) noexcept
-
-MODES = ("sc", "tso", "c11")
-ENDS = ("complete", "cut", "data race", "use after free", "double free", "bad free", "out of bounds", "leak",
-        "uninitialised read", "deadlock", "livelock", "invariant", "assertion", "crash", "stack overflow",
-        "endless loop", "lock misuse", "blocked call", "outside the engine's limits",
-        "outside the engine's control", "not lock-free")
-OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "allocate", "free", "lock",
-       "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer")
-CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
-           "flush", "waiter", "pause", "hold")
-ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
-FAULTS = {"weak_failure": 1, "spurious": 2, "no_memory": 4, "timeout": 8}
-HISTORY = ENGINE_HISTORY  # stores that a location remembers
-BUFFER = ENGINE_BUFFER  # stores that a thread may hold back in mode tso
-SPINS = 2  # turns of waiting loops that a search lets go on although nothing changed, unless told otherwise
-STEP_LIMIT = 20000  # of an execution, unless told otherwise
-REUSE = {"quarantine": 0, "reuse": 1, "mixed": 2}
-
-
-def strategy_rows() -> list[tuple[str, str, int]]:
-    """The engine's table of strategies: name, help sentence, kind."""
-    cdef const EngineStrategy* row = engine_strategy(0)
-    rows = []
-    while row is not NULL:
-        rows.append((row.name.decode(), row.help.decode(), row.kind))
-        row = engine_strategy(<int32_t>len(rows))
-    return rows
-
-
-STRATEGIES = {name: help for name, help, _ in strategy_rows()}
-SAMPLERS = tuple([name for name, _, kind in strategy_rows() if kind == STRATEGY_SAMPLES])
-SEARCHES = tuple([name for name, _, kind in strategy_rows() if kind == STRATEGY_SEARCHES])
-OFFERED = tuple([name for name, _, kind in strategy_rows() if kind != STRATEGY_FOLLOWS])
+include "names.pxi"
+include "code_places.pxi"
 
 # The engine has one state: whose campaign it holds, and who may touch it.
 cdef object _owner = None
 _lock = threading.Lock()
 cdef object _heart = None
-
-
-def locate(pc: int) -> tuple[str, int] | None:
-    """(file, offset) of the module that holds the code at ``pc``; None when no module does."""
-    cdef Dl_info info
-    if pc == 0 or dladdr(<const void*><size_t>pc, &info) == 0 or info.dli_fname is NULL:
-        return None
-    return info.dli_fname.decode(), pc - <size_t>info.dli_fbase
-
-
-def symbol_at(pc: int) -> str:
-    """The exported function that holds the code at ``pc``; "" when no module exports one."""
-    cdef Dl_info info
-    if pc == 0 or dladdr(<const void*><size_t>pc, &info) == 0 or info.dli_sname is NULL:
-        return ""
-    return info.dli_sname.decode()
 
 
 def beat_into(buffer) -> None:
@@ -149,7 +95,8 @@ cdef class Campaign:
     cdef list pairs
 
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
-                  seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2, int spins=SPINS, bint lock_free=False,
+                  seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
+                  int spins=SPINS, bint lock_free=False,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint judged=False, decisions=(),
                   weaken=None, path=(), int floor=0, suppress=()):
         cdef int i
@@ -276,11 +223,10 @@ cdef class Campaign:
 
     cdef int mine(self) except -1:
         """Refuses to answer for the executions of another campaign."""
-        if _owner is not self and self.started:
-            raise RuntimeError("another campaign used the engine since; ask a campaign before the next one runs, "
-                               "or make the execution again")
         if _owner is not self:
-            raise RuntimeError("the campaign made no execution yet")
+            raise RuntimeError("another campaign used the engine since; ask before the next one runs, or "
+                               "make the execution again"
+                               if self.started else "the campaign made no execution yet")
         return 0
 
     def run(self, uint64_t first, uint64_t count) -> int:
@@ -306,7 +252,7 @@ cdef class Campaign:
             self.stats.executions -= 1
 
     cdef bint pass_over(self) except -1:
-        """Whether the race of the execution last made by engine_again() is suppressed, and was not known yet."""
+        """Whether the race that engine_again() met last is suppressed, and was not known yet."""
         from pulsar_ml.harness.search.symbols import is_place
 
         cdef const EngineFailure* f = engine_failure()

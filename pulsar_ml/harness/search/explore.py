@@ -94,8 +94,9 @@ class Exploration:
             and self.executions >= MANY_OF_ONE_CLASS
         ):
             said.append(
-                f"all {self.executions:,} executions were of one class: the operations of these threads do not "
-                "conflict, or they share what the engine does not see; choose other operations"
+                f"all {self.executions:,} executions were of one class: the operations of these "
+                "threads do not conflict, or they share what the engine does not see; choose other "
+                "operations"
             )
         if passed := self.statistics["suppressed"]:
             said.append(f"{passed:,} known races were passed over (suppress)")

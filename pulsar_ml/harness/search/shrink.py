@@ -122,9 +122,9 @@ def shrink(
 ) -> Failure:
     """The smallest form found of ``failure``; ``failure`` itself when it does not happen on this build.
 
-    ``budget`` bounds the executions that the search may take, roughly. ``judge`` is the one that refused
-    the answers, where that is the failure. A failure whose process was lost, or blocked in a call for
-    seconds, stays as it is.
+    ``budget`` bounds the executions that the search may take, roughly. ``judge`` is the one that
+    refused the answers, where that is the failure. A failure whose process was lost, or blocked in
+    a call for seconds, stays as it is.
     """
     if failure.lost or failure.kind == BLOCKED:
         return failure

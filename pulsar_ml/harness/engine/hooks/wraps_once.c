@@ -294,24 +294,29 @@ static int future_wait(uint32_t *word, uint32_t value, int timed, int64_t second
     return __wrap_syscall(SYS_futex, (long)word, what, value, timed ? (long)&until : 0, 0, -1) == 0 || errno != ETIMEDOUT;
 }
 
-EXPORT int
-__wrap__ZNSt28__atomic_futex_unsigned_base19_M_futex_wait_untilEPjjbNSt6chrono8durationIlSt5ratioILl1ELl1EEEENS2_IlS3_ILl1ELl1000000000EEEE(
-    void *base, uint32_t *word, uint32_t value, int timed, int64_t seconds, int64_t nanoseconds)
+/* Methods of the class under std::future, by their mangled names. */
+#define OF_FUTURES "__wrap__ZNSt28__atomic_futex_unsigned_base"
+#define UNTIL "EPjjbNSt6chrono8durationIlSt5ratioILl1ELl1EEEENS2_IlS3_ILl1ELl1000000000EEEE"
+EXPORT int future_wait_system(void *base, uint32_t *word, uint32_t value, int timed, int64_t seconds,
+                              int64_t nanoseconds) __asm__(OF_FUTURES "19_M_futex_wait_until" UNTIL);
+EXPORT int future_wait_steady(void *base, uint32_t *word, uint32_t value, int timed, int64_t seconds,
+                              int64_t nanoseconds) __asm__(OF_FUTURES "26_M_futex_wait_until_steady" UNTIL);
+EXPORT void future_notify(uint32_t *word) __asm__(OF_FUTURES "19_M_futex_notify_allEPj");
+
+int future_wait_system(void *base, uint32_t *word, uint32_t value, int timed, int64_t seconds, int64_t nanoseconds)
 {
     (void)base;
     return future_wait(word, value, timed & 1, seconds, nanoseconds,
                        FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
 }
 
-EXPORT int
-__wrap__ZNSt28__atomic_futex_unsigned_base26_M_futex_wait_until_steadyEPjjbNSt6chrono8durationIlSt5ratioILl1ELl1EEEENS2_IlS3_ILl1ELl1000000000EEEE(
-    void *base, uint32_t *word, uint32_t value, int timed, int64_t seconds, int64_t nanoseconds)
+int future_wait_steady(void *base, uint32_t *word, uint32_t value, int timed, int64_t seconds, int64_t nanoseconds)
 {
     (void)base;
     return future_wait(word, value, timed & 1, seconds, nanoseconds, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG);
 }
 
-EXPORT void __wrap__ZNSt28__atomic_futex_unsigned_base19_M_futex_notify_allEPj(uint32_t *word)
+void future_notify(uint32_t *word)
 {
     if (controlled() || current == NULL)
         __wrap_syscall(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, INT32_MAX, 0, 0, 0);
