@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pulsar_ml.harness.engine import locate, symbol_at
+from pulsar_ml.harness.engine import locate, match_places_by, symbol_at
 
 Place = tuple[str, str, int]
 
@@ -137,3 +137,6 @@ def in_source(function: str) -> str:
     while (part := re.match(r"\d+", rest)) is not None and len(rest) > part.end() + int(part[0]):
         rest = rest[part.end() + int(part[0]) :].removeprefix("_")
     return rest
+
+
+match_places_by(is_place)
