@@ -8,9 +8,8 @@ from itertools import product
 from time import thread_time_ns
 from typing import TypeVar
 
-from pulsar_ml._core import EVICTION_POLICIES
-
 from benchmarks.measure import Benchmark, loops
+from pulsar_ml._core import EVICTION_POLICIES
 
 T = TypeVar("T")
 

@@ -1,39 +1,27 @@
-"""``python -m stress``: the commands of ``pulsar-ml`` for this project's suites."""
+"""``python -m stress``: the command ``pulsar-ml``, with the page of this project's invariants."""
 
 from __future__ import annotations
 
 import faulthandler
-import sys
 
 import click
 
-from pulsar_ml.campaign.local.session import EXIT_CLEAN
-from pulsar_ml.cli.stress import cli, main
+from pulsar_ml.cli import main
+from pulsar_ml.cli.command import Command, option
 from stress import invariants
 
 
-@cli.command("invariants")
-@click.option(
-    "--write", is_flag=True, help="Write the page, the headers and the structures' pages instead."
-)
-def invariants_command(write: bool) -> int:
-    """Print docs/invariants.md: the suites and tests that check each invariant, and its known bugs.
-
-    With --write, bring everything up to date that is made of pulsar_ml/suites/invariants.toml.
-
-    \b
-    Examples:
-      python -m stress invariants
-      python -m stress invariants --write
-    """
+@main.command("invariants", cls=Command)
+@option("--write", is_flag=True, help="Bring every file made of invariants.toml up to date.")
+def invariants_command(write: bool) -> None:
+    """Print the page of invariants: suites and tests that check each, known bugs that break it."""
     if write:
         for path, text in invariants.current_files().items():
             path.write_text(text)
     else:
         click.echo(invariants.current_page(), nl=False)
-    return EXIT_CLEAN
 
 
 if __name__ == "__main__":
     faulthandler.enable()
-    sys.exit(main())
+    main(prog_name="python -m stress")

@@ -23,7 +23,7 @@ from pulsar_ml.harness.linearize import (
     check,
     core,
 )
-from pulsar_ml.harness.linearize.picture import describe_verdict, lanes
+from pulsar_ml.harness.linearize.picture import lanes
 from pulsar_ml.harness.models import MODELS, Counter, KeyValueMap, Queue, Register
 from pulsar_ml.harness.models.model import Keyed
 from tests.linearize.histories import SHAPES, histories
@@ -68,7 +68,7 @@ def test_the_lanes_show_the_core() -> None:
         "thread 0  |- write(1) -||- write(2) -|",
         "thread 1                              *- read() -> 1 -*",
     ]
-    assert "nothing leads to operation 4, read() -> 1" in report(STALE, verdict, Register())
+    assert "nothing leads to operation 4, read() -> 1" in describe_verdict(STALE, verdict, Register())
 
 
 def test_the_ladder_of_criteria() -> None:
@@ -276,7 +276,7 @@ class Plain:
 def test_an_unknown_verdict_says_what_may_help(
     model: Any, reason: str, told: str, untold: str
 ) -> None:
-    text = report(HARD, Verdict(UNKNOWN, reason=reason), model)
+    text = describe_verdict(HARD, Verdict(UNKNOWN, reason=reason), model)
     assert told in text
     assert untold not in text
 
@@ -285,15 +285,15 @@ def test_the_state_is_shown_if_it_can_be_read() -> None:
     made = history((0, "write", ("x" * 100,), None, 0, 1), (1, "read", (), "y", 2, 3))
     verdict = check(made, Register())
     assert (verdict.prefix, verdict.blocked) == ((0,), 1)
-    text = report(made, verdict, Register())
+    text = describe_verdict(made, verdict, Register())
     assert "it leads to the state" not in text and "that order" not in text
-    text = report(STALE, check(STALE, Register()), Register())
+    text = describe_verdict(STALE, check(STALE, Register()), Register())
     assert "  that order: write(1); write(2); read() -> 2\n  it leads to the state 2\n" in text
     longer = history(
         *((0, "write", (at,), None, 2 * at, 2 * at + 1) for at in range(6)),
         (1, "read", (), 3, 20, 21),
     )
-    text = report(longer, check(longer, Register()), Register())
+    text = describe_verdict(longer, check(longer, Register()), Register())
     assert "  that order ends: write(2); write(3); write(4); write(5)\n" in text
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_ml.campaign.local.exploring import SuiteExploration
 from pulsar_ml.campaign.trial.controlled import OFFERED as OFFERED_TO_CAMPAIGNS
 from pulsar_ml.harness.engine import OFFERED, SAMPLERS, SEARCHES, STRATEGIES
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.interleave import interleave
-from pulsar_ml.cli.explore import Total
 from tests.quality.build_programs import program_of, programs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +45,7 @@ assert "last" in SAMPLERS and "last" in OFFERED and "last" not in SEARCHES
 from pulsar_ml.campaign.trial.controlled import check_options
 from pulsar_ml.campaign.trial.trial import TrialOptions
 check_options(TrialOptions(strategy="last"))
-from pulsar_ml.cli.explore import explore_command as command
+from pulsar_ml.cli.find.explore import command
 (option,) = [each for each in command.params if each.name == "strategy"]
 assert "last" in option.type.choices
 from pulsar_ml.harness.search.explore import explore
@@ -119,11 +119,11 @@ def test_an_unfinished_search_is_no_sample(strategy: str) -> None:
     done = explore(subject, program, executions=30, strategy=strategy, bound=40, mode="sc")
     assert done.failure is None and not done.exhausted
     assert done.unseen_mass is None and done.residual_risk is None
-    total = Total("increments_5", strategy)
+    total = SuiteExploration("increments_5", strategy)
     total.add(done)
     text = "\n".join(total.lines())
     assert "unseen" not in text and "rarer than" not in text and "95 %" not in text
-    assert "the search of 1 programs did not end; its executions are no sample" in text
+    assert "the search of 1 program did not end; its executions are no" in text
     found = interleave(
         subject, program=program, executions=30, strategy=strategy, bound=40, mode="sc"
     )
@@ -134,7 +134,7 @@ def test_a_sample_keeps_its_claims() -> None:
     subject, program = programs().SUBJECTS["increments_5"], program_of("increments_5")
     done = explore(subject, program, executions=300, mode="sc")
     assert done.residual_risk == 3 / 300 and done.unseen_mass is not None
-    total = Total("increments_5", "portfolio")
+    total = SuiteExploration("increments_5", "portfolio")
     total.add(done)
     text = "\n".join(total.lines())
     assert "unseen mass about" in text and "rarer than 1 in 100 executions" in text

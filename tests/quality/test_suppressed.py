@@ -7,10 +7,10 @@ import pytest
 from pulsar_ml.harness.engine import Campaign
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.search.failure import Failure, replay
-from pulsar_ml.harness.subjects.program import Program, generate
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.harness.search.symbols import bare_name
+from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.subject import Subject
 from tests.quality.test_locks import COMPILERS, built
 
 EXECUTIONS = 2_000

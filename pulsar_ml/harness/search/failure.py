@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.harness.engine import STEP_LIMIT, Campaign
+from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, Campaign
 from pulsar_ml.harness.search.child import ENDED, MEMORY, STUCK
 from pulsar_ml.harness.search.race import WORDS, Race, race_of
 from pulsar_ml.harness.search.symbols import describe_pc, of_engine
@@ -55,7 +55,9 @@ class Failure:
         mutant: the mutant selected in that module, None for the unchanged code.
         races: whether data races were looked for.
         race: of a data race, both accesses and what is known of their order.
-        bound: of the exhaustive strategies; ``part`` what one of them searched, "" for everything.
+        bound, spins: of the exhaustive strategies; ``part`` what one of them searched, "" for
+            everything.
+        lock_free: whether a thread was held back to see that the others can end.
         suppress: the known races that were passed over, as places.
     """
 
@@ -80,6 +82,8 @@ class Failure:
     races: bool = True
     race: Race | None = None
     bound: int = 2
+    spins: int = SPINS
+    lock_free: bool = False
     part: str = ""
     suppress: tuple[str, ...] = ()
 
@@ -155,14 +159,15 @@ TEXTS = {
     *("subject", "build_id", "program", "mode", "reuse", "strategy", "part"),
     *("kind", "rule", "message", "module"),
 }
-NUMBERS = {"step_limit", "seed", "execution", "trace_hash", "bound"}
+NUMBERS = {"step_limit", "seed", "execution", "trace_hash", "bound", "spins"}
+FLAGS = {"races", "lock_free"}
 
 
 def check_types(content: Mapping[str, Any]) -> None:
     """TypeError for the first of a failure's fields that holds something of another kind."""
     for name, value in content.items():
         expected = (
-            str if name in TEXTS else int if name in NUMBERS else bool if name == "races" else None
+            str if name in TEXTS else int if name in NUMBERS else bool if name in FLAGS else None
         )
         if expected is not None and type(value) is not expected:
             raise TypeError(f"{name} is {str(value)[:60]!r}, not of type {expected.__name__}")
@@ -242,6 +247,9 @@ def of_recorded(
         where=(race.second.place, race.first.place) if race else () if refused else places(raw),
         trace_hash=campaign.hashes()[0],
         races=bool(options.get("races", True)),
+        bound=campaign.bound,
+        spins=campaign.spins,
+        lock_free=bool(options.get("lock_free", False)),
         race=race,
         suppress=campaign.suppress,
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pulsar_ml.harness.engine import SEARCHES, Campaign, beat_into
+from pulsar_ml.harness.engine import SEARCHES, SPINS, Campaign, beat_into
 from pulsar_ml.harness.search import child
 from pulsar_ml.harness.search.child import ENDED, Heart, Limits, LostError, Tell
 from pulsar_ml.harness.search.explore import Exploration, explore
@@ -112,6 +112,8 @@ def lost_failure(
         trace_hash=0,
         races=bool(options.get("races", True)),
         bound=int(options.get("bound", 2)),
+        spins=int(options.get("spins", SPINS)),
+        lock_free=bool(options.get("lock_free", False)),
         part=str(options.get("part") or ""),
         suppress=tuple(options.get("suppress", ())),
     )
@@ -133,6 +135,8 @@ def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = N
             reuse=failure.reuse,
             step_limit=failure.step_limit,
             bound=failure.bound,
+            spins=failure.spins,
+            lock_free=failure.lock_free,
             races=failure.races,
             path=part.path,
             floor=part.floor,
