@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from benchmarks.measure import Benchmark
 from pulsar_ml.campaign.store.read_run import open_run
-from pulsar_ml.campaign.store.schema import EMPTY_VIOLATION, ROW, split
+from pulsar_ml.campaign.store.schema import ROW, split
 from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.report.findings import gather
@@ -53,9 +53,9 @@ def row(seed: int) -> dict[str, object]:
         "sketch": (),
         "violations": [
             {
-                **EMPTY_VIOLATION, "invariant": f"I{seed % 90}", "signature": f"{seed:012x}", "phase": "running",
+                "invariant": f"I{seed % 90}", "signature": f"{seed:012x}", "phase": "running",
                 "message": f"the count is {seed} behind the {seed * seed} of another thread",
-                "replay": record.to_json(),
+                "replay": record.to_json(), "executor": "", "log": "", "unlisted": 0,
             }
         ],
     }  # fmt: skip

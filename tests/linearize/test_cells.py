@@ -1,4 +1,4 @@
-"""The search for registers that asks no model: against the definition, and against the search that asks."""
+"""The native search for registers, compared with the definition and with the general search."""
 
 from __future__ import annotations
 
@@ -27,7 +27,15 @@ from pulsar_ml.harness.linearize.shipped import blocked_call, cells_for
 from pulsar_ml.harness.models import CasRegister, Register
 from pulsar_ml.harness.models.model import Keyed
 from tests.linearize.histories import MAYBE, NOTHING, SMALL, TRUTH, one
-from tests.linearize.oracle import REAL_TIME, allowed, oracle, relation, respects
+from tests.linearize.oracle import (
+    REAL_TIME,
+    allowed,
+    disagreements,
+    examples,
+    oracle,
+    relation,
+    respects,
+)
 
 ASKING = Options(natively=False, monitors=False, explain=False)
 QUICK = Options(explain=False, most_steps=1_000_000)
@@ -35,7 +43,7 @@ QUICK = Options(explain=False, most_steps=1_000_000)
 
 @st.composite
 def crowded(draw: Any, *, most: int = 7) -> History:
-    """Few values, long intervals, and up to a third of the calls open: all that makes it hard."""
+    """A hard history: few values, long intervals, and up to a third of the calls open."""
     clock = [0, 0, 0, 0]
     operations = []
     lasts = draw(st.sampled_from([2, 6, 12]))
@@ -60,23 +68,6 @@ def searched(history: History, **more: Any) -> tuple[int, list[int]]:
     return cells.search(history.records, **more)[:2]
 
 
-def disagreements(answer: Callable[[History], bool]) -> tuple[int, int, int]:
-    """On how many small histories an answer is not the definition's; how many were legal, and illegal."""
-    wrong = legal = illegal = 0
-
-    @settings(max_examples=400, deadline=None, derandomize=True, database=None)
-    @given(crowded())
-    def run(history: History) -> None:
-        nonlocal wrong, legal, illegal
-        expected = oracle(history, CasRegister())
-        legal += expected
-        illegal += not expected
-        wrong += answer(history) != expected
-
-    run()
-    return wrong, legal, illegal
-
-
 def test_the_answer_is_that_of_the_definition() -> None:
     def answer(history: History) -> bool:
         found, way = searched(history)
@@ -87,7 +78,7 @@ def test_the_answer_is_that_of_the_definition() -> None:
             assert allowed(history, CasRegister(), way)
         return found == 0
 
-    wrong, legal, illegal = disagreements(answer)
+    wrong, legal, illegal = disagreements(answer, CasRegister(), examples(crowded(), 800))
     assert wrong == 0
     assert min(legal, illegal) > 60
 
@@ -105,18 +96,18 @@ def with_every_call_open(history: History) -> bool:
 def with_any_write_at_any_time(history: History) -> bool:
     names = [signature.name for signature in history.signatures]
     writes = np.flatnonzero([names[at] == "write" for at in history.records["operation"]])
-    return searched(history, loose=writes.astype(np.int32))[0] == 0
+    return searched(history, unconstrained=writes.astype(np.int32))[0] == 0
 
 
 @pytest.mark.parametrize(
     "answer", [without_open_calls, with_every_call_open, with_any_write_at_any_time]
 )
 def test_a_search_with_other_rules_is_found_out(answer: Callable[[History], bool]) -> None:
-    assert disagreements(answer)[0] > 5
+    assert disagreements(answer, CasRegister(), examples(crowded(), 800))[0] > 5
 
 
 def answered(draw: random.Random) -> History:
-    """Up to sixteen calls on few values, answered in some order within their intervals, but often for one."""
+    """Up to sixteen calls on few values with the results of an order; one is often changed."""
     threads, values = draw.choice((3, 4, 5)), draw.choice((2, 3, 4))
     lasts, crashes = draw.choice((3, 8, 16)), draw.choice((0.0, 0.1, 0.3))
     names = draw.choice(
@@ -171,7 +162,7 @@ def test_both_searches_agree_where_the_definition_cannot_go() -> None:
 
 
 def test_a_write_of_what_is_there_may_have_to_come_before_an_exchange() -> None:
-    """Later nobody could have missed it, and before the last write it had not begun."""
+    """Behind the exchange a call would see it, and before the last write it had not begun."""
     history = history_of(
         [
             Operation(0, "write", (1,), None, 11, 12),
@@ -195,7 +186,8 @@ def test_it_answers_what_the_search_that_asks_does_not() -> None:
 
 @st.composite
 def illegal_ones(draw: Any) -> History:
-    return draw(crowded().filter(lambda history: not oracle(history, CasRegister())))
+    history: History = draw(crowded().filter(lambda found: not oracle(found, CasRegister())))
+    return history
 
 
 def test_the_blocked_call_and_the_longest_order_are_what_they_say() -> None:
@@ -212,7 +204,7 @@ def test_the_blocked_call_and_the_longest_order_are_what_they_say() -> None:
         assert blocked not in way
         assert respects(way, relation(history, REAL_TIME))
         assert allowed(history, CasRegister(), way)
-        # With all that began before it returned, but nothing that could not have helped it, it is illegal.
+        # The calls that began before the return of the blocked call are illegal by themselves.
         assert not oracle(
             history.select(np.flatnonzero(invoked <= returned[blocked])), CasRegister()
         )
@@ -222,7 +214,7 @@ def test_the_blocked_call_and_the_longest_order_are_what_they_say() -> None:
 
 @pytest.mark.parametrize("name", ["write", "cas"])
 def test_loose_calls_may_happen_at_any_time_and_again(name: str) -> None:
-    """As the definition has it for as many open copies, begun before all else, as there are calls."""
+    """Like as many open copies as there are calls, begun before all other calls."""
     seen = set()
 
     @settings(max_examples=100, deadline=None, derandomize=True, database=None)
@@ -231,8 +223,8 @@ def test_loose_calls_may_happen_at_any_time_and_again(name: str) -> None:
         arguments = (old,) if name == "write" else (old, new)
         operations = [
             Operation(
-                int(record["thread"]), str(call.name), call.arguments, call.result, int(record["invoked"]),
-                None if record["ending"] else int(record["returned"]),
+                int(record["thread"]), str(call.name), call.arguments, call.result,
+                int(record["invoked"]), None if record["ending"] else int(record["returned"]),
             )
             for record, call in zip(
                 history.records, map(history.call, range(len(history))), strict=True
@@ -246,7 +238,7 @@ def test_loose_calls_may_happen_at_any_time_and_again(name: str) -> None:
         with_one = history_of([*operations, Operation(100, name, arguments, True, -1, 0)])
         last = np.array([len(operations)], np.int32)
         chosen = np.arange(len(operations), dtype=np.int32)
-        assert (searched(with_one, chosen=chosen, loose=last)[0] == 0) == expected
+        assert (searched(with_one, chosen=chosen, unconstrained=last)[0] == 0) == expected
         seen.add(expected)
 
     run()
@@ -278,7 +270,7 @@ def test_words_of_native_subjects_are_read_as_values_are() -> None:
 
 
 def keyed(draw: random.Random) -> History:
-    """Two registers, each with its key as the first argument, their calls side by side."""
+    """Two registers, with the key as the first argument, and their calls side by side."""
     operations = []
     for key in ("k", 1):
         made = answered(draw)
@@ -343,7 +335,7 @@ def test_equal_values_are_one_value() -> None:
 
 
 class Inherited(Register):
-    """Reads whatever."""
+    """A register whose reads return any value."""
 
     def step(self, state: Any, call: Any) -> Any:
         return (state,)

@@ -1,4 +1,4 @@
-"""The monitors against the definition on small histories, and against the search on large ones."""
+"""The monitors, compared with the definition on small histories and with searches on large ones."""
 
 from __future__ import annotations
 

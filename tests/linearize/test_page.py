@@ -1,4 +1,4 @@
-"""docs/linearizability.md: its example runs and prints what the page shows."""
+"""docs/linearizability.md: its example runs and prints the output that the page shows."""
 
 from __future__ import annotations
 

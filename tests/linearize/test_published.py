@@ -1,4 +1,4 @@
-"""Histories in the shape of published ones: how many calls, how many of them open, what is said."""
+"""Histories of the shape of published ones: numbers of calls and open calls, and the verdicts."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ def empties(view: View, values: Values, sure: Ints, empty: Ints, times: int) -> 
     steps = np.zeros(times + 1, np.int64)
     np.add.at(steps, values.put_by[sure], 1)
     np.add.at(steps, values.taken_from[sure], -1)
-    free = np.append(0, np.cumsum(np.cumsum(steps) == 0))  # the number of free moments before each rank
+    free = np.append(0, np.cumsum(np.cumsum(steps) == 0))  # free moments before each rank
     wrong = np.flatnonzero(free[view.returned[empty]] == free[view.invoked[empty]])
     if len(wrong) == 0:
         return None
@@ -281,6 +281,7 @@ def empties(view: View, values: Values, sure: Ints, empty: Ints, times: int) -> 
 
 def lifo(values: Values, sure: Ints, times: int) -> Judgement:
     """A stretch of time without a value that can be at the bottom makes a stack illegal."""
+
     def without_bottom(which: Ints) -> Ints:
         return which[
             bottomless(
