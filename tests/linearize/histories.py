@@ -84,15 +84,15 @@ def distinct(draw: Any, put: str, take: str, *, most: int = 8) -> History:
     operations = []
     clock = [0, 0, 0, 0]
     values = list(range(draw(st.integers(1, 4))))
-    kinds = [(put, value) for value in values]
+    kinds: list[tuple[str, int | None]] = [(put, value) for value in values]
     kinds += [(take, value) for value in values if draw(st.integers(0, 4))]
     kinds += [(take, None)] * draw(st.integers(0, 2))
     for name, value in draw(st.permutations(kinds))[:most]:
         thread = draw(st.integers(0, 3))
         invoked = clock[thread] + draw(st.integers(1, 3))
         clock[thread] = invoked + draw(st.integers(0, 7))
-        given, answered = ((value,), None) if name == put else ((), value)
-        operations.append(Operation(thread, name, given, answered, invoked, clock[thread]))
+        arguments, result = ((value,), None) if name == put else ((), value)
+        operations.append(Operation(thread, name, arguments, result, invoked, clock[thread]))
     return history_of(operations)
 
 
