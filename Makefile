@@ -1,12 +1,13 @@
 # Everything runs in a private virtual environment in .venv, made on first use.
 #
-#   make sweep                   the main job: build, and sweep seeds over the real core on embedded Spark
+#   make sweep                   the main job: build, sweep seeds over the core on local Spark
 #   make test                    build and run all tests
-#   make stress SUITE=...        real threads; SANITIZE=thread|address|undefined for a sanitizer build
-#   make cluster                 a Spark master and two workers on the loopback; make cluster-stop ends them
+#   make stress SUITE=...        real threads; SANITIZE=thread|address|undefined for a sanitizer
+#   make cluster                 a Spark master and two workers here; make cluster-stop ends them
 #   make mutants                 known bugs against the true core: what the sweep finds
 #   make kill-table              what each technique finds of each known bug, as docs/kill-table.md
 #   make bench                   speed and memory, one table
+#   make docs                    the documentation as a site, build/docs/index.html
 #   make wheel                   dist/*.whl
 #   make clean                   everything that was built; results under runs/ stay
 
@@ -19,11 +20,11 @@ BIN := $(VENV)/bin
 # pytest-xdist: one process a core.
 WORKERS ?= auto
 
-.PHONY: help sweep cluster cluster-stop test stress mutants kill-table bench wheel build clean java
+.PHONY: help sweep cluster cluster-stop test stress mutants kill-table bench docs wheel build clean java
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,11s/^# *//p' Makefile
+	@sed -n '3,12s/^# *//p' Makefile
 
 $(VENV)/installed: pyproject.toml
 	@tools/prerequisites.sh $(PYTHON)
@@ -33,6 +34,9 @@ $(VENV)/installed: pyproject.toml
 	@$(BIN)/python tools/requirements.py | $(BIN)/python -m pip install --quiet --requirement /dev/stdin
 	@# An editable install by a path file: the checkout is what runs, from any directory.
 	@$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_paths()["purelib"], "pulsar_ml.pth").write_text(str(pathlib.Path.cwd()))'
+	@# The console command, which an installed wheel brings by itself.
+	@printf '#!/bin/sh\nexec "%s" -m pulsar_ml "$$@"\n' "$(abspath $(BIN)/python)" > $(BIN)/pulsar-ml
+	@chmod +x $(BIN)/pulsar-ml
 	@touch $@
 
 build: $(VENV)/installed
@@ -73,6 +77,10 @@ kill-table: build
 
 bench: build
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+docs: build
+	@$(BIN)/python -m sphinx -b html -q -W --keep-going -d build/doctrees docs build/docs
+	@echo "built build/docs/index.html"
 
 wheel: build
 	@$(BIN)/python -m build --no-isolation --wheel

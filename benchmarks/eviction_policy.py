@@ -9,10 +9,11 @@ from time import thread_time_ns
 from typing import TypeVar
 
 from benchmarks.measure import Benchmark, loops
+from pulsar_ml._core import EVICTION_POLICIES
 
 T = TypeVar("T")
 
-KINDS = ("central_queue", "released_queue", "stash_queue", "ledger_scan", "lru", "s3_fifo")
+KINDS = tuple(EVICTION_POLICIES)
 # Those for which a read that is still expected is a reason to keep an entry.
 WAITING = ("central_queue", "released_queue", "stash_queue")
 

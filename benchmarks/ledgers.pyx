@@ -10,7 +10,7 @@ from pulsar_ml.structures.eviction_policy cimport (
     EvictionPolicy, eviction_destroy, eviction_init, eviction_run,
 )
 from pulsar_ml.structures.policy_pass cimport (
-    EvictionPass, PolicyKind, PolicySettings, size_pass, time_pass,
+    EvictionPass, PolicySettings, size_pass, time_pass,
 )
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport MapCursor
@@ -40,7 +40,7 @@ cdef class Ledgers:
     def __init__(self, int kind, int64_t ledgers, int32_t max_requeue_count=5, int64_t life=0):
         cdef int64_t i
         if (cache_memory_init(&self.memory, CHUNK_BITS, MOST) != PML_OK
-                or eviction_init(&self.policy, <PolicyKind>kind, &self.memory, CHUNK_BITS,
+                or eviction_init(&self.policy, kind, &self.memory, CHUNK_BITS,
                                  PolicySettings(max_requeue_count, False, life)) != PML_OK):
             raise MemoryError
         self.caches = <RangeCache**>allocate_zeroed(ledgers, sizeof(RangeCache*))

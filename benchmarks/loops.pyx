@@ -26,7 +26,7 @@ from pulsar_ml.structures.eviction_policy cimport (
     EvictionPolicy, eviction_destroy, eviction_init, eviction_run,
 )
 from pulsar_ml.structures.policy_pass cimport (
-    EvictionPass, PolicyKind, PolicySettings, size_pass, time_pass,
+    EvictionPass, PolicySettings, size_pass, time_pass,
 )
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport (
@@ -94,7 +94,7 @@ cdef class World:
 
     def __init__(self, int32_t max_requeue_count=5, int kind=0):
         if (cache_memory_init(&self.memory, CHUNK_BITS, MOST) != PML_OK
-                or eviction_init(&self.policy, <PolicyKind>kind, &self.memory, CHUNK_BITS,
+                or eviction_init(&self.policy, kind, &self.memory, CHUNK_BITS,
                                  PolicySettings(max_requeue_count, False, INT64_MAX)) != PML_OK):
             raise MemoryError
         self.cache = range_cache_new(&self.memory, &self.policy.base.intake)

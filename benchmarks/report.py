@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from benchmarks.measure import Benchmark
 from pulsar_ml.campaign.store.read_run import open_run
-from pulsar_ml.campaign.store.schema import ROW, split
+from pulsar_ml.campaign.store.schema import EMPTY_VIOLATION, ROW, split
 from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.report.findings import gather
@@ -51,9 +51,9 @@ def row(seed: int) -> dict[str, object]:
         "finished_at": STARTED.replace(minute=seed // 200 % 60), "wall_us": 2_000, "attempt": 0, "sketch": (),
         "violations": [
             {
-                "invariant": f"I{seed % 90}", "signature": f"{seed:012x}", "phase": "running",
+                **EMPTY_VIOLATION, "invariant": f"I{seed % 90}", "signature": f"{seed:012x}", "phase": "running",
                 "message": f"the count is {seed} behind the {seed * seed} of another thread",
-                "replay": record.to_json(), "executor": "", "log": "", "unlisted": 0,
+                "replay": record.to_json(),
             }
         ],
     }  # fmt: skip

@@ -1,8 +1,11 @@
-"""Runs the command ``python -m pulsar_ml``."""
+"""``python -m pulsar_ml``: the command ``pulsar-ml``."""
 
 from __future__ import annotations
+
+import faulthandler
 
 from pulsar_ml.cli import main
 
 if __name__ == "__main__":
-    main(prog_name="python -m pulsar_ml")
+    faulthandler.enable()
+    main(prog_name="pulsar-ml")

@@ -8,13 +8,14 @@ from pulsar_ml.positions import Evicted, Position, Removed
 from pulsar_ml.stats import CacheStats
 
 DEFAULT_MAX_SIZE: int
-EVICTION_POLICIES: Mapping[str, int]
+# A summary of each eviction policy by its name; the first is the default.
+EVICTION_POLICIES: Mapping[str, str]
 
 _At: TypeAlias = Position | tuple[int, int]
 
 @final
 class NativeMemory:
-    def __new__(cls, kind: int) -> Self: ...
+    def __new__(cls, policy: int) -> Self: ...
 
 @final
 class ReceiveBuffer:

@@ -21,15 +21,16 @@ from pulsar_ml.structures.entry cimport (
     payload_bytes, payload_length, payload_new, payload_release, payload_retain, payload_slice,
     read_count_maybe_new,
 )
-from pulsar_ml.structures.eviction_policy cimport eviction_destroy, eviction_init
+from pulsar_ml.structures.eviction_policy cimport (
+    eviction_destroy, eviction_init, eviction_row,
+)
 from pulsar_ml.structures.eviction_thread cimport (
     eviction_thread_forget, eviction_thread_go_on, eviction_thread_hold, eviction_thread_start,
     eviction_thread_serves, eviction_thread_stop,
 )
 from pulsar_ml.structures.object_pool cimport pool_in_use
 from pulsar_ml.structures.policy_pass cimport (
-    CENTRAL_QUEUE, LEDGER_SCAN, LRU, RELEASED_QUEUE, S3_FIFO, STASH_QUEUE, EvictionPass, PolicyKind,
-    PolicySettings, size_pass, time_pass,
+    EvictionPass, PolicyRow, PolicySettings, size_pass, time_pass,
 )
 from pulsar_ml.structures.position cimport position, position_is_stored, position_less
 from pulsar_ml.structures.position_map cimport MapCursor

@@ -1,1 +1,1 @@
-"""Distribution: spreads the trials of a campaign over Spark executors. Run ``python -m spark.sweep``."""
+"""Entry points for ``spark-submit`` and ``python -m``; the commands are those of ``pulsar-ml``."""

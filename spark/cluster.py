@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.cli.cluster import main
+from pulsar_ml.cli.distribute.cluster import command
 
 if __name__ == "__main__":
-    main(prog_name="python -m spark.cluster")
+    command(prog_name="pulsar-ml cluster")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.cli.compact import main
+from pulsar_ml.cli.distribute.compact import command
 
 if __name__ == "__main__":
-    main(prog_name="python -m spark.compact")
+    command(prog_name="pulsar-ml compact")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.cli.doctor import main
+from pulsar_ml.cli.distribute.doctor import command
 
 if __name__ == "__main__":
-    main(prog_name="python -m spark.doctor")
+    command(prog_name="pulsar-ml doctor")

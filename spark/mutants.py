@@ -1,8 +1,8 @@
-"""``python -m spark.mutants``: known bugs against the true core, as a sweep."""
+"""``python -m spark.mutants``: known bugs against the true core, as sweeps."""
 
 from __future__ import annotations
 
-from stress.mutants.sweep import main
+from stress.mutants.sweep import command
 
 if __name__ == "__main__":
-    main(prog_name="python -m spark.mutants")
+    command(prog_name="python -m spark.mutants")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.cli.pack import main
+from pulsar_ml.cli.distribute.pack import command
 
 if __name__ == "__main__":
-    main(prog_name="python -m spark.pack")
+    command(prog_name="pulsar-ml pack")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.cli.scale import main
+from pulsar_ml.cli.distribute.scale import command
 
 if __name__ == "__main__":
-    main(prog_name="python -m spark.scale")
+    command(prog_name="pulsar-ml scale")

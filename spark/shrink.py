@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.cli.shrink_run import main
+from pulsar_ml.cli.understand.shrink import command
 
 if __name__ == "__main__":
-    main(prog_name="python -m spark.shrink")
+    command(prog_name="pulsar-ml shrink")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.cli.simulate_grid import main
+from pulsar_ml.cli.cache.simulate import command
 
 if __name__ == "__main__":
-    main(prog_name="python -m spark.simulate")
+    command(prog_name="pulsar-ml simulate")

@@ -1,4 +1,4 @@
-"""``python -m spark.sweep``, or ``spark-submit spark/sweep.py``: the command ``pulsar-ml sweep``."""
+"""``python -m spark.sweep`` and ``spark-submit spark/sweep.py``: ``pulsar-ml sweep``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if not __package__:
     # Started as a file, Python would look for imports beside this file first.
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from pulsar_ml.cli.sweep import main  # noqa: E402
+from pulsar_ml.cli.find.sweep import command
 
 if __name__ == "__main__":
-    main(prog_name="python -m spark.sweep")
+    command(prog_name="pulsar-ml sweep")

@@ -1,1 +1,1 @@
-"""Stress suites: seeded random programs on real threads. ``python -m stress --help``."""
+"""What is about this product's suites only: mutants, the kill table, the page of invariants."""

@@ -1,35 +1,27 @@
-"""``python -m stress``: the commands of ``pulsar-ml`` for this project's suites."""
+"""``python -m stress``: the command ``pulsar-ml``, with the page of this project's invariants."""
 
 from __future__ import annotations
 
 import faulthandler
-import sys
 
 import click
 
-from pulsar_ml.campaign.local.session import EXIT_CLEAN
-from pulsar_ml.cli.stress import cli, main
+from pulsar_ml.cli import main
+from pulsar_ml.cli.command import Command, option
 from stress import invariants
 
 
-@cli.command("invariants")
-@click.option("--write", is_flag=True, help="Write docs/invariants.md instead of printing it.")
-def invariants_command(write: bool) -> int:
-    """Print which suites and tests check which invariant, and which known bugs break it.
-
-    \b
-    Examples:
-      python -m stress invariants
-      python -m stress invariants --write
-    """
-    text = invariants.current_page()
+@main.command("invariants", cls=Command)
+@option("--write", is_flag=True, help="Bring every file made of invariants.toml up to date.")
+def invariants_command(write: bool) -> None:
+    """Print the page of invariants: suites and tests that check each, known bugs that break it."""
     if write:
-        invariants.PAGE.write_text(text)
+        for path, text in invariants.current_files().items():
+            path.write_text(text)
     else:
-        click.echo(text, nl=False)
-    return EXIT_CLEAN
+        click.echo(invariants.current_page(), nl=False)
 
 
 if __name__ == "__main__":
     faulthandler.enable()
-    sys.exit(main())
+    main(prog_name="python -m stress")

@@ -1,97 +1,61 @@
-"""The table of invariants: what must hold, which suites and tests check it, which known bugs break it."""
+"""The mapping of the invariants to the suites, tests and known bugs of each."""
 
 from __future__ import annotations
 
 import ast
 import re
-import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.errors import UsageError
+from pulsar_ml.suites.invariants import Invariant, table
 from pulsar_ml.suites.registry import SUITES
+from stress.contracts import with_contracts
 from stress.mutants.catalogue import CATALOGUE
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT / "pulsar_ml" / "suites" / "invariants.toml"
 PAGE = ROOT / "docs" / "invariants.md"
-NUMBERS = range(1, 106)
 
 INTRODUCTION = """# Invariants
 
-The numbers by which headers, suites, violations and mutants name what must hold. *Always* means at every
-moment that another thread can see outside a lock that is named; *quiet* means when no operation is under
-way. A violation row carries one of these numbers or a structure's own (`OP-1`, `MQ-2`, ...), which its page
-explains.
+The ids by which headers, suites, violations and mutants name an invariant. *Always* means at every
+moment that another thread can see outside a lock that is named; *quiet* means while no operation is
+under way; *progress* means in the end. A violation row carries one of these ids or one of a
+structure's own (`OP-1`, `MQ-2`, ...), whose sentence is on the structure's page.
 
-*Checked by* names suites (each runs on real threads and in the engine: `python -m stress run SUITE`) and
-tests. *Known bugs* are mutants that break the number and that its suite must report.
+*Checked by* names suites (each runs on real threads and in the engine: `python -m stress run
+SUITE`) and tests. *Known bugs* are mutants that break the invariant and that its suite must report.
 
-This page is made by `python -m stress invariants --write` from `pulsar_ml/suites/invariants.toml`, the suites and the
-catalogue of mutants.
+`python -m stress invariants --write` makes this page of `pulsar_ml/suites/invariants.toml`, the
+suites and the catalogue of mutants.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Invariant:
-    """One number: what must hold and, beside the suites that list it, what checks it or why nothing does."""
-
-    number: int
-    group: str
-    text: str
-    when: str
-    tests: tuple[str, ...] = ()
-    note: str = ""
-    waits: str = ""
-    none: str = ""
-
-
-def read_invariants(text: str) -> list[Invariant]:
-    """All invariants of a data file, in their order. UsageError when numbers are missing or unknown."""
-    found = [
-        Invariant(
-            int(name[1:]),
-            **{key: tuple(value) if key == "tests" else value for key, value in given.items()},
-        )
-        for name, given in tomllib.loads(text).items()
-    ]
-    numbers = [invariant.number for invariant in found]
-    if numbers != list(NUMBERS):
-        raise UsageError(
-            f"the invariants are numbered {numbers}; they should be I1 to I{NUMBERS[-1]} in order"
-        )
-    return found
-
-
 def suites_of(invariant: Invariant, suites: Mapping[str, Suite]) -> list[str]:
-    return [name for name, suite in suites.items() if f"I{invariant.number}" in suite.invariants]
+    return [name for name, suite in suites.items() if invariant.id in suite.invariants]
 
 
 def mutants_of(invariant: Invariant) -> list[str]:
     return [
-        mutant.id
-        for mutant in CATALOGUE
-        if f"I{invariant.number}" in re.findall(r"\w+", mutant.breaks)
+        mutant.id for mutant in CATALOGUE if invariant.id in re.findall(r"[\w-]+", mutant.breaks)
     ]
 
 
 def complaints(
-    invariants: list[Invariant], suites: Mapping[str, Suite], root: Path = ROOT
+    invariants: Sequence[Invariant], suites: Mapping[str, Suite], root: Path = ROOT
 ) -> Iterator[str]:
-    """What is wrong with the mapping, a sentence each."""
+    """The mistakes of the mapping, a sentence each."""
     for invariant in invariants:
-        name = f"I{invariant.number}"
-        checked = bool(suites_of(invariant, suites) or invariant.tests or invariant.note)
-        reasons = [reason for reason in (invariant.waits, invariant.none) if reason]
-        if not checked and not reasons:
+        name = invariant.id
+        suites_there = suites_of(invariant, suites)
+        checked = bool(suites_there or invariant.tests or invariant.note)
+        if not checked and not invariant.waits and not invariant.none:
             yield f"{name} has no check and no reason; give it tests, or say why there are none"
         if invariant.none and checked:
             yield f"{name} is checked, so none={invariant.none!r} is wrong"
-        there = suites_of(invariant, suites) or invariant.waits in suites
-        if invariant.waits and (there or (root / f"stress/{invariant.waits}.py").exists()):
-            yield f"{name} waits for {invariant.waits}, which is there; name its checks and delete the line"
+        if invariant.waits and (suites_there or invariant.waits in suites):
+            yield f"{name} waits for {invariant.waits}, which exists; name its checks instead"
         for test in invariant.tests:
             if not test_exists(test, root):
                 yield f"{name} names {test}, which does not exist"
@@ -106,22 +70,19 @@ def test_exists(test: str, root: Path = ROOT) -> bool:
 
 
 def checked_by(invariant: Invariant, suites: Mapping[str, Suite]) -> str:
-    parts = [f"`{name}`" for name in suites_of(invariant, suites)]
-    parts += [
-        f"[{test.partition('::')[2].removeprefix('test_')}](../{test.partition('::')[0]})"
-        for test in invariant.tests
-    ]
-    said = ", ".join(parts)
+    checks = [f"`{name}`" for name in suites_of(invariant, suites)]
+    for test in invariant.tests:
+        file, _, function = test.partition("::")
+        checks.append(f"[{function.removeprefix('test_')}](../{file})")
+    clauses = [", ".join(checks)] if checks else []
     if invariant.note:
-        said += ("; " if said else "") + invariant.note
+        clauses.append(invariant.note)
     if invariant.waits:
-        said += (
-            "; " if said else ""
-        ) + f"waits for the structure `{invariant.waits}`, which does not exist here yet"
-    return said or invariant.none
+        clauses.append(f"waits for the structure `{invariant.waits}`, which does not exist yet")
+    return "; ".join(clauses) or invariant.none
 
 
-def page(invariants: list[Invariant], suites: Mapping[str, Suite]) -> str:
+def page(invariants: Sequence[Invariant], suites: Mapping[str, Suite]) -> str:
     """The page in Markdown."""
     lines = [INTRODUCTION]
     group = ""
@@ -134,7 +95,7 @@ def page(invariants: list[Invariant], suites: Mapping[str, Suite]) -> str:
                 "| --- " * 5 + "|",
             ]
         cells = (
-            f"I{invariant.number}",
+            invariant.id,
             invariant.text,
             invariant.when,
             checked_by(invariant, suites),
@@ -145,8 +106,13 @@ def page(invariants: list[Invariant], suites: Mapping[str, Suite]) -> str:
 
 
 def current_page() -> str:
-    """The page as it should be. UsageError with every complaint about the mapping."""
-    invariants = read_invariants(DATA.read_text())
+    """The page that belongs to the table. UsageError with every complaint about the mapping."""
+    invariants = table().general
     if found := list(complaints(invariants, SUITES)):
         raise UsageError("\n".join(found))
     return page(invariants, SUITES)
+
+
+def current_files() -> dict[Path, str]:
+    """Every file that is written from the table, with the text that it should have."""
+    return {PAGE: current_page()} | with_contracts(table(), ROOT)

@@ -1,7 +1,7 @@
 """The rules of the house as functions from sources to complaints.
 
-``Sources`` maps paths (``"pulsar_ml/errors.py"``) to texts, so that a rule can be shown a wrong tree of
-one file. Each rule returns one line for each breach; ``test_architecture.py`` applies them.
+``Sources`` maps paths (``"pulsar_ml/errors.py"``) to texts, so that a rule can be shown a wrong tree
+of one file. Each rule returns one line for each breach; ``test_architecture.py`` applies them.
 """
 
 from __future__ import annotations
@@ -72,9 +72,10 @@ LONG_FILES = {
 # The bodies of native threads, the only structures that read the clock, and what else may not.
 THREADS = ("pulsar_ml/structures/eviction_thread.pxd",)
 TIMELESS = ("pulsar_ml.sync.clock", "pulsar_ml.sync.thread.thread_start")
-# What implements the compiler's atomic calls, and code under test that uses them as a stranger's does.
+# Sources of the compiler's atomic calls, and code under test that uses them as a stranger's does.
 NATIVE_ATOMICS = (
-    "pulsar_ml/sync/sync.h", "pulsar_ml/harness/engine/", "tests/quality/", "tests/third_party/",
+    "pulsar_ml/sync/sync.h", "pulsar_ml/harness/engine/", "tests/memory_model/", "tests/quality/",
+    "tests/third_party/",
 )  # fmt: skip
 
 
@@ -162,7 +163,7 @@ def forbid(sources: Sources, folders: tuple[str, ...], modules: tuple[str, ...])
 
 
 def allow(sources: Sources, folders: tuple[str, ...], modules: tuple[str, ...]) -> list[str]:
-    """Files of ``folders`` (or single paths) that import something of the project but ``modules``."""
+    """Files of ``folders`` (or single paths) that import the project's modules but ``modules``."""
     return [
         f"{path} imports {module}"
         for path, text in sources.items()
@@ -256,7 +257,8 @@ def product_knows_no_harness(sources: Sources) -> list[str]:
     )  # fmt: skip
     known = (
         *("_core", "structures", "sync", "errors", "positions", "stats", "config", "cli"),
-        "input_files",
+        *("input_files", "exit_codes", "command_line", "extras", "tables", "progress"),
+        "stop_request",
     )
     parts = tuple("include " + path.removeprefix("pulsar_ml/") for path in face)
     found = allow(sources, product, (*(f"pulsar_ml.{name}" for name in known), *parts))
@@ -295,6 +297,29 @@ def campaign_knows_no_app(sources: Sources) -> list[str]:
     return forbid(sources, ("pulsar_ml",), ("stress", "spark", "benchmarks", "tools", "tests"))
 
 
+# The packages of a search, the highest first; each may import those to its right.
+LAYERS = ("cli", "sweep", "distributed", "campaign", "harness")
+
+
+def layers_look_down(sources: Sources) -> list[str]:
+    found = []
+    for at, layer in enumerate(LAYERS):
+        above = tuple(f"pulsar_ml.{name}" for name in LAYERS[:at])
+        found += forbid(sources, (f"pulsar_ml/{layer}",), above)
+    beside = ("report", "simulate", "managed_ledger", "config", "metrics", "suites")
+    folders = tuple(f"pulsar_ml/{name}" for name in beside)
+    return found + forbid(sources, folders, ("pulsar_ml.cli", "pulsar_ml.sweep"))
+
+
+def campaign_parses_no_options(sources: Sources) -> list[str]:
+    return forbid(sources, ("pulsar_ml/campaign",), ("click", "pulsar_ml.report"))
+
+
+def suites_know_the_campaign_only(sources: Sources) -> list[str]:
+    known = ("pulsar_ml.suites", "pulsar_ml.campaign", "pulsar_ml.errors")
+    return allow(sources, ("pulsar_ml/suites",), known)
+
+
 def stress_knows_no_spark(sources: Sources) -> list[str]:
     return forbid(sources, ("stress",), ("spark", "benchmarks", "tests"))
 
@@ -314,6 +339,28 @@ def pyspark_is_for_spark(sources: Sources) -> list[str]:
         and path not in PYSPARK_OUTSIDE
     )
     return forbid(sources, elsewhere, ("pyspark", "py4j"))
+
+
+def at_import(body: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The import statements that run when a module is imported."""
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from at_import(node.orelse)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from at_import(ast.iter_child_nodes(node))
+
+
+def pyspark_is_imported_late(sources: Sources) -> list[str]:
+    """Imports of PySpark stand in functions, or are for type checkers only."""
+    return [
+        f"{path} imports {module} at once"
+        for path, text in under(sources, "pulsar_ml/distributed", ends=(".py",))
+        for node in at_import(ast.parse(text).body)
+        for module in sorted(python_imports(path, ast.unparse(node)))
+        if is_within(module, ("pyspark", "py4j"))
+    ]
 
 
 # Words -------------------------------------------------------------------------------------------

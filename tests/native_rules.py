@@ -178,11 +178,14 @@ def cells_are_not_copied(sources: Sources) -> list[str]:
 
 
 def long_calls_release_the_gil(sources: Sources) -> list[str]:
-    """Every long native call of the binding stands in a ``with nogil`` block or a nogil function."""
+    """Long native calls of the binding stand in a ``with nogil`` block or a nogil function."""
     found = []
     pattern = re.compile(r"\b(" + "|".join(LONG_CALLS) + r")\(")
-    face = [*under(sources, "pulsar_ml", ends=("_core.pyx",)), *under(sources, "pulsar_ml/face")]
-    for path, text in face:
+    binding = [
+        *under(sources, "pulsar_ml", ends=("_core.pyx",)),
+        *under(sources, "pulsar_ml/binding"),
+    ]
+    for path, text in binding:
         blocks: list[tuple[int, bool]] = []
         for number, line in statements(text):
             indent = len(line) - len(line.lstrip())

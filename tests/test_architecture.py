@@ -80,6 +80,26 @@ BREACHES: list[tuple[Rule, list[Sources]]] = [
         {"pulsar_ml/campaign/plan/plan.py": "import spark.sweep\n"},
         {"pulsar_ml/harness/x.pyx": "import tests.toys\n"},
     ]),
+    (rules.layers_look_down, [
+        {"pulsar_ml/harness/x.py": "from pulsar_ml.campaign.plan import plan\n"},
+        {"pulsar_ml/campaign/x.py": "def f():\n    import pulsar_ml.distributed.runner\n"},
+        {"pulsar_ml/distributed/x.py": "from pulsar_ml.sweep import run\n"},
+        {"pulsar_ml/sweep/x.py": "from pulsar_ml.cli import main\n"},
+        {"pulsar_ml/report/x.py": "from pulsar_ml.cli.output import console\n"},
+    ]),
+    (rules.campaign_parses_no_options, [
+        {"pulsar_ml/campaign/local/x.py": "import click\n"},
+        {"pulsar_ml/campaign/local/x.py": "from click.testing import CliRunner\n"},
+    ]),
+    (rules.suites_know_the_campaign_only, [
+        {"pulsar_ml/suites/x.py": "from pulsar_ml.harness.engine import Campaign\n"},
+        {"pulsar_ml/suites/x.py": "from pulsar_ml.structures import entry\n"},
+    ]),
+    (rules.pyspark_is_imported_late, [
+        {"pulsar_ml/distributed/x.py": "from pyspark.sql import SparkSession\n"},
+        {"pulsar_ml/distributed/x.py": "try:\n    import py4j\nexcept ImportError:\n    pass\n"},
+        {"pulsar_ml/distributed/x.py": "class A:\n    import pyspark\n"},
+    ]),
     (rules.stress_knows_no_spark, [{"stress/invariants.py": "def f():\n    from spark import sweep\n"}]),
     (rules.nobody_imports_tests, [{"spark/sweep.py": "from tests.toys import toy\n"}]),
     (rules.pyspark_is_for_spark, [
@@ -95,7 +115,7 @@ BREACHES: list[tuple[Rule, list[Sources]]] = [
     ]),
     (rules.atomics_are_in_one_header, [
         {STRUCTURE: "x = __" + "atomic_load_n(p, 0)\n"},
-        {"pulsar_ml/harness/subjects/subject.h": "__" + "sync_synchronize();\n"},
+        {"pulsar_ml/harness/subject.h": "__" + "sync_synchronize();\n"},
         {"pulsar_ml/harness/subjects/threads.pyx": "from libcpp." + "atomic cimport " + "atomic\n"},
         {"benchmarks/loops.pyx": "__" + "asm__ volatile(\"\");\n"},
     ]),
@@ -157,6 +177,7 @@ BREACHES: list[tuple[Rule, list[Sources]]] = [
     (native.long_calls_release_the_gil, [
         {"pulsar_ml/_core.pyx": "def f(self):\n    removed = cache_manager_remove(m, c)\n"},
         {"pulsar_ml/_core.pyx": "def f(self):\n    with nogil:\n        pass\n    cache_manager_run(m, r)\n"},
+        {"pulsar_ml/binding/manager.pxi": "def f(self):\n    removed = cache_manager_remove(m, c)\n"},
     ]),
 ]  # fmt: skip
 
@@ -186,7 +207,7 @@ def test_a_breach_is_noticed(rule: Rule, breach: Sources) -> None:
 
 def test_every_rule_is_applied() -> None:
     helpers = {
-        "read_project", "under", "structures", "python_imports", "cython_imports", "imports", "is_within",
+        "read_project", "under", "at_import", "structures", "python_imports", "cython_imports", "imports", "is_within",
         "forbid", "allow", "search", "strip", "statements", "structs", "holds_cells", "kind_of",
         "imported_modules", "import_cycle",
     }  # fmt: skip

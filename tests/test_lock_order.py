@@ -1,7 +1,7 @@
-"""Which locks the structures take inside which, read from the sources (I6, I101, I105).
+"""The order in which structures take locks, read from the sources (I6, I101, I105).
 
-The calls between ``stamped_lock_write(&wrapper.lock)`` and its unlock, and all that they call, may take no
-monitor and no second wrapper lock; nor may a read take either.
+The calls between ``stamped_lock_write(&wrapper.lock)`` and its unlock, and their callees, may take
+no monitor and no second wrapper lock; nor may a read take either.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 READS = ("range_cache_get", "range_cache_next", "range_cache_exists", "cache_manager_get")
 
-# Calls that wait for others. A write section may take the directory's lock, for the first entry of a block of
-# ids; a reader may wait for a write section.
+# Calls that wait for other threads. A write section may take the directory's lock, for the first
+# entry of a block of ids; a reader may wait for a write section.
 WAITS = re.compile(
     r"\b(monitor_enter|condition_enter|condition_wait|wait_while_equal|stamped_lock_write)\(([^,)]*)"
 )
@@ -42,7 +42,7 @@ def functions(sources: Iterable[str]) -> dict[str, str]:
 
 
 def reachable(body: str, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The waiting calls of a body and of all that it calls: the function they stand in and the call."""
+    """Yield the waiting calls of a body and its callees: the calling function, and the call."""
     seen: set[str] = set()
     waiting = [("itself", body)]
     while waiting:

@@ -1,6 +1,7 @@
-"""Runs ``python -m stress`` on a sanitizer build: ``sanitized.py thread run range_cache ...``.
+"""Runs ``pulsar-ml`` on a sanitizer build: ``sanitized.py thread run range_cache ...``.
 
-Each sanitizer has its own build tree under build/; its runtime is loaded before Python's own memory.
+Each sanitizer has its own build tree under build/; its runtime is loaded before Python's own
+memory.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ RUNTIME = {"thread": "libtsan.so", "address": "libasan.so", "undefined": "libubs
 OPTIONS = {
     # Reports end the run with exit code 66, so that no report passes for a clean run.
     "thread": {"TSAN_OPTIONS": "halt_on_error=1 exitcode=66 second_deadlock_stack=1"},
-    # Python keeps memory until the process ends; leaks of the core are found by the suites' own balances.
+    # Python keeps memory until the process ends; the suites' balances find leaks of the core.
     "address": {"ASAN_OPTIONS": "detect_leaks=0 exitcode=66"},
     "undefined": {"UBSAN_OPTIONS": "print_stacktrace=1 halt_on_error=1 exitcode=66"},
 }
@@ -62,11 +63,11 @@ def runtime(sanitizer: str) -> str:
 
 def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] not in RUNTIME:
-        raise SystemExit(f"usage: sanitized.py {'|'.join(RUNTIME)} ARGUMENTS OF python -m stress")
+        raise SystemExit(f"usage: sanitized.py {'|'.join(RUNTIME)} ARGUMENTS OF pulsar-ml")
     sanitizer, arguments = sys.argv[1], sys.argv[2:]
     library = build(sanitizer)
-    # The sanitized package stands before the checkout, where the stress application is; -P keeps Python from
-    # putting the working directory first.
+    # The sanitized package stands before the checkout; -P keeps Python from putting the working
+    # directory first.
     environment = {
         **os.environ,
         **OPTIONS[sanitizer],
@@ -75,7 +76,7 @@ def main() -> None:
     }
     # Address space layout randomisation can collide with the thread sanitizer's shadow memory.
     prefix = ["setarch", "-R"] if sanitizer == "thread" and shutil.which("setarch") else []
-    command = [*prefix, sys.executable, "-P", "-m", "stress", *arguments]
+    command = [*prefix, sys.executable, "-P", "-m", "pulsar_ml", *arguments]
     raise SystemExit(subprocess.run(command, env=environment).returncode)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pulsar_ml.harness.histories.history import Call
+from pulsar_ml.harness import Call
 
 
 class Account:

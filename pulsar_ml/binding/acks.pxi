@@ -55,19 +55,22 @@ cdef AckLimits to_limits(
 
 @cython.final
 cdef class AckState:
-    """What one cursor acknowledged, how much of it may be stored, and whether its dispatcher may go on.
+    """The acknowledgements of one cursor, within the limits of what is stored, and the pauses of
+    its dispatcher.
 
-    ``mark_delete``: everything up to it is acknowledged; (ledger, -1) is before a ledger's first entry.
-    ``max_bytes``: of all metadata that is stored, 1024 to 5 MiB (managedLedgerMaxAckStateInBytesToPersist); a
-    number takes the place of ``max_ranges`` (managedLedgerMaxUnackedRangesToPersist), None leaves the
-    decision to it. ``max_batches``: partly acknowledged batches
-    (managedLedgerMaxBatchDeletedIndexToPersist), with or without a limit of bytes.
-    ``max_ranges_in_metadata_store`` limits what is encoded for the metadata store.
-    ``pause_dispatch``: dispatcherPauseOnAckStatePersistentEnabled. ``resume()`` is called, in the thread of
-    whoever acknowledged and outside every lock, when a dispatcher that was paused has to read on.
+    ``mark_delete``: everything up to it is acknowledged; (ledger, -1) is before a ledger's first
+    entry.
+    ``max_bytes``: of all metadata that is stored, 1024 to 5 MiB
+    (managedLedgerMaxAckStateInBytesToPersist); a number takes the place of ``max_ranges``
+    (managedLedgerMaxUnackedRangesToPersist), None leaves the decision to it. ``max_batches``:
+    partly acknowledged batches (managedLedgerMaxBatchDeletedIndexToPersist), with or without a
+    limit of bytes. ``max_ranges_in_metadata_store`` limits what is encoded for the metadata store.
+    ``pause_dispatch``: dispatcherPauseOnAckStatePersistentEnabled. ``resume()`` is called, in the
+    thread of whoever acknowledged and outside every lock, when a dispatcher that was paused has to
+    read on.
 
-    All methods may be called from any number of threads. Raises InvalidSizeError, InvalidPositionError,
-    AllocationError. Origin: ``ManagedCursorImpl`` of Pulsar 4.1 and PIP-299.
+    All methods may be called from any number of threads. Raises InvalidSizeError,
+    InvalidPositionError, AllocationError. Origin: ``ManagedCursorImpl`` of Pulsar 4.1 and PIP-299.
     """
 
     cdef NativeAckState native
@@ -97,8 +100,8 @@ cdef class AckState:
         return change == ACK_NEW
 
     def acknowledge(self, at) -> bool:
-        """Acknowledge one entry; False when it was acknowledged before. InvalidPositionError for an entry
-        behind the end of its ledger.
+        """Acknowledge one entry; False when it was acknowledged before. InvalidPositionError for an
+        entry behind the end of its ledger.
         """
         cdef NativePosition place = to_stored(at)
         cdef AckChange change
@@ -128,9 +131,9 @@ cdef class AckState:
         return self.finish(change, resumed, f"there is no entry {at}")
 
     def end_ledger(self, ledger_id, last_entry_id, following) -> bool:
-        """Say that a ledger ends with an entry (-1: it has none) and the log goes on with entry 0 of the
-        ledger ``following``: ranges on both sides become one. InvalidPositionError when that cannot be, as
-        something behind the end was acknowledged.
+        """Say that a ledger ends with an entry (-1: it has none) and the log goes on with entry 0
+        of the ledger ``following``: ranges on both sides become one. InvalidPositionError when that
+        cannot be, as something behind the end was acknowledged.
         """
         cdef NativePosition last = position(PyNumber_Index(ledger_id), PyNumber_Index(last_entry_id))
         cdef int64_t next_ledger = PyNumber_Index(following)
@@ -149,7 +152,7 @@ cdef class AckState:
         return Position(at.ledger_id, at.entry_id)
 
     def __contains__(self, at) -> bool:
-        """Whether an entry is acknowledged, whole."""
+        """True if the whole entry is acknowledged."""
         cdef NativePosition place = to_position(at, "position")
         cdef bint found
         with nogil:
@@ -157,7 +160,7 @@ cdef class AckState:
         return found
 
     def contains_index(self, at, index) -> bool:
-        """Whether one message of an entry is."""
+        """True if one message of a batch entry is acknowledged."""
         cdef NativePosition place = to_position(at, "position")
         cdef int32_t which = to_count(index, "index", INT32_MAX)
         cdef bint found
@@ -173,15 +176,16 @@ cdef class AckState:
             for stored in STORED_RANGE.iter_unpack(encoded.data[:encoded.ranges * RANGE_BYTES])
         ]
 
-    # Dispatch ----------------------------------------------------------------------------------------
+    # Dispatch -------------------------------------------------------------------------------------
 
     def may_dispatch(self, *, bint replay=False, bint delayed=False) -> bool:
-        """Whether the dispatcher may read on. After False, ``resume`` will be called when it may; it has to
-        ask again then. ``delayed``: on behalf of messages that are due; they are held back alike, as in the
-        proposal, and who asks for them takes no wake-up from who asks for others.
+        """True if the dispatcher may read on. After False, ``resume`` is called once it may; the
+        dispatcher then calls this again. ``delayed``: on behalf of messages that are due; they are
+        held back alike, as in the proposal, and who asks for them takes no wake-up from who asks
+        for others.
 
-        With ``replay`` always: messages that were delivered before lie in the gaps between the ranges, and
-        acknowledging them is what closes the gaps.
+        With ``replay`` always: messages that were delivered before lie in the gaps between the
+        ranges, and acknowledging them is what closes the gaps.
         """
         cdef DispatchKind kind = DISPATCH_DELAYED if delayed else DISPATCH_NORMAL
         cdef bint may
@@ -203,7 +207,9 @@ cdef class AckState:
         self.finish(ACK_NEW, resumed, "")
 
     def set_metadata_bytes(self, metadata_bytes) -> None:
-        """What subscription properties and sequence ids take, which are stored before the ranges."""
+        """Set the bytes that subscription properties and sequence ids take; they are stored before
+        the ranges.
+        """
         cdef int64_t bytes_of_it = to_size(metadata_bytes, "metadata_bytes")
         cdef uint32_t resumed
         with nogil:
@@ -212,18 +218,22 @@ cdef class AckState:
 
     @property
     def size(self) -> int:
-        """Bytes of all metadata, had it all been stored: pulsar_cursor_metadata_size_in_memory_bytes."""
+        """Bytes of all metadata, had it all been stored:
+        pulsar_cursor_metadata_size_in_memory_bytes.
+        """
         return i64_load_relaxed(&self.native.size)
 
-    # Storing -----------------------------------------------------------------------------------------
+    # Storing --------------------------------------------------------------------------------------
 
     def encode(self, *, bint in_metadata_store=False) -> EncodedAcks:
-        """What the limits allow, the lowest ranges first and then the lowest batches, as bytes."""
+        """Encode as much as the limits allow: the lowest ranges first, then the lowest batches."""
         return encode_acks(self, ACK_IN_STORE if in_metadata_store else ACK_IN_LEDGER)
 
     @classmethod
     def restore(cls, mark_delete, bytes data not None, ranges, batches, **limits) -> AckState:
-        """The state that was encoded; other keywords as for the class. StorageError for damaged bytes."""
+        """The state that was encoded; other keywords as for the class. StorageError for damaged
+        bytes.
+        """
         cdef AckState made = cls(mark_delete, **limits)
         cdef int64_t n_ranges = to_size(ranges, "ranges")
         cdef int64_t n_batches = to_size(batches, "batches")

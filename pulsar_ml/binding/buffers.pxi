@@ -1,17 +1,19 @@
-# Receive buffers as Python objects, the slices that entries share with them, and the size of the next one.
+# Receive buffers as Python objects, the slices that entries share with them, and the size of the
+# next one.
 
 @cython.final
 @cython.no_gc
 cdef class ReceiveBuffer:
-    """What a connection receives into: bytes are appended once, and entries may be slices of them.
+    """A connection's receive buffer: bytes are appended once, and entries may be slices of them.
 
-    Made by EntryCacheManager.receive_buffer. Each slice, and each entry made of one, keeps the whole
-    buffer; so a cache that holds one entry of it pins all of it. ``with`` or :meth:`release` gives up the
-    receiver's own share.
+    Made by EntryCacheManager.receive_buffer. Each slice, and each entry made of one, keeps the
+    whole buffer; so a cache that holds one entry of it pins all of it. ``with`` or :meth:`release`
+    gives up the receiver's own share.
 
     One thread at a time may use an object of this class; its slices and entries go to any thread.
 
-    Origin: the ByteBuf that a broker's connection reads into (PIP-430, "Note About Entry Cache Size").
+    Origin: the ByteBuf that a broker's connection reads into (PIP-430, "Note About Entry Cache
+    Size").
     """
 
     def __init__(self):
@@ -77,7 +79,9 @@ cdef class ReceiveBuffer:
         return made
 
     def release(self) -> None:
-        """Give up the receiver's share; slices keep the buffer. ReleasedError when that was done before."""
+        """Give up the receiver's share; slices keep the buffer. ReleasedError when that was done
+        before.
+        """
         self.check_usable()
         receive_buffer_release(self.native)
         self.native = NULL
@@ -119,8 +123,8 @@ cdef Payload* shared_slice(NativeMemory owner, BufferSlice data) except NULL:
 cdef class ReceiveBufferSize:
     """The size of a connection's next receive buffer.
 
-    Four steps up when a read filled the last one, one down after two reads that the next smaller size would
-    have held.
+    Four steps up when a read filled the last one, one down after two reads that the next smaller
+    size would have held.
 
     Bounds in bytes, 1 <= minimum <= initial <= maximum <= 2**30
     (brokerAdaptiveRecvByteBufAllocatorMinimumSize and the like). One thread at a time.

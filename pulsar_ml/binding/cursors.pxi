@@ -68,17 +68,20 @@ cdef NativeCursorMemory cursor_memory = NativeCursorMemory()
 @cython.final
 @cython.no_gc
 cdef class ActiveManagedCursorContainer:
-    """The active cursors of a managed ledger: how many are at the position of one of them or before it.
+    """The active cursors of a managed ledger: how many are at the position of one of them or before
+    it.
 
-    Positions are recorded at once and sorted when somebody asks. A cursor without a position (None) is
-    registered and counts for the size, not for ranks or the slowest position.
+    Positions are recorded at once and sorted when somebody asks. A cursor without a position (None)
+    is registered and counts for the size, not for ranks or the slowest position.
 
-    ``continue_caching_added_entries_after_last_active_cursor_leaves_millis``: for how long entries that are
-    added are still worth caching when no cursor is active; Pulsar's setting of that name. ``now_ns`` is when
-    the container begins, by default the monotonic clock now. Raises InvalidSizeError for a negative time.
+    ``continue_caching_added_entries_after_last_active_cursor_leaves_millis``: for how long entries
+    that are added are still worth caching when no cursor is active; Pulsar's setting of that name.
+    ``now_ns`` is when the container begins, by default the monotonic clock now. Raises
+    InvalidSizeError for a negative time.
 
-    All methods may be called from any number of threads. Origin: ``ActiveManagedCursorContainerImpl`` of
-    Pulsar 4.1 (PIP-430), with ranks that are right after every move.
+    All methods may be called from any number of threads. Origin:
+    ``ActiveManagedCursorContainerImpl`` of Pulsar 4.1 (PIP-430), with ranks that are right after
+    every move.
     """
 
     cdef NativeCursorMemory owner
@@ -108,8 +111,8 @@ cdef class ActiveManagedCursorContainer:
     def add(self, str name not None, at=None, *, bint durable=True) -> None:
         """Register a cursor, at a position or without one.
 
-        A name that is there already keeps its place in the order and gets this position and durability.
-        Raises InvalidPositionError, AllocationError.
+        A name that is there already keeps its place in the order and gets this position and
+        durability. Raises InvalidPositionError, AllocationError.
         """
         cdef CursorPosition target = to_place(at)
         cdef uint64_t id = 0
@@ -139,7 +142,8 @@ cdef class ActiveManagedCursorContainer:
         return id != 0
 
     def update_cursor(self, str name not None, at) -> bool:
-        """Say where a cursor is now; with None it is not tracked any more. False for an unknown name.
+        """Say where a cursor is now; with None it is not tracked any more. False for an unknown
+        name.
 
         Raises InvalidPositionError.
         """
@@ -151,10 +155,10 @@ cdef class ActiveManagedCursorContainer:
         return version != 0
 
     def number_of_cursors_at_same_position_or_before(self, str name not None) -> int:
-        """How many tracked cursors are at this one's position or before it, itself included.
+        """The number of tracked cursors at this cursor's position or before it, itself included.
 
-        The reads to expect of entries that it just read from storage. 0 for a name that is unknown or not
-        tracked.
+        The reads to expect of entries that it just read from storage. 0 for a name that is unknown
+        or not tracked.
         """
         cdef uint64_t id = self.id_of(name)
         cdef int64_t rank
@@ -170,10 +174,10 @@ cdef class ActiveManagedCursorContainer:
         return from_place(slowest)
 
     def should_cache_added_entry(self, *, now_ns=None) -> bool:
-        """Whether an entry that is added now is worth caching.
+        """True if an entry that is added now is worth caching.
 
-        True while a cursor is registered, and for the time given at creation after the last one left, or
-        after the container began.
+        True while a cursor is registered, and for the time given at creation after the last one
+        left, or after the container began.
         """
         return active_cursors_should_cache(&self.native, to_now(now_ns, "now_ns"))
 
@@ -212,12 +216,12 @@ cdef class ActiveManagedCursorContainer:
 cdef class ManagedCursorContainer:
     """Cursors of a managed ledger: which position is the slowest, after every change.
 
-    Of use for durable cursors, whose slowest position decides which ledgers can be trimmed, and for active
-    ones where entries are evicted by the slowest cursor. A cursor without a position (None) is registered
-    and does not count for the slowest position.
+    Of use for durable cursors, whose slowest position decides which ledgers can be trimmed, and for
+    active ones where entries are evicted by the slowest cursor. A cursor without a position (None)
+    is registered and does not count for the slowest position.
 
-    All methods may be called from any number of threads. Origin: ``ManagedCursorContainerImpl`` of Pulsar
-    4.1, with removals that keep the order.
+    All methods may be called from any number of threads. Origin: ``ManagedCursorContainerImpl`` of
+    Pulsar 4.1, with removals that keep the order.
     """
 
     cdef NativeCursorMemory owner
@@ -242,8 +246,8 @@ cdef class ManagedCursorContainer:
     def add(self, str name not None, at=None, *, bint durable=True) -> None:
         """Register a cursor, at a position or without one.
 
-        A name that is there already keeps its place in the order and gets this position and durability.
-        Raises InvalidPositionError, AllocationError.
+        A name that is there already keeps its place in the order and gets this position and
+        durability. Raises InvalidPositionError, AllocationError.
         """
         cdef CursorPosition target = to_place(at)
         cdef uint64_t id = 0
@@ -273,8 +277,8 @@ cdef class ManagedCursorContainer:
     ) -> tuple[Position | None, Position | None] | None:
         """Say where a cursor is now and return the slowest position before and after.
 
-        With None it is not tracked any more. A cursor that is unknown or not tracked is not touched, and the
-        answer is None: add it again to track it. Raises InvalidPositionError.
+        With None it is not tracked any more. A cursor that is unknown or not tracked is not
+        touched, and the answer is None: add it again to track it. Raises InvalidPositionError.
         """
         cdef CursorPosition target = to_place(at)
         cdef uint64_t id = self.id_of(name)

@@ -1,4 +1,5 @@
-# The delayed-delivery trackers as Python objects: a factory that knows topics by name, and their views.
+# The delayed-delivery trackers as Python objects: a factory that knows topics by name, and their
+# views.
 
 import threading
 import weakref
@@ -39,15 +40,17 @@ cdef void delay_told(void* context, int64_t argument) noexcept nogil:
 @cython.final
 @cython.no_gc_clear
 cdef class InMemoryDelayedDeliveryTrackerFactory:
-    """Trackers of delayed messages, which keep each message of a topic once for all its subscriptions.
+    """Trackers of delayed messages, which keep each message of a topic once for all its
+    subscriptions.
 
-    ``tick_time_millis``: how exact delivery is, and how wide buckets are; ``strict``: a message may not
-    come before its time (else it may come a tick before it); ``fixed_delay_detection_lookahead``: how many
-    messages of one fixed delay pause a dispatcher, 0 for never; ``prune_interval_millis``: least time between
-    two prunes of a topic. Raises InvalidSizeError, AllocationError.
+    ``tick_time_millis``: how exact delivery is, and how wide buckets are; ``strict``: a message may
+    not come before its time (else it may come a tick before it);
+    ``fixed_delay_detection_lookahead``: how many messages of one fixed delay pause a dispatcher, 0
+    for never; ``prune_interval_millis``: least time between two prunes of a topic. Raises
+    InvalidSizeError, AllocationError.
 
-    All methods of factory and views may be called from any number of threads, also while a view is closed.
-    Times are milliseconds of one clock, the one of the delivery times. Origin: PIP-448.
+    All methods of factory and views may be called from any number of threads, also while a view is
+    closed. Times are milliseconds of one clock, the one of the delivery times. Origin: PIP-448.
     """
 
     cdef DelayedFactory native
@@ -81,9 +84,9 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
         """A view for a subscription of a topic; the topic's index is made for the first one.
 
         ``trigger`` is called without arguments by a ``fire`` when the view has a message.
-        ``may_dispatch`` is called without arguments before messages are taken, and none is while it answers
-        False, as a paused dispatcher does; :meth:`~InMemoryTopicDelayedDeliveryTrackerView.resume` goes on.
-        Raises AllocationError.
+        ``may_dispatch`` is called without arguments before messages are taken, and none is while it
+        answers False, as a paused dispatcher does;
+        :meth:`~InMemoryTopicDelayedDeliveryTrackerView.resume` goes on. Raises AllocationError.
         """
         cdef InMemoryTopicDelayedDeliveryTrackerView view = InMemoryTopicDelayedDeliveryTrackerView.__new__(
             InMemoryTopicDelayedDeliveryTrackerView)
@@ -121,8 +124,9 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
 cdef class InMemoryTopicDelayedDeliveryTrackerView:
     """The delayed messages of a topic as one subscription sees them. Made by the factory.
 
-    Each message comes once, when its time has come, in the order of times and then of positions; those at or
-    below the mark-delete position do not come. Methods raise ClosedError after :meth:`close`.
+    Each message comes once, when its time has come, in the order of times and then of positions;
+    those at or below the mark-delete position do not come. Methods raise ClosedError after
+    :meth:`close`.
     """
 
     cdef object __weakref__
@@ -162,8 +166,8 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         return answer == DELAY_TRACKED
 
     def get_scheduled_messages(self, max_messages, *, now) -> list:
-        """Positions of messages that are due and did not come before, at most ``max_messages``; none while
-        dispatch is paused. Raises InvalidSizeError, AllocationError, ClosedError."""
+        """Positions of messages that are due and did not come before, at most ``max_messages``;
+        none while dispatch is paused. Raises InvalidSizeError, AllocationError, ClosedError."""
         cdef int64_t most = to_milliseconds(max_messages, "max_messages")
         cdef int64_t clock = now
         cdef int64_t n, i
@@ -193,7 +197,9 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         return due != 0
 
     def should_pause_all_deliveries(self, *, now) -> bool:
-        """Whether so many messages of one fixed delay are kept that the next ones would be later still."""
+        """True if so many messages of one fixed delay are kept that the next ones would be due
+        later still.
+        """
         cdef int64_t clock = now
         cdef int64_t pause
         with nogil:
@@ -203,7 +209,9 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         return pause != 0
 
     def number_of_delayed_messages(self) -> int:
-        """How many messages are still to come to this view. Takes time with the number of buckets."""
+        """The number of messages that this view has still to get. Takes time with the number of
+        buckets.
+        """
         cdef int64_t count
         with nogil:
             count = delayed_view_count(self.native, INT64_MAX)
@@ -212,8 +220,8 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         return count
 
     def update_mark_delete_position(self, at, *, now) -> None:
-        """Everything up to there is acknowledged. A lower position than before is a seek: what is above it
-        comes once more. Raises InvalidPositionError, ClosedError."""
+        """Everything up to there is acknowledged. A lower position than before is a seek: what is
+        above it comes once more. Raises InvalidPositionError, ClosedError."""
         cdef NativePosition where = to_position(at, "position")
         cdef int64_t clock = now
         cdef bint open_
@@ -223,7 +231,9 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
             raise self.closed_error()
 
     def clear(self) -> None:
-        """The dispatcher reads from the mark-delete position again: everything above it comes once more."""
+        """The dispatcher reads from the mark-delete position again: everything above it comes once
+        more.
+        """
         cdef bint open_
         with nogil:
             open_ = delayed_view_clear(self.native)
@@ -231,7 +241,9 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
             raise self.closed_error()
 
     def reset_tick_time(self, tick_time_millis) -> None:
-        """Another tick for the topic; buckets stay as they are. Raises InvalidSizeError, ClosedError."""
+        """Another tick for the topic; buckets stay as they are. Raises InvalidSizeError,
+        ClosedError.
+        """
         cdef int64_t tick = to_milliseconds(tick_time_millis, "tick_time_millis")
         if not self.open:
             raise self.closed_error()
@@ -247,7 +259,9 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         return at if armed else None
 
     def fire(self, *, now) -> int:
-        """The topic's timer: calls the triggers of the views that have a message. How many have one."""
+        """The topic's timer: calls the triggers of the views that have a message. How many have
+        one.
+        """
         cdef InMemoryTopicDelayedDeliveryTrackerView view
         cdef int64_t clock = now
         cdef int64_t told
@@ -267,8 +281,8 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
     def resume(self, *, now) -> bool:
         """Dispatch goes on: calls the trigger if a message is due, and says whether one is.
 
-        For whoever learns that a paused dispatcher may read again. What became due while it was paused is
-        still there, but the timer has told of it already. Raises ClosedError.
+        For whoever learns that a paused dispatcher may read again. What became due while it was
+        paused is still there, but the timer has told of it already. Raises ClosedError.
         """
         cdef bint due = self.has_message_available(now=now)
         with self.calling:
@@ -277,7 +291,8 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         return due
 
     def close(self) -> bool:
-        """No call has an effect any more, and the trigger is not called again. False when it was closed.
+        """No call has an effect any more, and the trigger is not called again. False when it was
+        closed.
 
         With the last view of its topic the messages are forgotten.
         """

@@ -63,9 +63,9 @@ cdef class Entry:
     """One reference to a cached or copied entry; a read-only bytes-like object over its payload.
 
     Leave a ``with`` block or call :meth:`release` to give the reference back; after that every use
-    but :attr:`released` raises ReleasedError. Views taken with ``memoryview(entry)`` share the bytes without
-    a copy and stay valid: the reference goes back with the last of them. An entry that is
-    collected gives its reference back too.
+    but :attr:`released` raises ReleasedError. Views taken with ``memoryview(entry)`` share the
+    bytes without a copy and stay valid: the reference goes back with the last of them. An entry
+    that is collected gives its reference back too.
 
     One thread at a time may use an object of this class; take a :meth:`copy` for another thread.
 
@@ -118,7 +118,7 @@ cdef class Entry:
 
     @property
     def released(self) -> bool:
-        """Whether the reference was given back."""
+        """True if the reference was given back."""
         return self.released
 
     @property
@@ -161,8 +161,8 @@ cdef class Entry:
     def copy(self, *, bint counts_read=True) -> Entry:
         """Another entry over the same bytes and the same expected reads: a dispatch copy.
 
-        With ``counts_read`` its release takes one off the expected reads; without, it was never delivered.
-        Raises AllocationError.
+        With ``counts_read`` its release takes one off the expected reads; without, it was never
+        delivered. Raises AllocationError.
         """
         check_usable(self)
         cdef uint32_t handle = entry_copy(&self.owner.memory.entries, self.handle, counts_read)
@@ -173,8 +173,8 @@ cdef class Entry:
     def release(self, *, bint delivered=True) -> None:
         """Give the reference back. ReleasedError when that was done before.
 
-        A copy that was made to be dispatched and was not, not ``delivered``, takes nothing off the expected
-        reads.
+        A copy that was made to be dispatched and was not, not ``delivered``, takes nothing off the
+        expected reads.
         """
         check_usable(self)
         if not delivered:

@@ -1,7 +1,8 @@
 # Forks: a child has none of its parent's native threads, and must not inherit a lock that one held.
 #
-# Managers whose thread runs are held outside every pass while the process forks. In the child they have
-# no thread: a put that makes a cache too large evicts by itself, and start() starts a thread anew.
+# Managers whose thread runs are held outside every pass while the process forks. In the child they
+# have no thread: a put that makes a cache too large evicts by itself, and start() starts a thread
+# anew.
 
 _serving = weakref.WeakSet()     # NativeMemory of every manager that was ever started
 _fork_lock = threading.Lock()    # two threads that fork would wait for what the other holds

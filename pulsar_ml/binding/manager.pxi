@@ -1,9 +1,16 @@
 # The manager of a broker's range caches as a Python object.
 
-EVICTION_POLICIES = MappingProxyType({
-    "central_queue": CENTRAL_QUEUE, "released_queue": RELEASED_QUEUE, "stash_queue": STASH_QUEUE,
-    "ledger_scan": LEDGER_SCAN, "lru": LRU, "s3_fifo": S3_FIFO,
-})
+
+cdef dict native_policies():
+    """The rows of the native table: a summary by name, in the order of their numbers."""
+    cdef PolicyRow row
+    cdef dict found = {}
+    while eviction_row(len(found), &row):
+        found[row.name.decode()] = row.summary.decode()
+    return found
+
+
+EVICTION_POLICIES = MappingProxyType(native_policies())
 DEFAULT_MAX_SIZE = 128 << 20    # of managedLedgerCacheSizeMB in a factory that nobody configured
 
 
@@ -27,39 +34,44 @@ cdef int64_t to_nanoseconds(object given, str role, double least) except -1:
 cdef class EntryCacheManager:
     """The range caches of a broker under one eviction policy, kept below a size and an age.
 
-    An insert that makes the caches larger than 98 % of ``max_size`` triggers a size pass, which evicts,
-    oldest first over all caches, down to ``watermark`` times ``max_size``. With ``start``, or after
-    :meth:`start`, a native thread of the manager's own runs it, and every ``eviction_interval_ms`` a time
-    pass over what is older than ``time_threshold_ms``. Without a thread the insert that triggered evicts
-    before it returns, and time passes are the caller's: :meth:`periodic_eviction`. The caches may be larger
-    than ``max_size`` for a moment; no insert is refused for it.
+    An insert that makes the caches larger than 98 % of ``max_size`` triggers a size pass, which
+    evicts, oldest first over all caches, down to ``watermark`` times ``max_size``. With ``start``,
+    or after :meth:`start`, a native thread of the manager's own runs it, and every
+    ``eviction_interval_ms`` a time pass over what is older than ``time_threshold_ms``. Without a
+    thread the insert that triggered evicts before it returns, and time passes are the caller's:
+    :meth:`periodic_eviction`. The caches may be larger than ``max_size`` for a moment; no insert is
+    refused for it.
 
     Args:
-        max_size: bytes (managedLedgerCacheSizeMB); None is no bound, and with 0 the caches take nothing and
-            find nothing.
-        watermark: fraction of ``max_size``, above 0, at most 1 (managedLedgerCacheEvictionWatermark).
+        max_size: bytes (managedLedgerCacheSizeMB); None is no bound, and with 0 the caches take
+            nothing and find nothing.
+        watermark: fraction of ``max_size``, above 0, at most 1
+        (managedLedgerCacheEvictionWatermark).
         eviction_interval_ms: milliseconds between two time passes of the thread, at least 0.1
             (managedLedgerCacheEvictionIntervalMs).
         time_threshold_ms: milliseconds that an entry stays at least
             (managedLedgerCacheEvictionTimeThresholdMillis).
-        time_threshold_max_ms: under stash_queue, milliseconds that an entry whose reads are expected stays at
-            least (managedLedgerCacheEvictionTimeThresholdMillisMax of the proposal's first revision).
-        policy: what decides which entries leave, one of EVICTION_POLICIES; for the manager's life.
+        time_threshold_max_ms: under stash_queue, milliseconds that an entry whose reads are
+            expected stays at least (managedLedgerCacheEvictionTimeThresholdMillisMax of the
+            proposal's first revision).
+        policy: the eviction policy, one of EVICTION_POLICIES, for the manager's life.
         max_requeue_count: how often a pass keeps an entry whose reads are still expected, 0..65535
             (managedLedgerCacheEvictionExtendTTLOfEntriesWithRemainingExpectedReadsMaxTimes).
         extend_ttl_of_recently_accessed: whether a pass keeps what was read since the last one
             (managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed).
-        copy_entries: whether each cached entry has memory of its own; otherwise one that is a slice of a
-            receive buffer keeps all of it, see :attr:`pinned_size` (managedLedgerCacheCopyEntries).
+        copy_entries: whether each cached entry has memory of its own; otherwise one that is a slice
+            of a receive buffer keeps all of it, see :attr:`pinned_size`
+            (managedLedgerCacheCopyEntries).
         start: whether the thread runs from the beginning.
-        clock: called for nanoseconds wherever a time was left out, for example a simulation's; None is the
-            monotonic clock. The thread follows the monotonic clock: it goes with None only.
+        clock: called for nanoseconds wherever a time was left out, for example a simulation's; None
+            is the monotonic clock. The thread follows the monotonic clock: it goes with None only.
 
-    All methods may be called from any number of threads. ``with`` closes it. The thread takes no signals
-    and needs no GIL; it ends with :meth:`stop`, :meth:`close` or the manager itself. A child of a fork has no
-    thread until it calls :meth:`start`.
+    All methods may be called from any number of threads. ``with`` closes it. The thread takes no
+    signals and needs no GIL; it ends with :meth:`stop`, :meth:`close` or the manager itself. A
+    child of a fork has no thread until it calls :meth:`start`.
 
-    Origin: ``RangeEntryCacheManagerImpl`` and ``EntryCachesEvictionHandler`` of Pulsar 4.1 (PIP-430).
+    Origin: ``RangeEntryCacheManagerImpl`` and ``EntryCachesEvictionHandler`` of Pulsar 4.1
+    (PIP-430).
     """
 
     def __cinit__(
@@ -72,7 +84,7 @@ cdef class EntryCacheManager:
                              "driven by periodic_eviction()")
         if policy not in EVICTION_POLICIES:
             raise UsageError(f"no eviction policy {policy!r}; use one of: {', '.join(EVICTION_POLICIES)}")
-        self.owner = NativeMemory(EVICTION_POLICIES[policy])
+        self.owner = NativeMemory(list(EVICTION_POLICIES).index(policy))
         self.policy = policy
         self.owner.clock = clock
         self.owner.copy_entries = copy_entries
@@ -126,10 +138,11 @@ cdef class EntryCacheManager:
         return self.caches.pop(name).close()
 
     def entry(self, at, data, *, expected_reads=0) -> Entry:
-        """An entry that is not cached, over a copy of a bytes-like object or the bytes of a BufferSlice.
+        """An entry that is not cached, over a copy of a bytes-like object or the bytes of a
+        BufferSlice.
 
-        Raises UsageError (a slice of another manager's buffer), InvalidPositionError, InvalidSizeError,
-        ClosedError, AllocationError.
+        Raises UsageError (a slice of another manager's buffer), InvalidPositionError,
+        InvalidSizeError, ClosedError, AllocationError.
         """
         self.check_open()
         cdef NativePosition where = to_stored(at)
@@ -154,10 +167,11 @@ cdef class EntryCacheManager:
 
     @property
     def pinned_size(self) -> int:
-        """Bytes that cached entries keep in memory: their own, and the whole of every receive buffer that one
-        of them is a slice of, once; exact when nobody is changing them.
+        """Bytes that cached entries keep in memory: their own, and the whole of every receive
+        buffer that one of them is a slice of, once; exact when nobody is changing them.
 
-        ``size`` counts the lengths of entries. Without ``copy_entries`` this may be many times more.
+        ``size`` counts the lengths of entries. Without ``copy_entries`` this may be many times
+        more.
         """
         return buffer_books_pinned(&self.owner.memory.buffers, self.stats().size)
 
@@ -168,7 +182,9 @@ cdef class EntryCacheManager:
 
     @property
     def size(self) -> int:
-        """Bytes cached; exact when nobody is changing them, and otherwise now and then even negative."""
+        """Bytes cached; exact when nobody is changing them, and otherwise now and then even
+        negative.
+        """
         return self.stats().size
 
     @property
@@ -186,8 +202,8 @@ cdef class EntryCacheManager:
     ) -> None:
         """Change settings, those that are given, for every decision from now on.
 
-        What is too much by a new size is evicted at once, as after an insert. Raises InvalidSizeError, and
-        then nothing changed; ClosedError.
+        What is too much by a new size is evicted at once, as after an insert. Raises
+        InvalidSizeError, and then nothing changed; ClosedError.
         """
         self.check_open()
         cdef ManagerSettings settings = unchanged_settings()
@@ -224,7 +240,7 @@ cdef class EntryCacheManager:
             stats.dropped, stats.hits, stats.hit_bytes, stats.misses, stats.miss_bytes, stats.tasks,
             serving)
 
-    # The thread --------------------------------------------------------------------------------------
+    # The thread -----------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the thread; no effect while it runs, or while another thread stops it.
@@ -247,10 +263,11 @@ cdef class EntryCacheManager:
             eviction_thread_stop(self.owner.manager)
 
     def trigger_eviction(self) -> bool:
-        """See to it that one eviction task is under way if the caches are larger than 98 % of ``max_size``.
+        """See to it that one eviction task is under way if the caches are larger than 98 % of
+        ``max_size``.
 
-        Whether this call made it, for the thread or, where there is none, before it returned. Raises
-        ClosedError.
+        Whether this call made it, for the thread or, where there is none, before it returned.
+        Raises ClosedError.
         """
         self.check_open()
         cdef int64_t now = self.owner.now(None, "")
@@ -259,10 +276,11 @@ cdef class EntryCacheManager:
             made = cache_manager_look(self.owner.manager, now)
         return made
 
-    # Passes ------------------------------------------------------------------------------------------
+    # Passes ---------------------------------------------------------------------------------------
 
     def periodic_eviction(self, *, now_ns=None) -> Evicted:
-        """What the thread does at its interval: the time pass over what is too old, then the size pass.
+        """Run the thread's periodic task: a time pass over entries that are too old, then a size
+        pass.
 
         Returns both together. Ctrl-C ends it early. Raises ClosedError.
         """
@@ -290,9 +308,9 @@ cdef class EntryCacheManager:
     def evict_entries_before(self, timestamp_ns, *, now_ns=None) -> Evicted:
         """A time pass: evict entries with a timestamp before ``timestamp_ns``, oldest first.
 
-        It ends at the first entry that is not older. Times count modulo 2**64: those compared are less than
-        2**63 apart. Entries to keep get the timestamp ``now_ns``
-        (default: the manager's clock) and go to the tail. Ctrl-C ends it early. Raises ClosedError.
+        It ends at the first entry that is not older. Times count modulo 2**64: those compared are
+        less than 2**63 apart. Entries to keep get the timestamp ``now_ns`` (default: the manager's
+        clock) and go to the tail. Ctrl-C ends it early. Raises ClosedError.
         """
         self.check_open()
         cdef EvictionPass run = time_pass(
@@ -302,9 +320,9 @@ cdef class EntryCacheManager:
     def evict_bytes(self, size_to_free, *, now_ns=None) -> Evicted:
         """A size pass: evict in queue order until ``size_to_free`` (> 0) bytes are free.
 
-        Entries to keep go to the tail with the timestamp ``now_ns``, once a pass; those that come round again
-        in the same pass are removed, unless the policy is the released one. Ctrl-C ends it early. Raises
-        InvalidSizeError, ClosedError.
+        Entries to keep go to the tail with the timestamp ``now_ns``, once a pass; those that come
+        round again in the same pass are removed, unless the policy is the released one. Ctrl-C ends
+        it early. Raises InvalidSizeError, ClosedError.
         """
         self.check_open()
         size_to_free = PyNumber_Index(size_to_free)
@@ -337,7 +355,8 @@ cdef class EntryCacheManager:
         }
 
     def close(self) -> None:
-        """End the thread, close every cache and refuse further use. Entries that are held stay valid.
+        """End the thread, close every cache and refuse further use. Entries that are held stay
+        valid.
 
         Closing again finishes what an interrupt cut short.
         """

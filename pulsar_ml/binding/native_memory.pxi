@@ -1,14 +1,15 @@
-# What a manager, its caches and its entries share and keep alive.
+# The native memory that a manager, its caches and its entries share and keep alive.
 
 # Not internal: an extension that cimports a class below imports this one too.
 @cython.final
 cdef class NativeMemory:
-    """The native memory, eviction policy, books and thread of one manager; of use to extensions only.
+    """The native memory, eviction policy, books and thread of one manager; of use to extensions
+    only.
 
     It lives as long as the manager, a cache or an entry of it.
     """
 
-    def __cinit__(self, PolicyKind kind):
+    def __cinit__(self, int64_t policy):
         cdef Status status
         cdef ManagerSettings settings = unchanged_settings()
         self.memory = <CacheMemory*>allocate_zeroed(1, sizeof(CacheMemory))
@@ -18,7 +19,7 @@ cdef class NativeMemory:
         status = cache_memory_init(self.memory, CHUNK_BITS, MOST_OBJECTS)
         if status == PML_OK:
             status = eviction_init(
-                self.policy, kind, self.memory, CHUNK_BITS, PolicySettings(0, False, 0))
+                self.policy, policy, self.memory, CHUNK_BITS, PolicySettings(0, False, 0))
         check_status(status, position(0, 0))
         self.manager = <CacheManager*>allocate_zeroed(1, sizeof(CacheManager))
         if self.manager is NULL or cache_manager_init(self.manager, self.policy, &settings) != PML_OK:

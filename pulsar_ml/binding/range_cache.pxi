@@ -38,18 +38,19 @@ cdef class RangeCache:
     def put(self, at, value, *, expected_reads=0, timestamp_ns=None) -> bool:
         """Cache an entry; False when the position is taken or the cache has size 0.
 
-        Then nothing changed but that an entry which is cached already shares the expected reads of this
-        newer one from here on.
+        Then nothing changed but that an entry which is cached already shares the expected reads of
+        this newer one from here on.
 
-        ``value`` is a bytes-like object, which is copied once, a BufferSlice, whose bytes the cache shares,
-        or an Entry of the same manager, whose bytes and expected reads the cache shares; a manager with
-        ``copy_entries`` shares no bytes. ``expected_reads`` does not go with an Entry.
-        ``timestamp_ns`` is the entry's age for time passes, by default the manager's clock now. Where the
-        manager has no thread, a put that makes its caches too large evicts before it returns.
+        ``value`` is a bytes-like object, which is copied once, a BufferSlice, whose bytes the cache
+        shares, or an Entry of the same manager, whose bytes and expected reads the cache shares; a
+        manager with ``copy_entries`` shares no bytes. ``expected_reads`` does not go with an Entry.
+        ``timestamp_ns`` is the entry's age for time passes, by default the manager's clock now.
+        Where the manager has no thread, a put that makes its caches too large evicts before it
+        returns.
 
-        Raises InvalidPositionError, PositionMismatchError (an Entry of another position), InvalidSizeError,
-        UsageError (an Entry of another manager, or expected_reads with an Entry), ReleasedError,
-        ClosedError, AllocationError.
+        Raises InvalidPositionError, PositionMismatchError (an Entry of another position),
+        InvalidSizeError, UsageError (an Entry of another manager, or expected_reads with an Entry),
+        ReleasedError, ClosedError, AllocationError.
         """
         self.check_open()
         cdef NativePosition key = to_stored(at)
@@ -95,7 +96,8 @@ cdef class RangeCache:
     def get(self, at) -> Entry | None:
         """The entry at a position with a reference for the caller, or None.
 
-        Takes no lock. A hit marks the entry as recently accessed. Raises InvalidPositionError, ClosedError.
+        Takes no lock. A hit marks the entry as recently accessed. Raises InvalidPositionError,
+        ClosedError.
         """
         self.check_open()
         cdef NativePosition key = to_stored(at)
@@ -103,7 +105,7 @@ cdef class RangeCache:
         return wrap_entry(self.owner, handle) if handle else None
 
     def __contains__(self, at) -> bool:
-        """Whether something is cached at a position; marks nothing."""
+        """True if an entry is cached at a position; does not count as an access."""
         self.check_open()
         cdef NativePosition key = to_stored(at)
         return not cache_manager_disabled(self.owner.manager) and range_cache_exists(self.native, key)
@@ -111,17 +113,17 @@ cdef class RangeCache:
     def get_range(self, first, last) -> list[Entry]:
         """The cached entries of [first, last], ascending, each with a reference for the caller.
 
-        Not a snapshot: what is put or removed meanwhile may or may not be among them; what is cached all
-        the while is. Raises InvalidPositionError (first > last included), ClosedError.
+        Not a snapshot: what is put or removed meanwhile may or may not be among them; what is
+        cached all the while is. Raises InvalidPositionError (first > last included), ClosedError.
         """
         return list(self.iterate(first, last))
 
     def visit_range(self, first, last, visitor) -> int:
         """Call ``visitor(entry)`` for each cached entry of [first, last] and return their number.
 
-        The entry is released after the call, also when it raises; keep a copy to keep it. No lock is held:
-        the visitor may change the cache. Raises what the visitor raises, InvalidPositionError,
-        ClosedError.
+        The entry is released after the call, also when it raises; keep a copy to keep it. No lock
+        is held: the visitor may change the cache. Raises what the visitor raises,
+        InvalidPositionError, ClosedError.
         """
         cdef int64_t count = 0
         for entry in self.iterate(first, last):

@@ -4,8 +4,9 @@
 @cython.internal
 @cython.no_gc
 cdef class RangeIterator:
-    # Fetches entries in groups without the GIL; gives back what was not handed out. Not tracked by the
-    # collector, which would take the cache away before the last handles go back; it is in no cycle.
+    # Fetches entries in groups without the GIL; gives back what was not handed out. Not tracked by
+    # the collector, which would take the cache away before the last handles go back; it is in no
+    # cycle.
     cdef RangeCache cache
     cdef MapCursor cursor
     cdef uint32_t[GATHER] handles
@@ -20,7 +21,7 @@ cdef class RangeIterator:
                                          position(last_ledger, last_entry))
 
     cdef void count(self) noexcept:
-        # What was handed out is what the read found.
+        # The iterator hands out the entries that the read found.
         if self.next_handle:
             cache_manager_hit(self.cache.owner.manager, thread_stripe(), self.next_handle, self.delivered)
         self.delivered = 0

@@ -1,5 +1,5 @@
-# Storage reads as Python objects: the in-flight read limiter and the pending reads manager. What runs Python
-# code takes the GIL here, outside every monitor.
+# Storage reads as Python objects: the in-flight read limiter and the pending reads manager. What
+# runs Python code takes the GIL here, outside every monitor.
 
 from collections import OrderedDict
 
@@ -102,8 +102,8 @@ cdef Permits wrap_permits(InflightReadsLimiter limiter, int64_t permits):
 @cython.final
 @cython.no_gc
 cdef class Permits:
-    """Permits of one read. They go back by :meth:`release`, or with the last entry of :meth:`share`, or when
-    this object is collected. One thread at a time may use it.
+    """Permits of one read. They go back by :meth:`release`, or with the last entry of
+    :meth:`share`, or when this object is collected. One thread at a time may use it.
     """
 
     cdef InflightReadsLimiter limiter
@@ -130,10 +130,11 @@ cdef class Permits:
             limiter_release(&self.limiter.shared.limiter, permits)
 
     def share(self, list entries) -> None:
-        """Let them last until the last of these entries is released. With no entries they go back at once.
+        """Let them last until the last of these entries is released. With no entries they go back
+        at once.
 
-        The entries are copies that nobody else holds, as a read delivers them. Raises AllocationError, and
-        then the permits went back.
+        The entries are copies that nobody else holds, as a read delivers them. Raises
+        AllocationError, and then the permits went back.
         """
         cdef SharedLimiter* shared = self.limiter.shared
         cdef uint32_t share
@@ -159,12 +160,13 @@ cdef class Permits:
 @cython.final
 @cython.no_gc
 cdef class InflightReadsLimiter:
-    """How many bytes of storage reads may be under way in a broker.
+    """A limit on the bytes of storage reads that are under way in a broker.
 
-    ``max_bytes`` is managedLedgerMaxReadsInFlightSizeInMB in bytes, 0 is no limit; ``acquire_timeout_millis``
-    and ``acquire_queue_size`` are the settings of the same names. All methods may be called from any number
-    of threads. Somebody has to call :meth:`expire` for requests to time out. Raises InvalidSizeError,
-    AllocationError. Origin: ``InflightReadsLimiter`` of Pulsar 4.1.
+    ``max_bytes`` is managedLedgerMaxReadsInFlightSizeInMB in bytes, 0 is no limit;
+    ``acquire_timeout_millis`` and ``acquire_queue_size`` are the settings of the same names. All
+    methods may be called from any number of threads. Somebody has to call :meth:`expire` for
+    requests to time out. Raises InvalidSizeError, AllocationError. Origin: ``InflightReadsLimiter``
+    of Pulsar 4.1.
     """
 
     cdef SharedLimiter* shared
@@ -192,11 +194,13 @@ cdef class InflightReadsLimiter:
                 shared_limiter_release(self.shared)
 
     def acquire(self, permits, callback, *, now_ns=None) -> Permits | None:
-        """Ask for permits. Granted: they are returned. Otherwise None, and ``callback(permits)`` is called
-        once, in any thread and perhaps before this returns, with None when the request failed.
+        """Ask for permits. Granted: they are returned. Otherwise None, and ``callback(permits)`` is
+        called once, in any thread and perhaps before this returns, with None when the request
+        failed.
 
-        A callback that raises refuses: the permits go back, and the exception is reported as unraisable.
-        Raises ReadLimitError when the queue is full or the limiter closed, InvalidSizeError.
+        A callback that raises refuses: the permits go back, and the exception is reported as
+        unraisable. Raises ReadLimitError when the queue is full or the limiter closed,
+        InvalidSizeError.
         """
         cdef int64_t wanted = to_reads_size(permits, "permits", INT64_MAX)
         cdef int64_t now = to_now(now_ns, "now_ns")
@@ -219,7 +223,9 @@ cdef class InflightReadsLimiter:
             f"{permits} bytes of reads cannot wait: the queue is full, or the limiter closed")
 
     def expire(self, *, now_ns=None) -> int | None:
-        """Fail what waited too long. Nanoseconds until the next request is due, None when none waits."""
+        """Fail what waited too long. Nanoseconds until the next request is due, None when none
+        waits.
+        """
         cdef int64_t now = to_now(now_ns, "now_ns")
         cdef int64_t due
         with nogil:
@@ -279,13 +285,13 @@ cdef void reads_answer(
 cdef class PendingReadsManager:
     """The storage reads of one managed ledger that are under way: no entry is read twice at a time.
 
-    ``start(token, ledger_id, first, last, expected_reads)`` is called for each read of the storage, with the
-    ``expected_reads`` of the request that makes it; it answers by :meth:`complete` or :meth:`fail`, once,
-    from any thread, perhaps before it returns. What it raises fails the read. ``read_timeout_millis`` (0:
-    none) applies when somebody calls :meth:`expire`.
+    ``start(token, ledger_id, first, last, expected_reads)`` is called for each read of the storage,
+    with the ``expected_reads`` of the request that makes it; it answers by :meth:`complete` or
+    :meth:`fail`, once, from any thread, perhaps before it returns. What it raises fails the read.
+    ``read_timeout_millis`` (0: none) applies when somebody calls :meth:`expire`.
 
-    All methods may be called from any number of threads, also from inside ``start`` and listeners. Origin:
-    ``PendingReadsManager`` of Pulsar 4.1.
+    All methods may be called from any number of threads, also from inside ``start`` and listeners.
+    Origin: ``PendingReadsManager`` of Pulsar 4.1.
     """
 
     cdef NativeMemory owner
@@ -310,10 +316,11 @@ cdef class PendingReadsManager:
     def read(self, ledger_id, first, last, listener, *, expected_reads=None, now_ns=None) -> None:
         """Read the entries ``first`` .. ``last`` of a ledger, joined to what is under way.
 
-        ``listener(entries, error)`` is called once, in the thread that completes the last part, perhaps
-        before this returns: with the whole range in order, each entry the listener's own and counting a read,
-        or with None and StorageError, ReadTimeoutError, ClosedError, AllocationError or what :meth:`fail` was
-        given. What a listener raises is reported as unraisable.
+        ``listener(entries, error)`` is called once, in the thread that completes the last part,
+        perhaps before this returns: with the whole range in order, each entry the listener's own
+        and counting a read, or with None and StorageError, ReadTimeoutError, ClosedError,
+        AllocationError or what :meth:`fail` was given. What a listener raises is reported as
+        unraisable.
 
         Raises InvalidPositionError, ClosedError, AllocationError.
         """
@@ -384,10 +391,10 @@ cdef class PendingReadsManager:
     def complete(self, token, list entries not None) -> bool:
         """The storage's answer to ``start``; False when the read was completed or timed out before.
 
-        Takes over the entries, which are new ones that nobody else holds: they are released afterwards,
-        whatever the answer. Foreign ones are released, missing ones fail who wants them. UsageError, and then
-        nothing happened, for an entry of another manager, with a view that is open, or held elsewhere, or for
-        a token that ``start`` was never called with.
+        Takes over the entries, which are new ones that nobody else holds: they are released
+        afterwards, whatever the answer. Foreign ones are released, missing ones fail who wants
+        them. UsageError, and then nothing happened, for an entry of another manager, with a view
+        that is open, or held elsewhere, or for a token that ``start`` was never called with.
         """
         cdef uint64_t native_token = self.to_token(token)
         cdef int64_t count = len(entries)
@@ -450,7 +457,9 @@ cdef class PendingReadsManager:
         return running
 
     def counts(self) -> dict[str, int]:
-        """Entries by how requests met reads, named as in Pulsar's ``pulsar_ml_cache_pendingreads_*``."""
+        """Entries by how requests met reads, named as in Pulsar's
+        ``pulsar_ml_cache_pendingreads_*``.
+        """
         cdef PendingCounts counts
         with nogil:
             monitor_enter(&self.native.monitor)

@@ -1,105 +1,113 @@
-"""The commands of ``python -m pulsar_ml``.
+"""The command ``pulsar-ml``, also ``python -m pulsar_ml``.
 
-To add one: write a click command in a module of this package and name it in :data:`COMMANDS`. A
-module is imported when its command is asked for.
+To add a subcommand: write it in a module of this package and give it a row in :data:`COMMANDS`. A
+module is imported when its command is used.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
 from pulsar_ml import __version__
-from pulsar_ml.errors import PulsarMlError
+from pulsar_ml.cli.command import NAMES_OF_HELP, errors_as_sentences, write_exit_codes
+from pulsar_ml.exit_codes import ExitCode
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """Where a command lives, and its sentence for the list."""
+class Entry:
+    """A row of the list of commands."""
 
-    place: str  # module:attribute
+    section: str
+    module: str  # its attribute ``command`` is the command
     summary: str
 
 
-COMMANDS: dict[str, Named] = {
-    "simulate": Named(
-        "pulsar_ml.cli.simulate:command",
-        "Play workloads under the eviction policies, on a virtual clock.",
+FIND, UNDERSTAND, DISTRIBUTE, CACHE = SECTIONS = (
+    "Find bugs",
+    "Understand what was found",
+    "Distribute",
+    "Cache",
+)
+
+COMMANDS: dict[str, Entry] = {
+    "run": Entry(FIND, "find.run", "Run suites on real threads."),
+    "explore": Entry(FIND, "find.explore", "Search schedules of small programs under the engine."),
+    "sweep": Entry(FIND, "find.sweep", "Run many seeds side by side, on this machine or on Spark."),
+    "hunt": Entry(FIND, "find.hunt", "Find a schedule for a failure of real threads."),
+    "linearize": Entry(FIND, "find.linearize", "Check a recorded history against a model."),
+    "mutants": Entry(FIND, "mutants", "Weaken the code under test and see which suite notices."),
+    "build": Entry(FIND, "find.build", "Build a .pyx file, for real threads or for the engine."),
+    "list": Entry(UNDERSTAND, "understand.list_suites", "List the suites."),
+    "invariants": Entry(
+        UNDERSTAND, "understand.invariants", "List the invariants that suites check."
     ),
-    "build": Named(
-        "pulsar_ml.cli.build:build", "Build a .pyx file, for real threads or for the engine."
-    ),
-    "config": Named(
-        "pulsar_ml.cli.config:config", "Explain the settings of the cache, or check a broker.conf."
-    ),
-    "report": Named(
-        "pulsar_ml.cli.report:report", "Report what a run found: a page, SARIF, JUnit, Markdown."
-    ),
-    "collect": Named("pulsar_ml.cli.collect:collect", "Put runs into one partitioned data set."),
-    "linearize": Named(
-        "pulsar_ml.cli.linearize:linearize", "Check a recorded history against a sequential model."
-    ),
+    "replay": Entry(UNDERSTAND, "understand.replay", "Run the program of a record again."),
+    "trace": Entry(UNDERSTAND, "understand.trace", "Print a failure of the engine step by step."),
+    "shrink": Entry(UNDERSTAND, "understand.shrink", "Make a failure, or all of a run, smaller."),
+    "report": Entry(UNDERSTAND, "understand.report", "Report a run: page, SARIF, JUnit, Markdown."),
+    "doctor": Entry(DISTRIBUTE, "distribute.doctor", "Check every executor of a Spark cluster."),
+    "pack": Entry(DISTRIBUTE, "distribute.pack", "Pack the environment of executors."),
+    "cluster": Entry(DISTRIBUTE, "distribute.cluster", "Start a Spark cluster on this machine."),
+    "scale": Entry(DISTRIBUTE, "distribute.scale", "Estimate what a sweep costs on a cluster."),
+    "compact": Entry(DISTRIBUTE, "distribute.compact", "Merge the small files of a run."),
+    "collect": Entry(DISTRIBUTE, "distribute.collect", "Put runs into one data set."),
+    "config": Entry(CACHE, "cache.config", "Explain the cache's settings, or check a broker.conf."),
+    "simulate": Entry(CACHE, "cache.simulate", "Compare eviction policies on simulated workloads."),
 }
 
 
-INTERRUPTED = 130
-
-
-class Wrong(click.ClickException):
-    exit_code = 2
-
-
-class Failed(click.ClickException):
-    exit_code = 4
-
-
 class Commands(click.Group):
-    """The group of :data:`COMMANDS`, each loaded when it is used."""
+    """A group that imports the module of a command when the command is used."""
+
+    def __init__(
+        self, *arguments: Any, table: Mapping[str, Entry] = COMMANDS, **attributes: Any
+    ) -> None:
+        super().__init__(*arguments, **attributes)
+        self.table = table
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        return [*self.table, *self.commands]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[name].place.partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        if name in self.commands or name not in self.table:
+            return self.commands.get(name)
+        module = importlib.import_module(f"pulsar_ml.cli.{self.table[name].module}")
+        found: click.Command = module.command
+        return found
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        # The list needs no command's module.
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, COMMANDS[name].summary) for name in self.list_commands(context)]
-            )
+        # From the table, so that no command's module is imported.
+        width = max(map(len, self.table))
+        for section in SECTIONS:
+            rows = [
+                (f"{name:{width}}", entry.summary)
+                for name, entry in self.table.items()
+                if entry.section == section
+            ]
+            with formatter.section(section):
+                formatter.write_dl(rows)
 
-    def invoke(self, context: click.Context) -> object:
-        try:
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        write_exit_codes(formatter, tuple(ExitCode))
+
+    def invoke(self, context: click.Context) -> Any:
+        with errors_as_sentences(context):
             return super().invoke(context)
-        except PulsarMlError as error:
-            # What the user gave is wrong, or a right command failed.
-            kind = Wrong if isinstance(error, ValueError) else Failed
-            raise kind(str(error)) from None
-        except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
-            raise click.exceptions.Exit(INTERRUPTED) from None
-        except OSError as error:  # a name that is too long, a disk that is full
-            raise Failed(f"{error.filename or 'the system'}: {error.strerror or error}") from None
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__)
+@click.group(cls=Commands, context_settings=NAMES_OF_HELP)
+@click.version_option(__version__, prog_name="pulsar-ml")
 def main() -> None:
-    """Apache Pulsar's broker cache: its settings and what they do; the checks of the harness.
+    """Apache Pulsar's broker cache, and the harness that finds its races, and those of your code.
 
     \b
-    python -m pulsar_ml config --explain
-    python -m pulsar_ml build ticket.pyx --checked
-    python -m pulsar_ml linearize history.jsonl --model register
-    python -m pulsar_ml report runs/ID
-    python -m pulsar_ml COMMAND --help
-
-    Exit codes: 0 done, 2 something given is wrong (the message says what would be right), 4 it failed,
-    130 interrupted.
+    pulsar-ml sweep --runner pool --seconds 60
+    pulsar-ml explore refcount
+    pulsar-ml report runs/ID
+    pulsar-ml COMMAND --help
     """

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from pulsar_ml._core import EVICTION_POLICIES
 from pulsar_ml.config.setting import MAX_INT, MAX_LONG, OURS, PIP_430_FIRST, Setting
 
 # The share of the cache size above which a size pass starts; fixed in Pulsar, too.
 EVICTION_TRIGGER = 0.98
 # The smallest derived cache size in MB.
 MIN_DERIVED_MB = 64
-# The queue of PIP-430, repaired and as it was released; the stash of its first revision; the scan
-# that PIP-430 replaced; and two general policies.
-POLICIES = ("central_queue", "released_queue", "stash_queue", "ledger_scan", "lru", "s3_fifo")
 
 SIZE = (
     Setting(
@@ -166,7 +164,7 @@ EVICTION = (
         key="managedLedgerCacheEvictionPolicyName",
         kind=str,
         default="central_queue",
-        choices=POLICIES,
+        choices=tuple(EVICTION_POLICIES),
         meaning="The policy that selects the entries to evict.",
         interplay="managedLedgerCacheEvictionTimeThresholdMillisMax belongs to stash_queue.",
         origin=OURS,

@@ -1,0 +1,1 @@
+"""Spark: the runner of sweeps on executors, and everything else that imports PySpark."""

@@ -1,5 +1,6 @@
-"""What executors put together of what they wrote: files that are merged, violations by signature. However
-many rows there are, the driver gets one for each file and one for each signature.
+"""Executors merge the files of a wave and group its violations by signature.
+
+Whatever the number of rows, the driver gets one row for each file and one for each signature.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ WITNESS = ("seed", "message", "replay", "suite", "invariant", "phase")  # the sm
 def merged_parts(
     session: SparkSession, directory: Path, ledger: pa.Table, name: str
 ) -> tuple[StagedFiles, ...]:
-    """The files of a wave merged by the executors, a task each part; ``ledger`` says which files count."""
+    """Merges a wave's files on executors, a task for each part; ``ledger`` names valid files."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     parts = in_parts(ledger)
@@ -58,8 +59,9 @@ def merged_parts(
 def merging(
     directory: str, parts: Sequence[Sequence[str]]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow``: merges parts, and tells the names of the files, which no other
-    attempt has.
+    """The function for ``mapInArrow``: merges parts and yields the names of the files.
+
+    No other attempt has files of these names.
     """
 
     def merge_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

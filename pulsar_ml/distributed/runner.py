@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,30 +22,27 @@ from pulsar_ml.campaign.store.ledger import ledger_of
 from pulsar_ml.campaign.store.schema import CHUNKS, ROW, loose
 from pulsar_ml.campaign.store.staging import Staged, open_staging, path_of, remove
 from pulsar_ml.campaign.trial.chunk import Job
+from pulsar_ml.distributed.counters import TaskCounters, since
 from pulsar_ml.distributed.groups import groups_of, merged_parts
 from pulsar_ml.distributed.session import java_message
-from pulsar_ml.distributed.tally import Tally, since
 from pulsar_ml.distributed.tasks import MARK, Work, task_for, work_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOOK_SECONDS = 1.0  # between two looks at how far a job is: each asks the JVM, which has other work
-NO_TASK_SECONDS = (
-    60  # after this long without a running task, say that the cluster may have no room
-)
+LOOK_SECONDS = 1.0  # between two questions about progress to the JVM, which has other work
+NO_TASK_SECONDS = 60  # without a running task, before a note says that there may be no room
 LEDGER = CHUNKS.append(pa.field("file", pa.string(), nullable=False))  # and where its trials are
-CANCEL_SECONDS = 20  # how long a cancelled job may take to end before it is left alone
+CANCEL_SECONDS = 20  # for a cancelled job to end
 
 
 class SparkRunner:
     """Spreads chunks over the executors of a session, runs of neighbouring ones in one task each.
 
-    Rows are collected by wave and written by the driver: it works without a shared file system, and
-    the driver never holds more than one wave. With ``staging``, a run's directory that all executors see,
-    they are written there, and the driver never holds any. Spark repeats the chunks of a lost Python worker
-    or executor; one that fails again and again takes the rows of its job along, and the others are handed
-    back.
+    The driver collects and writes the rows wave by wave, which needs no shared file system. With
+    ``staging``, a run's directory that all executors see, executors write the rows there. Spark
+    repeats the chunks of a lost Python worker or executor. A chunk that fails again and again fails
+    its job; the job's other chunks are handed back.
     """
 
     name = "spark"
@@ -61,9 +59,9 @@ class SparkRunner:
         staging: Path | None = None,
         maker: str = "",
     ) -> None:
-        """Without ``pace`` each chunk is a task. ``maker`` is in place of trials.
+        """Without ``pace`` each chunk is a task. ``maker`` makes rows instead of running trials.
 
-        ``log`` is what the driver's JVM prints to, when tasks run in it.
+        ``log`` is the file of what the driver's JVM prints, when tasks run in it.
         """
         self._session = session
         self._pace = pace or Pace(0.0)
@@ -74,7 +72,7 @@ class SparkRunner:
         self._log = "" if log is None else str(log.resolve())
         self._note = note
         self._jobs = 0
-        self._tally = Tally(session.sparkContext)
+        self._counters = TaskCounters(session.sparkContext)
 
     @property
     def session(self) -> SparkSession:
@@ -87,11 +85,11 @@ class SparkRunner:
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
         self._jobs += 1
         group = f"{job.run_id} wave {watch.wave} job {self._jobs}"
-        told = group, describe(job.run_id, watch, chunks)
+        labels = group, describe(job.run_id, watch, chunks)
         tasks = self._pace.tasks(chunks, self.slots)
         if self._staging is None:
             work = self._work(job, chunks, tasks)
-            rows = self._rows(told, work, ROW, tasks, watch)
+            rows = self._rows(labels, work, ROW, tasks, watch)
             if isinstance(rows, Exception):
                 return self._without(chunks, tasks, rows, watch)
             wave = Wave(batches=rows.to_batches())
@@ -100,7 +98,7 @@ class SparkRunner:
             directory, token = open_staging(self._staging)
             try:
                 work = self._work(job, chunks, tasks, (str(directory), token))
-                rows = self._rows(told, work, LEDGER, tasks, watch)
+                rows = self._rows(labels, work, LEDGER, tasks, watch)
                 if isinstance(rows, Exception):
                     remove(directory)
                     return self._without(chunks, tasks, rows, watch)
@@ -110,7 +108,7 @@ class SparkRunner:
                 raise
         if failed := self._count(group)[1]:
             wave.warnings.append(
-                f"{failed} task attempts failed in {group}, with their Python worker or executor, and "
+                f"{failed} task attempts failed in {group}, with their Python worker or executor; "
                 "Spark repeated them; see the executors' logs"
             )
         return wave
@@ -140,8 +138,8 @@ class SparkRunner:
         tasks: Sequence[Sequence[Chunk]],
         watch: Watch,
     ) -> pa.Table | Exception:
-        """What the tasks of a job gave, or why there is nothing."""
-        collecting = _Collecting(self._session, group, work, schema, self._tally)
+        """The rows of a job's tasks, or the error."""
+        collecting = _Collecting(self._session, group, work, schema, self._counters)
         collecting.start()
         self._follow(group[0], collecting, watch)
         if collecting.rows is not None:
@@ -168,8 +166,8 @@ class SparkRunner:
                    if not (path := path_of(directory, "trials", name)).exists()]  # fmt: skip
         if missing:
             raise RunnerError(
-                f"{missing[0]} was written by an executor and cannot be seen here; --rows executors needs "
-                "results on a file system that all machines share, and --rows driver does not"
+                f"{missing[0]} was written by an executor and is missing here; --rows executors "
+                "needs a results directory that all machines share, --rows driver does not"
             )
         self._pace.learn(ledger)
         parts = merged_parts(self._session, directory, ledger, f"files of {group}")
@@ -180,8 +178,8 @@ class SparkRunner:
         return Wave(staged=Staged(directory, parts), groups=groups)
 
     def _follow(self, group: str, collecting: _Collecting, watch: Watch) -> None:
-        """Reports progress until the job ended; cancels it when asked to stop."""
-        before = self._tally.counts()
+        """Reports progress until the job ended; cancels the job when a stop is requested."""
+        before = self._counters.counts()
         idle_since = next_look = time.monotonic()
         while collecting.is_alive():
             collecting.join(POLL_SECONDS)
@@ -196,11 +194,12 @@ class SparkRunner:
                 idle_since = float("inf")
             elif time.monotonic() - idle_since > NO_TASK_SECONDS:
                 self._note(
-                    f"no task has started for {NO_TASK_SECONDS} s: an executor may have fewer than the "
-                    f"{self._cpus} cores that a task reserves (--task-cpus), or the cluster has no room"
+                    f"no task has started for {NO_TASK_SECONDS} s: an executor may have fewer than "
+                    f"the {self._cpus} cores that a task reserves (--task-cpus), or the cluster "
+                    "has no room"
                 )
                 idle_since = float("inf")
-            now = self._tally.counts()
+            now = self._counters.counts()
             trials, violations, executions, classes = since(before, now)
             before = now
             watch.searched(executions, classes)
@@ -208,10 +207,8 @@ class SparkRunner:
             self._publish(watch.wave, watch.round)
 
     def _publish(self, wave: int, stage: int) -> None:
-        try:
-            self._tally.publish(wave, stage)
-        except Exception:  # noqa: BLE001  (a courtesy as well)
-            pass
+        with suppress(Exception):  # metrics are a courtesy
+            self._counters.publish(wave, stage)
 
     def _cancel(self, group: str, collecting: _Collecting) -> None:
         deadline = time.monotonic() + CANCEL_SECONDS
@@ -219,7 +216,7 @@ class SparkRunner:
             try:
                 # Again and again: a job that is just being submitted is not cancelled by the first.
                 self._session.sparkContext.cancelJobGroup(group)
-            except Exception:  # noqa: BLE001  (the JVM may be gone, as under spark-submit)
+            except Exception:
                 return
             collecting.join(1.0)
 
@@ -235,16 +232,14 @@ class SparkRunner:
                         done += stage.numCompletedTasks
                         failed += stage.numFailedTasks
                         active += stage.numActiveTasks
-        except Exception:  # noqa: BLE001  (progress is a courtesy; the job itself reports what broke)
+        except Exception:
             pass
         return done, failed, active
 
     def close(self) -> None:
         """Ends the session and its executors."""
-        try:
+        with suppress(Exception):  # the JVM may be gone
             self._session.stop()
-        except Exception:  # noqa: BLE001  (there is nothing left to end when the JVM is gone)
-            pass
 
 
 class _Collecting(threading.Thread):
@@ -256,14 +251,14 @@ class _Collecting(threading.Thread):
         group: tuple[str, str],  # its name, and what it says to people
         work: Work,
         schema: pa.Schema,
-        tally: Tally,
+        counters: TaskCounters,
     ) -> None:
         super().__init__(daemon=True)
         self._session = session
         self._group = group
         self._work = work
         self._schema = schema
-        self._tally = tally
+        self._counters = counters
         self.rows: pa.Table | None = None
         self.error: Exception | None = None
 
@@ -273,17 +268,18 @@ class _Collecting(threading.Thread):
         count = len(self._work.tasks)
         try:
             self._session.sparkContext.setJobGroup(*self._group, True)
-            # One row in one partition for each task: other sources of rows end up in few partitions.
+            # One row in one partition for each task; other sources make few partitions.
             frame = self._session.range(0, count, 1, count).mapInArrow(
-                task_for(self._work, self._tally.told), from_arrow_schema(loose(self._schema))
+                task_for(self._work, self._counters.accumulator),
+                from_arrow_schema(loose(self._schema)),
             )
             self.rows = frame.toArrow().cast(self._schema)
-        except Exception as error:  # noqa: BLE001  (handed to the main thread, which explains it)
+        except Exception as error:
             self.error = error
 
 
 def describe(run_id: str, watch: Watch, chunks: Sequence[Chunk]) -> str:
-    """A job in the words of Spark's pages: run, round, wave, and which seeds of which suites."""
+    """The description of a job on Spark's pages: run, round, wave, suites and their seeds."""
     ranges: dict[str, tuple[int, int]] = {}
     for chunk in chunks:
         name = f"{chunk.suite} by {chunk.strategy}" if chunk.strategy else chunk.suite
@@ -301,17 +297,18 @@ def describe(run_id: str, watch: Watch, chunks: Sequence[Chunk]) -> str:
 
 
 def failed_wave(chunks: Sequence[Chunk], error: BaseException | None) -> Wave:
-    """The wave of a job with a task for each chunk, one of which failed it."""
+    """The wave of a failed job with one task for each chunk."""
     return failed_tasks(chunks, [[chunk] for chunk in chunks], error)[0]
 
 
 def failed_tasks(
     chunks: Sequence[Chunk], tasks: Sequence[Sequence[Chunk]], error: BaseException | None
 ) -> tuple[Wave, Sequence[Chunk]]:
-    """Finds out which chunk failed a job; the others are left to run again.
+    """The wave of a failed job, and the suspects: the chunks of the task that failed it.
 
-    When the task that failed ran several, it is one of them: they are handed back, too. Raises
-    ``RunnerError`` when it was not a chunk: then no other chunk would fare better.
+    A single suspect is the failure, and the other chunks run again; several suspects run again,
+    too, each in a task of its own. Raises ``RunnerError`` when no chunk is to blame, because no
+    other chunk would fare better.
     """
     text = str(error)
     if (start := text.find(MARK)) >= 0:
@@ -329,11 +326,11 @@ def failed_tasks(
 
 
 def cause(text: str) -> str:
-    """What a task died of: a crash with its signal, or the last line of a Python traceback."""
+    """The cause of a task's death: a signal, or the last line of a Python traceback."""
     if "Python worker exited unexpectedly" in text:
         crash = re.search(r"Fatal Python error: ([^\n]+)", text)
         return "its Python worker died" + (f" ({crash[1].strip()})" if crash else "")
     lines = [line.strip() for line in text.splitlines()]
-    told = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
-    python = [line for line in told if not line.startswith("org.apache.spark")]
-    return (python or told or lines or ["no reason given"])[-1]
+    errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
+    python = [line for line in errors if not line.startswith("org.apache.spark")]
+    return (python or errors or lines or ["no reason given"])[-1]

@@ -1,4 +1,4 @@
-"""Opens a Spark session for a sweep: settings as plain data, Java checked first, a quiet terminal."""
+"""Opens Spark sessions: settings as plain data, Java checked first, a quiet terminal."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pulsar_ml.errors import PulsarMlError, UsageError
+from pulsar_ml.extras import require
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HOME = "SPARK_HOME"
 UNPACKED = "environment"  # where executors find the archive with their Python
-# Spark's pages on a free port, with the driver's metrics in the form of Prometheus beside the JSON ones.
+# Spark's pages on a free port, with the driver's metrics for Prometheus beside those in JSON.
+PROMETHEUS = "spark.metrics.conf.*.sink.prometheusServlet"
 PAGES = {
     "spark.ui.enabled": "true",
     "spark.ui.port": "0",
-    "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
-    "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
+    f"{PROMETHEUS}.class": "org.apache.spark.metrics.sink.PrometheusServlet",
+    f"{PROMETHEUS}.path": "/metrics/prometheus",
 }
 JAVA_OLDEST = 17
 TASK_ATTEMPTS = 4
@@ -36,8 +38,8 @@ SPECULATION = {
     "spark.speculation.quantile": "0.75",
 }
 JAVA_ADVICE = (
-    "install openjdk-17-jre-headless (Debian, Ubuntu), java-17-openjdk-headless (Fedora) or openjdk@17 "
-    "(Homebrew on macOS), or set JAVA_HOME; --runner pool needs no Java"
+    "install openjdk-17-jre-headless (Debian, Ubuntu), java-17-openjdk-headless (Fedora) or "
+    "openjdk@17 (Homebrew on macOS), or set JAVA_HOME; --runner pool needs no Java"
 )
 
 
@@ -76,25 +78,25 @@ def in_driver(master: str) -> bool:
 
 
 def repeating(master: str) -> str:
-    """The same master, but with as many attempts at a task as a cluster makes: local[N] makes one."""
+    """The master with as many attempts at a task as a cluster makes; plain local[N] makes one."""
     if found := re.fullmatch(r"local(?:\[(\*|\d+)\])?", master):
         return f"local[{found[1] or 1},{TASK_ATTEMPTS}]"
     return master
 
 
 def task_cpus(master: str, threads: int) -> int:
-    """Cores that a task reserves: as many as a trial has threads, but never more than an executor has.
+    """Cores that a task reserves: the threads of a trial, but not more than an executor has.
 
-    On this machine a trial may have more threads than there are cores, which is a good way to stress;
-    then it gets an executor to itself. What an executor of a cluster offers is not known before it
-    runs: there, the number of threads is taken and the user may say another.
+    On this machine a trial may have more threads than there are cores; then it gets an executor to
+    itself. The cores of a cluster's executor are unknown before it runs: a task then reserves a
+    core for each thread, unless the user says otherwise.
     """
     local = local_master(master)
     return threads if local is None else min(threads, local.cores)
 
 
 def settings(master: str, *, cpus: int, scratch: Path, site: Path | None) -> dict[str, str]:
-    """Spark's settings for a sweep. ``site`` goes to the import path of executors on this machine."""
+    """Spark's settings. ``site`` goes to the import path of executors on this machine."""
     chosen = {
         "spark.app.name": "pulsar_ml sweep",
         "spark.master": repeating(master),
@@ -112,7 +114,7 @@ def settings(master: str, *, cpus: int, scratch: Path, site: Path | None) -> dic
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
         # The stack of a crashed worker becomes part of the task's error.
         "spark.python.worker.faulthandler.enabled": "true",
-        # What trials do to their process is in their rows; what fails a task is the machine's fault.
+        # A trial's crash is in its row; a failed task is the machine's fault.
         "spark.task.maxFailures": str(TASK_ATTEMPTS),
     }
     if local_master(master):
@@ -130,30 +132,30 @@ def settings(master: str, *, cpus: int, scratch: Path, site: Path | None) -> dic
 
 
 def packed(archive: Path, master: str) -> dict[str, str]:
-    """Settings with which executors run in an environment of ``python -m spark.pack``.
+    """The settings for executors that run in an environment of ``pulsar-ml pack``.
 
-    Raises ``UsageError`` when there is no such archive, and for a master whose tasks run in the driver.
+    Raises ``UsageError`` without such an archive, and for tasks that run in the driver.
     """
     if not archive.is_file():
-        raise UsageError(f"there is no archive {archive}; python -m spark.pack makes one")
+        raise UsageError(f"there is no archive {archive}; pulsar-ml pack makes one")
     if in_driver(master):
         raise UsageError(
-            f"tasks of {master} run beside the driver, in its own environment: leave --environment out"
+            f"tasks of {master} run in the driver's own environment: leave --environment out"
         )
     return {"spark.archives": f"{archive.resolve()}#{UNPACKED}"}
 
 
 def java_problem(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Why Spark will not find a Java that it can use, as one sentence with the package to install."""
+    """A sentence about the missing Java, with the package to install; None when Java is there."""
     home = environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin" if home else environ.get("PATH", ""))
     if java is None:
         place = f"in JAVA_HOME ({home})" if home else "on the PATH"
         return f"Spark needs Java {JAVA_OLDEST} or newer and there is none {place}: {JAVA_ADVICE}"
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(?:1\.)?(\d+)', told)
+    printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', printed)
     if found is None:
-        return f"{java} does not start ({told.strip()[:80]!r}): {JAVA_ADVICE}"
+        return f"{java} does not start ({printed.strip()[:80]!r}): {JAVA_ADVICE}"
     if int(found[1]) < JAVA_OLDEST:
         return (
             f"Spark needs Java {JAVA_OLDEST} or newer and {java} is Java {found[1]}: {JAVA_ADVICE}"
@@ -162,30 +164,34 @@ def java_problem(environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def check_environment() -> None:
-    """Raises ``SessionError`` when Java or a Python package that Spark needs is missing."""
+    """Raises an error when a Python package that Spark needs, or Java, is missing."""
+    require("spark", "pyspark", "pandas", purpose="Spark (--runner pool works without it)")
     if not under_spark_submit() and (problem := java_problem()):
         raise SessionError(problem)
-    try:
-        import pandas  # noqa: F401  (Spark's Arrow functions refuse to work without it)
-        import pyspark  # noqa: F401
-    except ImportError as error:
-        raise SessionError(
-            f"the Spark runner needs {error.name}: pip install 'pulsar_ml[spark]'; --runner pool does not"
-        ) from error
 
 
 def check_master(master: str) -> None:
-    """Raises ``UsageError`` for a master that no Spark knows, which Spark tells less clearly."""
+    """Raises ``UsageError`` for a master that Spark does not know."""
     if local_master(master) is None and not re.match(r"(spark|k8s)://|yarn$", master):
         raise UsageError(
-            f"Spark does not know the master {master!r}; use local[N], local[*], local-cluster[N,CORES,MB], "
-            "spark://HOST:PORT, k8s://URL or yarn"
+            f"Spark does not know the master {master!r}; use local[N], local[*], "
+            "local-cluster[N,CORES,MB], spark://HOST:PORT, k8s://URL or yarn"
         )
 
 
 def under_spark_submit(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether spark-submit started this process, and with it the JVM."""
     return "PYSPARK_GATEWAY_PORT" in environ
+
+
+def submitted_master() -> str | None:
+    """The master of spark-submit; None without spark-submit."""
+    if not under_spark_submit():
+        return None
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    return SparkConf().get("spark.master")
 
 
 def open_session(
@@ -196,10 +202,10 @@ def open_session(
     log: Path,
     work: Path | None = None,
 ) -> SparkSession:
-    """A new session. ``given`` wins over what spark-submit was told, and that over ``defaults``.
+    """A new session. ``given`` wins over options of spark-submit, and those over ``defaults``.
 
-    What the JVM prints goes to ``log``, and what executors of local-cluster do to a directory of each below
-    ``work``; it is made for them. Raises ``SessionError`` when Spark cannot start.
+    The JVM prints to ``log``. Executors of local-cluster work in directories below ``work``, which
+    is made. Raises ``SessionError`` when Spark cannot start.
     """
     # Workers run this very interpreter, or the one that was packed for them; otherwise they take
     # whatever python3 is on their PATH.
@@ -223,7 +229,7 @@ def open_session(
 def home_with(directory: Path, work: Path) -> Path:
     """A home of Spark, made of links, whose executors of local-cluster work below ``work``.
 
-    Its workers know no other setting; in the home that is installed, they would write into the package.
+    Workers know no other setting; in the installed home they would write into the package.
     """
     from pyspark.find_spark_home import _find_spark_home
 
@@ -247,7 +253,7 @@ def _start(
 
     conf = SparkConf()
     if under_spark_submit():
-        SparkContext._ensure_initialized()  # only then does a SparkConf see what spark-submit was told
+        SparkContext._ensure_initialized()  # before it, a SparkConf lacks spark-submit's options
         conf = SparkConf()
     for key, value in given.items():
         conf.set(key, value)
@@ -258,8 +264,8 @@ def _start(
             context = SparkContext(conf=conf)
         else:
             with log.open("ab") as output, at_home(home):
-                # A session of its own keeps Ctrl-C of the terminal away from the JVM and its workers.
-                gateway = launch_gateway(
+                # A process session of its own keeps Ctrl-C away from the JVM and its workers.
+                gateway = launch_gateway(  # type: ignore[no-untyped-call]
                     conf,
                     popen_kwargs={"stdout": output, "stderr": output, "start_new_session": True},
                 )
@@ -288,10 +294,10 @@ def at_home(home: Path | None) -> Iterator[None]:
 
 
 def last_words(log: Path) -> str:
-    """Why a JVM ended, from what it printed: its exception, or else its last line."""
+    """The exception that a JVM printed, or else its last line."""
     lines = [text for text in log.read_text(errors="replace").splitlines() if text.strip()]
     thrown = [text.partition(": ")[2] for text in lines if text.startswith("Exception in thread")]
-    return (thrown or lines or ["the JVM ended without a word"])[-1]
+    return (thrown or lines or ["the JVM ended without a message"])[-1]
 
 
 def java_message(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Packs the pure-Python code that executors need and that is installed nowhere: suites and tasks."""
+"""Packs the suites that are installed nowhere, for the import path of executors."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pulsar_ml.errors import UsageError
 
 
 def pack(target: Path, registry: str) -> Path:
-    """Writes the zip that goes to the executors' import path; equal sources give equal bytes.
+    """Writes the zip with the top-level package of ``registry``; equal sources give equal bytes.
 
-    It holds this package and the one that the module ``registry`` belongs to. Raises ``UsageError``
-    when there is no such module.
+    The zip is empty for suites of pulsar_ml, which is installed there. Raises ``UsageError`` when
+    there is no such module.
     """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for root, source in dict.fromkeys(
@@ -26,7 +26,7 @@ def pack(target: Path, registry: str) -> Path:
 
 
 def sources(name: str) -> list[tuple[Path, Path]]:
-    """The Python files of a top-level package or module, each with the directory it is imported from."""
+    """The Python files of a top-level package or module, each with its import directory."""
     spec = find_spec(name)
     if spec is None or spec.origin is None or not spec.has_location:
         raise UsageError(
@@ -40,10 +40,10 @@ def sources(name: str) -> list[tuple[Path, Path]]:
 
 
 def link_installed(directory: Path) -> Path:
-    """A directory for the import path of executors on this machine that shows pulsar_ml and nothing else.
+    """Makes a directory that holds pulsar_ml alone, for the import path of executors here.
 
-    It lets them run the very build that this process uses, also one that was built in place. The rest
-    of the checkout stays out of their sight, so that code which was not shipped is missing here too.
+    Executors then run the build of this process, also one that was built in place. They do not see
+    the rest of a checkout, so that code which was not shipped is missing here, too.
     """
     import pulsar_ml
 

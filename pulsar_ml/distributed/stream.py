@@ -1,14 +1,15 @@
-"""Chunks of a sweep without an end from Structured Streaming: a micro-batch is some chunks, and its
-checkpoint says which batch is next.
+"""Takes the chunks of an endless sweep from Structured Streaming: a micro-batch is some chunks.
 
-The checkpoint may be behind the tables when everything was killed, never before them: a batch is
-committed when all of its chunks are written. Chunks that are there already do not run again.
+The stream's checkpoint says which batch is next. After a kill it may be behind the tables, never
+ahead of them: a batch is committed when all of its chunks are written. Chunks that are in the
+tables already do not run again.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -44,7 +45,7 @@ class ChunkStream:
         stopped: Callable[[], bool],
     ) -> None:
         self._session = session
-        self._place, self._first = checkpoint_in(directory, next_chunk)
+        self._checkpoint, self._first = checkpoint_in(directory, next_chunk)
         self._name = name
         self._rows = rows
         self._stopped = stopped
@@ -61,7 +62,7 @@ class ChunkStream:
         frame = source.option("rowsPerBatch", self._rows).option("numPartitions", 1).load()
         writer = frame.writeStream.queryName(self._name).foreachBatch(self._offer)
         self._query = query = writer.option(
-            "checkpointLocation", self._place.resolve().as_uri()
+            "checkpointLocation", self._checkpoint.resolve().as_uri()
         ).start()
         while not self._stopped():
             try:
@@ -69,10 +70,10 @@ class ChunkStream:
             except Empty:
                 if query.isActive:
                     continue
-                reason = java_message(query.exception() or RuntimeError("without a word"))
+                reason = java_message(query.exception() or RuntimeError("without a message"))
                 raise RunnerError(
-                    f"the stream of chunks ended: {reason}; if {self._place} is damaged, remove it: what is "
-                    "done is in the tables"
+                    f"the stream of chunks ended: {reason}; if {self._checkpoint} is damaged, "
+                    "remove it: finished chunks are in the tables"
                 ) from None
             yield batch
             self._kept.put(True)
@@ -84,13 +85,11 @@ class ChunkStream:
         # The end is ours, and py4j would tell it with a stack.
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
         self._kept.put(False)
-        try:
+        with suppress(Exception):  # the JVM may be gone
             self._query.stop()
-        except Exception:  # noqa: BLE001  (the JVM may be gone)
-            pass
 
     def _offer(self, frame: DataFrame, batch: int) -> None:
-        """In a thread of the stream: comes back when the batch is in the store, which commits it."""
+        """Runs in a thread of the stream; its return commits the batch."""
         self._offered.put(
             sorted(self._first + row.value for row in frame.select("value").collect())
         )

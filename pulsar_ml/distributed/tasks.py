@@ -1,6 +1,6 @@
-"""What an executor does: turn rows that name a chunk into rows of trials.
+"""The work of an executor: turns rows that name a chunk into rows of trials.
 
-This file and the suites travel to the executors as a zip; pulsar_ml with its compiled code must be
+A stranger's suites travel to the executors as a zip; pulsar_ml with its compiled code must be
 installed there. Only the standard library is imported at the top, so that an executor which lacks
 something says so in one sentence and not in a stack of imports.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pulsar_ml.campaign.trial.chunk import Job
     from pulsar_ml.campaign.trial.isolation import Isolation
 
-    Told = Accumulator[dict[str, tuple[int, ...]]]
+    Counters = Accumulator[dict[str, tuple[int, ...]]]
 
 BUNCH_ROWS = 1 << 14
 MARK = "ExecutorError: "  # how the driver finds the sentence in what Spark reports
@@ -41,7 +41,7 @@ class ExecutorError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Plain data that every task of a wave gets: no class of pulsar_ml, which may be missing there."""
+    """The plain data of every task of a wave; no class of pulsar_ml, which may be missing."""
 
     run_id: str
     build_id: str
@@ -65,7 +65,7 @@ def work_for(
     maker: str = "",
     log: str = "",
 ) -> Work:
-    """The work of one wave; row ``i`` of the wave's range stands for ``tasks[i]``, or for ``chunks[i]``."""
+    """The work of one wave; row ``i`` of its range stands for ``tasks[i]``, or ``chunks[i]``."""
     plain = tuple(astuple(chunk) for chunk in chunks)
     places = {chunk: index for index, chunk in enumerate(chunks)}
     whole = tuple(
@@ -78,33 +78,33 @@ def work_for(
 
 
 def task_for(
-    work: Work, told: Told | None = None
+    work: Work, counters: Counters | None = None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow``: rows of trials, a batch for each chunk, or rows of the ledger.
+    """The function for ``mapInArrow``: a batch of trials for each chunk, or rows of the ledger.
 
-    ``told`` gets the counts of each chunk.
+    ``counters`` get the counts of each chunk.
     """
 
     def run_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         make = rows_of if work.staging is None else ledger_rows
-        return make(work, batches, told)
+        return make(work, batches, counters)
 
     return run_rows
 
 
 def ledger_rows(
-    work: Work, batches: Iterator[pa.RecordBatch], told: Told | None = None
+    work: Work, batches: Iterator[pa.RecordBatch], counters: Counters | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Runs the tasks that the batches name and leaves their rows in the wave's directory.
 
-    Gives the ledger of each task, with the name of its files, when they are whole; no other attempt has files
-    of that name.
+    Yields the ledger of each task, with the name of its files, when they are complete; no other
+    attempt has files of that name.
     """
     import pyarrow as pa
 
     assert work.staging is not None
     directory, token = Path(work.staging[0]), work.staging[1]
-    run = maker_of(work, told)  # first, for it says what is missing here
+    run = maker_of(work, counters)  # first: it reports missing packages
     from pulsar_ml.campaign.store.ledger import ledger_of
     from pulsar_ml.campaign.store.staging import StagingError, check_staging, write_part
 
@@ -112,8 +112,8 @@ def ledger_rows(
         check_staging(directory, token)
     except StagingError as error:
         raise ExecutorError(
-            f"{here()} {error}; --rows executors needs results on a file system that every executor has at "
-            "this path, and --rows driver does not"
+            f"{here()} {error}; --rows executors needs a results directory that every executor has "
+            "at this path, --rows driver does not"
         ) from error
     no_garbage()
     for batch in batches:
@@ -130,7 +130,7 @@ def ledger_rows(
 
 
 def bunches(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
-    """Neighbouring tables together, as many as have some thousand rows: sums of many cost hardly more."""
+    """Groups of neighbouring tables with some thousand rows each, which are summed together."""
     kept: list[pa.Table] = []
     for table in tables:
         kept.append(table)
@@ -142,10 +142,10 @@ def bunches(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
 
 
 def rows_of(
-    work: Work, batches: Iterator[pa.RecordBatch], told: Told | None = None
+    work: Work, batches: Iterator[pa.RecordBatch], counters: Counters | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Runs the tasks that the batches name. Raises ``ExecutorError`` before the first trial."""
-    run = maker_of(work, told)
+    run = maker_of(work, counters)
     no_garbage()
     for batch in batches:
         for index in batch.column(0).to_pylist():
@@ -153,22 +153,22 @@ def rows_of(
                 yield run(place)
 
 
-def maker_of(work: Work, told: Told | None) -> Callable[[int], pa.RecordBatch]:
-    """The rows of a chunk by its index, with the place of what was found; ``told`` gets their counts."""
+def maker_of(work: Work, counters: Counters | None) -> Callable[[int], pa.RecordBatch]:
+    """A function from a chunk's index to its rows, which name the executor."""
     run = runner_for(work)
     place = executor_log(os.environ, Path.cwd(), work.log)
 
     def made(index: int) -> pa.RecordBatch:
         rows = placed(run(work.chunks[index]), *place)
-        if told is not None:
-            told.add(counts_of(rows))
+        if counters is not None:
+            counters.add(counts_of(rows))
         return rows
 
     return made
 
 
 def counts_of(rows: pa.RecordBatch) -> dict[str, tuple[int, ...]]:
-    """Of the trials of a chunk, by suite: trials, violations, executions, classes."""
+    """The counts of a chunk by suite: trials, violations, executions, classes."""
     import pyarrow.compute as pc
 
     sums = [pc.sum(rows.column(name)).as_py() for name in ("executions", "classes")]
@@ -177,19 +177,19 @@ def counts_of(rows: pa.RecordBatch) -> dict[str, tuple[int, ...]]:
 
 
 def placed(rows: pa.RecordBatch, executor: str, log: str) -> pa.RecordBatch:
-    """The same rows; violations say on which executor they were found, whose log has a line of each kind."""
+    """The rows with the executor in each violation; its log gets a line for each signature."""
     import pyarrow as pa
 
     column = rows.schema.get_field_index("violations")
     if not len(rows.column(column).flatten()):
         return rows
     found = rows.column(column).to_pylist()
-    told = set()
+    printed = set()
     for seed, violations in zip(rows.column("seed").to_pylist(), found, strict=True):
         for violation in violations:
             violation.update(executor=executor, log=log)
-            if violation["signature"] not in told:
-                told.add(violation["signature"])
+            if violation["signature"] not in printed:
+                printed.add(violation["signature"])
                 suite = rows.column("suite")[0].as_py()
                 print(
                     f"pulsar_ml: violation {violation['signature']} of {violation['invariant']}: "
@@ -202,7 +202,7 @@ def placed(rows: pa.RecordBatch, executor: str, log: str) -> pa.RecordBatch:
 
 
 def no_garbage() -> None:
-    """What is imported is frozen: after each task Spark's worker would look for garbage in it."""
+    """Freezes imported objects, in which Spark's worker would look for garbage after each task."""
     gc.collect()
     gc.freeze()
 
@@ -212,7 +212,7 @@ def here() -> str:
 
 
 def earlier_attempts() -> int:
-    """How often Spark tried this task before."""
+    """The number of Spark's earlier attempts at this task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -220,9 +220,9 @@ def earlier_attempts() -> int:
 
 
 def runner_for(work: Work) -> Callable[[tuple[Any, ...]], pa.RecordBatch]:
-    """A function that runs a chunk of ``work`` here, which is told by its fields.
+    """A function that runs a chunk of ``work`` here, from the chunk's fields.
 
-    Raises ``ExecutorError`` when this is not possible.
+    Raises ``ExecutorError`` when this executor cannot.
     """
     where = here()
     try:
@@ -252,9 +252,10 @@ def runner_for(work: Work) -> Callable[[tuple[Any, ...]], pa.RecordBatch]:
         module = load_module(options)
     except ImportError as error:
         raise ExecutorError(
-            f"{where} has no native module {options.module} ({error}); install the wheel of this build there"
+            f"{where} has no native module {options.module} ({error}); "
+            "install the wheel of this build there"
         ) from error
-    build_id = getattr(module, "BUILD_ID", work.build_id)  # if it tells none, the first trial does
+    build_id = getattr(module, "BUILD_ID", work.build_id)  # without one, the first trial says it
     if build_id != work.build_id:
         raise ExecutorError(
             f"{where} has build {build_id} of {options.module}, but this sweep is about build "
@@ -280,7 +281,7 @@ def runner_for(work: Work) -> Callable[[tuple[Any, ...]], pa.RecordBatch]:
 
 @cache
 def isolation() -> Isolation:
-    """The isolation of this Python worker, which Spark keeps for many tasks, and which it ends with."""
+    """The isolation of this Python worker, which Spark keeps for many tasks."""
     from pulsar_ml.campaign.trial.isolation import Isolation
 
     return Isolation(echo=True)

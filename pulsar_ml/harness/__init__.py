@@ -1,0 +1,146 @@
+"""Finds races in native code: subjects, random programs, an engine that decides every interleaving.
+
+Documentation, examples and tests of other projects import these names from here and from nowhere
+else. A name is loaded when it is first used, so that ``import pulsar_ml.harness`` is cheap.
+
+*Building and loading.* :func:`build_extension`, :func:`checked_extension`, :func:`load_extension`,
+:func:`load_checked`.
+
+*Subjects and programs.* :class:`Subject`, :class:`Program`, :func:`generate`,
+:class:`InvariantViolation`.
+
+*Real threads.* :func:`run_program`, :func:`record_run`.
+
+*Interleavings under the engine.* :func:`interleave`, :class:`Interleavings`,
+:class:`InterleavingFailure`, :func:`explore`, :func:`explore_in_child`, :class:`Exploration`,
+:class:`Failure`, :func:`replay`, :func:`shrink`, :func:`failure_text`.
+
+*Histories and models.* :class:`History`, :class:`Call`, :func:`load_history`,
+:func:`save_history`, :func:`check_history`, :func:`check_model`, :class:`PlainJudge`.
+
+*Hypothesis* (needs the package ``hypothesis``). :func:`programs`, :func:`schedules`,
+:func:`interleavings`, :class:`ConcurrentMachine`, :func:`run_concurrently`.
+
+Cython code uses ``from pulsar_ml.harness cimport ...`` for what ``harness/__init__.pxd`` lists, and
+C code includes ``pulsar_ml/harness/subject.h``.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pulsar_ml.harness.building.build import build_extension
+    from pulsar_ml.harness.building.checked import checked_extension
+    from pulsar_ml.harness.building.load import load_checked, load_extension
+    from pulsar_ml.harness.histories.files import load_history, save_history
+    from pulsar_ml.harness.histories.history import Call, History
+    from pulsar_ml.harness.histories.recording import record_run
+    from pulsar_ml.harness.judges.plain import PlainJudge
+    from pulsar_ml.harness.linearize.check import check as check_history
+    from pulsar_ml.harness.models.conformance import check_model
+    from pulsar_ml.harness.search.explore import Exploration, explore
+    from pulsar_ml.harness.search.failure import Failure, replay
+    from pulsar_ml.harness.search.interleave import (
+        InterleavingFailure,
+        Interleavings,
+        failure_text,
+        interleave,
+    )
+    from pulsar_ml.harness.search.sandbox import explore_in_child
+    from pulsar_ml.harness.search.shrink import shrink
+    from pulsar_ml.harness.subjects.program import Program, generate
+    from pulsar_ml.harness.subjects.subject import InvariantViolation, Subject
+    from pulsar_ml.harness.subjects.threads import run_program
+    from pulsar_ml.harness.testing.state_machine import ConcurrentMachine, run_concurrently
+    from pulsar_ml.harness.testing.tape import interleavings, programs, schedules
+
+__all__ = [
+    "Call",
+    "ConcurrentMachine",
+    "Exploration",
+    "Failure",
+    "History",
+    "InterleavingFailure",
+    "Interleavings",
+    "InvariantViolation",
+    "PlainJudge",
+    "Program",
+    "Subject",
+    "build_extension",
+    "check_history",
+    "check_model",
+    "checked_extension",
+    "explore",
+    "explore_in_child",
+    "failure_text",
+    "generate",
+    "interleave",
+    "interleavings",
+    "load_checked",
+    "load_extension",
+    "load_history",
+    "programs",
+    "record_run",
+    "replay",
+    "run_concurrently",
+    "run_program",
+    "save_history",
+    "schedules",
+    "shrink",
+]
+
+# The module that defines each name, and its name there if that differs. The imports above say the
+# same to type checkers; a test compares the two.
+_HOMES = {
+    "Call": "histories.history",
+    "ConcurrentMachine": "testing.state_machine",
+    "Exploration": "search.explore",
+    "Failure": "search.failure",
+    "History": "histories.history",
+    "InterleavingFailure": "search.interleave",
+    "Interleavings": "search.interleave",
+    "InvariantViolation": "subjects.subject",
+    "PlainJudge": "judges.plain",
+    "Program": "subjects.program",
+    "Subject": "subjects.subject",
+    "build_extension": "building.build",
+    "check_history": "linearize.check:check",
+    "check_model": "models.conformance",
+    "checked_extension": "building.checked",
+    "explore": "search.explore",
+    "explore_in_child": "search.sandbox",
+    "failure_text": "search.interleave",
+    "generate": "subjects.program",
+    "interleave": "search.interleave",
+    "interleavings": "testing.tape",
+    "load_checked": "building.load",
+    "load_extension": "building.load",
+    "load_history": "histories.files",
+    "programs": "testing.tape",
+    "record_run": "histories.recording",
+    "replay": "search.failure",
+    "run_concurrently": "testing.state_machine",
+    "run_program": "subjects.threads",
+    "save_history": "histories.files",
+    "schedules": "testing.tape",
+    "shrink": "search.shrink",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import the module that defines a public name; AttributeError names the nearest one."""
+    if name not in _HOMES:
+        nearest = get_close_matches(name, __all__, 1)
+        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+    module, _, original = _HOMES[name].partition(":")
+    value = getattr(import_module(f"{__name__}.{module}"), original or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

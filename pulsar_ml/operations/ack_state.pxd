@@ -1,8 +1,9 @@
-# The acknowledgement state's operations for the harness: acknowledgements of entries, of indexes and up to
-# an entry, ledgers that end, a dispatcher that is paused, and states that are stored and come back.
+# The acknowledgement state's operations for the harness: acknowledgements of entries, of indexes
+# and up to an entry, ledgers that end, a dispatcher that is paused, and states that are stored and
+# come back.
 #
-# Beside the state stands what was asked to be acknowledged (set before the call) and what was acknowledged
-# (set after it): the state lies between the two, and so does what is read back.
+# Beside the state stands what was asked to be acknowledged (set before the call) and what was
+# acknowledged (set after it): the state lies between the two, and so does what is read back.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -70,10 +71,10 @@ cdef enum:
 cdef struct AckRun:
     AckState state
     AckLimits limits
-    pml_u8[54] asked
+    pml_u8[54] requested
     pml_u8[54] done
     # By kind: how often its dispatcher was let go on, and how often it has to be by the end.
-    pml_i64[3] told
+    pml_i64[3] resumptions
     pml_i64[3] owed
 
 
@@ -138,7 +139,7 @@ cdef inline int64_t ack_mark_word(Position mark) noexcept nogil:
     return mark.ledger_id * 16 + mark.entry_id + 1
 
 
-# What holds whenever nobody writes. The lock is held shared.
+# Checks the invariants that hold while nobody writes. The lock is held shared.
 cdef inline void ack_audit_locked(
     AckRun* run, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
@@ -202,12 +203,12 @@ cdef inline void ack_store(
     cdef AckRestored outcome
     cdef unsigned char* data
     cdef uint64_t before = ack_remembered(run.done)
-    cdef uint64_t asked, seen, gone
+    cdef uint64_t requested, seen, missing
     cdef int64_t entry, highest
     if ack_state_encode(&run.state, ACK_IN_STORE if in_store else ACK_IN_LEDGER, &plan, &data) != PML_OK:
         result.status = ACK_NO_MEMORY
         return
-    asked = ack_remembered(run.asked)
+    requested = ack_remembered(run.requested)
     ack_state_init(&restored, plan.mark, run.limits, True)
     outcome = ack_state_restore(&restored, data, plan.bytes, plan.ranges, plan.batches)
     release(data)
@@ -221,11 +222,11 @@ cdef inline void ack_store(
         return
     seen = ack_contained(&restored)
     ack_state_destroy(&restored)
-    if seen & ~asked:
-        violate(violation, b"AC-2", b"of %llx only %llx was acknowledged", <int64_t>seen, <int64_t>asked, 0)
-    gone = before & ~seen
-    if gone and not plan.ranges_left and not plan.batches_left:
-        violate(violation, b"AC-2", b"%llx is gone, and nothing was left out", <int64_t>gone, 0, 0)
+    if seen & ~requested:
+        violate(violation, b"AC-2", b"of %llx only %llx was acknowledged", <int64_t>seen, <int64_t>requested, 0)
+    missing = before & ~seen
+    if missing and not plan.ranges_left and not plan.batches_left:
+        violate(violation, b"AC-2", b"%llx is gone, and nothing was left out", <int64_t>missing, 0, 0)
     # Whole entries: the highest are left out.
     highest = -1
     for entry in range(AK_LOG):
@@ -245,28 +246,28 @@ cdef inline void ack_store(
 
 cdef inline AckChange ack_entry(AckRun* run, int64_t number, uint32_t* resumed) noexcept nogil:
     cdef AckChange change
-    ack_remember(run.asked, number, number + AK_BATCH)
+    ack_remember(run.requested, number, number + AK_BATCH)
     change = ack_state_add(&run.state, ack_at(number), resumed)
     if change <= 1:
         ack_remember(run.done, number, number + AK_BATCH)
     return change
 
 
-cdef inline void ack_count_told(AckRun* run, uint32_t kinds) noexcept nogil:
+cdef inline void ack_count_resumptions(AckRun* run, uint32_t kinds) noexcept nogil:
     cdef int kind
     for kind in range(AK_KINDS):
         if kinds >> kind & 1:
-            i64_fetch_add_relaxed(&run.told[kind], 1)
+            i64_fetch_add_relaxed(&run.resumptions[kind], 1)
 
 
-# Who was told no is let go on after it asked, by an acknowledgement or because it asks again.
+# A dispatcher that was paused is resumed later: by an acknowledgement, or by its own next call.
 cdef inline bint ack_dispatch(AckRun* run, int64_t kind) noexcept nogil:
-    cdef int64_t told = i64_load_relaxed(&run.told[kind])
+    cdef int64_t resumptions = i64_load_relaxed(&run.resumptions[kind])
     if ack_state_may_dispatch(&run.state, <DispatchKind>kind):
-        ack_count_told(run, <uint32_t>1 << kind)
+        ack_count_resumptions(run, <uint32_t>1 << kind)
         return True
-    if i64_load_relaxed(&run.owed[kind]) <= told:
-        i64_store_relaxed(&run.owed[kind], told + 1)
+    if i64_load_relaxed(&run.owed[kind]) <= resumptions:
+        i64_store_relaxed(&run.owed[kind], resumptions + 1)
     return False
 
 
@@ -277,13 +278,13 @@ cdef inline void ack_write(AckRun* run, const PmlCall* call, PmlResult* result) 
         result.status = ack_entry(run, number, &resumed)
     elif call.code == AK_INDEX:
         number += call.arguments[2]
-        ack_remember(run.asked, number, number + 1)
+        ack_remember(run.requested, number, number + 1)
         result.status = ack_state_add_index(&run.state, ack_at(number), AK_BATCH,
                                             <int32_t>call.arguments[2], &resumed)
         if result.status <= 1:
             ack_remember(run.done, number, number + 1)
     elif call.code == AK_UP_TO:
-        ack_remember(run.asked, 0, number + AK_BATCH)
+        ack_remember(run.requested, 0, number + AK_BATCH)
         result.status = ack_state_add_up_to(&run.state, ack_at(number), &resumed)
         ack_remember(run.done, 0, number + AK_BATCH)
     elif call.code == AK_END:
@@ -308,7 +309,7 @@ cdef inline void ack_write(AckRun* run, const PmlCall* call, PmlResult* result) 
         stamped_unlock_write(&run.state.lock)
     elif call.code == AK_FORGET:
         u32_store_relaxed(&run.state.paused, 0)
-    ack_count_told(run, resumed)
+    ack_count_resumptions(run, resumed)
     result.words[0] = resumed
 
 
@@ -337,7 +338,7 @@ cdef inline void ack_apply(
                     number % AK_BATCH, number // AK_BATCH, 0)
         if not before and ack_state_contains(&run.state, ack_at(number)):
             seen = True
-        if seen and not u8_load_acquire(&run.asked[number]):
+        if seen and not u8_load_acquire(&run.requested[number]):
             violate(violation, b"AR-3", b"index %lld of entry %lld was never acknowledged", number % AK_BATCH,
                     number // AK_BATCH, 0)
         result.words[0] = seen
@@ -357,10 +358,10 @@ cdef inline void ack_check(void* instance, PmlViolation* violation) noexcept nog
         violate(violation, b"I99", b"kinds %llx stay paused though all of the state fits",
                 u32_load_relaxed(&run.state.paused), 0, 0)
     for kind in range(AK_KINDS):
-        if u32_load_relaxed(&run.state.open) and i64_load_relaxed(&run.told[kind]) < i64_load_relaxed(
+        if u32_load_relaxed(&run.state.open) and i64_load_relaxed(&run.resumptions[kind]) < i64_load_relaxed(
                 &run.owed[kind]):
             violate(violation, b"I99", b"the dispatcher of kind %lld was told %lld times to go on, not %lld",
-                    kind, i64_load_relaxed(&run.told[kind]), i64_load_relaxed(&run.owed[kind]))
+                    kind, i64_load_relaxed(&run.resumptions[kind]), i64_load_relaxed(&run.owed[kind]))
     ack_store(run, False, &ignored, violation)
 
 

@@ -1,5 +1,5 @@
-# The active cursors' operations for the harness: changes and queries by all threads, and an inspection
-# of the whole structure at any moment, under the shared lock.
+# The active cursors' operations for the harness: changes and queries by all threads, and an
+# inspection of the whole structure at any moment, under the shared lock.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 

@@ -1,7 +1,8 @@
-# What must hold in a cache world when nobody is inside: in full, then once more when everything is out.
+# The checks of a cache world while no operation is under way: once with its entries, once after it
+# was emptied.
 #
-# A check gives back what threads hold, looks at every linked wrapper and at the sums, evicts what was
-# not accessed, clears the caches, lets the policy drop the empty wrappers and expects every
+# A check gives back what threads hold, looks at every linked wrapper and at the sums, evicts what
+# was not accessed, clears the caches, lets the policy drop the empty wrappers and expects every
 # pool to be empty.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t
@@ -17,7 +18,7 @@ from pulsar_ml.structures.entry cimport Payload, entry_references
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds
 from pulsar_ml.structures.eviction_policy cimport eviction_configure, eviction_held, eviction_run
 from pulsar_ml.structures.policy_pass cimport (
-    CENTRAL_QUEUE, LEDGER_SCAN, RELEASED_QUEUE, EvictionPass, PolicySettings, time_pass,
+    EvictionPass, PolicySettings, time_pass,
 )
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport MapCursor, map_cursor, map_is_empty, map_next
@@ -29,8 +30,8 @@ from pulsar_ml.sync.atomics cimport (
 )
 
 
-# Gives back what threads hold, checks what is linked, then clears everything and checks that nothing
-# is left. The world is empty afterwards and can be used again.
+# Gives back what threads hold, checks what is linked, then clears everything and checks that
+# nothing is left. The world is empty afterwards and can be used again.
 cdef inline void world_check(void* instance, PmlViolation* violation) noexcept nogil:
     cdef CacheWorld* world = <CacheWorld*>instance
     cdef int32_t thread, i
@@ -113,14 +114,16 @@ cdef inline bint world_check_totals(CacheWorld* world, PmlViolation* violation) 
                             bytes, size))
 
 
-# I55, I59: a time pass that nobody disturbs, for which everything is old and no read is waited for, removes
-# all but what a queue keeps because it was accessed, and leaves that marked as new and not accessed.
+# I55, I59: a time pass that nobody disturbs, for which everything is old and no read is waited for,
+# removes all but what a queue keeps because it was accessed, and leaves that marked as new and not
+# accessed.
 cdef inline void world_last_pass(CacheWorld* world, PmlViolation* violation) noexcept nogil:
-    # Later than every put: one without memory gives its moment back, and then two moments may be equal.
+    # Later than every put: one without memory gives its moment back, and then two moments may be
+    # equal.
     cdef int64_t now = world_later(world_tick(world), 1 << 20)
     cdef EvictionPass run = time_pass(now, now)
     cdef PolicySettings settings = world.policy.base.settings
-    cdef bint keeps = world.policy.base.kind in (CENTRAL_QUEUE, RELEASED_QUEUE)
+    cdef bint keeps = world.policy.row.keeps_accessed
     cdef int64_t accessed = world_count(world, now, False) if keeps else 0
     cdef int64_t linked = world_count(world, now, True)
     eviction_configure(&world.policy, PolicySettings(0, True, 0))
@@ -181,7 +184,7 @@ cdef inline void world_empty(CacheWorld* world, PmlViolation* violation) noexcep
         for cache in range(world.n_caches):
             offered += world.threads[thread].put_entries[cache]
     # Where nothing is queued, who removes an entry recycles its wrapper.
-    if world.policy.base.kind == LEDGER_SCAN:
+    if not world.policy.row.queued:
         offered = dropped
     if not world_equal(world, violation, b"I23", b"wrappers offered less those dropped, against the queue",
                        offered - dropped, queued):
@@ -206,20 +209,20 @@ cdef inline void world_empty(CacheWorld* world, PmlViolation* violation) noexcep
 
 # I17, I20, I23, I39: nothing is in use any more.
 cdef inline void world_check_empty(CacheWorld* world, PmlViolation* violation) noexcept nogil:
-    cdef int64_t made = 0, made_sum = 0
+    cdef int64_t n_entries = 0, entry_sum = 0
     cdef int32_t thread
     for thread in range(world.n_threads):
-        made += world.threads[thread].made
-        made_sum += world.threads[thread].made_sum
+        n_entries += world.threads[thread].n_entries
+        entry_sum += world.threads[thread].entry_sum
     world_equal(world, violation, b"I23", b"wrappers in use", world_in_use(&world.memory.wrappers), 0)
     world_equal(world, violation, b"I17", b"entries in use", world_in_use(&world.memory.entries.entries), 0)
     world_equal(world, violation, b"I17", b"bytes of receive buffers",
                 i64_load_relaxed(&world.memory.buffers.allocated), 0)
     world_equal(world, violation, b"RB-2", b"bytes pinned by an empty cache",
                 buffer_books_pinned(&world.memory.buffers, 0), 0)
-    world_equal(world, violation, b"I20", b"deallocations", i64_load_relaxed(&world.deallocated), made)
+    world_equal(world, violation, b"I20", b"deallocations", i64_load_relaxed(&world.deallocated), n_entries)
     world_equal(world, violation, b"I20", b"the sum of incarnations deallocated",
-                i64_load_relaxed(&world.deallocated_sum), made_sum)
+                i64_load_relaxed(&world.deallocated_sum), entry_sum)
     world_equal(world, violation, b"I20", b"callbacks in use",
                 world_in_use(&world.memory.entries.callbacks), 0)
     world_equal(world, violation, b"I70", b"expected-read counts in use",

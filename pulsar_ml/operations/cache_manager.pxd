@@ -1,8 +1,8 @@
-# The cache manager's operations for the harness: those of the range caches, which it counts here, its
-# passes, its trigger, its settings, and its thread.
+# The cache manager's operations for the harness: those of the range caches, which it counts here,
+# its passes, its trigger, its settings, and its thread.
 #
-# Without a thread an operation that triggers runs the eviction before it returns. `serve` starts the
-# thread, puts, and ends it; meanwhile all others leave their tasks to it.
+# Without a thread an operation that triggers runs the eviction before it returns. `serve` starts
+# the thread, puts, and ends it; meanwhile all others leave their tasks to it.
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -24,7 +24,7 @@ from pulsar_ml.structures.cache_manager cimport (
     cache_manager_removed, cache_manager_run, cache_manager_stats, cache_manager_tick,
 )
 from pulsar_ml.structures.eviction_thread cimport eviction_thread_start, eviction_thread_stop
-from pulsar_ml.structures.policy_pass cimport LEDGER_SCAN, STASH_QUEUE, EvictionPass, size_pass
+from pulsar_ml.structures.policy_pass cimport EvictionPass, size_pass
 from pulsar_ml.structures.range_cache cimport Removed, range_cache_size
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
@@ -78,26 +78,26 @@ cdef inline ManagerSettings manager_settings(
 
 # Settings: those of the world, and max_size and watermark.
 cdef inline void* manager_create(const int64_t* settings, int32_t threads) noexcept nogil:
-    cdef ManagerWorld* made = <ManagerWorld*>allocate_zeroed(1, sizeof(ManagerWorld))
-    cdef ManagerSettings given
-    if made is NULL:
+    cdef ManagerWorld* at = <ManagerWorld*>allocate_zeroed(1, sizeof(ManagerWorld))
+    cdef ManagerSettings options
+    if at is NULL:
         return NULL
-    made.world = <CacheWorld*>world_create(settings, threads)
-    if made.world is NULL:
-        release(made)
+    at.world = <CacheWorld*>world_create(settings, threads)
+    if at.world is NULL:
+        release(at)
         return NULL
-    given = manager_settings(made.world, settings[9], settings[10], 0)
-    given.max_requeue_count = made.world.policy.base.settings.max_requeue_count
-    given.extend_recently_accessed = made.world.policy.base.settings.extend_recently_accessed
-    given.time_to_live_max = made.world.policy.base.settings.time_to_live_max
-    if cache_manager_init(&made.manager, &made.world.policy, &given) != PML_OK:
-        world_destroy(made.world)
-        release(made)
+    options = manager_settings(at.world, settings[9], settings[10], 0)
+    options.max_requeue_count = at.world.policy.base.settings.max_requeue_count
+    options.extend_recently_accessed = at.world.policy.base.settings.extend_recently_accessed
+    options.time_to_live_max = at.world.policy.base.settings.time_to_live_max
+    if cache_manager_init(&at.manager, &at.world.policy, &options) != PML_OK:
+        world_destroy(at.world)
+        release(at)
         return NULL
-    made.manager.clock = manager_clock
-    made.manager.clock_context = made.world
-    made.world.manager = &made.manager
-    return made
+    at.manager.clock = manager_clock
+    at.manager.clock_context = at.world
+    at.world.manager = &at.manager
+    return at
 
 
 cdef inline void manager_check_tasks(ManagerWorld* at, PmlViolation* violation) noexcept nogil:
@@ -143,7 +143,8 @@ cdef inline void manager_stats(ManagerWorld* at, PmlResult* result) noexcept nog
     result.words[3] = stats.evictions
 
 
-# The thread's life, and puts of consecutive keys meanwhile. While another call of it serves, the puts only.
+# The thread's life, and puts of consecutive keys meanwhile. While another call of it serves, the
+# puts only.
 cdef inline void manager_serve(
     ManagerWorld* at, int32_t thread, int64_t cache, int64_t key, int64_t puts, PmlResult* result,
     PmlViolation* violation
@@ -193,9 +194,9 @@ cdef inline void manager_apply(
     manager_check_tasks(at, violation)
 
 
-# At quiescence -------------------------------------------------------------------------------------
+# At quiescence ------------------------------------------------------------------------------------
 
-# What passes of the manager removed, which the world has not been told.
+# Adds the entries that the manager's passes removed to the world's books.
 cdef inline void manager_tell_world(ManagerWorld* at) noexcept nogil:
     cdef CacheWorld* world = at.world
     cdef WorldThread* first = &world.threads[0]
@@ -214,7 +215,7 @@ cdef inline void manager_tell_world(ManagerWorld* at) noexcept nogil:
     at.dropped = stats.dropped
 
 
-# Whether calls removed entries, beside what passes evicted.
+# True if calls removed entries, beside those that passes evicted.
 cdef inline bint manager_calls_removed(const CacheWorld* world) noexcept nogil:
     cdef int32_t thread, cache
     for thread in range(world.n_threads):
@@ -224,12 +225,13 @@ cdef inline bint manager_calls_removed(const CacheWorld* world) noexcept nogil:
     return False
 
 
-# Whether passes free what they are asked to while there is enough. A pass of the stash may free nothing and
-# still have moved what the next one frees; a scan may ask a cache whose entries a call is just removing.
+# True if passes reach their target while enough is cached. A pass of the stash may free nothing and
+# still have moved entries that the next one frees; a scan may take a cache whose entries a call is
+# just removing.
 cdef inline bint manager_frees(const CacheWorld* world) noexcept nogil:
-    if world.policy.base.kind == LEDGER_SCAN:
+    if not world.policy.row.queued:
         return not manager_calls_removed(world)
-    return world.policy.base.kind != STASH_QUEUE
+    return world.policy.row.frees_target
 
 
 # I53 over all size passes: where entries went by them only, no more went than the mark allows.
@@ -244,7 +246,7 @@ cdef inline bint manager_check_marks(
         return True
     if manager_calls_removed(world):
         return True
-    if world.policy.base.kind == LEDGER_SCAN:
+    if not world.policy.row.queued:
         part *= world.n_caches
     if stats.size > low_mark - part:
         return True
@@ -330,7 +332,7 @@ cdef inline void manager_destroy(void* instance) noexcept nogil:
     release(at)
 
 
-# The table -----------------------------------------------------------------------------------------
+# The table ----------------------------------------------------------------------------------------
 
 cdef inline void cache_manager_subject(SubjectTable* table) noexcept nogil:
     cdef PmlOperation* operation

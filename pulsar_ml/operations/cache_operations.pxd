@@ -1,5 +1,5 @@
-# The operations on range caches that both subjects over a cache world have: puts, reads of three kinds,
-# removal, and references that outlive the call.
+# The operations on range caches that both subjects over a cache world have: puts, reads of three
+# kinds, removal, and references that outlive the call.
 #
 # A call names a cache and a key by numbers that are taken modulo what the world has.
 
@@ -20,8 +20,8 @@ from pulsar_ml.structures.entry cimport (
     payload_bytes,
 )
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds, wrapper_unchanged
-from pulsar_ml.structures.eviction_policy cimport eviction_run
-from pulsar_ml.structures.policy_pass cimport S3_FIFO, EvictionPass, time_pass
+from pulsar_ml.structures.eviction_policy cimport eviction_policies, eviction_run
+from pulsar_ml.structures.policy_pass cimport EvictionPass, time_pass
 from pulsar_ml.structures.position cimport position
 from pulsar_ml.structures.position_map cimport MapCursor, map_find
 from pulsar_ml.structures.range_cache cimport (
@@ -65,7 +65,7 @@ cdef enum:
     RANGE_MISCOUNT
 
 
-# Operations ----------------------------------------------------------------------------------------
+# Operations ---------------------------------------------------------------------------------------
 
 # A verified hit; words are the incarnation, the expected reads left and the references.
 cdef inline uint32_t range_hit(
@@ -86,18 +86,18 @@ cdef inline uint64_t range_stamp(const CacheWorld* world, uint32_t handle) noexc
     return stamped_optimistic(&wrapper_at(&world.memory.wrappers, handle).lock) if handle else 0
 
 
-# I55: after a hit through a wrapper that no write section changed since the stamp, its mark is set: only a
-# write section takes it away.
+# I55: after a hit through a wrapper that no write section changed since the stamp, its mark is set:
+# only a write section takes it away.
 cdef inline void range_check_mark(
     CacheWorld* world, int64_t cache, int64_t key, uint32_t handle, uint64_t stamp, PmlViolation* violation
 ) noexcept nogil:
     cdef EntryWrapper* wrapper = wrapper_at(&world.memory.wrappers, handle)
-    cdef bint lost
+    cdef bint unmarked
     if not handle:
         return
-    lost = (not u8_load_relaxed(&wrapper.accessed)
+    unmarked = (not u8_load_relaxed(&wrapper.accessed)
             and wrapper_holds(wrapper, world_position(world, key), world.caches[cache].number))
-    if lost and wrapper_unchanged(wrapper, stamp):
+    if unmarked and wrapper_unchanged(wrapper, stamp):
         world_violate(world, violation, b"I55", b"the mark of a hit on key %lld was taken away", key, 0, 0)
 
 
@@ -140,7 +140,8 @@ cdef inline void range_drop(
     range_release(world, thread, place, result, violation)
 
 
-# One more read of what the thread keeps at a place is expected; words are the incarnation and the reads.
+# One more read of what the thread keeps at a place is expected; words are the incarnation and the
+# reads.
 cdef inline void range_expect(
     CacheWorld* world, int32_t thread, int64_t place, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
@@ -180,7 +181,8 @@ cdef inline void range_dispatch(
     world_release(world, entry, violation)
 
 
-# Whether an entry of a range is the one to come: one of the keys, ascending, inside the bounds.
+# The key of the next entry of a range, or -1 with a violation: keys ascend and lie inside the
+# bounds.
 cdef inline int64_t range_next_key(
     CacheWorld* world, int64_t cache, uint32_t entry, int64_t first, int64_t last, int64_t previous,
     PmlViolation* violation
@@ -307,7 +309,8 @@ cdef inline void range_size(
         world_violate(world, violation, b"I40", b"the size of cache %lld is %lld", cache, result.words[0], 0)
 
 
-# Lets the policy drop what was emptied where it looks first: a time pass for which nothing is old enough.
+# Lets the policy drop what was emptied where it looks first: a time pass for which nothing is old
+# enough.
 cdef inline void range_sweep(
     CacheWorld* world, int32_t thread, int64_t steps, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
@@ -412,7 +415,7 @@ cdef inline void world_table(SubjectTable* table, int32_t removal) noexcept nogi
     table_setting(table, b"extend", 0, 1)
     table_setting(table, b"length_shift", 0, 26)
     table_setting(table, b"keep", 0, 1)
-    table_setting(table, b"policy", 0, S3_FIFO)
+    table_setting(table, b"policy", 0, eviction_policies() - 1)
     world_operation(table, RANGE_PUT, b"put", 120, b"expected_reads", -1, 3)
     world_operation(table, RANGE_PUT_LATE, b"put_late", 8, b"ticks", 1, MOST_LATE)
     world_operation(table, RANGE_PUT_FOREIGN, b"put_foreign", 4, NULL, 0, 0)

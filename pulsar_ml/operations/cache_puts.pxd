@@ -1,5 +1,5 @@
-# Puts into the range caches of a world: plain, late, foreign and alone; and the calls that go through the
-# manager where the world has one.
+# Puts into the range caches of a world: plain, late, foreign and alone; and the calls that go
+# through the manager where the world has one.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
@@ -23,7 +23,7 @@ from pulsar_ml.structures.status cimport (
 from pulsar_ml.sync.atomics cimport i64_fetch_sub_relaxed
 
 
-# With and without a manager ------------------------------------------------------------------------
+# With and without a manager -----------------------------------------------------------------------
 
 cdef inline Status world_put(
     CacheWorld* world, int64_t cache, Position key, uint32_t entry, uint32_t length, int64_t now
@@ -61,10 +61,10 @@ cdef inline Removed world_remove(
     return cache_manager_remove(world.manager, world.caches[cache], cursor, most)
 
 
-# Puts ----------------------------------------------------------------------------------------------
+# Puts ---------------------------------------------------------------------------------------------
 
-# put(cache, key, expected reads): words are the incarnation and the bytes counted. A late put took its
-# timestamp so many ticks ago, as a producer does that was held up before it reached the queue.
+# put(cache, key, expected reads): words are the incarnation and the bytes counted. A late put took
+# its timestamp so many ticks ago, as a producer does that was held up before it reached the queue.
 cdef inline void range_put(
     CacheWorld* world, int32_t thread, int64_t cache, int64_t key, int64_t expected_reads, int64_t late,
     PmlResult* result, PmlViolation* violation
@@ -90,7 +90,8 @@ cdef inline void range_put(
         range_put_refused(world, thread, result)
 
 
-# A put without memory takes no number and no moment, so that a second try answers as the first would have.
+# A put without memory takes no number and no moment, so that a second try answers as the first
+# would have.
 cdef inline void range_put_refused(CacheWorld* world, int32_t thread, PmlResult* result) noexcept nogil:
     result.status = PML_NO_MEMORY
     world.threads[thread].incarnations -= 1
@@ -115,7 +116,8 @@ cdef inline void range_put_foreign(
         world_release(world, entry, violation)
 
 
-# Nobody else puts: where the position was taken, the cached entry shares the read count of the newest.
+# Nobody else puts: where the position was taken, the cached entry shares the read count of the
+# newest.
 cdef inline void range_put_alone(
     CacheWorld* world, int32_t thread, int64_t cache, int64_t key, int64_t expected_reads,
     PmlResult* result, PmlViolation* violation
@@ -144,7 +146,8 @@ cdef inline void range_put_alone(
     world_release(world, newest, violation)
 
 
-# A read count that the newest entry has is shared. One that it does not have may have been made since.
+# A read count that the newest entry has is shared. One that it does not have may have been made
+# since.
 cdef inline void world_same_reads(
     CacheWorld* world, int64_t key, uint32_t cached, uint32_t newest, PmlViolation* violation
 ) noexcept nogil:

@@ -1,11 +1,11 @@
-# What the operations of the range cache and of the removal queue work on: one memory, one eviction
-# policy, one to three range caches, a virtual clock, and for every thread the references it keeps, the
-# payloads it watches and what it put in and took out.
+# The world of the operations on range caches: one memory, one eviction policy, one to three range
+# caches, a virtual clock, and for every thread the references it keeps, the payloads it watches and
+# the entries it put in and took out.
 #
 # A payload says which entry it belongs to and which incarnation of it, and every read checks all of
-# it. When an entry is deallocated its payload is marked dead, so that a read after that is seen even
-# where the memory was not reused. With the setting `keep` most payloads outlive their entry by a
-# while, which makes such a read harmless; without it, an address sanitizer sees the read as well.
+# it. When an entry is deallocated its payload is marked dead, so that a read after that is seen
+# even where the memory was not reused. With the setting `keep` most payloads outlive their entry by
+# a while, which makes such a read harmless; without it, an address sanitizer sees the read as well.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 
@@ -19,7 +19,7 @@ from pulsar_ml.structures.entry cimport (
 )
 from pulsar_ml.structures.eviction_policy cimport EvictionPolicy, eviction_destroy, eviction_init
 from pulsar_ml.structures.object_pool cimport Pool, pool_link
-from pulsar_ml.structures.policy_pass cimport PolicyKind, PolicySettings
+from pulsar_ml.structures.policy_pass cimport PolicySettings
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.range_cache cimport (
     CacheMemory, RangeCache, cache_memory_destroy, cache_memory_init, range_cache_delete, range_cache_new,
@@ -40,7 +40,6 @@ from pulsar_ml.sync.memory cimport allocate_zeroed, release
 
 
 cdef enum:
-    MOST_CACHES = 3
     MOST_KEYS = 128         # of one cache; bitmaps and buffers count on 64 keys a range
     MOST_RANGE = 64
     PLACES = 16             # references a thread keeps
@@ -61,17 +60,18 @@ cdef extern from *:
         OBJECT_LIMIT        # entries, wrappers, pages, ... each
 
 cdef enum:
-    # A tick of the virtual clock is 2**32. No timestamp is before the first one; the clock itself begins
-    # so much later that a late put fits in, and soon passes the largest number. The lower half of all
-    # timestamps is 0, which a free list takes for its end: a wrapper that is filled while it is in its
-    # pool, where timestamps are links, loses others but sends nobody astray.
+    # A tick of the virtual clock is 2**32. No timestamp is before the first one; the clock itself
+    # begins so much later that a late put fits in, and soon passes the largest number. The lower
+    # half of all timestamps is 0, which a free list takes for its end: a wrapper that is filled
+    # while it is in its pool, where timestamps are links, loses others but sends nobody astray.
     TICK_BITS = 32
     FIRST_TICK = 0x7FFFFFC0
     MOST_LATE = 40
     LONG_LIFE = 100         # ticks, of entries that still expect reads
 
 cdef enum:
-    LEDGER = 5              # the first half of the keys; the second half ends at both largest numbers
+    # the first half of the keys; the second half ends at both largest numbers
+    LEDGER = 5
 
 
 cdef struct Held:
@@ -80,13 +80,13 @@ cdef struct Held:
     int64_t key
 
 
-# What one thread keeps to itself.
+# The private part of one thread.
 cdef struct WorldThread:
     Held[16] held
     Payload* kept[KEPT]
     int64_t incarnations    # begun
-    int64_t made            # entries that came to be, by number and by sum of incarnation numbers
-    int64_t made_sum
+    int64_t n_entries       # entries that came to be, and the sum of their incarnation numbers
+    int64_t entry_sum
     int64_t dispatched      # counting copies
     int64_t[3] put_entries  # by cache
     int64_t[3] put_bytes
@@ -120,7 +120,7 @@ cdef struct CacheWorld:
     pml_u32 broken          # a violation was reported; nothing inside can be relied on
 
 
-# Violations ----------------------------------------------------------------------------------------
+# Violations ---------------------------------------------------------------------------------------
 
 # Reports a broken invariant, see violate; the world is not to be relied on from here.
 cdef inline void world_violate(
@@ -142,7 +142,7 @@ cdef inline bint world_equal(
     return False
 
 
-# Keys and payloads ---------------------------------------------------------------------------------
+# Keys and payloads --------------------------------------------------------------------------------
 
 # Keys ascend with their positions. The first half stands in clusters of four in ledger 5, across
 # pages of 64; the second half lies apart in the last ledger, up to the largest entry id, across
@@ -236,13 +236,13 @@ cdef inline void world_deallocated(void* context, int64_t argument) noexcept nog
         return
     i64_fetch_add_relaxed(&world.deallocated, 1)
     i64_fetch_add_relaxed(&world.deallocated_sum, <int64_t>(words[1] >> 1))
-    # If only this entry and the keeper share it, nobody else can come to share it any more. Acquire:
-    # those who did have read what they wanted.
+    # If only this entry and the keeper share it, nobody else can come to share it any more.
+    # Acquire: those who did have read what they wanted.
     if i32_load_acquire(&payload.references) == 1 + <int32_t>(words[1] & 1):
         words[0] = 0
 
 
-# Whether the entry, to which the caller holds a reference, is what was put for the key.
+# True if the entry, of which the caller holds a reference, is the one put for the key.
 cdef inline bint world_verify(
     CacheWorld* world, int64_t cache, int64_t key, uint32_t entry, PmlViolation* violation
 ) noexcept nogil:
@@ -282,7 +282,7 @@ cdef inline bint world_verify(
     return world_alive(world, violation)
 
 
-# Whether every incarnation was deallocated once at most, so far.
+# True if every incarnation was deallocated at most once so far.
 cdef inline bint world_alive(CacheWorld* world, PmlViolation* violation) noexcept nogil:
     if u32_load_relaxed(&world.dead_twice):
         world_violate(world, violation, b"I14", b"an incarnation was deallocated twice", 0, 0, 0)
@@ -298,7 +298,7 @@ cdef inline int64_t world_expected(CacheWorld* world, uint32_t entry) noexcept n
     return entry_expected_reads(&world.memory.entries, entry)
 
 
-# Entries and references ----------------------------------------------------------------------------
+# Entries and references ---------------------------------------------------------------------------
 
 # A new entry for the key with one reference, the caller's; 0 without memory.
 cdef inline uint32_t world_entry(
@@ -308,8 +308,8 @@ cdef inline uint32_t world_entry(
     cdef int64_t incarnation
     cdef uint32_t entry, read_count
     cdef Payload* payload
-    me.incarnations += 1
-    incarnation = <int64_t>thread << 40 | me.incarnations
+    me.n_entries += 1
+    incarnation = <int64_t>thread << 40 | me.n_entries
     payload = world_payload(world, cache, key, incarnation, world.keep and world_can_keep(me))
     if payload is NULL:
         return 0
@@ -326,22 +326,22 @@ cdef inline uint32_t world_entry(
                            <int64_t>payload) != PML_OK:
         entry_release(&world.memory.entries, entry, 1)
         return 0
-    me.made += 1
-    me.made_sum += incarnation
+    me.n_entries += 1
+    me.entry_sum += incarnation
     if payload_words(payload)[1] & 1:
         world_keep(me, payload)
     return entry
 
 
-# Whether nobody shares the payload any more whose place the next one would take. It stays otherwise,
-# for its keeper must outlive all others.
+# True if only the keeper shares the payload whose place the next one would take. Otherwise it
+# stays, because its keeper must outlive all others.
 cdef inline bint world_can_keep(const WorldThread* me) noexcept nogil:
-    cdef Payload* before = me.kept[(me.made + 1) % KEPT]
+    cdef Payload* before = me.kept[(me.n_entries + 1) % KEPT]
     return before is NULL or i32_load_acquire(&before.references) == 1
 
 
 cdef inline void world_keep(WorldThread* me, Payload* payload) noexcept nogil:
-    cdef int64_t place = me.made % KEPT
+    cdef int64_t place = me.n_entries % KEPT
     refcount_retain(&payload.references)
     if me.kept[place] is not NULL:
         payload_release(me.kept[place])
@@ -389,7 +389,7 @@ cdef inline int64_t world_later(int64_t moment, int64_t ticks) noexcept nogil:
     return <int64_t>(<uint64_t>moment + <uint64_t>world_ticks(ticks))
 
 
-# Whether a moment is before another one that is less than half of all moments away.
+# True if a moment is before another one that is less than half of all moments away.
 cdef inline bint world_is_before(int64_t moment, int64_t other) noexcept nogil:
     return <int64_t>(<uint64_t>moment - <uint64_t>other) < 0
 
@@ -398,14 +398,14 @@ cdef inline int64_t world_tick(CacheWorld* world) noexcept nogil:
     return world_later(i64_fetch_add_relaxed(&world.clock, world_ticks(1)), 1)
 
 
-# Life ----------------------------------------------------------------------------------------------
+# Life ---------------------------------------------------------------------------------------------
 
 cdef inline PolicySettings world_settings(int64_t max_requeue, bint extend) noexcept nogil:
     return PolicySettings(<int32_t>max_requeue, extend, world_ticks(LONG_LIFE))
 
 
-# Settings: caches, keys, chunk_bits, queue_chunk_bits, max_requeue, extend, length_shift, keep, policy. NULL
-# without memory, and nothing is left behind.
+# Settings: caches, keys, chunk_bits, queue_chunk_bits, max_requeue, extend, length_shift, keep,
+# policy. NULL without memory, and nothing is left behind.
 cdef inline void* world_create(const int64_t* settings, int32_t threads) noexcept nogil:
     cdef CacheWorld* world = <CacheWorld*>allocate_zeroed(1, sizeof(CacheWorld))
     cdef int32_t i
@@ -425,7 +425,7 @@ cdef inline void* world_create(const int64_t* settings, int32_t threads) noexcep
         release(world)
         return NULL
     world.has_policy = eviction_init(
-        &world.policy, <PolicyKind>settings[8], &world.memory, <uint32_t>settings[3],
+        &world.policy, settings[8], &world.memory, <uint32_t>settings[3],
         world_settings(settings[4], settings[5] != 0)) == PML_OK
     if not world.has_policy:
         world_free(world)

@@ -1,16 +1,18 @@
-# What the tables of both cursor containers share: which cursors there are, and what each thread last did.
+# The common part of both cursor containers' operations: the cursors, and each thread's last change.
 #
-# A program names cursors by small numbers. The first few are a thread's own: nobody else touches them,
-# so its thread can say at any moment what must hold for them. The others are everybody's.
+# A program names cursors by small numbers. The first few are a thread's own: nobody else touches
+# them, so its thread can say at any moment what must hold for them. The others are everybody's.
 #
-# Every change answers the data version it made. Each thread notes its last change of each cursor with
-# that version, in memory of its own: at quiescence the note with the highest version of a cursor says where
-# it is, and no step of the notes could put an order between threads that the container lacks.
+# Every change answers the data version it made. Each thread notes its last change of each cursor
+# with that version, in memory of its own: at quiescence the note with the highest version of a
+# cursor says where it is, and no step of the notes could put an order between threads that the
+# container lacks.
 #
-# Answers say which registration of a number they are about and which data version they made: everybody's
-# numbers change hands meanwhile, and the model is asked about cursors, not about who came first to a number.
-# What stands for a registered cursor is a name: the cursor's id and, in bits that the small worlds here leave
-# free in it, a tag that no other registration of the program has.
+# Answers say which registration of a number they are about and which data version they made:
+# everybody's numbers change hands meanwhile, and the model is asked about cursors, not about who
+# came first to a number. What stands for a registered cursor is a name: the cursor's id and, in
+# bits that the small worlds here leave free in it, a tag that no other registration of the program
+# has.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memset
@@ -132,7 +134,8 @@ cdef inline uint64_t cursor_name(
 ) noexcept nogil:
     if cursor < CURSOR_OWN:
         return world.lanes[thread].own[cursor]
-    # Pairs with the exchange in cursor_exchange: a cursor's memory was made before its name is read.
+    # Pairs with the exchange in cursor_exchange: a cursor's memory was made before its name is
+    # read.
     return u64_load_acquire(&world.names[cursor])
 
 
@@ -157,9 +160,9 @@ cdef inline uint64_t cursor_exchange(
 # Notes -------------------------------------------------------------------------------------------
 
 cdef inline void cursor_see_version(
-    CursorLane* lane, int64_t version, bint made, PmlViolation* violation
+    CursorLane* lane, int64_t version, bint changes, PmlViolation* violation
 ) noexcept nogil:
-    if version < lane.version + made:
+    if version < lane.version + changes:
         violate(violation, b"CR-3", b"the data version is %lld after %lld", version, lane.version, 0)
     lane.version = version
 
@@ -177,7 +180,7 @@ cdef inline void cursor_note(
     note.value = target.at.entry_id if target.tracked else CURSOR_UNTRACKED
 
 
-# The same for a change that says whether the cursor is durable too.
+# Notes a change that also sets whether the cursor is durable.
 cdef inline void cursor_note_all(
     CursorWorld* world, int32_t thread, int64_t cursor, uint64_t name, int64_t version, CursorPosition target,
     bint durable, PmlViolation* violation
@@ -253,8 +256,8 @@ cdef inline int64_t cursor_iterate(
 
 # Checks ------------------------------------------------------------------------------------------
 
-# The registered cursor number `index` of all numbers and threads: the last change of its place or, if
-# asked, of its durability; NULL when there is no such cursor.
+# The registered cursor number `index` of all numbers and threads: the last change of its place or,
+# if asked, of its durability; NULL when there is no such cursor.
 cdef inline const CursorNote* cursor_last_note(
     const CursorWorld* world, int64_t index, bint of_durability
 ) noexcept nogil:

@@ -1,12 +1,13 @@
-# What the operations of delayed delivery share: how they name messages, what is noted of each, a clock for
+# The common part of the operations of delayed delivery: names and notes of messages, a clock for
 # each thread, and an inspection of a bucket.
 #
-# Time is an argument of the structures. Each thread has a clock of its own, so what a call is given does not
-# depend on the schedule, and threads come with times of any order, as those do that read a clock and then
-# wait for a lock.
+# Time is an argument of the structures. Each thread has a clock of its own, so what a call is given
+# does not depend on the schedule, and threads come with times of any order, as those do that read a
+# clock and then wait for a lock.
 #
-# A message is a number; numbers are ordered as their positions are. Of the numbers below DELAY_NOTED it is
-# known when each was due at the earliest, so a thread sees when one of them comes too early.
+# A message is a number; numbers are ordered as their positions are. Of the numbers below
+# DELAY_NOTED it is known when each was due at the earliest, so a thread sees when one of them comes
+# too early.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint16_t, uint64_t
 
@@ -119,7 +120,8 @@ cdef inline uint64_t delay_take(
     cdef int64_t allowed = now
     cdef int64_t i, number
     if not notes.strict:
-        # An addition of nothing, which sees what is there now: the structure may know of it already.
+        # An addition of nothing, which sees what is there now: the structure may know of it
+        # already.
         allowed = add_saturating(now, i64_fetch_add_relaxed(&notes.most_tick, 0))
     for i in range(count):
         number = delay_number(got[i])

@@ -1,8 +1,9 @@
-# The delayed manager's operations for the harness: views of two topics that open and close, messages that
-# they add, take and mark deleted, clocks that go on, and a timer. Each answer is that of one call.
+# The delayed manager's operations for the harness: views of two topics that open and close,
+# messages that they add, take and mark deleted, clocks that go on, and a timer. Each answer is that
+# of one call.
 #
-# What a view added and what was returned to it is noted, so the check can say which messages must still be
-# there and which must have come. In the end only the timer's triggers make views read.
+# What a view added and what was returned to it is noted, so the check can say which messages must
+# still be there and which must have come. In the end only the timer's triggers make views read.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -71,13 +72,13 @@ cdef enum:
     DV_EARLY
 
 
-# What is known of a view beside it.
+# The notes about a view, kept beside it.
 cdef struct ViewNote:
     DelayedView* view
     int64_t topic
     pml_i32 closed
-    pml_i32 told            # it should read
-    pml_i32 asked           # it gave its topic a chance to prune
+    pml_i32 due            # it should read
+    pml_i32 room           # it gave its topic a chance to prune
     pml_i64 most_marked     # the highest number it marked, -1: none
     pml_u8[64] added
     pml_u8[64] returned
@@ -100,7 +101,7 @@ cdef inline void manager_triggered(void* context, int64_t argument) noexcept nog
     cdef ManagerRun* run = <ManagerRun*>context
     if i32_load_relaxed(&run.views[argument].closed):
         i32_store_relaxed(&run.wrong, 1)
-    i32_store_relaxed(&run.views[argument].told, 1)
+    i32_store_relaxed(&run.views[argument].due, 1)
 
 
 cdef inline void* manager_run_create(const int64_t* settings, int32_t threads) noexcept nogil:
@@ -170,7 +171,7 @@ cdef inline int64_t manager_run_open(ManagerRun* run, int64_t slot, int64_t* fre
             note.topic = slot % DV_TOPICS
             i64_store_relaxed(&note.most_marked, -1)
             # It reads when it begins.
-            i32_store_relaxed(&note.told, 1)
+            i32_store_relaxed(&note.due, 1)
             note.view = delayed_view_open(&run.factory, note.topic, run.opened)
             if note.view is NULL:
                 status = DELAY_NO_MEMORY
@@ -204,17 +205,17 @@ cdef inline void manager_run_scheduled(
 ) noexcept nogil:
     cdef Position[64] got
     cdef uint64_t digest = 0
-    cdef int64_t asked = most if most < DELAY_BATCH else DELAY_CHUNK
+    cdef int64_t room = most if most < DELAY_BATCH else DELAY_CHUNK
     cdef int64_t n, i
     while True:
-        i32_store_relaxed(&note.told, 0)
-        n = delayed_view_scheduled(note.view, got, asked, now)
+        i32_store_relaxed(&note.due, 0)
+        n = delayed_view_scheduled(note.view, got, room, now)
         if n < 0:
             result.status = DELAY_CLOSED
             return
-        i32_store_relaxed(&note.asked, 1)
-        if n == asked:
-            i32_store_relaxed(&note.told, 1)
+        i32_store_relaxed(&note.room, 1)
+        if n == room:
+            i32_store_relaxed(&note.due, 1)
         digest = delay_take(&run.notes[note.topic], digest, got, n, now, violation)
         for i in range(n):
             if delay_number(got[i]) < DELAY_NOTED:
@@ -305,14 +306,14 @@ cdef inline void manager_of_view(
     elif call.code == DV_SHOULD_PAUSE:
         result.words[0] = delayed_view_should_pause(view, now)
     elif call.code == DV_CLEAR:
-        i32_store_relaxed(&note.told, 1)
+        i32_store_relaxed(&note.due, 1)
         result.words[0] = delayed_view_clear(view)
-        i32_store_relaxed(&note.told, 1)
+        i32_store_relaxed(&note.due, 1)
     elif call.code == DV_MARK_DELETE:
         raise_to(&note.most_marked, call.arguments[1] % run.messages)
         result.words[0] = delayed_view_mark_delete(
             view, delay_position(call.arguments[1] % run.messages), now)
-        i32_store_relaxed(&note.told, 1)
+        i32_store_relaxed(&note.due, 1)
     elif call.code == DV_SET_TICK:
         raise_to(&run.notes[note.topic].most_tick, call.arguments[1])
         delayed_manager_set_tick(view.manager, call.arguments[1])
@@ -346,16 +347,16 @@ cdef inline void manager_apply(
 
 
 # Views that were told to read do so, and nobody else.
-cdef inline void manager_read_told(ManagerRun* run, int64_t now, PmlViolation* violation) noexcept nogil:
+cdef inline void manager_read_due(ManagerRun* run, int64_t now, PmlViolation* violation) noexcept nogil:
     cdef PmlResult ignored
     cdef int64_t i
     memset(&ignored, 0, sizeof(ignored))
     for i in range(run.opened):
-        if i32_load_relaxed(&run.views[i].told) and not i32_load_relaxed(&run.views[i].closed):
+        if i32_load_relaxed(&run.views[i].due) and not i32_load_relaxed(&run.views[i].closed):
             manager_run_scheduled(run, &run.views[i], DELAY_BATCH, now, &ignored, violation)
 
 
-# What the view added and never marked is there, and in the end came to it.
+# Checks that the messages that a view added and never marked are there, and came to it in the end.
 cdef inline void manager_check_view(ManagerRun* run, ViewNote* note, PmlViolation* violation) noexcept nogil:
     cdef bint[64] there
     cdef int64_t bytes, i, at, turn
@@ -372,13 +373,13 @@ cdef inline void manager_check_view(ManagerRun* run, ViewNote* note, PmlViolatio
                     i64_load_relaxed(&note.most_marked), 0)
     if violation.found:
         return
-    manager_read_told(run, delay_latest(&run.clocks), violation)
+    manager_read_due(run, delay_latest(&run.clocks), violation)
     # No more fires than buckets and a tick for each.
     for turn in range(2000):
         if not delayed_manager_next_fire(note.view.manager, &at):
             break
         delayed_manager_fire(note.view.manager, at)
-        manager_read_told(run, at, violation)
+        manager_read_due(run, at, violation)
     else:
         violate(violation, b"I95", b"the timer does not come to an end", 0, 0, 0)
     if delayed_view_has_message(note.view, INT64_MAX) != 0:
@@ -397,7 +398,7 @@ cdef inline void manager_check(void* instance, PmlViolation* violation) noexcept
     memset(&ignored, 0, sizeof(ignored))
     # Before the check itself makes views read.
     for i in range(run.opened):
-        if i32_load_relaxed(&run.views[i].asked) and not run.views[i].view.manager.table.pruned:
+        if i32_load_relaxed(&run.views[i].room) and not run.views[i].view.manager.table.pruned:
             violate(violation, b"DM-9", b"nothing was pruned, from time %lld on", run.start, 0, 0)
     for i in range(run.opened):
         note = &run.views[i]

@@ -1,5 +1,6 @@
-# The delayed tracker's operations for the harness: messages that come and become due, clocks that go on, and
-# an inspection of all buckets and of the timer under the monitor. Each answer is that of one call.
+# The delayed tracker's operations for the harness: messages that come and become due, clocks that
+# go on, and an inspection of all buckets and of the timer under the monitor. Each answer is that of
+# one call.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -120,8 +121,8 @@ cdef inline void tracker_inspect(TrackerRun* run, PmlViolation* violation) noexc
     monitor_leave(&tracker.monitor)
 
 
-# Under the monitor, after an operation that updates the timer when nobody else is there: what is due later
-# has a timer, and a timer has a target.
+# Under the monitor, after an operation that updates the timer when nobody else is there: what is
+# due later has a timer, and a timer has a target.
 cdef inline void tracker_inspect_timer(TrackerRun* run, PmlViolation* violation) noexcept nogil:
     cdef DelayedTracker* tracker = &run.tracker
     cdef int64_t latest
@@ -160,10 +161,10 @@ cdef inline void tracker_run_scheduled(
 ) noexcept nogil:
     cdef Position[64] got
     cdef uint64_t digest = 0
-    cdef int64_t asked = most if most < DELAY_BATCH else DELAY_CHUNK
+    cdef int64_t room = most if most < DELAY_BATCH else DELAY_CHUNK
     cdef int64_t n
     while True:
-        n = delayed_tracker_scheduled(&run.tracker, got, asked, now)
+        n = delayed_tracker_scheduled(&run.tracker, got, room, now)
         digest = delay_take(&run.notes, digest, got, n, now, violation)
         result.words[0] += n
         if most < DELAY_BATCH or n < DELAY_CHUNK:
@@ -237,7 +238,7 @@ cdef inline void tracker_check(void* instance, PmlViolation* violation) noexcept
     tracker_inspect_timer(run, violation)
     if violation.found:
         return
-    # Whoever looks and finds nothing due leaves a timer for what is later.
+    # A look that finds nothing due leaves a timer for later messages.
     if not delayed_tracker_has_message(&run.tracker, now) and delayed_tracker_count(&run.tracker):
         first = 0
         index_first(&run.tracker.index, &first)

@@ -71,8 +71,8 @@ cdef enum:
     EN_LOSE
 
 
-# What the one who set an entry's callback notes for whoever runs it. Plain: published with the entry's
-# references.
+# The note of the thread that set an entry's callback, for the thread that runs it. Plain: published
+# with the entry's references.
 cdef struct EntryNote:
     uint32_t read_count
     uint32_t counts
@@ -136,7 +136,7 @@ cdef inline int64_t entry_wrong_byte(const Entry* entry, uint64_t serial) noexce
     return -1
 
 
-# What must hold for whoever holds a reference.
+# Checks the invariants that a holder of a reference can rely on.
 cdef inline void entry_look(
     EntryRun* run, uint32_t handle, uint64_t serial, PmlViolation* violation
 ) noexcept nogil:
@@ -155,13 +155,13 @@ cdef inline void entry_look(
                 wrong, handle, <int64_t>serial)
 
 
-# Whether the first copy makes the read count, at a moment that the books do not see.
+# True if the first copy makes the read count, at a moment that the books do not see.
 cdef inline bint entry_made_late(uint64_t serial) noexcept nogil:
     return serial >> 14 & 1
 
 
-# The same for a holder that may read all fields: not one by a stale handle, which may have met the
-# entry before its creator set the callback.
+# Checks all fields for a holder that may read them: not one by a stale handle, which may have met
+# the entry before its creator set the callback.
 cdef inline void entry_look_whole(
     EntryRun* run, uint32_t handle, uint64_t serial, PmlViolation* violation
 ) noexcept nogil:

@@ -1,7 +1,8 @@
-# Raw wrappers as a subject: threads fill, read, clear and recycle wrappers by the rules of their users.
+# Raw wrappers as a subject: threads fill, read, clear and recycle wrappers by the rules of their
+# users.
 #
-# Wrappers that were never queued are filled, emptied and given back at once, again and again, which makes
-# stale readers meet many incarnations.
+# Wrappers that were never queued are filled, emptied and given back at once, again and again, which
+# makes stale readers meet many incarnations.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -53,7 +54,7 @@ cdef enum:
     EW_LOSE
 
 
-# Operations ----------------------------------------------------------------------------------------
+# Operations ---------------------------------------------------------------------------------------
 
 cdef inline void ew_remember(WrapperThread* me, uint32_t handle, int64_t key) noexcept nogil:
     me.stale[me.n_stale % EW_STALE].handle = handle
@@ -67,7 +68,8 @@ cdef inline uint32_t ew_next_value(WrapperWorld* world, int32_t thread, int64_t 
     return ew_value(key, world.threads[thread].incarnations * world.n_threads + thread)
 
 
-# fill(key): a new wrapper under the key, linked and queued in one write section; the word is its value.
+# fill(key): a new wrapper under the key, linked and queued in one write section; the word is its
+# value.
 cdef inline void ew_fill(
     WrapperWorld* world, int32_t thread, int64_t key, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
@@ -131,8 +133,8 @@ cdef inline void ew_read(
     ew_look(world, thread, handle, key, result, violation)
 
 
-# read_stale(place, key, repeats): a remembered wrapper, or the one that was churned last, whatever it
-# serves by now, under the key that it had or under another one.
+# read_stale(place, key, repeats): a remembered wrapper, or the one that was churned last, whatever
+# it serves by now, under the key that it had or under another one.
 cdef inline void ew_read_stale(
     WrapperWorld* world, int32_t thread, int64_t place, int64_t key, int64_t repeats, PmlResult* result,
     PmlViolation* violation
@@ -189,9 +191,9 @@ cdef inline void ew_clear(
 
 
 # churn(key, turns): incarnations that nobody else comes to know, but through stale handles. Each is
-# filled several times in one write section, with keys of one owner, and only the last one counts: an
-# optimistic read that is not validated has much to mix. Their values tell the turn, which is counted by
-# itself: how often a wrapper is filled depends on the build.
+# filled several times in one write section, with keys of one owner, and only the last one counts:
+# an optimistic read that is not validated has much to mix. Their values tell the turn, which is
+# counted by itself: how often a wrapper is filled depends on the build.
 cdef inline void ew_churn(
     WrapperWorld* world, int32_t thread, int64_t key, int64_t turns, PmlResult* result,
     PmlViolation* violation
@@ -225,7 +227,8 @@ cdef inline void ew_churn(
         ew_watch_lock(world, thread, handle, violation)
 
 
-# drain(steps): the consumer recycles empty wrappers and requeues the others; words are how many of each.
+# drain(steps): the consumer recycles empty wrappers and requeues the others; words are how many of
+# each.
 cdef inline void ew_drain(
     WrapperWorld* world, int32_t thread, int64_t steps, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
@@ -259,8 +262,8 @@ cdef inline void ew_drain(
         ew_watch_lock(world, thread, handle, violation)
 
 
-# A wrapper that was polled and does not go back goes to its pool; emptied, if there was no memory to
-# queue it again.
+# A wrapper that was polled and does not go back goes to its pool; emptied, if there was no memory
+# to queue it again.
 cdef inline void ew_retire(
     WrapperWorld* world, int32_t thread, uint32_t handle, EntryWrapper* wrapper, PmlViolation* violation
 ) noexcept nogil:
@@ -324,7 +327,7 @@ cdef inline void entry_wrapper_apply(
         ew_mistake(world, thread, call.code, key, result, violation)
 
 
-# Quiescence ----------------------------------------------------------------------------------------
+# Quiescence ---------------------------------------------------------------------------------------
 
 # Looks at every linked wrapper, clears all and drains the queue: nothing is left in use.
 cdef inline void entry_wrapper_check(void* instance, PmlViolation* violation) noexcept nogil:

@@ -1,5 +1,5 @@
-# The eviction policies as a subject: the operations of the removal queue's, but a pass is cut into slices
-# of any length, every step is checked, and the answer has the victims in their order.
+# The eviction policies as a subject: the operations of the removal queue's, but a pass is cut into
+# slices of any length, every step is checked, and the answer has the victims in their order.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -27,7 +27,7 @@ cdef enum:
     POLICY_FREE_WHILE_READ = PASS_CONFIGURE + 1
 
 
-# What a pass keeps from slice to slice.
+# The record of a pass, kept from slice to slice.
 cdef struct PolicyRecord:
     uint64_t digest         # of the victims, in their order
     int64_t most_requeues   # -1: no bound
@@ -70,8 +70,8 @@ cdef inline void policy_pass(
     result.words[3] = <int64_t>record.digest
 
 
-# free_while_read(bytes, most_steps): a size pass step by step; before each step every entry is read.
-# words: entries, bytes, kept, steps.
+# free_while_read(bytes, most_steps): a size pass step by step; before each step every entry is
+# read. words: entries, bytes, kept, steps.
 cdef inline void policy_free_while_read(
     CacheWorld* world, int32_t thread, int64_t amount, int64_t most_steps, PmlResult* result,
     PmlViolation* violation

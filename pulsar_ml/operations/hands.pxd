@@ -35,7 +35,7 @@ cdef inline uint64_t hands_at(const Hands* hands, int64_t which) noexcept nogil:
     return hands.words[which % hands.held]
 
 
-# The same, taken out of the hands; the last one moves to its place.
+# Takes an item out of the hands; the last item moves to its place.
 cdef inline uint64_t hands_pick(Hands* hands, int64_t which) noexcept nogil:
     cdef int64_t index = which % hands.held
     cdef uint64_t word = hands.words[index]
@@ -44,7 +44,8 @@ cdef inline uint64_t hands_pick(Hands* hands, int64_t which) noexcept nogil:
     return word
 
 
-# Leaves the last word in the mailbox, if there is one, and takes what was there; the taken word, or 0.
+# Leaves the last word in the mailbox, if there is one, and takes what was there; the taken word, or
+# 0.
 cdef inline uint64_t hands_pass(Hands* hands, pml_u64* mailbox) noexcept nogil:
     cdef uint64_t mine = 0
     cdef uint64_t seen = u64_load_relaxed(mailbox)

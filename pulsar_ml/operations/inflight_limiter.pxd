@@ -1,5 +1,6 @@
-# The in-flight read limiter's operations for the harness: requests that wait, permits held for a while
-# or by copies that threads pass on, time that goes on, and callbacks that refuse what they are granted.
+# The in-flight read limiter's operations for the harness: requests that wait, permits held for a
+# while or by copies that threads pass on, time that goes on, and callbacks that refuse what they
+# are granted.
 #
 # A callback asks the limiter how many permits remain: one that was run under the monitor would wait
 # for itself. After each operation the queue is looked at under the monitor.
@@ -63,7 +64,7 @@ cdef enum:
     IL_DECLINED = 4         # told that it was granted, and refused that
 
 
-# What a callback saw that must not be.
+# The violations that a callback can see.
 cdef enum:
     IL_TOLD_TWICE = 1
     IL_WRONG_PERMITS = 2
@@ -71,7 +72,7 @@ cdef enum:
 
 cdef struct LimiterRequest:
     pml_i32 state
-    pml_i32 told
+    pml_i32 answers
     int64_t permits         # asked for; the thread's, as the next
     bint declines
 
@@ -86,7 +87,7 @@ cdef struct LimiterRun:
     int32_t threads
     pml_i32 wrong
     pml_i64 clock
-    pml_i64 told
+    pml_i64 answers
     pml_i64 failed
     pml_u64[4] mailboxes
     LimiterThread[64] owners
@@ -118,8 +119,8 @@ cdef inline bint limiter_told(
     cdef LimiterRequest* request = &run.owners[argument >> 8].requests[argument & 0xFF]
     # Takes the monitor (I84).
     limiter_remaining(&run.limiter)
-    i64_fetch_add_relaxed(&run.told, 1)
-    if i32_fetch_add_relaxed(&request.told, 1) or i32_load_relaxed(&request.state) != IL_WAITS:
+    i64_fetch_add_relaxed(&run.answers, 1)
+    if i32_fetch_add_relaxed(&request.answers, 1) or i32_load_relaxed(&request.state) != IL_WAITS:
         i32_store_relaxed(&run.wrong, IL_TOLD_TWICE)
         return True
     if permits != (request.permits if granted else 0):
@@ -136,7 +137,7 @@ cdef inline bint limiter_told(
     return True
 
 
-# What must hold whenever the monitor is free.
+# Checks the invariants that hold while the monitor is free.
 cdef inline void limiter_audit(LimiterRun* run, PmlResult* result, PmlViolation* violation) noexcept nogil:
     cdef InflightLimiter* limiter = &run.limiter
     cdef uint32_t handle, length
@@ -162,8 +163,9 @@ cdef inline void limiter_audit(LimiterRun* run, PmlResult* result, PmlViolation*
     expect_equal(violation, b"IL-3", b"requests in the queue", length, limiter.waiting)
     if length > limiter.queue_size:
         violate(violation, b"IL-3", b"more than %lld requests wait", limiter.queue_size, 0, 0)
-    # Inside: what is told later was taken off the queue later, or by a call that is still under way.
-    result.words[2] = i64_load_relaxed(&run.told)
+    # Inside: what is told later was taken off the queue later, or by a call that is still under
+    # way.
+    result.words[2] = i64_load_relaxed(&run.answers)
     monitor_leave(&limiter.monitor)
     limiter_report(run, violation)
 
@@ -192,7 +194,7 @@ cdef inline void limiter_ask(
         return
     request.permits = call.arguments[0]
     request.declines = call.arguments[1] != 0
-    i32_store_relaxed(&request.told, 0)
+    i32_store_relaxed(&request.answers, 0)
     i32_store_relaxed(&request.state, IL_WAITS)
     acquired = limiter_acquire(&run.limiter, request.permits, i64_load_relaxed(&run.clock), limiter_told, run,
                                <int64_t>thread << 8 | i, &taken)
@@ -203,7 +205,7 @@ cdef inline void limiter_ask(
         request.permits = taken
         i32_store_relaxed(&request.state, IL_HELD)
     elif acquired == PERMITS_REFUSED:
-        # As users do: a handle that failed is released like any other.
+        # A handle that failed is released like any other, as users do.
         limiter_release(&run.limiter, taken)
         i32_store_relaxed(&request.state, IL_FREE)
 

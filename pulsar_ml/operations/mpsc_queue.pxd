@@ -46,7 +46,7 @@ cdef enum:
     MQ_OFFER_UNWRITTEN
 
 
-# What a producer writes before it offers a handle.
+# The note that a producer writes before it offers a handle.
 cdef struct MpscNote:
     uint64_t pattern
     int64_t after           # offers finished before this one began, 0 when it did not look

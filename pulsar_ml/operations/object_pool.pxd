@@ -56,7 +56,7 @@ cdef struct PooledObject:
 
 cdef struct PoolHolder:
     int32_t held
-    uint32_t given          # the object given back last
+    uint32_t pooled_handle          # the object given back last
     int64_t serial
     uint32_t[64] handles
     char[112] apart
@@ -139,7 +139,7 @@ cdef inline void pool_mark_given(
     pool_look(run, thread, handle, violation)
     taken.pattern = 0
     pool_remark(taken, thread + 1, 0)
-    run.holders[thread].given = handle
+    run.holders[thread].pooled_handle = handle
 
 
 # The thread's object number `which`, no longer among those it holds.
@@ -190,12 +190,12 @@ cdef inline void pool_apply(
             holder.handles[holder.held] = handle
             holder.held += 1
     elif call.code == OP_LOOK_STALE:
-        # Whoever looks at an object in the pool finds an object, whatever it holds.
-        if holder.given:
-            found = u32_load_relaxed(&pooled(run, holder.given).handle)
-            if found != holder.given:
+        # A look at an object in the pool finds an object, whatever it holds.
+        if holder.pooled_handle:
+            found = u32_load_relaxed(&pooled(run, holder.pooled_handle).handle)
+            if found != holder.pooled_handle:
                 violate(violation, b"OP-3", b"the memory of object %lld says that it is object %lld",
-                        holder.given, found, 0)
+                        holder.pooled_handle, found, 0)
         else:
             result.status = OP_NOT_HELD
     elif holder.held == 0:

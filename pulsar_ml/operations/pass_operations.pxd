@@ -1,5 +1,5 @@
-# Passes of the eviction policy for the harness: time passes, size passes and changes of settings, and what
-# every step of every policy must keep.
+# Passes of the eviction policy for the harness: time passes, size passes and changes of settings,
+# and what every step of every policy must keep.
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -13,9 +13,7 @@ from pulsar_ml.operations.cache_world cimport (
 from pulsar_ml.structures.eviction_policy cimport (
     eviction_configure, eviction_held, eviction_run, eviction_step,
 )
-from pulsar_ml.structures.policy_pass cimport (
-    LEDGER_SCAN, RELEASED_QUEUE, S3_FIFO, STASH_QUEUE, EvictionPass, size_pass, time_pass,
-)
+from pulsar_ml.structures.policy_pass cimport EvictionPass, size_pass, time_pass
 
 
 # Statuses of a pass.
@@ -81,7 +79,7 @@ cdef inline void pass_in_slices(
     # The largest entry has 56 bytes. A scan asks each cache for its part.
     elif not run.by_time and run.removed.bytes - run.target >= (
             <int64_t>56 << world.length_shift) * (
-            world.n_caches if world.policy.base.kind == LEDGER_SCAN else 1):
+            1 if world.policy.row.queued else world.n_caches):
         world_violate(world, violation, b"I53", b"a size pass freed %lld bytes for a target of %lld",
                       run.removed.bytes, run.target, 0)
     result.status = PASS_INTERRUPTED if more else PASS_OVER
@@ -91,7 +89,7 @@ cdef inline void pass_in_slices(
     result.words[3] = run.missing
 
 
-# What any policy's step must keep, given the pass before it.
+# Checks a step of any policy against the pass before it.
 cdef inline void pass_check_step(
     CacheWorld* world, const EvictionPass* before, const EvictionPass* run, PmlViolation* violation
 ) noexcept nogil:
@@ -109,18 +107,18 @@ cdef inline void pass_check_step(
     elif run.by_time and not world_is_before(run.last.timestamp, run.threshold):
         world_violate(world, violation, b"I51", b"a time pass with threshold %lld removed timestamp %lld",
                       run.threshold, run.last.timestamp, 0)
-    elif (not run.by_time and world.policy.base.kind != LEDGER_SCAN
+    elif (not run.by_time and world.policy.row.queued
             and before.removed.bytes >= run.target):
         world_violate(world, violation, b"I53", b"a size pass went on at %lld of %lld bytes",
                       before.removed.bytes, run.target, 0)
 
 
-# The most requeues of a pass that begins now, -1 without a bound: the stash takes what comes meanwhile too.
+# The most requeues of a pass that begins now, -1 without a bound.
 # Under the monitor, after its first step: wrappers may have come meanwhile.
 cdef inline int64_t pass_most_requeues(const CacheWorld* world) noexcept nogil:
-    if world.policy.base.kind in (RELEASED_QUEUE, STASH_QUEUE):
+    if world.policy.row.most_keeps < 0:
         return -1
-    return (eviction_held(&world.policy) + 1) * (4 if world.policy.base.kind == S3_FIFO else 1)
+    return (eviction_held(&world.policy) + 1) * world.policy.row.most_keeps
 
 
 # A checked step. Under the monitor.

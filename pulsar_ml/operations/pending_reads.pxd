@@ -1,9 +1,9 @@
-# The pending reads' operations for the harness: requests for ranges of two ledgers, and a storage whose
-# outstanding reads the threads complete, in any order, rightly and wrongly, once and twice.
+# The pending reads' operations for the harness: requests for ranges of two ledgers, and a storage
+# whose outstanding reads the threads complete, in any order, rightly and wrongly, once and twice.
 #
-# Beside each position stands how many of its copies were delivered. A listener looks at every entry, and
-# asks for the number of reads under way: one that was called under the monitor would wait for itself.
-# After each operation the lists are looked at under the monitor.
+# Beside each position stands how many of its copies were delivered. A listener looks at every
+# entry, and asks for the number of reads under way: one that was called under the monitor would
+# wait for itself. After each operation the lists are looked at under the monitor.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -121,7 +121,7 @@ cdef inline void pending_ask(
     request.first = call.arguments[1]
     last = min(request.first + call.arguments[2], PR_KEYS) - 1
     request.count = last - request.first + 1
-    i32_store_relaxed(&request.told, 0)
+    i32_store_relaxed(&request.answers, 0)
     i32_store_relaxed(&request.state, PR_WAITS)
     if pending_reads_read(&run.reads, request.ledger, request.first, last, i64_load_relaxed(&run.clock),
                           pending_listener, run, <int64_t>thread << 8 | i) != PML_OK:
@@ -129,9 +129,9 @@ cdef inline void pending_ask(
         result.status = PR_NO_MEMORY
 
 
-# answer(which, kind, again): completes an outstanding read of the storage; `again`: and once more. Answers
-# which read that was, in the place of how many are outstanding: threads start reads and pick them in any
-# order, and the model should be asked about reads.
+# answer(which, kind, again): completes an outstanding read of the storage; `again`: and once more.
+# Answers which read that was, in the place of how many are outstanding: threads start reads and
+# pick them in any order, and the model should be asked about reads.
 cdef inline void pending_complete(
     PendingRun* run, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:

@@ -1,5 +1,5 @@
-# The world of the pending reads' operations: who asked for what, a storage with outstanding reads, and how
-# often each position was delivered.
+# The world of the pending reads' operations: who asked for what, a storage with outstanding reads,
+# and how often each position was delivered.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -46,7 +46,7 @@ cdef enum:
     PR_TOLD = 2
 
 
-# What a listener saw that must not be.
+# The violations that a listener can see.
 cdef enum:
     PR_TOLD_TWICE = 1
     PR_WRONG_COUNT = 2
@@ -57,7 +57,7 @@ cdef enum:
 
 cdef struct PendingRequested:
     pml_i32 state
-    pml_i32 told
+    pml_i32 answers
     int64_t ledger
     int64_t first
     int64_t count
@@ -72,7 +72,8 @@ cdef struct StorageRead:
     uint64_t token
     int64_t ledger
     int64_t first, last
-    int64_t tag             # which one an answer was given to: whose request started it, and its number
+    # which one an answer was given to: whose request started it, and its number
+    int64_t tag
 
 
 # The expected reads of a position: the shared count, and what it should be.
@@ -146,8 +147,8 @@ cdef inline uint64_t storage_pattern(int64_t ledger, int64_t entry_id) noexcept 
     return mix(<uint64_t>ledger << 48 ^ <uint64_t>entry_id)
 
 
-# As it comes from the storage, or 0 without memory. Positions that nobody may be given have no expected
-# reads.
+# An entry as it comes from the storage, or 0 without memory. Positions that are never delivered
+# have no expected reads.
 cdef inline uint32_t storage_entry(PendingRun* run, int64_t ledger, int64_t entry_id) noexcept nogil:
     cdef Payload* payload = payload_new(8)
     cdef uint64_t pattern = storage_pattern(ledger, entry_id)
@@ -167,7 +168,7 @@ cdef inline uint32_t storage_entry(PendingRun* run, int64_t ledger, int64_t entr
     return entry
 
 
-# The storage ---------------------------------------------------------------------------------------
+# The storage --------------------------------------------------------------------------------------
 
 cdef inline void storage_start(
     void* context, uint64_t token, int64_t argument, int64_t ledger_id, int64_t first, int64_t last
@@ -203,7 +204,8 @@ cdef inline int64_t storage_count(PendingRun* run) noexcept nogil:
     return count
 
 
-# Takes out one of the outstanding reads: even numbers count from the oldest, odd ones from the newest.
+# Takes out one of the outstanding reads: even numbers count from the oldest, odd ones from the
+# newest.
 cdef inline bint storage_pick(PendingRun* run, int64_t which, StorageRead* read) noexcept nogil:
     cdef int64_t i
     cdef bint found = False
@@ -222,9 +224,9 @@ cdef inline bint storage_pick(PendingRun* run, int64_t which, StorageRead* read)
     return found
 
 
-# Answers a read: 0 and 1 rightly, 2 with a failure, 3 without the last entry, 4 from the last to the first
-# with foreign entries and one twice, 5 with foreign entries in the place of the first, 6 with a failure
-# and entries, 7 with nothing. Whether the answer was taken.
+# Answers a read: 0 and 1 rightly, 2 with a failure, 3 without the last entry, 4 from the last to
+# the first with foreign entries and one twice, 5 with foreign entries in the place of the first, 6
+# with a failure and entries, 7 with nothing. Whether the answer was taken.
 cdef inline bint storage_answer(PendingRun* run, const StorageRead* read, int64_t kind) noexcept nogil:
     cdef uint32_t[40] entries
     cdef int64_t[40] ids
@@ -297,7 +299,7 @@ cdef inline void pending_listener(
         i32_store_relaxed(&run.wrong, PR_UNDER_MONITOR)
     else:
         pending_reads_running(&run.reads)
-    if i32_fetch_add_relaxed(&request.told, 1) or i32_load_relaxed(&request.state) != PR_WAITS:
+    if i32_fetch_add_relaxed(&request.answers, 1) or i32_load_relaxed(&request.state) != PR_WAITS:
         i32_store_relaxed(&run.wrong, PR_TOLD_TWICE)
         return
     if count != (request.count if status == PENDING_DELIVERED else 0):

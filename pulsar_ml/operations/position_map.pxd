@@ -117,8 +117,8 @@ cdef inline int64_t map_key(const MapRun* run, int64_t key) noexcept nogil:
     return key - key % PM_PLACES + key % PM_PLACES % run.places
 
 
-# Whether a handle that was found under a position in a map was made for them. If not, the page
-# served another range meanwhile, and the wrapper's key check would reject it.
+# True if a handle that was found under a position in a map belongs there. If not, the page served
+# another range meanwhile, and the wrapper's key check would reject it.
 cdef inline bint map_handle_fits(uint32_t handle, int64_t map, Position at) noexcept nogil:
     return (handle >> 14 & 1) == map and position_equal(map_position_of(handle), at)
 
@@ -249,7 +249,7 @@ cdef inline void map_remove_foreign(
 
 # Own keys ----------------------------------------------------------------------------------------
 
-# What is known about an own key, against what the map says.
+# Compares the thread's knowledge of its own key with the map's answer.
 cdef inline void map_judge_own(
     MapRun* run, uint32_t known, uint32_t found, int64_t map, Position at, PmlViolation* violation
 ) noexcept nogil:
@@ -296,7 +296,7 @@ cdef inline void map_with_own(
 
 # Iteration ---------------------------------------------------------------------------------------
 
-# What an iteration has seen so far.
+# The keys that an iteration has seen so far.
 cdef struct MapSeen:
     Position last
     int64_t fitting         # handles that were made for their position
@@ -452,7 +452,8 @@ cdef inline void position_map_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"chunk_bits", 0, 2)
     table_setting(table, b"limit", 2, 256)
     table_setting(table, b"spread", 0, 5)
-    # More removals than puts: maps that are nearly empty make and drop pages and branches all the time.
+    # More removals than puts: maps that are nearly empty make and drop pages and branches all the
+    # time.
     operation = table_operation(table, PM_PUT, b"put", 5, 0)
     operation_argument(operation, b"key", 0, PM_SHARED - 1)
     operation_argument(operation, b"map", 0, PM_MAPS - 1)

@@ -1,5 +1,5 @@
-# The range cache as a subject: cache_operations.pxd over a cache world. Wrappers leave the removal queue
-# by sweeps only, so entries go by removal and never by eviction.
+# The range cache as a subject: cache_operations.pxd over a cache world. Wrappers leave the removal
+# queue by sweeps only, so entries go by removal and never by eviction.
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -21,7 +21,8 @@ cdef inline void range_cache_apply(
     range_common_apply(<CacheWorld*>instance, thread, call, result, violation)
 
 
-# Alone in the empty world: a removal takes out all of its range, both ends too, and nothing beside it.
+# Alone in the empty world: a removal takes out all of its range, both ends too, and nothing beside
+# it.
 cdef inline void range_cache_check_bounds(CacheWorld* world, PmlViolation* violation) noexcept nogil:
     cdef PmlResult ignored, removed
     cdef int64_t clock = i64_load_relaxed(&world.clock)

@@ -54,7 +54,7 @@ cdef enum:
     EX_LOSE
 
 
-# What a count should be. Relaxed cells: they order nothing.
+# The value that a count should have. Relaxed cells: they order nothing.
 cdef struct ExpectedReads:
     pml_i64 expected
     pml_u32 incarnation

@@ -1,7 +1,8 @@
-# Receive buffers that threads fill, cut into entries, cache and pass on, as operations for the harness.
+# Receive buffers that threads fill, cut into entries, cache and pass on, as operations for the
+# harness.
 #
-# Each thread receives into a buffer of its own. An entry's serial says its length, its bytes follow from
-# it. Four slots stand for a cache: what lies in one is pinned.
+# Each thread receives into a buffer of its own. An entry's serial says its length, its bytes follow
+# from it. Four slots stand for a cache: what lies in one is pinned.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -73,7 +74,7 @@ cdef enum:
     RB_LOSE_BUFFER
 
 
-# What one thread receives into.
+# The buffer of one receiving thread.
 cdef struct Receiver:
     ReceiveBuffer* buffer
     uint64_t number         # serials drawn so far
@@ -94,23 +95,23 @@ cdef struct BufferRun:
 
 cdef inline void* buffer_create(const int64_t* settings, int32_t threads) noexcept nogil:
     cdef BufferRun* run = <BufferRun*>allocate_zeroed(1, sizeof(BufferRun))
-    cdef bint made
+    cdef bint complete
     cdef int i
     if run is NULL:
         return NULL
     run.threads = threads
-    made = entry_pool_init(&run.pool, <uint32_t>settings[0], <uint32_t>settings[1]) == PML_OK
+    complete = entry_pool_init(&run.pool, <uint32_t>settings[0], <uint32_t>settings[1]) == PML_OK
     for i in range(threads):
         receive_size_init(&run.receivers[i].size, 16, 64, 256)
         run.receivers[i].buffer = receive_buffer_new(&run.books, RB_FIRST_CAPACITY)
-        made = made and run.receivers[i].buffer is not NULL
-    if not made:
+        complete = complete and run.receivers[i].buffer is not NULL
+    if not complete:
         buffer_destroy(run)
         return NULL
     return run
 
 
-# What must hold for whoever holds a reference.
+# Checks the invariants that a holder of a reference can rely on.
 cdef inline void buffer_look(BufferRun* run, uint64_t held, PmlViolation* violation) noexcept nogil:
     cdef uint32_t handle = held & 0xFF
     cdef int64_t wrong

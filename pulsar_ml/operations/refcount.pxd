@@ -50,7 +50,7 @@ cdef enum:
     RC_RELEASE_LAST_TWICE
 
 
-# Who owns an object's fields while nobody holds a reference.
+# The owner of an object's fields while nobody holds a reference.
 cdef enum:
     RC_FREE = 0             # whoever exchanges it for RC_TAKEN
     RC_TAKEN = 1

@@ -1,5 +1,5 @@
-# The removal queue's operations for the harness: those of the range caches that it empties, time passes,
-# size passes and its settings. Under another policy they are the same calls.
+# The removal queue's operations for the harness: those of the range caches that it empties, time
+# passes, size passes and its settings. Under another policy they are the same calls.
 #
 # A pass runs as its users run it, or watched: then this file takes the monitor itself, looks at the
 # head before each step and compares what the step did with what it should have done.
@@ -20,13 +20,13 @@ from pulsar_ml.operations.support cimport (
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, NO_LEDGER, wrapper_at, wrapper_key
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
-from pulsar_ml.structures.policy_pass cimport CENTRAL_QUEUE, RELEASED_QUEUE, EvictionPass
+from pulsar_ml.structures.policy_pass cimport EvictionPass
 from pulsar_ml.structures.position cimport Position
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_read, stamped_unlock_read
 from pulsar_ml.sync.atomics cimport i64_load_relaxed, u8_load_relaxed
 
 
-# What a step should act on: the head, before it.
+# The head of the queue before a step.
 cdef struct RemovalHead:
     Position key
     int64_t timestamp
@@ -113,7 +113,7 @@ cdef inline void removal_check_kept(
     PmlViolation* violation
 ) noexcept nogil:
     cdef bint extend = world.policy.base.settings.extend_recently_accessed
-    cdef bint central = world.policy.base.kind == CENTRAL_QUEUE
+    cdef bint central = world.policy.row.most_keeps > 0
     cdef int64_t least = head.requeue_count if central and extend else head.requeue_count + 1
     cdef int64_t most = head.requeue_count if central and extend and head.accessed else head.requeue_count + 1
     cdef RemovalHead after
@@ -136,14 +136,14 @@ cdef inline void removal_check_removed(
                       0, 0, 0)
     # The central queue keeps nothing in its second round.
     elif (world.policy.base.settings.extend_recently_accessed and head.accessed
-            and world.policy.base.kind == RELEASED_QUEUE):
+            and world.policy.row.most_keeps < 0):
         world_violate(world, violation, b"I55", b"an entry was removed though it was accessed", 0, 0, 0)
 
 
 cdef inline bint slice_watched(
     CacheWorld* world, EvictionPass* run, int64_t most_steps, void* context, PmlViolation* violation
 ) noexcept nogil:
-    cdef bint queue = world.policy.base.kind in (CENTRAL_QUEUE, RELEASED_QUEUE)
+    cdef bint queue = world.policy.row.keeps_accessed
     cdef bint more = True
     cdef bint begins = not run.begun
     cdef int64_t* most_requeues = <int64_t*>context

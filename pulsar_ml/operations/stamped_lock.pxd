@@ -2,7 +2,8 @@
 # harness.
 #
 # The fields obey b == mix(a) outside write sections. They are relaxed cells, because optimistic
-# readers look at them; a plain copy, for shared readers, lets a thread sanitizer see the lock's order.
+# readers look at them; a plain copy, for shared readers, lets a thread sanitizer see the lock's
+# order.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
@@ -43,7 +44,7 @@ cdef enum:
     SL_ENTER_UNLOCKED
 
 
-# What a thread remembers from one call to the next.
+# The memory of a thread from one call to the next.
 cdef struct StampHolder:
     uint64_t stamp
     int64_t a

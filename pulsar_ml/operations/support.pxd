@@ -1,4 +1,5 @@
-# What the operation tables share: the table itself (pulsar_ml/harness/subjects/table.pxd), patterns, random choices.
+# The common part of the operation tables: the table itself (pulsar_ml/harness/subjects/table.pxd),
+# patterns, random choices.
 #
 # A table is filled by `<structure>_subject(SubjectTable*)`, once, when the module is imported. An
 # operation's code is its index in the table: each file has an enum of its codes.

@@ -1,5 +1,5 @@
-# What the operations of entry_wrapper.pxd work on: slots that play the map, a queue that plays the
-# removal queue, the pool, and what each thread remembers; and the oracles that look at a wrapper.
+# The world of the operations on wrappers: slots that play the map, a queue that plays the removal
+# queue, the pool, and each thread's memory; and the oracles that look at a wrapper.
 #
 # A value tells key, owner and incarnation, so a read that mixes two write sections shows.
 
@@ -89,7 +89,7 @@ cdef inline uint32_t ew_value(int64_t key, int64_t incarnation) noexcept nogil:
     return <uint32_t>(((incarnation & 0x3FFFFFF) << 4 | key) + 1)
 
 
-# Whether it is of an incarnation that is never linked nor queued.
+# True if the value is of an incarnation that is never linked nor queued.
 cdef inline bint ew_is_churned(uint32_t value) noexcept nogil:
     return value > EW_CHURNED
 
@@ -102,7 +102,7 @@ cdef inline uint32_t ew_size(uint32_t value) noexcept nogil:
     return value % 1009 + 1
 
 
-# Oracles -------------------------------------------------------------------------------------------
+# Oracles ------------------------------------------------------------------------------------------
 
 # SL-1, I29: what one thread sees of the lock word's section count never goes back.
 cdef inline void ew_watch_lock(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from pulsar_ml.campaign.shrink.shrunk import Shrunk, digest_of, read_state, reco
 from pulsar_ml.campaign.store.merge import Group, Summary, add
 from pulsar_ml.campaign.store.read_run import SIGNATURE, SavedRun, json_object
 from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS
-from pulsar_ml.campaign.store.summary import short_path
+from pulsar_ml.command_line import replay_command
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.report.kill_cells import NAME, KillCells, read_kill_cells
 
@@ -170,11 +169,8 @@ class Findings:
         if record is None:
             return ""
         registry = self.run.facts["runner"].get("registry")
-        is_foreign = (
-            isinstance(registry, str) and MODULE.fullmatch(registry) and registry != REGISTRY
-        )
-        suites = f"--suites {registry} " if is_foreign else ""
-        return f"python -m stress {suites}replay {shlex.quote(short_path(record))}"
+        other = isinstance(registry, str) and MODULE.fullmatch(registry) and registry != REGISTRY
+        return replay_command(record, registry if other else None)
 
 
 def gather(

@@ -26,6 +26,7 @@ from pulsar_ml.report.findings import MOST_TEXT, Curve, Findings
 from pulsar_ml.report.traces import TraceView
 
 TEMPLATES = Path(__file__).parent / "templates"
+STYLES = ("colours", "timeline")  # the style sheets of every drawing
 ROW, TOP, LEFT = 22, 44, 18  # pixels: the height of a row and the margins of a drawing
 CHARACTER = 7.3  # pixels: the width of a character in a drawing
 MOST_PLAN = 20_000  # the most characters of a plan
@@ -34,58 +35,79 @@ MOST_PROGRAMS = 1_000  # the most listed programs of an exhaustive run
 MOST_ARMS = 1_000
 MOST_CHARACTERS = 84  # the most characters of a step that widen its lane
 CHART = (600, 120)
+LABEL = "The interleaving; the same is below as text"
 SPARK = (160, 28)
 
 
 def render(findings: Findings, views: Sequence[TraceView], *, made_at: datetime) -> str:
     """The page about a run; ``views`` belong to the groups of violations, in order."""
     groups = findings.summary.in_order()
-    style, script = (TEMPLATES / "page.css").read_text(), (TEMPLATES / "page.js").read_text()
-    environment = jinja2.Environment(
+    style, script = style_of(*STYLES, "page"), (TEMPLATES / "page.js").read_text()
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            style=Markup(style),
+            script=Markup(script),
+            policy=policy(style, script),
+            run=findings.run.facts,
+            plan=json.dumps(findings.run.facts["plan"], indent=2)[:MOST_PLAN],
+            versions=sorted(findings.run.facts["versions"].items())[:50],
+            headline=headline(findings),
+            verdict=findings.verdict,
+            sentences=sentences(findings),
+            notes=notes(findings),
+            suites=[
+                suite_row(findings, name, totals)
+                for name, totals in sorted(findings.summary.suites.items())
+            ],
+            controlled=findings.controlled,
+            rate=chart(findings.rate.points(), CHART),
+            rates=findings.rate.points(),
+            yields=[yield_row(key, findings) for key in sorted(findings.yields)],
+            kill_table=findings.kill_table,
+            rounds=round_rows(findings),
+            searched=list(findings.searched.items())[:MOST_PROGRAMS],
+            programs=len(findings.searched),
+            last_rounds=range(len(findings.rounds))[-MOST_ROUNDS:],
+            cells=findings.kill_cells,
+            missed=frozenset(findings.kill_cells.missed if findings.kill_cells else ()),
+            blamed=frozenset(findings.kill_cells.blamed if findings.kill_cells else ()),
+            drawings=[
+                {
+                    "signature": group.signature,
+                    "label": LABEL,
+                    "style": "",
+                    **drawing(view.timeline),
+                }
+                for group, view in zip(groups, views, strict=True)
+                if view.timeline is not None
+            ],
+            data=[
+                group_data(findings, group, view) for group, view in zip(groups, views, strict=True)
+            ],
+            violations=findings.summary.violations + findings.dropped,
+            made_at=f"{made_at:%Y-%m-%d %H:%M} UTC",
+            version=__version__,
+            number=short_number,
+        )
+    )
+
+
+def environment() -> jinja2.Environment:
+    """Return the environment of the templates, which escape every text of a run."""
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html").render(
-        style=Markup(style),
-        script=Markup(script),
-        policy=policy(style, script),
-        run=findings.run.facts,
-        plan=json.dumps(findings.run.facts["plan"], indent=2)[:MOST_PLAN],
-        versions=sorted(findings.run.facts["versions"].items())[:50],
-        headline=headline(findings),
-        verdict=findings.verdict,
-        sentences=sentences(findings),
-        notes=notes(findings),
-        suites=[
-            suite_row(findings, name, totals)
-            for name, totals in sorted(findings.summary.suites.items())
-        ],
-        controlled=findings.controlled,
-        rate=chart(findings.rate.points(), CHART),
-        rates=findings.rate.points(),
-        yields=[yield_row(key, findings) for key in sorted(findings.yields)],
-        kill_table=findings.kill_table,
-        rounds=round_rows(findings),
-        searched=list(findings.searched.items())[:MOST_PROGRAMS],
-        programs=len(findings.searched),
-        last_rounds=range(len(findings.rounds))[-MOST_ROUNDS:],
-        cells=findings.kill_cells,
-        missed=frozenset(findings.kill_cells.missed if findings.kill_cells else ()),
-        blamed=frozenset(findings.kill_cells.blamed if findings.kill_cells else ()),
-        drawings=[
-            {"signature": group.signature, **drawing(view.timeline)}
-            for group, view in zip(groups, views, strict=True)
-            if view.timeline is not None
-        ],
-        data=[group_data(findings, group, view) for group, view in zip(groups, views, strict=True)],
-        violations=findings.summary.violations + findings.dropped,
-        made_at=f"{made_at:%Y-%m-%d %H:%M} UTC",
-        version=__version__,
-        number=short_number,
-    )
+
+
+def style_of(*names: str) -> str:
+    """Join style sheets of the templates."""
+    return "".join((TEMPLATES / f"{name}.css").read_text() for name in names)
 
 
 def policy(style: str, script: str) -> str:

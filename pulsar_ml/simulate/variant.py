@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pulsar_ml._core import EVICTION_POLICIES
 from pulsar_ml.config import Reading, read_mapping
 from pulsar_ml.errors import UsageError
 from pulsar_ml.simulate.workload import Workload
@@ -22,12 +23,8 @@ class Variant:
 
 POLICY = "managedLedgerCacheEvictionPolicyName"
 
-VARIANTS: tuple[Variant, ...] = (
-    Variant(
-        "central_queue",
-        "the default: PIP-430 with its known weaknesses repaired",
-        {POLICY: "central_queue"},
-    ),
+# Releases of Pulsar that are a policy with further settings, or have a name of their own.
+RELEASES: tuple[Variant, ...] = (
     Variant("pulsar_4_1", "PIP-430 as released", {POLICY: "released_queue"}),
     Variant("stash", "the first revision of PIP-430", {POLICY: "stash_queue"}),
     Variant(
@@ -39,9 +36,21 @@ VARIANTS: tuple[Variant, ...] = (
             "managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed": False,
         },
     ),
-    Variant("lru", "least recently used", {POLICY: "lru"}),
-    Variant("s3_fifo", "S3-FIFO", {POLICY: "s3_fifo"}),
 )
+
+
+def all_variants() -> Iterator[Variant]:
+    """The default policy, the releases of Pulsar, and every policy that none of them has."""
+    default, *others = (
+        Variant(name, summary, {POLICY: name}) for name, summary in EVICTION_POLICIES.items()
+    )
+    yield default
+    yield from RELEASES
+    released = {variant.settings[POLICY] for variant in RELEASES}
+    yield from (variant for variant in others if variant.name not in released)
+
+
+VARIANTS: tuple[Variant, ...] = tuple(all_variants())
 
 
 def chosen_variants(names: tuple[str, ...], overrides: Mapping[str, Any]) -> list[Variant]:

@@ -1,4 +1,6 @@
-"""Acknowledgements of a cursor, one call after the other: a set of indexes, and what derives from it."""
+"""Acknowledgements of a cursor, one call after the other: a set of indexes, and what derives from
+it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ At = tuple[int, int]
 
 
 class Past:
-    """Values of a cell that is written under a lock and read without: those that a thread may still see."""
+    """Values of a cell that is written under a lock and read without: those that a thread may still
+    see.
+    """
 
     def __init__(self, value: object, threads: int) -> None:
         self.values: tuple[object, ...] = (value,)
@@ -43,7 +47,7 @@ class Past:
         return value in self.values[self.known[thread] :]
 
     def read(self, value: object, thread: int, *, fresh: bool = False) -> bool:
-        """Whether the thread may read it now; if so it reads nothing older from now on."""
+        """True if the thread may read this value now; then it reads nothing older from now on."""
         if fresh:
             self.know(thread)
         if not self.may_be(value, thread):
@@ -56,15 +60,17 @@ class Past:
 
 
 RESUMED = (
-    "The status is linearizable. The kinds that are let go on: each of them was paused, is told of once, and "
-    "everything fitted at one moment after the change. That somebody is told says I99."
+    "The status is linearizable. Each kind that is resumed was paused and is answered "
+    "once, and the state fitted at one moment after the change. I99 says that some call "
+    "resumes it."
 )
 
 
 class Model:
     """The operations of the subject ``ack_state``.
 
-    Beside the others a change has two moments: its write section, and the look at dispatchers that wait.
+    Beside the others a change has two moments: its write section, and the look at dispatchers that
+    wait.
     """
 
     fresh = False
@@ -73,11 +79,11 @@ class Model:
         **dict.fromkeys(
             ("ack_index", "ack_up_to", "end_ledger", "set_metadata", "set_pauses"), "As `ack_entry`."
         ),
-        "dispatch": "Yes: everything fitted, or pauses were off, at one moment of the call, or, for a thread "
-        "without an order from elsewhere, at an earlier one after its own last call with the lock. No: at "
-        "such a moment not. Replays are always allowed.",
-        "mark": "A position that was the mark; not before one that the thread knows of.",
-        "size": "A size that the state had; not before one that the thread knows of.",
+        "dispatch": "Yes: the state fitted, or pauses were off, at one moment: of the call, or, if "
+        "nothing else orders the threads, an earlier one after the thread's own last call "
+        "with the lock. No: at such a moment it did not fit. Replays are always allowed.",
+        "mark": "A position that was the mark, not before the last one that the thread knows of.",
+        "size": "A size that the state had, not before the last one that the thread knows of.",
     }  # fmt: skip
     spans = frozenset(weak) - {"mark", "size"}
 
@@ -111,11 +117,11 @@ class Model:
             return answer(NEW, self.open or kind == REPLAY)
         if operation in self.spans:
             status = self.change(operation, arguments, thread)
-            told = 0
+            resumed = 0
             if self.open:
-                told = sum(1 << kind for kind in range(KINDS) if self.waiting[kind])
+                resumed = sum(1 << kind for kind in range(KINDS) if self.waiting[kind])
                 self.waiting = [0] * KINDS
-            return answer(status, told)
+            return answer(status, resumed)
         self.know(thread)
         if operation == "is_acked":
             at = (1 + arguments[0], arguments[1])
@@ -158,7 +164,7 @@ class Model:
         self.know(thread)
         return status
 
-    # Beside others -----------------------------------------------------------------------------------
+    # Beside others --------------------------------------------------------------------------------
 
     def know(self, thread: int) -> None:
         for past in (self.opens, self.marks, self.sizes):
@@ -174,9 +180,9 @@ class Model:
             self.waiting[kind] += 1
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
-        status, (word, *rest) = given
+        status, (word, *rest) = result
         if any(rest):
             return False
         if operation == "mark":
@@ -199,7 +205,9 @@ class Model:
         return min(self.waiting) >= 0
 
     def may_see(self, is_open: bool, thread: int) -> bool:
-        """Whether the thread may see dispatch open, or closed. It is told in the middle of a section."""
+        """True if the thread may see dispatch open, or closed. The change is visible in the middle
+        of a section.
+        """
         if self.fresh:
             return is_open == self.open or self.opener >= 0
         return self.opens.may_be(is_open, thread)
@@ -231,7 +239,7 @@ class Model:
             self.sizes.canonical(),
         )
 
-    # The log -----------------------------------------------------------------------------------------
+    # The log --------------------------------------------------------------------------------------
 
     def after(self, at: At) -> At:
         return (
@@ -271,7 +279,7 @@ class Model:
             at for at, have in self.indexes.items() if at > self.mark and 0 < len(have) < BATCH
         )
 
-    # Limits ------------------------------------------------------------------------------------------
+    # Limits ---------------------------------------------------------------------------------------
 
     @property
     def size(self) -> int:

@@ -26,9 +26,8 @@ class Model(CursorModel):
     weak: ClassVar[Mapping[str, str]] = {
         **CursorModel.weak,
         "rank": "As slowest.",
-        "should_cache": "As of the moment at which the size was seen; the time when the last cursor left is "
-        "not "
-        "older than that.",
+        "should_cache": "The answer is of the moment at which the size was read; the time when "
+        "the last cursor left is not older than that.",
         "churn": "Cursors come and go, each change in a section of its own.",
     }
 
@@ -44,7 +43,7 @@ class Model(CursorModel):
         return (
             self.moments,
             self.names,
-            self.made,
+            self.n_registered,
             self.to_remove,
             self.walks,
             self.churns,
@@ -53,7 +52,7 @@ class Model(CursorModel):
             *self.views,
         )
 
-    # Changes that are somewhere in between ------------------------------------------------------------
+    # Changes that are somewhere in between --------------------------------------------------------
 
     def now(self) -> Moment:
         return Moment(
@@ -97,12 +96,12 @@ class Model(CursorModel):
         self.more_walked(count)
         return self.happened(thread)
 
-    def may_churn(self, thread: int, given: Answer, count: int, value: int, now: int) -> bool:
+    def may_churn(self, thread: int, result: Answer, count: int, value: int, now: int) -> bool:
         churn = self.churns[thread]
         if churn is None:
             return False
         self.churns = put(self.churns, thread, None)
-        # What was not seen of its changes happened after all that was.
+        # The changes that were not seen happened after all that were.
         unseen = max(0, 2 * count - self.must_change)
         self.must_change = max(0, self.must_change - 2 * count)
         self.may_change -= unseen
@@ -110,28 +109,28 @@ class Model(CursorModel):
         if not self.cursors:
             others = frozenset(self.churned_at())
             self.left_at = self.left_at | {now} if churn.emptied else others | {now}
-        return given == answer(DONE) and self.happened(thread)
+        return result == answer(DONE) and self.happened(thread)
 
     def begins(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Answer | None
     ) -> bool:
-        right = super().begins(operation, arguments, thread=thread, given=given)
+        right = super().begins(operation, arguments, thread=thread, result=result)
         return self.begin_churn(thread, *arguments) if operation == "churn" else right
 
-    # Operations --------------------------------------------------------------------------------------
+    # Operations -----------------------------------------------------------------------------------
 
     def update(self, thread: int, number: int, value: int) -> Answer:
         tag = self.tag_of(self.name(thread, number))
         return answer(DONE, self.changes + 1, tag) if tag else answer(UNKNOWN)
 
-    def may_update(self, thread: int, given: Answer, number: int, value: int) -> bool:
-        status, (version, tag, *_) = given
+    def may_update(self, thread: int, result: Answer, number: int, value: int) -> bool:
+        version, tag, *_ = result[1]
         cursor = self.find(tag)
         if not self.right_tag(self.name(thread, number), tag):
             return False
         if cursor is None:
-            return given == answer(UNKNOWN, 0, tag) and self.was_inside(thread)
-        if given != answer(DONE, version, tag) or not self.comes_next(version):
+            return result == answer(UNKNOWN, 0, tag) and self.was_inside(thread)
+        if result != answer(DONE, version, tag) or not self.comes_next(version):
             return False
         self.put(Cursor(tag, self.place(value), cursor.durable, cursor.name), cursor)
         self.count(version)
@@ -146,9 +145,9 @@ class Model(CursorModel):
             DONE, sum(UNTRACKED < cursor.value <= at.value for cursor in self.cursors), tag
         )
 
-    def may_rank(self, thread: int, given: Answer, number: int) -> bool:
-        rank, tag = given[1][:2]
-        if given != answer(DONE, rank, tag) or not self.right_tag(self.name(thread, number), tag):
+    def may_rank(self, thread: int, result: Answer, number: int) -> bool:
+        rank, tag = result[1][:2]
+        if result != answer(DONE, rank, tag) or not self.right_tag(self.name(thread, number), tag):
             return False
         for number in self.seen(thread, self.since(thread)):
             if self.moment(number).rank(tag, rank):
@@ -161,20 +160,20 @@ class Model(CursorModel):
     def in_grace(self, left_at: frozenset[int], now: int) -> bool:
         return self.grace > 0 and any(now - time < self.grace for time in left_at)
 
-    def may_should_cache(self, thread: int, given: Answer, now: int) -> bool:
+    def may_should_cache(self, thread: int, result: Answer, now: int) -> bool:
         known, size, durable, began, version = self.views[thread]
         for number in self.seen(thread, began - 1 if self.fresh else size):
             moment = self.moment(number)
-            if (given == answer(DONE, True) and (moment.size or moment.churned)) or (
-                moment.size == 0 and self.may_be_idle(thread, given, now, number)
+            if (result == answer(DONE, True) and (moment.size or moment.churned)) or (
+                moment.size == 0 and self.may_be_idle(thread, result, now, number)
             ):
                 self.views = put(self.views, thread, (known, number, durable, began, version))
                 return True
         return False
 
-    def may_be_idle(self, thread: int, given: Answer, now: int, since: int) -> bool:
-        """Whether that may be the answer for no cursor; the time is not older than the size."""
+    def may_be_idle(self, thread: int, result: Answer, now: int, since: int) -> bool:
+        """True if the answer may be that for no cursor; the time is not older than the size."""
         times = [self.moment(number).left_at for number in self.seen(thread, since)]
         idle = [self.grace <= 0 or any(now - time >= self.grace for time in left) for left in times]
         kept = [self.in_grace(left, now) for left in times]
-        return given == answer(DONE, any(kept)) or (given == answer(DONE, False) and any(idle))
+        return result == answer(DONE, any(kept)) or (result == answer(DONE, False) and any(idle))

@@ -1,10 +1,13 @@
-"""The cache manager, one call after the other: its books, and evictions that run before a call returns."""
+"""The cache manager, one call after the other: its books, and evictions that run before a call
+returns.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from pulsar_ml.specs import range_cache
+from pulsar_ml.specs.cached import Entry
 from pulsar_ml.specs.policies import Pass
 from pulsar_ml.specs.range_cache import HIT, MISS, OK, Words
 
@@ -31,7 +34,7 @@ class Model(range_cache.Model):
         self.low_mark = self.max_size * watermark // 100
         self.time_to_live = ticks
 
-    # What the caches do, counted --------------------------------------------------------------------
+    # The operations of the caches, counted --------------------------------------------------------
 
     def insert(
         self, words: Words, thread: int, cache: int, key: int, expected_reads: int, late: int
@@ -50,7 +53,7 @@ class Model(range_cache.Model):
         status = super().put_foreign(words, thread, cache, key)
         return status if self.max_size else DISABLED
 
-    def find(self, cache: int, key: int) -> range_cache.Entry | None:
+    def find(self, cache: int, key: int) -> Entry | None:
         return super().find(cache, key) if self.max_size else None
 
     def remove_keys(self, words: Words, cache: int, first: int, last: int) -> int:
@@ -63,7 +66,7 @@ class Model(range_cache.Model):
         self.evicted += entries
         self.bytes -= size
 
-    # Passes -----------------------------------------------------------------------------------------
+    # Passes ---------------------------------------------------------------------------------------
 
     def complete(self, run: Pass) -> int:
         while self.policy.run(run, SLICE):
@@ -80,7 +83,7 @@ class Model(range_cache.Model):
         return self.complete(run)
 
     def work(self, now: int) -> None:
-        """A task: passes to the watermark until the size is below the threshold or nothing can go."""
+        """A task: passes to the watermark, until the size fits or nothing more can go."""
         while self.evict_over(Pass(now)) and self.bytes > self.threshold:
             pass
 
@@ -116,7 +119,7 @@ class Model(range_cache.Model):
         words[:] = [run.entries, run.bytes, run.requeued, run.missing]
         return 0
 
-    # Settings and counters --------------------------------------------------------------------------
+    # Settings and counters ------------------------------------------------------------------------
 
     def configure(
         self, words: Words, thread: int, max_size: int, watermark: int, ticks: int

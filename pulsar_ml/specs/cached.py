@@ -1,4 +1,6 @@
-"""What the models of range caches and of eviction policies share: entries, wrappers and caches."""
+"""The common part of the models of range caches and eviction policies: entries, wrappers and
+caches.
+"""
 
 from __future__ import annotations
 

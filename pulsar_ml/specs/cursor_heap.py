@@ -24,13 +24,13 @@ class Model(CursorModel):
         previous = least([*others, cursor.value])
         return answer(DONE, previous, least([*others, self.place(value)]), version, tag)
 
-    def may_update(self, thread: int, given: Answer, number: int, value: int) -> bool:
-        version, tag = given[1][2:]
-        if not self.right_tag(self.name(thread, number), tag) or given != self.updated(
+    def may_update(self, thread: int, result: Answer, number: int, value: int) -> bool:
+        version, tag = result[1][2:]
+        if not self.right_tag(self.name(thread, number), tag) or result != self.updated(
             tag, value, version
         ):
             return False
-        if given[0] == UNKNOWN:
+        if result[0] == UNKNOWN:
             return self.was_inside(thread)
         cursor = self.find(tag)
         if cursor is None or not self.comes_next(version):

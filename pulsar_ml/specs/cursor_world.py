@@ -1,8 +1,10 @@
-"""What the models of both cursor containers share: registered cursors, and what a thread may still see.
+"""The common part of the models of both cursor containers: cursors, and the states a thread may
+see.
 
-Every change is one write section and answers the data version it made, so the order of changes is given. A
-query that takes no lock sees the container as it was after one of them: not before the last change that its
-thread knows of, but perhaps before others that are over. The model keeps those moments.
+Every change is one write section and answers the data version it made, so the order of changes is
+given. A query that takes no lock sees the container as it was after one of them: not before the
+last change that its thread knows of, but perhaps before others that are over. The model keeps those
+moments.
 """
 
 from __future__ import annotations
@@ -48,13 +50,13 @@ class Moment(NamedTuple):
     more: int = 0
 
     def may_be_slowest(self, value: int) -> bool:
-        """Whether that may be the slowest value."""
+        """True if `slowest` may be the slowest value."""
         if value != UNTRACKED and value in self.churned:
             return self.slowest == UNTRACKED or value <= self.slowest
         return value == self.slowest
 
     def rank(self, tag: int, rank: int) -> bool:
-        """Whether a cursor may have that rank."""
+        """True if a cursor may have that rank."""
         value = next((cursor.value for cursor in self.cursors if cursor.tag == tag), UNTRACKED)
         if value == UNTRACKED:
             return rank == 0
@@ -62,8 +64,9 @@ class Moment(NamedTuple):
         return least <= rank <= least + sum([UNTRACKED < guest <= value for guest in self.churned])
 
 
-# What a thread knows of: a moment, and later ones at which it saw the size and whether one is durable; where
-# its call began, -1: none is under way; and the data version that it saw.
+# A thread's knowledge: a moment, and later ones at which it saw the size and whether a cursor is
+# durable; the moment where its call began (-1: none is under way); and the data version that it
+# saw.
 View = tuple[int, int, int, int, int]
 NOTHING_SEEN: View = (0, 0, 0, -1, 0)
 
@@ -88,9 +91,10 @@ def put(items: tuple[Item, ...], place: int, item: Item) -> tuple[Item, ...]:
 class CursorModel:
     """The operations that both containers have.
 
-    Each has a method of its name with what it answers when nothing runs beside it, and one that says whether
-    it may answer something else, and does what it does. Everybody's cursors change hands: which one a number
-    stood for is in the answer and believed, as long as that cursor was registered under it.
+    Each has a method of its name with what it answers when nothing runs beside it, and one that
+    says whether it may answer something else, and does what it does. Everybody's cursors change
+    hands: which one a number stood for is in the answer and believed, as long as that cursor was
+    registered under it.
     """
 
     structure = ""
@@ -110,21 +114,22 @@ class CursorModel:
     fresh = False
     foresees = True
     weak: ClassVar[Mapping[str, str]] = {
-        "add": "Linearizable at the end of its write section. Of the suite: two threads may register the "
-        "same "
-        "number; the cursor that the second one finds there is removed in a section of its own.",
-        "update": "Linearizable at the end of its write section. Of the suite: UNKNOWN for everybody's "
-        "number may "
-        "be about a cursor that it stood for before, or none.",
+        "add": "Linearizable at the end of its write section. Weak only in the suite's numbers: "
+        "two threads may register the same number, and the second one removes the cursor that it "
+        "finds there in a section of its own.",
+        "update": "Linearizable at the end of its write section. Weak only in the suite's numbers: "
+        "UNKNOWN for a shared number may be about a cursor that it stood for before, or about "
+        "none.",
         "remove": "As update.",
         "update_stale": "Finds nothing.",
-        "inspect": "Under the lock.",
-        "slowest": "As of one moment, not before the last change that the thread made or saw.",
-        "size": "Each of the two words as of a moment, as slowest, but one change may have reached the one "
-        "and not "
-        "the other; the moments may differ.",
-        "version": "As the words of size.",
-        "iterate": "All cursors that stay, and any of those that come or go meanwhile; each once.",
+        "inspect": "Reads the structure under the lock; the answer is of one moment.",
+        "slowest": "The state of one moment, not before the last change that the thread made or "
+        "saw.",
+        "size": "Each of the two words is of a moment of its own, as for slowest: one change may "
+        "have reached one word and not the other.",
+        "version": "As each word of size.",
+        "iterate": "Every cursor that is registered during the whole call, and any of those that "
+        "come or go meanwhile; each once.",
     }
     spans: frozenset[str] = frozenset({"add", "size", "iterate"})
     may: Mapping[str, str] = {}  # operation -> what says whether it may answer something
@@ -138,7 +143,7 @@ class CursorModel:
         self.names: tuple[tuple[Name, ...], ...] = (
             (),
         ) * threads  # of all tags that each thread gave
-        self.made = (0,) * threads  # cursors registered by each thread
+        self.n_registered = (0,) * threads  # cursors registered by each thread
         self.cursors: tuple[Cursor, ...] = ()  # by name, then as they were registered
         self.lowest = UNTRACKED  # of their values
         self.durable = False  # whether one of them is
@@ -158,18 +163,18 @@ class CursorModel:
             self.moments,
             self.cursors,
             self.names,
-            self.made,
+            self.n_registered,
             self.to_remove,
             self.walks,
             *self.views,
         )
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
-        given = self.alone(operation, arguments, thread)
+        result = self.alone(operation, arguments, thread)
         if operation in self.spans:
-            self.begins(operation, arguments, thread=thread, given=given)
-        self.concurrent(operation, arguments, thread=thread, given=given)
-        return given
+            self.begins(operation, arguments, thread=thread, result=result)
+        self.concurrent(operation, arguments, thread=thread, result=result)
+        return result
 
     def alone(self, operation: str, arguments: Sequence[int], thread: int) -> Answer:
         if operation not in self.operations:
@@ -178,34 +183,34 @@ class CursorModel:
         return call(thread, *arguments)
 
     def begins(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Answer | None
     ) -> bool:
-        if given is None:
-            given = self.alone(operation, arguments, thread)
-        if operation != "add" or given[1][2]:
+        if result is None:
+            result = self.alone(operation, arguments, thread)
+        if operation != "add" or result[1][2]:
             self.put_began(thread, self.last if self.fresh else 0)
         if operation == "add":
-            return self.may_begin_add(thread, given, *arguments)
+            return self.may_begin_add(thread, result, *arguments)
         if operation == "iterate":
             walk = Walk(frozenset([cursor.tag for cursor in self.cursors]), self.churning())
             self.walks = put(self.walks, thread, walk)
         return True
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Answer
     ) -> bool:
         call: Callable[..., bool] = getattr(self, self.may[operation])
-        if operation in self.spans and (operation != "add" or given[1][2]):
-            if self.views[thread][3] < 0 or not call(thread, given, *arguments):
+        if operation in self.spans and (operation != "add" or result[1][2]):
+            if self.views[thread][3] < 0 or not call(thread, result, *arguments):
                 return False
             self.put_began(thread, -1)
             return True
-        return call(thread, given, *arguments)
+        return call(thread, result, *arguments)
 
     @staticmethod
-    def idle(operation: str, given: Answer) -> bool:
+    def idle(operation: str, result: Answer) -> bool:
         """An ``add`` that has nothing to remove is over when it begins."""
-        return operation == "add" and given[1][2] == 0
+        return operation == "add" and result[1][2] == 0
 
     def hidden(self) -> list[int]:
         if not any(self.to_remove):
@@ -223,7 +228,7 @@ class CursorModel:
         self.to_remove = put(self.to_remove, thread, None)
         self.take_out(thread, *removal[:2], 0)
 
-    # Cursors -----------------------------------------------------------------------------------------
+    # Cursors --------------------------------------------------------------------------------------
 
     def name(self, thread: int, number: int) -> Name:
         number %= self.named
@@ -233,17 +238,19 @@ class CursorModel:
         return UNTRACKED if value == UNTRACKED else value % self.values
 
     def next_tag(self, thread: int) -> int:
-        return thread << 14 | self.made[thread] % TAGS + 1
+        return thread << 14 | self.n_registered[thread] % TAGS + 1
 
     def name_of(self, tag: int) -> Name | None:
-        """What the cursor of that tag was registered under."""
+        """The name under which the cursor of that tag was registered."""
         thread, place = tag >> 14, (tag & TAGS) - 1
         if not 0 <= thread < len(self.names) or not 0 <= place < len(self.names[thread]):
             return None
         return self.names[thread][place]
 
     def tag_of(self, name: Name) -> int:
-        """Of the cursor that the number stands for, where nothing runs beside it or for own ones; 0: none."""
+        """The tag of the cursor that the number stands for, while nothing runs beside the call or
+        for own cursors; 0: none.
+        """
         for cursor in reversed(self.cursors):
             if cursor.name == name:
                 return cursor.tag
@@ -256,7 +263,7 @@ class CursorModel:
         return None
 
     def right_tag(self, name: Name, tag: int) -> bool:
-        """Whether the number may have stood for that cursor, or for none."""
+        """True if the number may have stood for the tag's cursor, or for none."""
         if name[0] >= 0:
             return tag == self.tag_of(name)
         return tag == 0 or self.name_of(tag) == name
@@ -286,7 +293,7 @@ class CursorModel:
         elif before is not None and before.durable:
             self.durable = any(cursor.durable for cursor in self.cursors)
 
-    # Moments -----------------------------------------------------------------------------------------
+    # Moments --------------------------------------------------------------------------------------
 
     def now(self) -> Moment:
         return Moment(self.lowest, len(self.cursors), self.durable, self.changes)
@@ -345,16 +352,16 @@ class CursorModel:
         """The first moment from which a query that takes no lock may see something."""
         return self.last if self.fresh else self.views[thread][0]
 
-    # Changes -----------------------------------------------------------------------------------------
+    # Changes --------------------------------------------------------------------------------------
 
     def add(self, thread: int, number: int, value: int, durable: int) -> Answer:
         tag = self.tag_of(self.name(thread, number)) or self.next_tag(thread)
         return answer(DONE, self.changes + 1, tag)
 
     def may_begin_add(
-        self, thread: int, given: Answer, number: int, value: int, durable: int
+        self, thread: int, result: Answer, number: int, value: int, durable: int
     ) -> bool:
-        status, (version, tag, removal, removed) = given
+        status, (version, tag, removal, removed) = result
         name = self.name(thread, number)
         if status != DONE or not self.comes_next(version):
             return False
@@ -373,7 +380,7 @@ class CursorModel:
             place = (tag & TAGS) - 1
             names = (*given_before[:place], name, *given_before[place + 1 :])
             self.names = put(self.names, thread, names)
-            self.made = put(self.made, thread, self.made[thread] + 1)
+            self.n_registered = put(self.n_registered, thread, self.n_registered[thread] + 1)
             self.more_walked(1)
             if removal:
                 self.to_remove = put(self.to_remove, thread, (removal, removed, name))
@@ -381,17 +388,19 @@ class CursorModel:
         self.count(version)
         return self.happened(thread)
 
-    def may_add(self, thread: int, given: Answer, number: int, value: int, durable: int) -> bool:
+    def may_add(self, thread: int, result: Answer, number: int, value: int, durable: int) -> bool:
         return self.to_remove[thread] is None
 
     def remove(self, thread: int, number: int, now: int = 0) -> Answer:
         tag = self.tag_of(self.name(thread, number))
         return answer(DONE, self.changes + 1, tag) if tag else answer(UNKNOWN)
 
-    def may_remove(self, thread: int, given: Answer, number: int, now: int = 0) -> bool:
-        status, (version, tag, *_) = given
+    def may_remove(self, thread: int, result: Answer, number: int, now: int = 0) -> bool:
+        version, tag, *_ = result[1]
         name = self.name(thread, number)
-        if not self.right_tag(name, tag) or given != answer(DONE if tag else UNKNOWN, version, tag):
+        if not self.right_tag(name, tag) or result != answer(
+            DONE if tag else UNKNOWN, version, tag
+        ):
             return False
         if not tag:
             return version == 0 and self.was_inside(thread)
@@ -426,17 +435,17 @@ class CursorModel:
     def update_stale(self, thread: int, value: int) -> Answer:
         return answer(UNKNOWN)
 
-    def may_update_stale(self, thread: int, given: Answer, value: int) -> bool:
-        return given == answer(UNKNOWN) and self.was_inside(thread)
+    def may_update_stale(self, thread: int, result: Answer, value: int) -> bool:
+        return result == answer(UNKNOWN) and self.was_inside(thread)
 
-    # Queries -----------------------------------------------------------------------------------------
+    # Queries --------------------------------------------------------------------------------------
 
     def slowest(self, thread: int) -> Answer:
         return answer(DONE, self.lowest)
 
-    def may_slowest(self, thread: int, given: Answer) -> bool:
-        value = given[1][0]
-        if given != (DONE, (value, 0, 0, 0)):
+    def may_slowest(self, thread: int, result: Answer) -> bool:
+        value = result[1][0]
+        if result != (DONE, (value, 0, 0, 0)):
             return False
         for number in self.seen(thread, self.since(thread)):
             if self.moment(number).may_be_slowest(value):
@@ -446,9 +455,9 @@ class CursorModel:
     def size(self, thread: int) -> Answer:
         return answer(DONE, len(self.cursors), self.durable)
 
-    def may_size(self, thread: int, given: Answer) -> bool:
-        size, durable = given[1][:2]
-        if given != (DONE, (size, durable, 0, 0)):
+    def may_size(self, thread: int, result: Answer) -> bool:
+        size, durable = result[1][:2]
+        if result != (DONE, (size, durable, 0, 0)):
             return False
         known, at_size, at_durable, began, version = self.views[thread]
         at_size = self.size_seen(thread, began - 1 if self.fresh else at_size, size)
@@ -459,8 +468,8 @@ class CursorModel:
         return True
 
     def size_seen(self, thread: int, since: int, size: int) -> int:
-        """The first moment from which it may have been seen; -1 for none. It leaves most open for what
-        follows."""
+        """The first moment from which it may have been seen; -1 for none. It leaves most open for
+        what follows."""
         for number in self.seen(thread, since):
             moment = self.moment(number)
             if 0 <= size - moment.size <= len(moment.churned):
@@ -476,10 +485,10 @@ class CursorModel:
     def version(self, thread: int) -> Answer:
         return answer(DONE, self.changes)
 
-    def may_version(self, thread: int, given: Answer) -> bool:
-        version = given[1][0]
+    def may_version(self, thread: int, result: Answer) -> bool:
+        version = result[1][0]
         known, size, durable, began, latest = self.views[thread]
-        if version < latest or given != (DONE, (version, 0, 0, 0)):
+        if version < latest or result != (DONE, (version, 0, 0, 0)):
             return False
         for number in self.seen(thread, self.last - 1 if self.fresh else 0):
             moment = self.moment(number)
@@ -491,15 +500,15 @@ class CursorModel:
     def iterate(self, thread: int) -> Answer:
         return answer(DONE, len(self.cursors))
 
-    def may_iterate(self, thread: int, given: Answer) -> bool:
+    def may_iterate(self, thread: int, result: Answer) -> bool:
         walk = self.walks[thread]
         self.walks = put(self.walks, thread, None)
-        count = given[1][0]
+        count = result[1][0]
         right = walk is not None and 0 <= count - len(walk.sure) <= walk.more
-        return right and given == answer(DONE, count) and self.was_inside(thread)
+        return right and result == answer(DONE, count) and self.was_inside(thread)
 
     def inspect(self, thread: int) -> Answer:
         return answer(DONE)
 
-    def may_inspect(self, thread: int, given: Answer) -> bool:
-        return given == answer(DONE) and self.was_inside(thread)
+    def may_inspect(self, thread: int, result: Answer) -> bool:
+        return result == answer(DONE) and self.was_inside(thread)

@@ -1,4 +1,4 @@
-"""What the models of delayed delivery share: times, buckets, and how operations name messages."""
+"""The common part of the models of delayed delivery: times, buckets, and the names of messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ STRIDES = (1, 1, 3, 64)  # between the messages of a run
 
 
 def message_time(delay: int, clock: int) -> int:
-    """When a message is due that an operation names by its delay; beyond all others: at the end of time."""
+    """When a message is due that an operation names by its delay; beyond all others: at the end of
+    time.
+    """
     if delay >= ENTRIES:
         return MOST_TIME - (delay - ENTRIES)
     return clock + delay
@@ -27,7 +29,7 @@ def positions(first: int, entries: int) -> list[int]:
 
 
 def digest(taken: Iterable[int]) -> int:
-    """A number that depends on each of the messages and on their order, as a signed 64-bit integer."""
+    """A signed 64-bit number that depends on each message and on their order."""
     value = 0
     for entry in taken:
         value = (value * 0x100000001B3 + entry + 1) % 2**64

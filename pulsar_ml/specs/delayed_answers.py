@@ -1,8 +1,10 @@
-"""What views of delayed messages may answer while others change them: which messages come, which may not.
+"""The legal answers of views of delayed messages while other calls run: which messages come, which
+may not.
 
-The model ``delayed_manager`` says what each call answers when nothing runs beside it; this one says what all
-schedules have in common. Of each topic it knows the messages that were added by calls that ended, and those
-of calls under way; of each view which it returned, so which must come with the next answer and which may.
+The model ``delayed_manager`` says what each call answers when nothing runs beside it; this one says
+what all schedules have in common. Of each topic it knows the messages that were added by calls that
+ended, and those of calls under way; of each view which it returned, so which must come with the
+next answer and which may.
 """
 
 from __future__ import annotations
@@ -47,8 +49,9 @@ class Topic:
 
 
 class View:
-    """What is known of a view. Pairs that it returned are in ``returned``, and those of them that may come
-    again in ``again``; those that may be pruned, as it and all others had marked them, in ``pruned``."""
+    """The knowledge of a view. Pairs that it returned are in ``returned``, and those of them that
+    may come again in ``again``; those that may be pruned, as it and all others had marked them, in
+    ``pruned``."""
 
     __slots__ = (
         "again", "closers", "closing", "ended", "late", "mark", "pruned", "reach", "returned",
@@ -83,8 +86,8 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call under way: the place of its view, what of its topic was sure and whether the view was closed
-    when it began, and the buckets of messages that others began to add meanwhile."""
+    """A call under way: the place of its view, what of its topic was sure and whether the view was
+    closed when it began, and the buckets of messages that others began to add meanwhile."""
 
     operation: str
     place: int
@@ -103,33 +106,38 @@ class Adding:
 
 
 class Model:
-    """The operations of the subject ``delayed_manager``; ``pass_time`` alone is linearizable as a whole."""
+    """The operations of the subject ``delayed_manager``; ``pass_time`` alone is linearizable as a
+    whole.
+    """
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "open": "1: the slot's view was closed, and a new one has joined its topic, or is the first of a "
-        "new one. 0: it was open at one moment.",
-        "close": "From one moment of the call on other calls find the view closed; at a later one the view "
-        "leaves its topic. CLOSED: another close began before.",
-        "add": "Kept: the message comes to each view at a moment of its own, for all of them when the call "
-        "ends. Closed and too late are of one moment, with a tick that the topic had.",
-        "scheduled": "Each bucket at a moment of its own, in order. What was added by a call that ended "
-        "before this one began comes; what is added meanwhile may. Nothing comes twice, but from the "
-        "first bucket on to which a message was added after the view passed it.",
-        "has_message": "1: a message was due at one moment. 0: none of those that were added before the call "
-        "began, by the caller or ahead of the view.",
-        "count": "Each bucket at a moment of its own: not fewer than the messages that were added before "
-        "the call began, by the caller or ahead of the view, and not more than those that others "
-        "began to add.",
-        "should_pause": "1: no message was due and as many as the lookahead were there, each as of some "
-        "moment. 0: anything.",
-        "clear": "At one moment. It is weak only in which view it is about: CLOSED may be the answer of one "
-        "that another took the place of meanwhile.",
-        "mark_delete": "As clear. What it lets others prune goes at a later moment.",
-        "set_tick": "Calls under way may use the old one, and threads that do not know of the call.",
+        "open": "1: the slot's view was closed, and a new view has joined its topic, or is the "
+        "first of a new topic. 0: the slot's view was open at one moment.",
+        "close": "From one moment of the call on other calls find the view closed; at a later one "
+        "the view leaves its topic. CLOSED: another close began before.",
+        "add": "Kept: each view gets the message from a moment of its own on, all of them when the "
+        "call ends. Closed and too late are of one moment, with a tick that the topic had.",
+        "scheduled": "Each bucket at a moment of its own, in order. Messages added by calls that "
+        "ended before this one began come; messages that are added meanwhile may come. No "
+        "message comes twice, except from the first bucket on that got a message after the view "
+        "had passed it.",
+        "has_message": "1: a message was due at one moment. 0: no message was due of those added "
+        "before the call began, by the caller or ahead of the view.",
+        "count": "Each bucket at a moment of its own: at least the messages that were added "
+        "before the call began, by the caller or ahead of the view, and at most those that any "
+        "call began to add.",
+        "should_pause": "1: at one moment no message was due, and at one moment as many messages "
+        "as the lookahead were kept. 0: the answer says nothing.",
+        "clear": "The call takes effect at one moment. Weak only in the view that it is about: "
+        "CLOSED may be the answer of a view that another one replaced meanwhile.",
+        "mark_delete": "As clear. Messages that the mark lets other calls prune go at a later "
+        "moment.",
+        "set_tick": "Calls under way may use the old tick, and so may threads that do not know of "
+        "the call.",
         "fire": "Each view by itself; -1: the timer was not armed, or for later.",
-        "timer": "As of one moment. Messages that are being added may have no timer yet.",
-        "topic": "Messages: not more than were added. Buckets: as of one moment.",
+        "timer": "The state of one moment. Messages that are being added may have no timer yet.",
+        "topic": "Messages: at most those that were added. Buckets: those of one moment.",
     }
     spans = frozenset(
         ("open", "close", "add", "scheduled", "has_message", "count", "should_pause", "topic")
@@ -141,7 +149,7 @@ class Model:
         self.lookahead = settings["lookahead"]
         self.clocks = [settings["start"]] * threads
         self.messages = 2 << settings["spread"]
-        self.made = 0  # topics
+        self.n_topics = 0  # topics
         self.current: list[Topic | None] = [None] * TOPICS
         self.views: list[View] = []
         self.slots = list(range(SLOTS))
@@ -174,25 +182,27 @@ class Model:
     def join(self, number: int) -> View:
         topic = self.current[number]
         if topic is None:
-            topic = self.current[number] = Topic(self.made, self.tick)
-            self.made += 1
+            topic = self.current[number] = Topic(self.n_topics, self.tick)
+            self.n_topics += 1
         topic.open_views += 1
         view = View(topic)
         self.views.append(view)
         return view
 
     def ticks(self, topic: Topic, thread: int) -> tuple[int, ...]:
-        """Those that a call of a thread may go by."""
+        """The topics that a call of a thread may use."""
         return topic.ticks[self.known[thread].get(topic.number, 0) :]
 
     def limits(self, topic: Topic, thread: int) -> list[int]:
         return [self.rule.limit(tick, self.clocks[thread]) for tick in self.ticks(topic, thread)]
 
-    # Beginnings --------------------------------------------------------------------------------------
+    # Beginnings -----------------------------------------------------------------------------------
 
     def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
         if self.under_way[thread] is not None:
-            return  # of one call at a time; whoever asks otherwise makes the smallest part of a wrong history
+            # of one call at a time; whoever asks otherwise makes the smallest part of a wrong
+            # history
+            return
         if operation == "open":
             # Undone at its end if the slot's view turns out to be open.
             self.join(arguments[0] % TOPICS)
@@ -219,7 +229,7 @@ class Model:
         for other in self.views:
             if other.topic is view.topic:
                 other.again |= {come for come in other.returned if come[0] >= pair[0]}
-                # Whoever seeks back waits for a prune that relies on what it marked.
+                # A view that seeks back waits for a prune that relies on its mark.
                 other.pruned = (
                     other.pruned | {pair} if pair[1] <= other.mark else other.pruned - {pair}
                 )
@@ -230,12 +240,12 @@ class Model:
     def added_to(self, topic: Topic) -> list[Adding]:
         return [one for one in self.adding if one is not None and one.topic == topic.number]
 
-    # Ends --------------------------------------------------------------------------------------------
+    # Ends -----------------------------------------------------------------------------------------
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
-        status, words = given
+        status, words = result
         if operation not in self.spans:
             return self.at_once(operation, arguments, thread, status, words)
         call, self.under_way[thread] = self.under_way[thread], None
@@ -275,7 +285,7 @@ class Model:
         elif operation == "timer":
             return words[0] in (0, 1)
         elif not words[0]:
-            # Of this one, or of one that had the slot when the call began.
+            # A close of this view, or of one that had the slot when the call began.
             return any(other.closers for other in self.views)
         elif view.closing:
             return False
@@ -292,7 +302,8 @@ class Model:
         if status == TRACKED and words[0]:
             self.slots[slot] = self.views.index(view)
             return before.is_closed()
-        # It was not made. If that made a difference to a close meanwhile, this is not the order of the calls.
+        # It was not made. If that made a difference to a close meanwhile, this is not the order of
+        # the calls.
         topic = view.topic
         topic.open_views -= 1
         if self.views[-1] is not view:
@@ -302,7 +313,7 @@ class Model:
             if any(other.topic is topic for other in self.views):
                 return False
             self.current[slot % TOPICS] = None
-            self.made -= topic.number == self.made - 1
+            self.n_topics -= topic.number == self.n_topics - 1
         if words[0]:
             return status == FULL and before.is_closed() and len(self.views) == VIEWS
         return not before.closing
@@ -345,7 +356,7 @@ class Model:
                 other.late |= {(adding.pair, thread)}
         return True
 
-    # Messages ------------------------------------------------------------------------------------------
+    # Messages -------------------------------------------------------------------------------------
 
     def wanted(self, view: View, before: Iterable[Pair], limit: int) -> set[Pair]:
         """Messages that are there and that the view must find."""
@@ -355,7 +366,7 @@ class Model:
         }
 
     def known_to(self, view: View, thread: int, before: Iterable[Pair]) -> Iterable[Pair]:
-        """Those that a call which does not move the view cannot miss."""
+        """The messages that a call which does not move the view cannot miss."""
         if self.fresh:
             return before
         unknown_ones = {pair for pair, by in view.late if by != thread}
@@ -423,7 +434,7 @@ class Model:
 
 
 def topic_fits(view: View, before: frozenset[Pair], words: Sequence[int]) -> bool:
-    """Whether a topic may have so many messages and buckets."""
+    """True if a topic may have so many messages and buckets."""
     topic = view.topic
     most = {key for key, _ in topic.ever}
     least = (
@@ -433,17 +444,19 @@ def topic_fits(view: View, before: frozenset[Pair], words: Sequence[int]) -> boo
 
 
 def chosen(
-    wanted: set[Pair], possible: set[Pair], most: int, count: int, told: int
+    wanted: set[Pair], possible: set[Pair], most: int, count: int, expected_digest: int
 ) -> frozenset[Pair] | None:
-    """Messages whose digest was ``told``: the first so many of all that must and some that may come."""
+    """Messages whose digest was ``told``: the first so many of all that must and some that may
+    come.
+    """
     if not 0 <= count <= most:
         return None
     pairs = sorted(wanted | possible)
 
     def search(at: int, taken: tuple[Pair, ...]) -> tuple[Pair, ...] | None:
         if len(taken) == count:
-            left_out = count < most and any(pair in wanted for pair in pairs[at:])
-            if not left_out and digest(message for _, message in taken) == told:
+            misses_one = count < most and any(pair in wanted for pair in pairs[at:])
+            if not misses_one and digest(message for _, message in taken) == expected_digest:
                 return taken
             return None
         if at == len(pairs):

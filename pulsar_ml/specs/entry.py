@@ -29,11 +29,11 @@ class Model:
     """References to entries. The last one that goes marks a read if the entry counts."""
 
     weak: ClassVar[Mapping[str, str]] = {
-        "new": "NO_MEMORY says that every object was taken at least once, by a call that succeeded or by one "
-        "of another thread that is under way, and that none was free at one moment.",
+        "new": "NO_MEMORY: every object was taken at least once, by a call that succeeded or by "
+        "one that is under way in another thread, and none was free at one moment.",
         "copy": "NO_MEMORY as for new.",
-        "release": "DONE instead of LAST: another thread that tries a stale handle had a reference at that "
-        "moment.",
+        "release": "DONE instead of LAST: another thread held a reference at that moment, through "
+        "a stale handle.",
         "release_all": "DONE instead of LAST, as for release.",
     }
 
@@ -56,7 +56,9 @@ class Model:
         if operation == "new":
             if hands.full(thread):
                 return HANDS_FULL, 0
-            return self.made(thread, Reads(arguments[1]) if arguments[1] else None, arguments[2])
+            return self.new_entry(
+                thread, Reads(arguments[1]) if arguments[1] else None, arguments[2]
+            )
         if operation == "pass_on":
             return DONE, hands.exchange(thread, arguments[0])
         if operation == "retain_stale":
@@ -71,7 +73,7 @@ class Model:
             if hands.full(thread):
                 return HANDS_FULL, 0
             if operation == "copy":
-                return self.made(thread, entry.reads, arguments[1])
+                return self.new_entry(thread, entry.reads, arguments[1])
             held.append(entry)
         elif operation == "expected":
             return DONE, entry.reads is not None and entry.reads.expected >= 1
@@ -87,7 +89,7 @@ class Model:
             raise unknown("entry", operation)
         return DONE, 0
 
-    def made(self, thread: int, reads: Reads | None, counts: int) -> tuple[int, int]:
+    def new_entry(self, thread: int, reads: Reads | None, counts: int) -> tuple[int, int]:
         """Puts a new entry into the thread's hands, if there is an object left for it."""
         if len(set(self.hands.everywhere())) == self.entries:
             return NO_MEMORY, 0
@@ -105,16 +107,21 @@ class Model:
         return LAST
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
-        if given == answer(NO_MEMORY, len(self.hands.threads[thread])):
-            # Nothing changed, and whatever was refused would have been tried. It cannot be exact: an entry
-            # takes an object each of up to three pools, one after the other, and gives back what it has when
-            # the next one is empty; and a pool looks at its free list and its limit at two moments (see
-            # object_pool). Meanwhile each of the others holds one object more than its calls say, at most.
+        if result == answer(NO_MEMORY, len(self.hands.threads[thread])):
+            # Nothing changed, and whatever was refused would have been tried. It cannot be exact:
+            # an entry takes an object each of up to three pools, one after the other, and gives
+            # back what it has when the next one is empty; and a pool looks at its free list and its
+            # limit at two moments (see object_pool). Meanwhile each of the others holds one object
+            # more than its calls say, at most.
             return self.takes + self.others >= self.entries
-        made = self.step(operation, arguments, thread=thread)
-        if operation.startswith("release") and made == answer(LAST, *made[1][:2]) and self.trying:
-            # Of such a call no more is known than that it ran beside this one: it is put just before.
-            return given in (made, answer(DONE, *made[1][:2]))
-        return made == given
+        expected = self.step(operation, arguments, thread=thread)
+        if (
+            operation.startswith("release")
+            and expected == answer(LAST, *expected[1][:2])
+            and self.trying
+        ):
+            # Such a call is only known to have run beside this one: it is put just before.
+            return result in (expected, answer(DONE, *expected[1][:2]))
+        return expected == result

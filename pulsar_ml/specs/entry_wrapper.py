@@ -1,4 +1,6 @@
-"""Raw wrappers, one call after the other: slots by key, a queue, and a pool that hands out what came last."""
+"""Raw wrappers, one call after the other: slots by key, a queue, and a pool that hands out what
+came last.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ class Thread:
         self.stale.append((wrapper, key))
 
     def recall(self, place: int) -> tuple[Wrapper, int] | None:
-        """What the ring of remembered wrappers holds at a place: the latest that went there."""
+        """The content of the ring of remembered wrappers at a place: the latest that went there."""
         indices = range(place % STALE, len(self.stale), STALE)
         return self.stale[indices[-1]] if indices else None
 
@@ -43,7 +45,7 @@ class Thread:
 class Model:
     """The operations of the subject ``entry_wrapper``."""
 
-    operations = frozenset("fill read read_stale clear churn drain".split())
+    operations = frozenset({"fill", "read", "read_stale", "clear", "churn", "drain"})
 
     def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
         self.n_keys = settings["keys"]
@@ -113,8 +115,8 @@ class Model:
             return NOTHING
         wrapper, own = recalled
         # A remainder with the sign of the dividend: below zero stands for the remembered key.
-        asked = int(math.fmod(key, self.n_keys))
-        words[0] = self.look(wrapper, own if asked < 0 else asked)
+        wanted_key = int(math.fmod(key, self.n_keys))
+        words[0] = self.look(wrapper, own if wanted_key < 0 else wanted_key)
         return DONE
 
     def clear(self, words: Words, thread: int, key: int) -> int:

@@ -20,7 +20,9 @@ def digest(victims: Iterable[tuple[int, int]]) -> int:
 
 
 class Model(removal_queue.Model):
-    """The operations of the subject ``eviction_policy``; passes answer victims instead of empty wrappers."""
+    """The operations of the subject ``eviction_policy``; passes answer victims instead of empty
+    wrappers.
+    """
 
     def configure(
         self, words: Words, thread: int, max_requeue: int, extend: int, life: int = 0

@@ -12,7 +12,7 @@ MAILBOXES = 4
 
 
 class Hands(Generic[Item]):
-    """What each thread holds, and what lies in the mailboxes."""
+    """The references that each thread holds, and those in the mailboxes."""
 
     def __init__(self, threads: int) -> None:
         self.threads: list[list[Item]] = [[] for _ in range(threads)]
@@ -27,14 +27,16 @@ class Hands(Generic[Item]):
         return held[which % len(held)]
 
     def pick(self, thread: int, which: int) -> Item:
-        """The same, taken out; the last item moves to its place."""
+        """Takes an item out of the hands; the last item moves to its place."""
         held = self.threads[thread]
         index = which % len(held)
         held[index], held[-1] = held[-1], held[index]
         return held.pop()
 
     def exchange(self, thread: int, mailbox: int) -> bool:
-        """Leaves the last item in the mailbox and takes what was there; whether there was something."""
+        """Leaves the last item in the mailbox and takes what was there; whether there was
+        something.
+        """
         held = self.threads[thread]
         mine = held.pop() if held else None
         theirs, self.mailboxes[mailbox] = self.mailboxes[mailbox], mine

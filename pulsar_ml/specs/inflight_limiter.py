@@ -1,8 +1,8 @@
 """Permits of reads under way: who has how many, who waits for some, and who is being told.
 
-Each call decides at one moment and then does the rest in moments of its own: it tells the requests that it
-took off the queue, gives back what these decline, which may take off others, and looks at the limiter at its
-end. ``step`` does all of it at once.
+Each call decides at one moment and then does the rest in moments of its own: it tells the requests
+that it took off the queue, gives back what these decline, which may take off others, and looks at
+the limiter at its end. ``step`` does all of it at once.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ GRANTED, WAITING, REFUSED, NOTHING, FULL = range(5)
 
 REQUESTS = 4  # of one thread
 
-# What became of a request: it is in the queue; it has its permits; it failed, or declined them.
+# The states of a request: it is in the queue; it has its permits; it failed, or declined them.
 WAITS, HELD, LOST = range(3)
 
-# What a request's thread knows of the answer: nothing was decided; somebody tells it now; it was told; the
-# thread was in the limiter since and must see that.
+# The states of a request's answer: undecided; on its way; delivered; delivered, and the thread was
+# in the limiter since and must see that.
 OPEN, TELLING, TOLD, KNOWN = range(4)
 
 TICK, SETTLE, DUE, GIVE_BACK = "tick", "settle", "due", "give back"
@@ -57,17 +57,20 @@ class Model:
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "acquire": "The status is of one moment; what remains and waits, of a moment at the end, when "
-        "whatever "
-        "this call took off the queue was told and what was declined came back. In between permits may be "
-        "with neither. The requests told are between those of calls that ended and those taken off.",
-        "release": "As acquire. WAITING may be about a request that was granted or failed, as long as nobody "
-        "who told it has ended and its thread was in the limiter since.",
+        "acquire": "The status is of one moment. Permits that remain and requests that wait are "
+        "of a moment at the end, when the requests that this call took off the queue have their "
+        "answers and declined permits came back; in between permits may be with neither. The "
+        "answers counted are at least those of calls that ended, and at most the requests taken "
+        "off.",
+        "release": "As acquire. WAITING may be answered for a request that was granted or failed, "
+        "until the call that answers the request has ended and the request's thread was in the "
+        "limiter since.",
         "share": "As release.",
         "pass_on": "As acquire.",
-        "drop": "As acquire: the last copy goes at one moment, its permits come back at a later one.",
-        "expire": "As acquire. The time is told, the requests fail and the next one is looked at in three "
-        "moments.",
+        "drop": "As acquire: the last copy is released at one moment, its permits come back at a "
+        "later one.",
+        "expire": "As acquire. The time is set, the requests fail and the next request is looked "
+        "at in three moments.",
     }
     spans = frozenset(weak)
     foresees = True
@@ -80,12 +83,12 @@ class Model:
         self.clock = 0
         self.now = 0  # the latest time that the limiter was told
         self.taken = 0  # requests that were taken off the queue
-        self.told = 0  # those of them that were told by calls that ended
+        self.answers = 0  # those of them that were told by calls that ended
         # By number: thread * REQUESTS + place. Whoever waits is not forgotten by its thread.
         self.requests = (EMPTY,) * (REQUESTS * threads)
         self.queue: tuple[int, ...] = ()  # their numbers
-        # By number: permits, and copies that hold them. Shares are numbered as they are met in the hands of
-        # the threads and then in the mailboxes.
+        # By number: permits, and copies that hold them. Shares are numbered as they are met in the
+        # hands of the threads and then in the mailboxes.
         self.shares: tuple[tuple[int, int], ...] = ()
         self.held: tuple[tuple[int, ...], ...] = ((),) * threads  # copies: the numbers of shares
         self.mailboxes = (NOBODY,) * MAILBOXES
@@ -96,14 +99,14 @@ class Model:
         while self.underway(thread).to_do:
             self.happens(thread)
         due = self.underway(thread).due
-        given = answer(status, self.remaining, len(self.queue), self.taken, due)
-        self.concurrent(operation, arguments, thread=thread, given=given)
-        return given
+        result = answer(status, self.remaining, len(self.queue), self.taken, due)
+        self.concurrent(operation, arguments, thread=thread, result=result)
+        return result
 
     def canonical(self) -> object:
         """Times count from now on."""
         now, calls = self.now, self.calls
-        if now and any([call is not None and TICK in call.to_do for call in calls]):
+        if now and any(call is not None and TICK in call.to_do for call in calls):
             calls = tuple(
                 [
                     call._replace(now=call.now - now)
@@ -116,7 +119,7 @@ class Model:
             self.remaining,
             self.clock - now,
             self.taken,
-            self.told,
+            self.answers,
             self.requests,
             self.queue,
             self.shares,
@@ -125,7 +128,7 @@ class Model:
             calls,
         )
 
-    # The moments of a call --------------------------------------------------------------------------
+    # The moments of a call ------------------------------------------------------------------------
 
     def underway(self, thread: int) -> Call:
         call = self.calls[thread]
@@ -139,22 +142,22 @@ class Model:
         self.requests = (*self.requests[:number], request, *self.requests[number + 1 :])
 
     def begins(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Answer | None
     ) -> bool:
-        status = self.start(operation, arguments, thread, None if given is None else given[0])
-        return given is None or status == given[0]
+        status = self.start(operation, arguments, thread, None if result is None else result[0])
+        return result is None or status == result[0]
 
     def start(
-        self, operation: str, arguments: Sequence[int], thread: int, given: int | None
+        self, operation: str, arguments: Sequence[int], thread: int, result: int | None
     ) -> int:
         """The status, decided now; of several that may be, the one that is given."""
         self.put_call(thread, Call())
         if operation == "acquire":
             return self.acquire(thread, arguments[0], bool(arguments[1]))
         if operation == "release":
-            return self.release(thread, arguments[0], given)
+            return self.release(thread, arguments[0], result)
         if operation == "share":
-            return self.share(thread, arguments[0], arguments[1], given)
+            return self.share(thread, arguments[0], arguments[1], result)
         if operation == "pass_on":
             return self.pass_on(thread, arguments[0])
         if operation == "drop":
@@ -192,24 +195,24 @@ class Model:
                 request = self.waiting(number)
                 self.put(number, request._replace(since=request.since - later))
 
-    def fits(self, operation: str, *, thread: int, given: Answer) -> bool:
-        """Whether a call may see that at its end."""
+    def fits(self, operation: str, *, thread: int, result: Answer) -> bool:
+        """True if a call may see these values at its end."""
         call = self.calls[thread]
-        remaining, waiting, told, due = given[1]
+        remaining, waiting, answers, due = result[1]
         return (
             call is not None
             and not call.to_do
             and (remaining, waiting, due) == (self.remaining, len(self.queue), call.due)
-            and self.told + call.telling <= told <= self.taken
+            and self.answers + call.telling <= answers <= self.taken
         )
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Answer
     ) -> bool:
         """The look at the end of a call."""
-        if not self.fits(operation, thread=thread, given=given):
+        if not self.fits(operation, thread=thread, result=result):
             return False
-        self.told += self.underway(thread).telling
+        self.answers += self.underway(thread).telling
         self.put_call(thread, None)
         for number, request in enumerate(self.requests):
             if request is None or request.stage == OPEN or request.stage == KNOWN:
@@ -224,7 +227,7 @@ class Model:
                 self.put(number, Request(permits, declines, since, state, stage, -1))
         return True
 
-    # Operations --------------------------------------------------------------------------------------
+    # Operations -----------------------------------------------------------------------------------
 
     def acquire(self, thread: int, permits: int, declines: bool) -> int:
         mine = thread * REQUESTS
@@ -246,30 +249,30 @@ class Model:
             return REFUSED
         return GRANTED
 
-    def seems_to_wait(self, request: Request, thread: int, given: int | None) -> bool:
-        """Whether the request's thread is not told yet; where it may or may not be, as the answer says."""
+    def seems_to_wait(self, request: Request, thread: int, result: int | None) -> bool:
+        """True if the request has no answer yet; where both are possible, the result decides."""
         if request.stage == OPEN:
             return True
-        if request.stage == KNOWN or given != WAITING:
+        if request.stage == KNOWN or result != WAITING:
             return False
         return not self.fresh if request.stage == TOLD else request.teller != thread
 
-    def release(self, thread: int, which: int, given: int | None) -> int:
+    def release(self, thread: int, which: int, result: int | None) -> int:
         number = thread * REQUESTS + which
         request = self.requests[number]
         if request is None:
             return NOTHING
-        if self.seems_to_wait(request, thread, given):
+        if self.seems_to_wait(request, thread, result):
             return WAITING
         self.put(number, None)
         if request.state == HELD:
             self.owe(thread, request.permits)
         return GRANTED
 
-    def share(self, thread: int, which: int, copies: int, given: int | None) -> int:
+    def share(self, thread: int, which: int, copies: int, result: int | None) -> int:
         number = thread * REQUESTS + which
         request = self.requests[number]
-        if request is not None and self.seems_to_wait(request, thread, given):
+        if request is not None and self.seems_to_wait(request, thread, result):
             return WAITING
         if request is None or request.state != HELD:
             return NOTHING
@@ -336,7 +339,9 @@ class Model:
         return -self.waiting(number).since
 
     def settle(self, thread: int) -> None:
-        """Takes off the queue what fits or is too old; the thread tells it, and owes what is declined."""
+        """Takes off the queue what fits or is too old; the thread tells it, and owes what is
+        declined.
+        """
         declined = 0
         while self.queue:
             number = self.queue[0]

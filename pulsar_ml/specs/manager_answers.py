@@ -1,8 +1,10 @@
-"""What the cache manager may answer while others are at it: the caches' answers, where anybody may evict.
+"""The legal answers of the cache manager while other calls run: the caches' answers, where any call
+may evict.
 
-A put that leaves the size above the threshold evicts before it returns, or leaves it to a task of somebody
-else; only ``evict``, ``free`` and removals say what they took. So an eviction is legal from the moment at
-which the size may have been above the threshold, until the caller's next operation.
+A put that leaves the size above the threshold evicts before it returns, or leaves it to a task of
+somebody else; only ``evict``, ``free`` and removals say what they took. So an eviction is legal
+from the moment at which the size may have been above the threshold, until the caller's next
+operation.
 """
 
 from __future__ import annotations
@@ -26,21 +28,22 @@ class Model(range_answers.Model):
 
     weak: ClassVar[Mapping[str, str]] = {
         **range_answers.Model.weak,
-        "put": "As that of a range cache; and DISABLED, if the largest size may have been 0.",
-        "get": "As that of a range cache. A miss is legal, too, once the size may have been above the "
-        "threshold, beside a tick or a change of settings, and while the largest size may be 0.",
-        "tick": "Nothing. Each entry that it removes goes by itself.",
+        "put": "As put of a range cache; and DISABLED, if the largest size may have been 0.",
+        "get": "As get of a range cache. A miss is legal, too, once the size may have been above "
+        "the threshold, beside a tick or a change of settings, and while the largest size may be "
+        "0.",
+        "tick": "The answer says nothing. Each entry that the call removes goes by itself.",
         "trigger": "HIT: the size may have been above the threshold.",
         "evict": "As free.",
-        "free": "Each entry by itself. What is told to be gone is gone.",
-        "configure": "Nothing. Until it returns, and after that for those who have not seen it, the "
-        "settings from before may be in force.",
-        "configure_policy": "Nothing.",
-        "stats": "Each counter by itself, as of some moment. Entries put and evicted never go back for a "
-        "caller; they include what the caller put and removed, and are no more than were put, or may be "
-        "gone. The size differs from what is cached by at most one entry for each thread that is putting, "
-        "and by removals that are under way.",
-        "serve": "Nothing is known of what it puts.",
+        "free": "Each entry by itself. The entries that the answer counts are gone.",
+        "configure": "The answer says nothing. The settings from before may be in force until the "
+        "call returns, and after that for threads that have not seen it.",
+        "configure_policy": "The answer says nothing.",
+        "stats": "Each counter by itself, of one moment. For one caller, entries put and evicted "
+        "never go back; they include those that the caller put and removed, and are at most "
+        "those that were put, or may be gone. The size differs from the bytes cached by at most "
+        "one entry for each thread that is putting, and by removals under way.",
+        "serve": "Any answer about the entries that it puts is legal.",
     }
     spans: ClassVar[frozenset[str]] = range_answers.Model.spans | PASSES | HIDDEN
     # The size may be read before what others free, and the other counters after what they put then.
@@ -48,7 +51,8 @@ class Model(range_answers.Model):
 
     def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
         super().__init__(settings, threads)
-        # Largest sizes that a thread may see; and, of changes under way, the new one and those beside it.
+        # Largest sizes that a thread may see; and, of changes under way, the new one and those
+        # beside it.
         self.sizes = [frozenset({settings["max_size"]}) for _ in range(threads)]
         self.changes: dict[int, tuple[int, frozenset[int]]] = {}
         self.putting: frozenset[int] = frozenset()  # threads whose latest call was a put
@@ -75,8 +79,8 @@ class Model(range_answers.Model):
     def covered(self, key: Key) -> int:
         return UNTOLD if self.evicting else super().covered(key)
 
-    def told(self, thread: int, cache: int, entries: int, size: int) -> None:
-        super().told(thread, cache, entries, size)
+    def count_removed(self, thread: int, cache: int, entries: int, size: int) -> None:
+        super().count_removed(thread, cache, entries, size)
         self.taken[thread] += entries
         self.freed += size
 
@@ -86,7 +90,9 @@ class Model(range_answers.Model):
         self.evicting -= {thread}
 
     def look_at_size(self) -> None:
-        """If the size may be above the threshold now, every put that is not known to be over may evict."""
+        """If the size may be above the threshold now, every put that is not known to be over may
+        evict.
+        """
         largest = min(min(sizes) for sizes in self.sizes) << self.shift
         if self.bytes - self.freed <= largest * 98 // 100:
             return
@@ -95,7 +101,7 @@ class Model(range_answers.Model):
         if self.evicting:
             self.doubt(Span(-1, 0, self.n_keys - 1, (), takes=True, tells=False))
 
-    # Calls that take their time ------------------------------------------------------------------------
+    # Calls that take their time -------------------------------------------------------------------
 
     def begins(
         self,
@@ -103,14 +109,14 @@ class Model(range_answers.Model):
         arguments: Sequence[int],
         *,
         thread: int = 0,
-        given: Answer | None = None,
+        result: Answer | None = None,
     ) -> bool:
         self.goes_on(thread)
         if operation == "stats":
             self.freed_before[thread] = self.freed
             return True
         if operation not in PASSES | HIDDEN:
-            return super().begins(operation, arguments, thread=thread, given=given)
+            return super().begins(operation, arguments, thread=thread, result=result)
         if operation == "configure":
             size = arguments[0]
             beside = frozenset(new for new, _ in self.changes.values())
@@ -135,13 +141,13 @@ class Model(range_answers.Model):
         for number in range(puts):
             self.estrange((cache, (first + number) % self.n_keys))
 
-    def ends(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
-        status, words = given
+    def ends(self, operation: str, arguments: Sequence[int], thread: int, result: Answer) -> bool:
+        status, words = result
         if thread not in self.open:
             return False
         if operation in PASSES:
             entries, size, _, missing = words
-            self.told(thread, -1, entries, size)
+            self.count_removed(thread, -1, entries, size)
             self.dropped += entries + missing
             del self.open[thread]
             return (
@@ -149,7 +155,7 @@ class Model(range_answers.Model):
                 and (operation == "free" or not entries or self.was_above)
             )  # fmt: skip
         if operation not in HIDDEN:
-            return super().ends(operation, arguments, thread, given)
+            return super().ends(operation, arguments, thread, result)
         del self.open[thread]
         if operation == "configure":
             if thread not in self.changes:
@@ -158,22 +164,24 @@ class Model(range_answers.Model):
             for who in range(len(self.sizes)) if self.fresh else [thread]:
                 self.sizes[who] = others | {new}
         if operation == "trigger":
-            return given == answer(MISS) or (given == answer(HIT) and self.was_above)
+            return result == answer(MISS) or (result == answer(HIT) and self.was_above)
         return not any(words) and (operation == "serve" or status == 0)
 
-    # Everything else -----------------------------------------------------------------------------------
+    # Everything else ------------------------------------------------------------------------------
 
-    def answers(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
+    def answers(
+        self, operation: str, arguments: Sequence[int], thread: int, result: Answer
+    ) -> bool:
         if operation not in self.spans:
             self.goes_on(thread)
-        if given == answer(DISABLED) and (operation in PUTS or operation == "put_foreign"):
+        if result == answer(DISABLED) and (operation in PUTS or operation == "put_foreign"):
             self.numbers[thread] += 1
             return self.hides(thread)
         if operation == "stats":
-            return (not self.fresh or thread in self.freed_before) and self.counts(thread, given)
-        if not super().answers(operation, arguments, thread, given):
+            return (not self.fresh or thread in self.freed_before) and self.counts(thread, result)
+        if not super().answers(operation, arguments, thread, result):
             return False
-        if operation in PUTS and given[0] == OK:
+        if operation in PUTS and result[0] == OK:
             if self.sizes[thread] == {0}:
                 return False
             self.mine[thread] += 1
@@ -182,8 +190,8 @@ class Model(range_answers.Model):
             self.look_at_size()
         return True
 
-    def counts(self, thread: int, given: Answer) -> bool:
-        status, (size, put, evicted, evictions) = given
+    def counts(self, thread: int, result: Answer) -> bool:
+        status, (size, put, evicted, evictions) = result
         before = self.seen_so_far[thread]
         self.seen_so_far[thread] = put, evicted, evictions
         entries = sum(map(len, self.put_so_far.values())) + self.strays

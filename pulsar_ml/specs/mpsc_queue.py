@@ -20,10 +20,10 @@ class Model:
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "poll": "EMPTY is about a queue that may have been offered to since, unless the offer is known to "
-        "the consumer. A handle is the oldest one.",
+        "poll": "EMPTY: the queue was empty at one moment; every offer that the consumer knows of "
+        "had been polled. A handle is the oldest one.",
         "poll_known": "As poll.",
-        "size": "Between the handles that the consumer knows of and those in the queue.",
+        "size": "At least the handles that the consumer knows of, and at most those in the queue.",
     }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
@@ -49,21 +49,21 @@ class Model:
         raise unknown("mpsc_queue", operation)
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         if not self.fresh:
             # The handles up to its own last one the consumer has seen queued.
-            if given == NOTHING_THERE:
+            if result == NOTHING_THERE:
                 return not self.waiting(thread)
             if operation == "size":
-                size = given[1][0]
-                return given[1] == (size, 0, 0, 0) and self.last_own(thread) <= size <= len(
+                size = result[1][0]
+                return result[1] == (size, 0, 0, 0) and self.last_own(thread) <= size <= len(
                     self.queue
                 )
-        return self.step(operation, arguments, thread=thread) == given
+        return self.step(operation, arguments, thread=thread) == result
 
     def waiting(self, thread: int) -> int:
-        """How many handles of the producer are in the queue."""
+        """The number of the producer's handles in the queue."""
         return sum([handle % PRODUCERS == thread for handle in self.queue])
 
     def last_own(self, thread: int) -> int:

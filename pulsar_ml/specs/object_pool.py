@@ -11,11 +11,11 @@ DONE, EXHAUSTED, NOT_HELD = range(3)
 
 
 class Model:
-    """How many objects each thread holds, and whether it ever gave one back."""
+    """The number of objects that each thread holds, and whether it ever gave one back."""
 
     weak: ClassVar[Mapping[str, str]] = {
-        "take": "EXHAUSTED says that every object was taken at least once, and that at one moment since the "
-        "caller last gave something back none was free; objects may have come back since.",
+        "take": "EXHAUSTED: every object was taken at least once, and none was free at one moment "
+        "since the caller last gave one back; objects may have come back since.",
     }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
@@ -23,8 +23,9 @@ class Model:
         self.held = [0] * threads
         self.gave = [False] * threads
         self.takes = 0  # up to the number of objects
-        # No object was free if as many were held as ever before, for no others had been made then. A thread
-        # sees that until it gives something back itself, after which it sees its own object come or go.
+        # No object was free if as many were held as ever before, for no others had been made then.
+        # A thread sees that until it gives something back itself, after which it sees its own
+        # object come or go.
         self.most_held = 0
         self.none_free = [True] * threads
 
@@ -52,13 +53,13 @@ class Model:
         return answer(status, self.held[thread])
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
-        if given == answer(EXHAUSTED, self.held[thread]):
-            # The free list was empty when it was looked at, and later, in the same call, no object was new
-            # any more: the two need not have been true at once.
+        if result == answer(EXHAUSTED, self.held[thread]):
+            # The free list was empty when it was looked at, and later, in the same call, no object
+            # was new any more: the two need not have been true at once.
             return self.takes == self.objects and self.none_free[thread]
-        return self.step(operation, arguments, thread=thread) == given
+        return self.step(operation, arguments, thread=thread) == result
 
     def canonical(self) -> object:
         return tuple(self.held), tuple(self.gave), self.takes, self.most_held, tuple(self.none_free)

@@ -1,4 +1,6 @@
-"""What eviction passes may answer while others change the caches: they take what they say, from anywhere."""
+"""The legal answers of eviction passes while other calls change the caches: passes remove the
+entries that they answer, from any cache.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,11 @@ class Model(range_answers.Model):
 
     weak: ClassVar[Mapping[str, str]] = {
         **range_answers.Model.weak,
-        "expire": "Each entry by itself, of any cache. The entries and bytes that passes and removals "
-        "answer add up to those that are gone; wrappers dropped were empty.",
-        "free": "As expire. A pass that was not given up and freed too little leaves nothing of what the "
-        "caller had put or seen, but for the stash and the scan.",
-        "configure": "Nothing.",
+        "expire": "Each entry by itself, of any cache. The entries and bytes that passes and "
+        "removals answer add up to those that are gone. The wrappers dropped were empty.",
+        "free": "As expire. A pass that came to its end and freed too little leaves no entry that "
+        "the caller had put or seen, except under the stash and the scan.",
+        "configure": "The answer says nothing.",
     }
     spans: ClassVar[frozenset[str]] = range_answers.Model.spans | PASSES
 
@@ -37,26 +39,26 @@ class Model(range_answers.Model):
         arguments: Sequence[int],
         *,
         thread: int = 0,
-        given: Answer | None = None,
+        result: Answer | None = None,
     ) -> bool:
         if operation not in PASSES:
-            return super().begins(operation, arguments, thread=thread, given=given)
+            return super().begins(operation, arguments, thread=thread, result=result)
         self.opens(thread, -1, 0, self.n_keys - 1, takes=True, tells=True)
         return True
 
-    def ends(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
+    def ends(self, operation: str, arguments: Sequence[int], thread: int, result: Answer) -> bool:
         if operation not in PASSES:
-            return super().ends(operation, arguments, thread, given)
-        status, (entries, size, requeued, missing) = given
+            return super().ends(operation, arguments, thread, result)
+        status, (entries, size, requeued, missing) = result
         if status not in (OVER, INTERRUPTED) or min(entries, size, requeued, missing) < 0:
             return False
-        return self.passed(operation, arguments, thread, given, missing)
+        return self.passed(operation, arguments, thread, result, missing)
 
     def passed(
-        self, operation: str, arguments: Sequence[int], thread: int, given: Answer, missing: int
+        self, operation: str, arguments: Sequence[int], thread: int, result: Answer, missing: int
     ) -> bool:
         """A pass ended that dropped so many empty wrappers."""
-        status, (entries, size, *_) = given
+        status, (entries, size, *_) = result
         span = self.open.pop(thread, None)
         if span is None:
             return False

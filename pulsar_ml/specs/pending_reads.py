@@ -1,10 +1,12 @@
 """Storage reads under way, joined and split, and who waits for them.
 
-Each call decides at one moment and then does the rest in moments of its own: a request starts its reads, an
-answer completes the read that was picked, an expiry completes what is too old, one after the other. Whoever
-completes the last part of a request tells it, by the end of its call. ``step`` does all of it at once.
+Each call decides at one moment and then does the rest in moments of its own: a request starts its
+reads, an answer completes the read that was picked, an expiry completes what is too old, one after
+the other. Whoever completes the last part of a request tells it, by the end of its call. ``step``
+does all of it at once.
 
-Which of the outstanding reads an answer picked is in the answer and believed, as long as it was one.
+Which of the outstanding reads an answer picked is in the answer and believed, as long as it was
+one.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ READ, NOT_READ, MATCHED, MATCHED_INCLUDED, MISSED, MISS_LEFT, MISS_RIGHT, MISS_B
 
 
 class Request(NamedTuple):
-    """Told by threads under way that were done with a part of it, a bit for each; ``known``: its thread was
-    inside after it was told, and must see that."""
+    """Told by threads under way that were done with a part of it, a bit for each; ``known``: its
+    thread was inside after it was told, and must see that."""
 
     parts: int = 0
     failed: bool = False
@@ -45,7 +47,7 @@ class Part(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Of a ledger; ``tag`` says whose request started it, and is its number."""
+    """A read of a ledger; ``tag`` is its number, and says whose request started it."""
 
     tag: int
     ledger: int
@@ -72,14 +74,16 @@ class Model:
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "read": "The request is split at one moment, and its reads are started after it, one by one. What is "
-        "outstanding and under way is of one moment at the end. The requests told are between those that "
-        "calls told which ended and those of which no part is left.",
+        "read": "The request is split at one moment, and its reads are started after it, one by "
+        "one. Outstanding reads and reads under way are of one moment at the end. The answers "
+        "counted are at least those of calls that ended, and at most the requests that have no "
+        "part left.",
         "answer": "As read: a read is picked at one moment and completed at a later one.",
-        "collect": "WAITING may be about a request that was told, as long as nobody who told it has ended "
-        "and "
-        "its thread was inside since. The rest as read.",
-        "expire": "As read: the time is told, and what is too old is failed one by one, the oldest first.",
+        "collect": "WAITING may be answered for a request that has its answer, until the call "
+        "that gave the answer has ended and the request's thread was inside since. The rest as "
+        "read.",
+        "expire": "As read: the time is set, and reads that are too old fail one by one, the "
+        "oldest first.",
         "invalidate": "As read.",
     }
     spans = frozenset(weak)
@@ -103,16 +107,16 @@ class Model:
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         if operation == "counts":
             return answer(DONE, *(self.counts[:4] if arguments[0] == 0 else self.counts[4:]))
-        given = self.start(operation, arguments, thread, None)
+        result = self.start(operation, arguments, thread, None)
         while self.steps[thread]:
             self.happens(thread)
-        first = given[1][0] or len(self.outstanding)
-        given = answer(given[0], first, len(self.running), *self.answered)
-        self.concurrent(operation, arguments, thread=thread, given=given)
-        return given
+        first = result[1][0] or len(self.outstanding)
+        result = answer(result[0], first, len(self.running), *self.answered)
+        self.concurrent(operation, arguments, thread=thread, result=result)
+        return result
 
     def canonical(self) -> object:
-        """Times count from now on; of a read that was completed nothing is left but a late answer."""
+        """Times count from now on; all that a completed read leaves is a late answer."""
         running, steps = self.running, self.steps
         if not self.timeout and len(running) > 1:
             running = tuple(sorted(running))
@@ -153,7 +157,7 @@ class Model:
             ]
         )
 
-    # The moments of a call --------------------------------------------------------------------------
+    # The moments of a call ------------------------------------------------------------------------
 
     def put_steps(self, thread: int, steps: tuple[Step, ...] | None) -> None:
         self.steps = (*self.steps[:thread], steps, *self.steps[thread + 1 :])
@@ -167,22 +171,24 @@ class Model:
         return request
 
     def begins(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer | None
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Answer | None
     ) -> bool:
-        status, words = self.start(operation, arguments, thread, given)
-        return given is None or (status == given[0] and words[0] in (0, given[1][0]))
+        status, words = self.start(operation, arguments, thread, result)
+        return result is None or (status == result[0] and words[0] in (0, result[1][0]))
 
     def start(
-        self, operation: str, arguments: Sequence[int], thread: int, given: Answer | None
+        self, operation: str, arguments: Sequence[int], thread: int, result: Answer | None
     ) -> Answer:
-        """The status and the read that was picked, decided now; of several that may be, what is given."""
+        """The status and the read that was picked, decided now; of several that may be, what is
+        given.
+        """
         self.put_steps(thread, ())
         if operation == "read":
             return answer(self.read(thread, *arguments))
         if operation == "answer":
-            return self.answer(thread, arguments[0], arguments[1], given)
+            return self.answer(thread, arguments[0], arguments[1], result)
         if operation == "collect":
-            return answer(self.collect(thread, arguments[0], given and given[0]))
+            return answer(self.collect(thread, arguments[0], result and result[0]))
         if operation == "expire":
             self.clock += arguments[0]
             if self.timeout:
@@ -222,11 +228,11 @@ class Model:
         if step.request >= 0:
             self.part_done(step.request, False, thread)
 
-    def fits(self, operation: str, *, thread: int, given: Answer) -> bool:
-        """Whether a call may see that at its end."""
-        if self.steps[thread] is None or self.steps[thread] or given[1][1] != len(self.running):
+    def fits(self, operation: str, *, thread: int, result: Answer) -> bool:
+        """True if a call may see these values at its end."""
+        if self.steps[thread] is None or self.steps[thread] or result[1][1] != len(self.running):
             return False
-        # Of those told, the ones that somebody else tells yet.
+        # The answered requests that another call has still to inform.
         others = ~(1 << thread)
         delivered = failed = 0
         for request in self.requests:
@@ -241,12 +247,12 @@ class Model:
                     failed += 1
                 else:
                     delivered += 1
-        seen, most = given[1], self.answered
+        seen, most = result[1], self.answered
         if not (
             most[0] - delivered <= seen[2] <= most[0] and most[1] - failed <= seen[3] <= most[1]
         ):
             return False
-        if operation == "answer" and given[0] == DONE:
+        if operation == "answer" and result[0] == DONE:
             return True
         count = len(self.outstanding)
         if seen[0] >= count:
@@ -257,10 +263,10 @@ class Model:
         return count - len(coming) <= seen[0]
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Answer
     ) -> bool:
         """The look at the end of a call."""
-        if not self.fits(operation, thread=thread, given=given):
+        if not self.fits(operation, thread=thread, result=result):
             return False
         self.put_steps(thread, None)
         self.before = (*self.before[:thread], self.started[thread], *self.before[thread + 1 :])
@@ -279,7 +285,7 @@ class Model:
             self.collected = tuple([request for request in rest if request.tellers])
         return True
 
-    # Operations --------------------------------------------------------------------------------------
+    # Operations -----------------------------------------------------------------------------------
 
     def read(self, thread: int, ledger: int, first: int, entries: int) -> int:
         mine = thread * REQUESTS
@@ -304,9 +310,10 @@ class Model:
     def split(
         self, thread: int, request: int, ledger: int, first: int, last: int
     ) -> list[tuple[int, int]]:
-        """Joins the request to what is under way. Tag and beginning of the new reads between, the last one
+        """Joins the request to what is under way. Tag and beginning of the new reads between, the
+        last one
         first: so they are started."""
-        made: list[tuple[int, int]] = []
+        gaps: list[tuple[int, int]] = []
         parts = 0
         while first <= last:
             overlapping = [
@@ -325,7 +332,7 @@ class Model:
             if joined is None or joined.first > first:
                 end = last if joined is None else joined.first - 1
                 self.count(READ, end - first + 1)
-                made.append((first, end))
+                gaps.append((first, end))
                 first = end + 1
                 parts += 1
             if joined is not None:
@@ -334,17 +341,17 @@ class Model:
                 first = end + 1
                 parts += 1
         self.put(request, Request(1 + parts))
-        latest = self.started[thread] + len(made)
+        latest = self.started[thread] + len(gaps)
         self.started = (*self.started[:thread], latest, *self.started[thread + 1 :])
-        tags = [thread << 32 | latest - place for place in range(len(made))]
+        tags = [thread << 32 | latest - place for place in range(len(gaps))]
         self.running += tuple(
             [
                 Read(tag, ledger, start, end, 0, True, (Part(request, start, end),))
-                for tag, (start, end) in zip(tags, made, strict=True)
+                for tag, (start, end) in zip(tags, gaps, strict=True)
             ]
         )
         return [
-            (tag, start) for tag, (start, _) in zip(reversed(tags), reversed(made), strict=True)
+            (tag, start) for tag, (start, _) in zip(reversed(tags), reversed(gaps), strict=True)
         ]
 
     def join(self, joined: Read, part: Part) -> None:
@@ -377,21 +384,21 @@ class Model:
             self.count(MISS_BOTH, matched)
 
     def about_to_start(self, tag: int) -> bool:
-        """Whether the call that starts the read is still under way."""
+        """True if the call that starts the read is still under way."""
         thread = tag >> 32
         return self.steps[thread] is not None and tag & ((1 << 32) - 1) > self.before[thread]
 
-    def answer(self, thread: int, which: int, kind: int, given: Answer | None) -> Answer:
+    def answer(self, thread: int, which: int, kind: int, result: Answer | None) -> Answer:
         tags = self.outstanding
-        if given is None:
+        if result is None:
             if not tags:
                 return answer(NOTHING)
             index = (which >> 1) % len(tags)
             tag = tags[-1 - index if which & 1 else index]
-        elif given[0] == NOTHING:
+        elif result[0] == NOTHING:
             return answer(NOTHING if all(map(self.about_to_start, tags)) else DONE)
         else:
-            tag = given[1][0]
+            tag = result[1][0]
             if tag not in tags:
                 return answer(NOTHING)
         self.outstanding = tuple([other for other in tags if other != tag])
@@ -399,7 +406,7 @@ class Model:
         return answer(DONE, tag)
 
     def complete(self, tag: int, kind: int, thread: int) -> None:
-        """What the storage answers to a read; nothing if it was failed before."""
+        """Applies the storage's answer to a read; nothing if the read failed before."""
         read = next((read for read in self.running if read.tag == tag), None)
         if read is None:
             return
@@ -418,17 +425,17 @@ class Model:
         parts = request.parts - 1
         self.put(number, Request(parts, failed, request.tellers | 1 << thread, request.known))
         if parts == 0:
-            delivered, lost = self.answered
-            self.answered = (delivered + (not failed), lost + failed)
+            delivered, failures = self.answered
+            self.answered = (delivered + (not failed), failures + failed)
 
-    def collect(self, thread: int, which: int, given: int | None) -> int:
+    def collect(self, thread: int, which: int, result: int | None) -> int:
         number = thread * REQUESTS + which
         request = self.requests[number]
         if request is None:
             return NOTHING
         if request.parts:
             return WAITING
-        if given == WAITING and not request.known:
+        if result == WAITING and not request.known:
             return DONE if self.fresh and not request.tellers & ~(1 << thread) else WAITING
         self.put(number, None)
         if request.tellers:

@@ -1,7 +1,7 @@
 """The eviction policies, one call after the other: which wrappers leave in which order.
 
-A policy is told what was put and what was hit. A pass runs step by step over it, as the native one does;
-``POLICIES`` has the kinds in the order of their numbers.
+A policy is told what was put and what was hit. A pass runs step by step over it, as the native one
+does; ``POLICIES`` has the kinds in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pulsar_ml.specs.cached import Cache, Wrapper
 
@@ -45,8 +46,9 @@ class Pass:
 
 
 class Policy:
-    """What is the same for all kinds."""
+    """The common part of all policies."""
 
+    name: ClassVar[str]
     merges_counts = False
 
     def __init__(self, caches: Sequence[Cache], rules: Rules) -> None:
@@ -65,7 +67,7 @@ class Policy:
         raise NotImplementedError
 
     def run(self, run: Pass, most_steps: int) -> bool:
-        """Whether the pass is not over after so many steps."""
+        """Takes at most so many steps; True if the pass is not over yet."""
         return all(self.step(run) for _ in range(most_steps))
 
     def forget(self) -> None:
@@ -80,6 +82,8 @@ class Policy:
 
 class ReleasedQueue(Policy):
     """First in, first out; what is to be kept goes to the tail as often as it comes round."""
+
+    name = "released_queue"
 
     def __init__(self, caches: Sequence[Cache], rules: Rules) -> None:
         super().__init__(caches, rules)
@@ -117,6 +121,8 @@ class ReleasedQueue(Policy):
 class CentralQueue(ReleasedQueue):
     """Keeps in the first round of a pass only; an access costs nothing."""
 
+    name = "central_queue"
+
     def keeps(self, wrapper: Wrapper, run: Pass) -> bool:
         if self.polled >= run.end:
             return False
@@ -131,6 +137,7 @@ class CentralQueue(ReleasedQueue):
 class StashQueue(Policy):
     """The stash, then the queue; what expects reads and is not too old is stashed."""
 
+    name = "stash_queue"
     merges_counts = True
 
     def __init__(self, caches: Sequence[Cache], rules: Rules) -> None:
@@ -169,7 +176,9 @@ class StashQueue(Policy):
 
 
 class LedgerScan(Policy):
-    """Each cache from its first position: by time all of them, by size the largest in proportion."""
+    """Each cache from its first position: by time all, by size the largest in proportion."""
+
+    name = "ledger_scan"
 
     def put(self, wrapper: Wrapper) -> None:
         """Nothing is queued."""
@@ -204,6 +213,8 @@ class LedgerScan(Policy):
 class Lru(Policy):
     """The least recently used first."""
 
+    name = "lru"
+
     def hit(self, wrapper: Wrapper) -> None:
         self.arrived.remove(wrapper)
         self.arrived.append(wrapper)
@@ -223,7 +234,11 @@ class Lru(Policy):
 
 
 class S3Fifo(Policy):
-    """A small queue for what is new, a main one, and a ghost that remembers what left the small one."""
+    """A small queue for what is new, a main one, and a ghost that remembers what left the small
+    one.
+    """
+
+    name = "s3_fifo"
 
     def __init__(self, caches: Sequence[Cache], rules: Rules) -> None:
         super().__init__(caches, rules)

@@ -1,4 +1,6 @@
-"""What the eviction policies may answer while others change the caches: passes that tell their victims."""
+"""The legal answers of the eviction policies while other calls change the caches: passes with their
+victims.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,18 @@ class Model(pass_answers.Model):
 
     weak: ClassVar[Mapping[str, str]] = {
         **pass_answers.Model.weak,
-        "expire": "Each entry by itself, of any cache; one or two victims are told by the digest and are "
-        "gone. The entries and bytes that passes and removals answer add up to those that are gone; "
-        "wrappers dropped were empty.",
+        "expire": "Each entry by itself, of any cache; the digest names one or two victims, which "
+        "are gone. The entries and bytes that passes and removals answer add up to those that "
+        "are gone. The wrappers dropped were empty.",
     }
 
-    def ends(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
+    def ends(self, operation: str, arguments: Sequence[int], thread: int, result: Answer) -> bool:
         if operation not in PASSES:
-            return super().ends(operation, arguments, thread, given)
-        status, (entries, size, kept, folded) = given
+            return super().ends(operation, arguments, thread, result)
+        status, (entries, size, kept, folded) = result
         if status not in (OVER, INTERRUPTED) or min(entries, size, kept) < 0:
             return False
-        if not self.passed(operation, arguments, thread, given, kept >> 32):
+        if not self.passed(operation, arguments, thread, result, kept >> 32):
             return False
         if entries > MOST_TOLD or self.strange:
             return True
@@ -46,7 +48,7 @@ class Model(pass_answers.Model):
         return bool(chosen)
 
     def victim(self, key: Key, thread: int, times: int) -> bool:
-        """Whether an entry of the key may have been taken; the latest is gone if no other was."""
+        """True if a pass may have removed an entry of the key; the latest, if no other was there."""
         if len(self.put_so_far[key]) == times and self.state[key] < GONE:
             if self.state[key] == THERE:
                 return False

@@ -22,7 +22,7 @@ Position = tuple[int, int]
 
 
 def position(place: int, slot: int, ledgers: Sequence[int] = LEDGERS) -> Position:
-    """A place is one of 27 pages: the ledger changes fastest, then the block, then the page in it."""
+    """One of 27 pages: the ledger changes fastest, then the block, then the page in the block."""
     return ledgers[place % 3], BLOCKS[place // 3 % 3] << 12 | PAGES[place // 9] << 6 | slot
 
 
@@ -37,21 +37,20 @@ def own_position(place: int, thread: int) -> Position:
 
 
 class Model:
-    """Who put each position, by map. A page exists while one of its positions is taken."""
+    """The owner of each position, by map. A page exists while one of its positions is taken."""
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "put": "EXISTS may be about a handle that was removed since, by a thread that the caller does not "
-        "know of. NO_MEMORY may also be answered while pages are on their way into a map or out of "
-        "it.",
+        "put": "EXISTS: a handle was at the position at one moment; if it was removed since, the "
+        "caller does not know of that. NO_MEMORY may also be answered while pages are being "
+        "linked or unlinked.",
         "put_own": "NO_MEMORY as for put.",
-        "remove": "Of the suite: ABSENT says that no put of the position was recorded as finished. What the "
-        "caller "
-        "put itself is recorded, unless another removal has taken it and is under way.",
-        "find": "A handle that was at the position at some time, or ABSENT: not older than what the "
-        "caller knows, but perhaps over.",
-        "iterate": "A subset of what was at the positions in its interval, with all that the caller knows "
-        "to have been there all the while.",
+        "remove": "ABSENT: the suite had recorded no finished put of the position. The caller's "
+        "own puts are recorded, unless another removal took one and is under way.",
+        "find": "A handle that was at the position at one moment, or ABSENT; the moment is not "
+        "before the last change that the caller knows of.",
+        "iterate": "Handles that were at positions of the interval, among them all that the "
+        "caller knows to have been there during the whole call.",
         "iterate_all": "As iterate.",
     }
     spans = frozenset({"iterate", "iterate_all", "remove"})
@@ -144,32 +143,33 @@ class Model:
         self.scans[thread] = ({at for at in self.maps[which] if at in known}, set(perhaps))
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         if operation == "remove":
             which, at = self.removing.pop(thread, (-1, (0, 0)))
-            if which >= 0 and given == answer(ABSENT) and self.maps[which].get(at) == thread:
+            if which >= 0 and result == answer(ABSENT) and self.maps[which].get(at) == thread:
                 return (which, at) in self.removing.values()
-            if which < 0 or given == answer(ABSENT):
+            if which < 0 or result == answer(ABSENT):
                 return which >= 0
-            return self.step(operation, arguments, thread=thread) == given
+            return self.step(operation, arguments, thread=thread) == result
         if operation in self.spans:
-            return self.scan_ends(operation, arguments, thread, given)
-        if operation in ("put", "put_own") and given == answer(NO_MEMORY):
-            # Each other thread may have one page that no position is in, and each map keeps its last branch.
-            # Without the threads the engine (c11, limits of 8 to 10) shows a put refused for such a page.
+            return self.scan_ends(operation, arguments, thread, result)
+        if operation in ("put", "put_own") and result == answer(NO_MEMORY):
+            # Each other thread may have one page that no position is in, and each map keeps its
+            # last branch. Without the threads the engine (c11, limits of 8 to 10) shows a put
+            # refused for such a page.
             return len(self.pages_used()) + self.threads - 1 + len(self.maps) >= self.pages
         if not self.fresh and operation in ("find", "put"):
             key, which = arguments
             ever = self.ever[which].get(self.shared(key), frozenset())
             if operation == "find":
-                return given == answer(ABSENT) or given in [answer(DONE, by + 1) for by in ever]
-            if given == answer(EXISTS):
+                return result == answer(ABSENT) or result in [answer(DONE, by + 1) for by in ever]
+            if result == answer(EXISTS):
                 return bool(ever)
-        return self.step(operation, arguments, thread=thread) == given
+        return self.step(operation, arguments, thread=thread) == result
 
     def scan_ends(
-        self, operation: str, arguments: Sequence[int], thread: int, given: Answer
+        self, operation: str, arguments: Sequence[int], thread: int, result: Answer
     ) -> bool:
         if thread not in self.scans:
             return False
@@ -180,7 +180,7 @@ class Model:
             {at for at in some if bounds[0] <= at <= bounds[1]} for some in self.scans.pop(thread)
         )
         del self.scanned[thread]
-        status, (count, seen, *rest) = given
+        status, (count, seen, *rest) = result
         if status != DONE or any(rest) or not len(sure) <= count <= len(sure | perhaps):
             return False
         return any(

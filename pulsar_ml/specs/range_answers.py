@@ -1,9 +1,11 @@
-"""What range caches may answer while others change them: which incarnations a hit may show, when one is due.
+"""The legal answers of range caches while other calls change them: which incarnations a hit may
+show, and when a hit is due.
 
-The model ``range_cache`` says what each call answers when nothing runs beside it; this one says what all
-schedules have in common. Of each key it knows the incarnations that were put, and whether the last one is
-there, gone, or perhaps gone, because something that removes is or was under way. What removals say that they
-took out is held against what was put: as many entries are gone as they say, no more and no fewer.
+The model ``range_cache`` says what each call answers when nothing runs beside it; this one says
+what all schedules have in common. Of each key it knows the incarnations that were put, and whether
+the last one is there, gone, or perhaps gone, because something that removes is or was under way.
+What removals say that they took out is held against what was put: as many entries are gone as they
+say, no more and no fewer.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ SEQUENCE = (1 << 40) - 1  # of an incarnation, without its thread
 
 
 class Span(NamedTuple):
-    """A call under way: the keys it is about (of all caches: -1), and of those the ones that had been put
-    when it began, with how often and how sure the caller could be of the latest."""
+    """A call under way: the keys it is about (of all caches: -1), and of those the ones that had
+    been put when it began, with how often and how sure the caller could be of the latest."""
 
     cache: int
     first: int
@@ -49,41 +51,50 @@ class Span(NamedTuple):
 
 
 class Model:
-    """The operations of the subject ``range_cache``. None of them is linearizable in all its answers."""
+    """The operations of the subject ``range_cache``. None of them is linearizable in all its
+    answers.
+    """
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "put": "OK: the position was free at one moment of the call. EXISTS: it was taken at one moment, "
-        "perhaps by an entry that is gone by now, but by none that the caller knows to be gone.",
+        "put": "OK: the position was free at one moment of the call. EXISTS: it was taken at one "
+        "moment, perhaps by an entry that was removed since, but not by one that the caller "
+        "knows to be removed.",
         "put_late": "As put.",
         "put_alone": "As put.",
         "put_foreign": "Nothing is put.",
-        "get": "A hit is an incarnation that was put under the key, never one before what the caller put "
-        "or saw there, nor one that the caller removed or missed. A miss of what the caller put or saw last "
-        "needs a removal that covers the key, and one that says so in its answer. Expected reads are at most "
-        "as many as were said for the key in one put and added since, and are less by one for each copy.",
+        "get": "A hit shows an incarnation that was put under the key: not older than the last one "
+        "that the caller put or saw there, and none that the caller removed or missed. A miss "
+        "of the incarnation that the caller put or saw last needs a removal that covers the "
+        "key and counts it in its answer. Expected reads are at most those of one put of the "
+        "key and those added since, less one for each copy.",
         "hold": "As get.",
-        "dispatch": "As get. Others may see its copy released before it ends, and the last count is as of "
-        "its end.",
-        "release": "The incarnation that the thread kept at the place; the expected reads are as of some "
-        "moment, within the bounds of get.",
+        "dispatch": "As get. Other calls may see the copy released before this call ends; the "
+        "last count is of the end of the call.",
+        "release": "The incarnation is the one that the thread kept at the place; the expected "
+        "reads are of one moment, within the bounds of get.",
         "drop": "As release.",
         "expect": "As release.",
         "exists": "As get, without the incarnation.",
-        "read_range": "Each key by itself, as exists. What was there all the while, put or seen by the "
-        "caller, is in it.",
-        "visit": "As read_range; it counts the keys, and until it clears, if it does.",
-        "remove_range": "Each entry by itself: what the caller knew to be there when it began is gone when "
-        "it ends. The entries and bytes that removals answer add up to those that are gone.",
-        "clear": "As remove_range, of all keys.",
-        "size": "Not below the bytes of what the caller put or saw last and nothing may have removed; not "
-        "above all that was put, without what the caller removed.",
-        "sweep": "No entry goes, only wrappers that are empty already; they are not more than entries gone.",
-        "over_release": "As get. Nothing is known of the key from then on.",
+        "read_range": "Each key by itself, as exists. The range has every entry that the caller "
+        "put or saw and that was there during the whole call.",
+        "visit": "As read_range. The answer counts the keys, up to the clear if there is one.",
+        "remove_range": "Each entry by itself: the entries that the caller knew of when the call "
+        "began are removed when it ends. The entries and bytes that removals answer add up to "
+        "those that are gone.",
+        "clear": "As remove_range, for all keys.",
+        "size": "At least the bytes of the entries that the caller put or saw last and that "
+        "nothing can have removed; at most the bytes of all entries put, less those that the "
+        "caller removed.",
+        "sweep": "No entry is removed. The wrappers dropped were empty, and are at most as many "
+        "as the entries that are gone.",
+        "over_release": "As get. From then on any answer about the key is legal.",
     }
-    # A dispatch makes a copy, whose release others see, and looks at the entry once more after that.
+    # A dispatch makes a copy, whose release others see, and looks at the entry once more after
+    # that.
     spans: ClassVar[frozenset[str]] = REMOVALS | RANGES | {"dispatch"}
-    # When an entry is found matters to those who see every change at once; its counts are read later.
+    # When an entry is found matters to those who see every change at once; its counts are read
+    # later.
     fresh_spans: ClassVar[frozenset[str]] = LOOKS
     foresees = True
 
@@ -94,7 +105,8 @@ class Model:
         self.sums_reads = settings["policy"] == STASH
         self.put_so_far: dict[Key, tuple[int, ...]] = {}
         self.state: dict[Key, int] = {}
-        # What a thread knows of each key: incarnation number i is there (2 i + 1) or gone (2 i + 2).
+        # Each thread's knowledge of each key: incarnation number i is there (2 i + 1) or gone (2 i
+        # + 2).
         self.known: list[dict[Key, int]] = [{} for _ in range(threads)]
         self.numbers = [0] * threads
         self.refused = [
@@ -112,7 +124,8 @@ class Model:
             Key, int
         ] = {}  # expected reads: the most of one put, or their sum; and added ones
         self.copied: dict[Key, int] = {}
-        # Entries and bytes that were told and are not known gone; below 0 while a removal is under way.
+        # Entries and bytes that were told and are not known gone; below 0 while a removal is under
+        # way.
         self.loose = self.loose_bytes = 0
         self.slack = self.slack_bytes = 0  # of UNTOLD ones that turned out to be gone
         self.dropped = 0  # empty wrappers, and those that passes emptied
@@ -138,14 +151,16 @@ class Model:
     def puts(self, key: Key) -> int:
         return len(self.put_so_far.get(key, ()))
 
-    # What comes and goes -------------------------------------------------------------------------------
+    # Puts and removals ----------------------------------------------------------------------------
 
     def knows(self, key: Key, thread: int) -> bool:
-        """Whether the thread cannot miss the latest incarnation, if it is there."""
+        """True if the thread cannot miss the latest incarnation while it is there."""
         return self.fresh or self.known[thread].get(key, 0) >= 2 * self.puts(key) - 1
 
     def covered(self, key: Key) -> int:
-        """What an entry that comes now is: THERE, or PERHAPS or UNTOLD for what is under way."""
+        """The state of an entry that is put now: THERE, or PERHAPS or UNTOLD while calls are under
+        way.
+        """
         found = THERE
         for span in self.open.values():
             if span.takes and span.covers(key):
@@ -153,7 +168,7 @@ class Model:
         return found
 
     def surely(self, key: Key, thread: int) -> bool:
-        """Whether the latest incarnation is there, and the thread put it or saw it."""
+        """True if the latest incarnation is there, and the thread put it or saw it."""
         return self.state[key] == THERE and self.known[thread].get(key, 0) == 2 * self.puts(key) - 1
 
     def lose(self, key: Key, thread: int) -> None:
@@ -167,14 +182,16 @@ class Model:
             self.slack_bytes += self.length(key)
         self.state[key] = GONE
 
-    def told(self, thread: int, cache: int, entries: int, size: int) -> None:
+    def count_removed(self, thread: int, cache: int, entries: int, size: int) -> None:
         """A removal ended and says what it took."""
         self.loose += entries
         self.loose_bytes += size
         self.cut[thread][cache] = self.cut[thread].get(cache, 0) + size
 
     def balanced(self) -> bool:
-        """Whether as much is gone as was told, as far as that is known; when that is settled, so are keys."""
+        """True if as many entries are gone as answers said, as far as is known; that settles keys,
+        too.
+        """
         unsure = [key for key, state in self.state.items() if state in (PERHAPS, UNTOLD)]
         most = len(unsure) + self.slack + self.strays
         size = sum(map(self.length, unsure)) + self.slack_bytes + self.strays * (56 << self.shift)
@@ -197,12 +214,12 @@ class Model:
         return True
 
     def estrange(self, key: Key) -> None:
-        """From here on what is under the key is anybody's guess."""
+        """Forgets what is under the key: any state of it is possible from now on."""
         self.strange |= {key}
         self.strays += len(self.put_so_far.pop(key, ()))
         self.state.pop(key, None)
 
-    # Calls that take their time ------------------------------------------------------------------------
+    # Calls that take their time -------------------------------------------------------------------
 
     def begins(
         self,
@@ -210,10 +227,10 @@ class Model:
         arguments: Sequence[int],
         *,
         thread: int = 0,
-        given: Answer | None = None,
+        result: Answer | None = None,
     ) -> bool:
         if operation in LOOKS:
-            return self.finds(operation, self.key(arguments), thread, given) and self.balanced()
+            return self.finds(operation, self.key(arguments), thread, result) and self.balanced()
         cache, first, last = arguments[0] % self.n_caches, 0, self.n_keys - 1
         if operation in ("remove_range", "read_range"):
             first = arguments[1] % self.n_keys
@@ -243,26 +260,26 @@ class Model:
         return SURE if self.knows(key, thread) else NOT_SURE
 
     def doubt(self, span: Span) -> None:
-        """What is there may be gone from now on."""
+        """Lets every entry be gone from now on."""
         for key, state in self.state.items():
             if state < GONE and span.covers(key):
                 self.state[key] = max(state, PERHAPS if span.tells else UNTOLD)
 
-    def ends(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
+    def ends(self, operation: str, arguments: Sequence[int], thread: int, result: Answer) -> bool:
         span = self.open.pop(thread, None)
-        if span is None or given[0] != 0:
+        if span is None or result[0] != 0:
             return False
-        words = given[1]
+        words = result[1]
         if operation == "read_range":
             return self.found(span, thread, words)
         if operation == "visit":
             return self.visited(span, arguments, thread, words)
         self.removed(span, thread)
-        self.told(thread, span.cache, words[2], words[3])
+        self.count_removed(thread, span.cache, words[2], words[3])
         return words[:2] == (0, 0)
 
     def removed(self, span: Span, thread: int) -> None:
-        """What was there when the removal began is gone."""
+        """Removes the entries that were there when the removal began."""
         for key, puts, sure in span.began:
             if sure == SURE and self.puts(key) == puts:
                 self.lose(key, thread)
@@ -283,8 +300,9 @@ class Model:
         return True
 
     def shows(self, key: Key, thread: int, *, was: bool, since: int) -> bool:
-        """Whether an entry of the key may be found by a call before which there were so many puts of it and
-        the latest ``was`` not surely gone."""
+        """True if a call may find an entry of the key, when there were so many puts of the key
+        before the call and the latest ``was`` not surely gone.
+        """
         if key in self.strange:
             return True
         if self.known[thread].get(key, 0) >= 2 * self.puts(key):
@@ -308,72 +326,74 @@ class Model:
         )
         if cleared:
             self.removed(span, thread)
-        self.told(thread, span.cache, words[2], words[3])
+        self.count_removed(thread, span.cache, words[2], words[3])
         put = sum(key[0] == span.cache and key[1] >= first for key in self.put_so_far)
         if words[1] or words[0] > put + self.strays or (not cleared and (words[2] or words[3])):
             return False
         return cleared or words[0] >= sure or self.hides(thread)
 
     def hides(self, thread: int) -> bool:
-        """Whether what is there may not be shown to the thread."""
+        """True if the thread may miss the entry that is there."""
         return False
 
-    # Everything else -----------------------------------------------------------------------------------
+    # Everything else ------------------------------------------------------------------------------
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
-        return self.answers(operation, arguments, thread, given) and self.balanced()
+        return self.answers(operation, arguments, thread, result) and self.balanced()
 
-    def answers(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
-        status, words = given
+    def answers(
+        self, operation: str, arguments: Sequence[int], thread: int, result: Answer
+    ) -> bool:
+        status, words = result
         if operation in LOOKS:
-            return self.look(operation, arguments, thread, given)
+            return self.look(operation, arguments, thread, result)
         if operation in self.spans:
-            return self.ends(operation, arguments, thread, given)
+            return self.ends(operation, arguments, thread, result)
         if operation in PUTS:
             expected = 0 if operation == "put_late" else max(arguments[2], 0)
-            return self.put(self.key(arguments), thread, given, expected)
+            return self.put(self.key(arguments), thread, result, expected)
         if operation == "exists":
             key = self.key(arguments)
             if status == HIT:
-                return given == answer(HIT) and self.shows_now(key, thread)
-            return given == answer(MISS) and self.missed(key, thread)
+                return result == answer(HIT) and self.shows_now(key, thread)
+            return result == answer(MISS) and self.missed(key, thread)
         if operation in KEPT:
-            return self.kept(operation, arguments[0] % PLACES, thread, given)
+            return self.kept(operation, arguments[0] % PLACES, thread, result)
         if operation == "size":
-            return given == answer(0, words[0]) and self.sized(
+            return result == answer(0, words[0]) and self.sized(
                 arguments[0] % self.n_caches, thread, words[0]
             )
         if operation == "sweep":
             self.dropped += words[0]
-            return given == answer(0, words[0]) and words[0] >= 0 and self.empty(self.dropped)
+            return result == answer(0, words[0]) and words[0] >= 0 and self.empty(self.dropped)
         if operation == "over_release":
-            return self.over_released(self.key(arguments), thread, given)
+            return self.over_released(self.key(arguments), thread, result)
         if operation == "put_foreign":
             self.numbers[thread] += status != NO_MEMORY
             self.refused[thread] += status == NO_MEMORY
-            return given in (answer(MISMATCH), answer(NO_MEMORY))
-        return given == answer(0)
+            return result in (answer(MISMATCH), answer(NO_MEMORY))
+        return result == answer(0)
 
     def empty(self, wrappers: int) -> bool:
-        """Whether there may be so many wrappers that once held an entry and do not any more."""
+        """True if there may be so many wrappers that once held an entry and are empty now."""
         puts = sum(map(len, self.put_so_far.values())) + self.strays
         return wrappers <= puts - sum(state == THERE for state in self.state.values())
 
-    def put(self, key: Key, thread: int, given: Answer, expected: int) -> bool:
+    def put(self, key: Key, thread: int, result: Answer, expected: int) -> bool:
         so_far = self.put_so_far.get(key, ())
-        status, (incarnation, *_) = given
+        status, (incarnation, *_) = result
         if status == NO_MEMORY:
             self.refused[thread] += 1
-            return given == answer(NO_MEMORY)
+            return result == answer(NO_MEMORY)
         self.numbers[thread] += 1
         before = self.offered.get(key, 0)
         self.offered[key] = before + expected if self.sums_reads else max(before, expected)
         if status == EXISTS:
-            return given == answer(EXISTS) and self.shows_now(key, thread)
+            return result == answer(EXISTS) and self.shows_now(key, thread)
         skipped = (incarnation & SEQUENCE) - self.numbers[thread]
-        if given != answer(OK, incarnation, self.length(key)) or incarnation >> 40 != thread:
+        if result != answer(OK, incarnation, self.length(key)) or incarnation >> 40 != thread:
             return False
         if not 0 <= skipped <= self.refused[thread]:
             return False
@@ -391,29 +411,31 @@ class Model:
         return True
 
     @staticmethod
-    def idle(operation: str, given: Answer) -> bool:
-        return operation in LOOKS and given[0] == MISS
+    def idle(operation: str, result: Answer) -> bool:
+        return operation in LOOKS and result[0] == MISS
 
-    def finds(self, operation: str, key: Key, thread: int, given: Answer | None) -> bool:
-        """Whether a look may find the entry that it will show, or none; and a dispatch makes its copy."""
-        if given is not None:
-            status, words = given
+    def finds(self, operation: str, key: Key, thread: int, result: Answer | None) -> bool:
+        """True if a look may find the entry that it will show, or none; a dispatch makes its copy
+        here.
+        """
+        if result is not None:
+            status, words = result
             if status == MISS:
                 return not any(words) and self.missed(key, thread)
             if status != NO_MEMORY and (status != HIT or not self.seen(key, thread, words[0])):
                 return False
-        if operation == "dispatch" and (given is None or given[0] == HIT):
+        if operation == "dispatch" and (result is None or result[0] == HIT):
             self.copied[key] = self.copied.get(key, 0) + 1
         self.looking |= {thread}
         return True
 
-    def look(self, operation: str, arguments: Sequence[int], thread: int, given: Answer) -> bool:
-        """What a look says of the entry that it found."""
+    def look(self, operation: str, arguments: Sequence[int], thread: int, result: Answer) -> bool:
+        """Checks the answer of a look about the entry that it found."""
         key = self.key(arguments)
         spans = operation in self.spans or (self.fresh and operation in self.fresh_spans)
-        if not spans and not self.finds(operation, key, thread, given):
+        if not spans and not self.finds(operation, key, thread, result):
             return False
-        status, (incarnation, expected, references, left) = given
+        status, (incarnation, expected, references, left) = result
         if status == MISS:
             return True
         if thread not in self.looking:
@@ -432,7 +454,7 @@ class Model:
         )
 
     def expects(self, key: Key, reads: int) -> bool:
-        """Whether so many reads may be expected of an entry of the key."""
+        """True if so many reads may be expected of an entry of the key."""
         if key in self.strange:
             return True
         if self.sums_reads and reads < EVICTED // 2:
@@ -466,8 +488,8 @@ class Model:
         self.lose(key, thread)
         return True
 
-    def over_released(self, key: Key, thread: int, given: Answer) -> bool:
-        status, words = given
+    def over_released(self, key: Key, thread: int, result: Answer) -> bool:
+        status, words = result
         if status == MISS:
             return not any(words) and self.missed(key, thread)
         if status != HIT or words[2] < 1 or words[3] or not self.seen(key, thread, words[0]):
@@ -476,10 +498,10 @@ class Model:
         self.estrange(key)
         return right
 
-    def kept(self, operation: str, place: int, thread: int, given: Answer) -> bool:
-        status, (incarnation, expected, *rest) = given
+    def kept(self, operation: str, place: int, thread: int, result: Answer) -> bool:
+        status, (incarnation, expected, *rest) = result
         if place not in self.held[thread]:
-            return given == answer(MISS)
+            return result == answer(MISS)
         kept, key = self.held[thread][place]
         if operation == "expect":
             if status == NO_MEMORY:

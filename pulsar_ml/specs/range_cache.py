@@ -20,14 +20,17 @@ Words = list[int]
 
 
 class Model:
-    """The operations of the subject ``range_cache``; keys and caches are taken modulo their numbers."""
+    """The operations of the subject ``range_cache``; keys and caches are taken modulo their
+    numbers.
+    """
 
     operations: frozenset[str] = frozenset(
-        (
-            "put put_late put_foreign get hold release dispatch expect drop read_range visit exists "
-            "remove_range clear size sweep put_alone over_release"
-        ).split()
-    )
+        {
+            "put", "put_late", "put_foreign", "get", "hold", "release", "dispatch", "expect", "drop",
+            "read_range", "visit", "exists", "remove_range", "clear", "size", "sweep", "put_alone",
+            "over_release",
+        }
+    )  # fmt: skip
 
     def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
         self.caches = [Cache() for _ in range(settings["caches"])]
@@ -87,7 +90,9 @@ class Model:
         return OK
 
     def merge(self, wrapper: Wrapper, duplicate: Entry) -> None:
-        """The cached entry shares a duplicate's expected reads, or adds them where the policy does that."""
+        """The cached entry shares a duplicate's expected reads, or adds them where the policy does
+        that.
+        """
         cached = wrapper.entry
         if cached is None or not cached.references:
             return
@@ -103,7 +108,7 @@ class Model:
         return MISMATCH
 
     def find(self, cache: int, key: int) -> Entry | None:
-        """The entry under a key, marked as accessed; one that was released too often is not found."""
+        """The entry under a key, marked as accessed; None if it was released too often."""
         wrapper = self.caches[cache % len(self.caches)].wrappers.get(key % self.n_keys)
         if wrapper is None or wrapper.entry is None:
             return None
@@ -179,10 +184,10 @@ class Model:
 
     def read_range(self, words: Words, thread: int, cache: int, key: int, width: int) -> int:
         key %= self.n_keys
-        asked = self.caches[cache % len(self.caches)].ascending(
+        within = self.caches[cache % len(self.caches)].ascending(
             key, min(key + width, self.n_keys - 1)
         )
-        found = [wrapper.key for wrapper in asked if self.find(cache, wrapper.key) is not None]
+        found = [wrapper.key for wrapper in within if self.find(cache, wrapper.key) is not None]
         words[:2] = [len(found), sum(1 << (other - key) for other in found)]
         return 0
 
@@ -240,9 +245,9 @@ class Model:
             held.clear()
         self.clock += 1
         everything_old = Pass(self.clock, threshold=self.clock)
-        given, self.policy.rules = self.policy.rules, Rules(0, False, 0)
+        rules, self.policy.rules = self.policy.rules, Rules(0, False, 0)
         self.policy.run(everything_old, 1 << 30)
-        self.policy.rules = given
+        self.policy.rules = rules
         for number in range(len(self.caches)):
             self.clear([0, 0, 0, 0], 0, number)
         self.policy.forget()

@@ -21,8 +21,7 @@ class Model:
     """References to counts; a count lives as long as one of them."""
 
     weak: ClassVar[Mapping[str, str]] = {
-        "new": "EXHAUSTED says that every object was taken at least once and that none was free at one "
-        "moment.",
+        "new": "EXHAUSTED: every object was taken at least once, and none was free at one moment.",
     }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
@@ -67,9 +66,9 @@ class Model:
         return DONE, 0
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
-        if given == answer(EXHAUSTED, len(self.hands.threads[thread])):
+        if result == answer(EXHAUSTED, len(self.hands.threads[thread])):
             # Nothing changed, and whatever was refused would have been tried.
             return self.takes == self.counts
-        return self.step(operation, arguments, thread=thread) == given
+        return self.step(operation, arguments, thread=thread) == result

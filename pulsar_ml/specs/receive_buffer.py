@@ -19,7 +19,9 @@ SIZES = [*range(16, 512, 16), *(2**power for power in range(9, 31))]
 
 
 class Guess:
-    """The size of the next buffer: up by four when a read filled it, down by one after two small ones."""
+    """The size of the next buffer: up by four when a read filled it, down by one after two small
+    ones.
+    """
 
     def __init__(self, minimum: int, initial: int, maximum: int) -> None:
         self.minimum, self.maximum = minimum, maximum
@@ -28,7 +30,7 @@ class Guess:
         self.small_before = False
 
     def next(self) -> int:
-        return min(max(self.size, self.minimum), self.maximum)
+        return int(min(max(self.size, self.minimum), self.maximum))
 
     def record(self, read: int) -> None:
         index = SIZES.index(self.size)
@@ -49,15 +51,15 @@ class Entry:
 
 
 class Model:
-    """What threads hold and what lies in the slots. A thread cuts entries while its buffer has room."""
+    """The entries that threads hold and those in the slots. A thread cuts entries while its buffer
+    has room.
+    """
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "cut": "NO_MEMORY says that every object was taken at least once and that none was free at one "
-        "moment.",
-        "cache": "Of the suite: TAKEN may be about an entry that was taken out since, unless the caller did "
-        "that: "
-        "an exchange that fails may see an old value.",
+        "cut": "NO_MEMORY: every object was taken at least once, and none was free at one moment.",
+        "cache": "TAKEN: an entry was in the slot at one moment, not before the caller's own last "
+        "removal from it: the suite's exchange may fail on an old value.",
         "copy": "NO_MEMORY as for cut.",
         "copy_bytes": "NO_MEMORY as for cut.",
     }
@@ -98,7 +100,7 @@ class Model:
     def cut(self, thread: int, length: int) -> int:
         if self.room[thread] < length:
             return NO_ROOM
-        status = self.made(thread, is_slice=True)
+        status = self.take_new(thread, is_slice=True)
         if status == DONE:
             self.room[thread] -= length
         return status
@@ -116,7 +118,7 @@ class Model:
         if operation in ("copy", "copy_bytes"):
             if self.hands.full(thread):
                 return HANDS_FULL, 0
-            return self.made(thread, is_slice=entry.is_slice and operation == "copy"), 0
+            return self.take_new(thread, is_slice=entry.is_slice and operation == "copy"), 0
         if operation == "cache":
             if self.slots[arguments[1]] is not None:
                 return TAKEN, 0
@@ -133,7 +135,7 @@ class Model:
     def everywhere(self) -> list[Entry]:
         return [*self.hands.everywhere(), *(entry for entry in self.slots if entry is not None)]
 
-    def made(self, thread: int, *, is_slice: bool) -> int:
+    def take_new(self, thread: int, *, is_slice: bool) -> int:
         """Puts a new entry into the thread's hands, if there is an object left for it."""
         if len(set(self.everywhere())) == self.entries:
             return NO_MEMORY
@@ -142,14 +144,14 @@ class Model:
         return DONE
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         held = self.hands.threads[thread]
-        if operation == "cache" and given == answer(TAKEN, len(held)) and held:
+        if operation == "cache" and result == answer(TAKEN, len(held)) and held:
             slot = arguments[1]
             stale = self.filled[slot] and self.emptied[slot] != thread and not self.fresh
             return self.slots[slot] is not None or stale
-        if given == answer(NO_MEMORY, len(held)):
+        if result == answer(NO_MEMORY, len(held)):
             # Nothing changed, and whatever was refused would have been tried.
             return self.takes == self.entries
-        return self.step(operation, arguments, thread=thread) == given
+        return self.step(operation, arguments, thread=thread) == result

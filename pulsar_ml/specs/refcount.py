@@ -15,11 +15,10 @@ class Model:
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "publish": "REFUSED: the object had an owner, who may not have published it yet or may still be "
-        "tearing it down; but not one of whom the caller knows that it is torn down, because it did that "
-        "itself.",
-        "retain": "REFUSED is about a zero that may be over: before the first publication, or between two; "
-        "but never about one before an incarnation that the caller had a reference to.",
+        "publish": "REFUSED: the object had an owner that had not published it yet, or was still "
+        "tearing it down. The caller's own teardown, once it is over, is no reason.",
+        "retain": "REFUSED: the count was zero at one moment, before the first publication or "
+        "between two; never before an incarnation of which the caller had a reference.",
     }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
@@ -28,8 +27,8 @@ class Model:
         self.known = [
             [0] * settings["objects"] for _ in range(threads)
         ]  # the latest incarnation a thread held
-        # Who published it last, or released it last, as long as that call may be under way; and who the
-        # latter was.
+        # The threads that published or released each object last, as long as that call may be under
+        # way; and the last releasing thread.
         self.starting: dict[int, int] = {}
         self.ending: dict[int, int] = {}
         self.ended: dict[int, int] = {}
@@ -72,21 +71,22 @@ class Model:
         raise unknown("refcount", operation)
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         self.returned(thread)
-        if given == answer(REFUSED) and self.may_refuse(
+        if result == answer(REFUSED) and self.may_refuse(
             operation, arguments[0] % len(self.held), thread
         ):
             return True
-        return self.step(operation, arguments, thread=thread) == given
+        return self.step(operation, arguments, thread=thread) == result
 
     def may_refuse(self, operation: str, which: int, thread: int) -> bool:
-        """Whether a publish or retain may be refused though the counts do not say so.
+        """True if a publish or retain may be refused though the counts allow it.
 
-        Between the two steps of publish (to own the object, to set its count) a retain is refused and so is
-        another publish; between the two of the last release (the count, the ownership) a publish is. No
-        single moment of the owner's call fits both. Without sequential consistency either may see the past.
+        Between the two steps of publish (to own the object, to set its count) a retain is refused
+        and so is another publish; between the two of the last release (the count, the ownership) a
+        publish is. No single moment of the owner's call fits both. Without sequential consistency
+        either may see the past.
         """
         if operation == "publish":
             if self.fresh:

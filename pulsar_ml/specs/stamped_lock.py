@@ -15,13 +15,13 @@ class Model:
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "read_optimistic": "CHANGED: there is a write section that the caller has not seen; it may be over. "
-        "Shared holders are no reason. A number is that of one write section, not earlier than the last one "
-        "that the caller wrote or read; without an order from elsewhere it may be an old one.",
+        "read_optimistic": "CHANGED: the caller has not seen some write section, which may be "
+        "over; shared holders are no reason. A number is that of one write section, not earlier "
+        "than the last one that the caller wrote or read; it may be old if nothing else orders "
+        "the threads.",
         "stamp_keep": "As read_optimistic.",
-        "stamp_check": "CHANGED is answered after a write section that the stamp is older than. A stamp "
-        "that is still accepted says so of a section that may be over, as read_optimistic "
-        "does.",
+        "stamp_check": "CHANGED: a write section ended after the stamp was taken. A stamp may "
+        "still be accepted after a section that the caller has not seen, as by read_optimistic.",
     }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
@@ -49,18 +49,18 @@ class Model:
         return answer(DONE, self.values[-1], self.sections if operation == "write" else 0)
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
-        value = given[1][0]
+        value = result[1][0]
         stamp = self.stamps[thread]
-        if given == answer(CHANGED):
-            # A section counts from the moment at which its writer has the lock. One that the caller read or
-            # wrote before is over: its number comes with the lock word behind it.
+        if result == answer(CHANGED):
+            # A section counts from the moment at which its writer has the lock. One that the caller
+            # read or wrote before is over: its number comes with the lock word behind it.
             unseen = self.known[thread] < self.sections
             if operation == "stamp_keep":
                 self.stamps[thread] = None
             return unseen if operation != "stamp_check" else stamp is None or stamp < self.sections
-        if given != answer(DONE, value) or value not in self.values:
+        if result != answer(DONE, value) or value not in self.values:
             return False
         section = self.values.index(value)
         if operation == "stamp_check" and section != stamp:

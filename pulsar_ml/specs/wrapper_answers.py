@@ -1,8 +1,10 @@
-"""What raw wrappers may answer while others change them: whose value a look may show, when a miss is due.
+"""The legal answers of raw wrappers while other calls change them: whose value a look may show,
+when a miss is due.
 
-The model ``entry_wrapper`` says what each call answers when nothing runs beside it. Here a wrapper has no
-identity, for which one the pool hands out depends on the schedule; of each key the model knows the values
-that were filled in and how often it was cleared, and of each thread how much of that it must have seen.
+The model ``entry_wrapper`` says what each call answers when nothing runs beside it. Here a wrapper
+has no identity, for which one the pool hands out depends on the schedule; of each key the model
+knows the values that were filled in and how often it was cleared, and of each thread how much of
+that it must have seen.
 """
 
 from __future__ import annotations
@@ -22,27 +24,32 @@ Stale = tuple[int, int]  # the key that a wrapper was remembered under, the valu
 
 
 class Model:
-    """The operations of the subject ``entry_wrapper``. None of them is linearizable in all its answers.
+    """The operations of the subject ``entry_wrapper``. None of them is linearizable in all its
+    answers.
 
     A key's version counts its fills and clears: it is odd while the key is there.
     """
 
     fresh = False
     weak: ClassVar[Mapping[str, str]] = {
-        "fill": "DONE: linearizable with the clears of the key. TAKEN: the key was there at one moment, "
-        "perhaps one before the call, but none before what the caller knows of the key.",
-        "read": "A value is one that was filled in under the key and is not older than what the caller "
-        "knows of it, or that of a churn under way in a wrapper that the key has left. NOTHING, or DONE "
-        "without a value: the key was not there at one moment, not before what the caller knows.",
-        "read_stale": "As read, of any key; of several looks the last one answers. A wrapper that the "
-        "caller knows to hold a key holds nothing else until that key is cleared.",
-        "clear": "DONE: linearizable with the fills of the key; the size is that of the value cleared, and "
-        "all requeues that clears show are those that drains answered. Accessed may be said because of a "
-        "read of another key; not accessed is never said of a value that the caller read and no drain "
-        "requeued. NOTHING: as for read.",
-        "churn": "Nothing. While it runs its values may be seen in wrappers that keys have left.",
-        "drain": "Wrapper by wrapper. What it recycled was cleared before; fewer than were asked for: at "
-        "one moment nothing was queued that the caller filled in or read and nobody cleared.",
+        "fill": "DONE: linearizable with the clears of the key. TAKEN: the key was there at one "
+        "moment, perhaps before the call, but not before the last change of the key that the "
+        "caller knows of.",
+        "read": "A value: it was filled in under the key, and is not older than the last change "
+        "that the caller knows of; or it is that of a churn under way, in a wrapper that the key "
+        "has left. NOTHING, or DONE without a value: the key was absent at one moment, not "
+        "before that change.",
+        "read_stale": "As read, for any key; of several looks the last one answers. A wrapper "
+        "that the caller knows to hold a key holds no other key until that key is cleared.",
+        "clear": "DONE: linearizable with the fills of the key; the size is that of the cleared "
+        "value, and the requeues that clears show add up to those that drains answered. The "
+        "value may count as accessed through a read of another key; it does count as accessed if "
+        "the caller read it and no drain requeued it. NOTHING: as for read.",
+        "churn": "The answer says nothing. While the call runs, its values may be seen in wrappers "
+        "that keys have left.",
+        "drain": "Each wrapper by itself. Recycled wrappers were cleared before. Fewer than "
+        "requested: at one moment no wrapper was queued that the caller had filled or read and "
+        "nobody had cleared.",
     }
     spans = frozenset({"churn", "drain", "read_stale"})
 
@@ -83,15 +90,16 @@ class Model:
             self.turns[thread] += arguments[1]
             self.open |= {thread}
         elif operation == "read_stale":
-            # It answers its last look. An earlier one may have marked what a clear takes before the last.
+            # It answers its last look. An earlier one may have marked what a clear takes before the
+            # last.
             self.looked |= arguments[2] > 1
         else:
             self.draining = True
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int = 0, given: Answer
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
-        status, words = given
+        status, words = result
         if operation == "drain":
             return self.drained(arguments[0], thread, status, words)
         if operation == "churn":
@@ -102,17 +110,18 @@ class Model:
             return self.recall(arguments, thread, status, words[0])
         key = arguments[0] % self.n_keys
         if operation == "fill":
-            return self.fill(key, thread, given)
+            return self.fill(key, thread, result)
         if operation == "clear":
-            return self.clear(key, thread, given)
+            return self.clear(key, thread, result)
         return self.read(key, thread, status, words[0])
 
     def there(self, key: int) -> bool:
         return self.versions[key] % 2 == 1
 
     def sees(self, key: int, thread: int, *kinds: int, now: bool = True) -> bool:
-        """Whether the thread may see versions of these kinds (1: there, 0: not) one after the other, the last
-        of them ``now`` unless it may see old ones."""
+        """True if the thread may see versions of these kinds (1: there, 0: not) one after the
+        other, the last of them ``now`` unless it may see old ones.
+        """
         version = self.known[thread][key]
         if self.fresh and now:
             version = max(version, self.versions[key] - len(kinds) + 1)
@@ -121,17 +130,17 @@ class Model:
         self.known[thread][key] = version
         return version <= self.versions[key]
 
-    # What changes --------------------------------------------------------------------------------------
+    # Changes --------------------------------------------------------------------------------------
 
-    def fill(self, key: int, thread: int, given: Answer) -> bool:
-        if given[0] == OUT_OF_MEMORY:
+    def fill(self, key: int, thread: int, result: Answer) -> bool:
+        if result[0] == OUT_OF_MEMORY:
             return True
         self.fills[thread] += 1
-        if given == answer(TAKEN):
+        if result == answer(TAKEN):
             return self.sees(key, thread, 1)
         number = self.fills[thread] * self.n_threads + thread
         value = ((number & 0x3FFFFFF) << 4 | key) + 1
-        if given != answer(DONE, value) or self.there(key):
+        if result != answer(DONE, value) or self.there(key):
             return False
         self.values[key] += (value,)
         self.versions[key] += 1
@@ -140,11 +149,11 @@ class Model:
         self.remember(thread, key, value)
         return True
 
-    def clear(self, key: int, thread: int, given: Answer) -> bool:
-        status, (_size, requeues, accessed, _) = given
+    def clear(self, key: int, thread: int, result: Answer) -> bool:
+        status, (_size, requeues, accessed, _) = result
         if status != DONE:
-            return given == answer(NOTHING) and self.sees(key, thread, 0)
-        if not self.there(key) or given != answer(
+            return result == answer(NOTHING) and self.sees(key, thread, 0)
+        if not self.there(key) or result != answer(
             DONE, self.values[key][-1] % 1009 + 1, requeues, accessed
         ):
             return False
@@ -163,7 +172,9 @@ class Model:
         return self.draining or self.balanced()
 
     def balanced(self) -> bool:
-        """Whether clears showed no more requeues than there were; and all of them, if nothing is left."""
+        """True if clears showed no more requeues than there were, and all of them if nothing is
+        left.
+        """
         return self.owed >= 0 if any(version % 2 for version in self.versions) else self.owed == 0
 
     def drained(self, steps: int, thread: int, status: int, words: Sequence[int]) -> bool:
@@ -179,7 +190,7 @@ class Model:
             and self.left >= 0 and self.balanced()
         )  # fmt: skip
 
-    # Looks ---------------------------------------------------------------------------------------------
+    # Looks ----------------------------------------------------------------------------------------
 
     def read(self, key: int, thread: int, status: int, value: int) -> bool:
         if status == NOTHING:
@@ -208,24 +219,26 @@ class Model:
         self.looked |= bool(value)
         own, seen = before
         # A remainder with the sign of the dividend: below zero stands for the remembered key.
-        asked = int(math.fmod(key, self.n_keys))
-        asked = own if asked < 0 else asked
+        wanted_key = int(math.fmod(key, self.n_keys))
+        wanted_key = own if wanted_key < 0 else wanted_key
         if seen and seen <= CHURNED:
             holds = (seen - 1) % 16
             if self.there(holds) and self.values[holds][-1] == seen:
-                if value != (seen if asked == holds else 0):
+                if value != (seen if wanted_key == holds else 0):
                     return False
-                return not value or self.hit(asked, thread, value)
+                return not value or self.hit(wanted_key, thread, value)
         if not value:
             return True
         if place < STALE:
             self.stale[thread][place % STALE] = own, value
         if value > CHURNED:
-            return self.passing(asked, thread, value)
-        return (value == seen or self.reused() or place >= STALE) and self.hit(asked, thread, value)
+            return self.passing(wanted_key, thread, value)
+        return (value == seen or self.reused() or place >= STALE) and self.hit(
+            wanted_key, thread, value
+        )
 
     def hit(self, key: int, thread: int, value: int) -> bool:
-        """Whether a look of the thread may show a value that was filled in under the key."""
+        """True if a look of the thread may show a value that was filled in under the key."""
         self.looked = True
         if value not in self.values[key]:
             return False
@@ -238,7 +251,7 @@ class Model:
         return True
 
     def passing(self, key: int, thread: int, value: int) -> bool:
-        """Whether it may show one that a churn fills in for a moment."""
+        """True if a look may show a value that a churn fills in for a moment."""
         self.looked = True
         number = (value - CHURNED - 1) >> 4
         turn, other = divmod(number, self.n_threads)
@@ -248,7 +261,7 @@ class Model:
         )  # fmt: skip
 
     def reused(self) -> bool:
-        """Whether wrappers that were queued may serve others by now."""
+        """True if wrappers that were queued may serve other keys by now."""
         return self.recycled or self.draining
 
     def remember(self, thread: int, key: int, value: int) -> None:

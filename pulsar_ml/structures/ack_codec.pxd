@@ -1,15 +1,16 @@
 # Ranges and batches as bytes: which of them are stored within the limits, and how they come back.
 #
-# Origin       ManagedCursorImpl's persistPositionToLedger (Pulsar 4.1) and PIP-299. There varints; here the
-#              four 8-byte fields of the proposal, little-endian: 32 bytes a range.
+# Origin       ManagedCursorImpl's persistPositionToLedger (Pulsar 4.1) and PIP-299. There varints;
+#              here the four 8-byte fields of the proposal, little-endian: 32 bytes a range.
 # Threads      Under the owner's lock, shared for writing bytes.
-# Invariants   AC-1 (I99) everything is planned exactly when everything fits: both look at every limit.
-#              AC-2 what is stored is the lowest part of what is there; so what comes back is an earlier state
-#              in the sense of AR-3: nothing is acknowledged in it that was not before.
+# Invariants   AC-1 (I99) every range and batch is stored exactly when all are within every limit.
+#              AC-2 the stored part is the lowest part of the state, and the rest is counted; so the
+#              state that is read back is an earlier one in the sense of AR-3: no position is
+#              acknowledged in it that was not before.
 # Ordering     The owner's lock.
 # Reclamation  The bytes are the caller's, who releases them.
-# Not promised That bytes of a damaged medium are noticed where they form a legal state: the frame around them
-#              has a checksum for that.
+# Not promised That bytes of a damaged medium are noticed where they form a legal state: the frame
+#              around them has a checksum for that.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
@@ -24,7 +25,7 @@ from pulsar_ml.structures.position_blocks cimport (
 from pulsar_ml.sync.memory cimport allocate, allocate_zeroed, release
 
 
-# What may be stored. Equality is fine.
+# The limits of what is stored. A state that reaches a limit exactly is within it.
 cdef struct AckLimits:
     int64_t max_bytes               # of everything; 0: no limit, and the number of ranges decides
     int64_t max_ranges              # without a limit of bytes
@@ -32,7 +33,7 @@ cdef struct AckLimits:
     int64_t max_store_ranges        # in the metadata store, with or without a limit of bytes
 
 
-# What is stored, and what is not.
+# The part of a state that is stored, and the counts of the rest.
 cdef struct AckPlan:
     Position mark
     int64_t ranges
@@ -54,7 +55,7 @@ cdef inline int64_t acks_size(const AckRanges* acks, int64_t metadata_bytes) noe
     return metadata_bytes + acks.ranges.count * RANGE_BYTES + acks.batch_bytes
 
 
-# Whether all of it may be stored.
+# True if the whole state is within the limits.
 cdef inline bint acks_fit(
     const AckRanges* acks, const AckLimits* limits, int64_t metadata_bytes
 ) noexcept nogil:
@@ -65,7 +66,8 @@ cdef inline bint acks_fit(
     return acks.ranges.count <= limits.max_ranges
 
 
-# The lowest ranges first, then the lowest batches in what is left. `metadata_bytes` come before them.
+# The lowest ranges first, then the lowest batches in what is left. `metadata_bytes` come before
+# them.
 cdef inline AckPlan acks_plan(
     const AckRanges* acks, const AckLimits* limits, int64_t metadata_bytes, bint in_store
 ) noexcept nogil:
@@ -116,8 +118,8 @@ cdef inline int64_t get_word(const unsigned char* at) noexcept nogil:
     return <int64_t>value
 
 
-# A range is the position before its first entry and its last entry, as in the proposal; a batch is its
-# position, its size, and bits of the acknowledged indexes.
+# A range is the position before its first entry and its last entry, as in the proposal; a batch is
+# its position, its size, and bits of the acknowledged indexes.
 cdef inline void acks_write(const AckRanges* acks, const AckPlan* plan, unsigned char* to) noexcept nogil:
     cdef BlockSpot spot = blocks_first()
     cdef AckRange* stored
@@ -141,7 +143,8 @@ cdef inline void acks_write(const AckRanges* acks, const AckPlan* plan, unsigned
         spot = blocks_next(&acks.batches, spot)
 
 
-# The ranges of a plan come back into acks that have none. DAMAGED when they are not what acks_write makes.
+# The ranges of a plan come back into acks that have none. DAMAGED when they are not what acks_write
+# makes.
 cdef inline AckRestored acks_read_ranges(
     AckRanges* acks, const unsigned char* data, int64_t count
 ) noexcept nogil:
@@ -214,7 +217,8 @@ cdef inline AckRestored acks_read_batches(
     return ACK_RESTORED if length == 0 else ACK_DAMAGED
 
 
-# Into acks that have their mark and nothing else; unless RESTORED they have nothing else afterwards.
+# Into acks that have their mark and nothing else; unless RESTORED they have nothing else
+# afterwards.
 cdef inline AckRestored acks_read(
     AckRanges* acks, const unsigned char* data, int64_t length, int64_t ranges, int64_t batches
 ) noexcept nogil:

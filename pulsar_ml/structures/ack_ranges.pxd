@@ -1,13 +1,16 @@
-# What one cursor acknowledged: a mark-delete position, ranges of entries behind it, bits of batches.
+# The acknowledgements of one cursor: a mark-delete position, ranges of entries behind it, bits of
+# batches.
 #
-# Origin       ManagedCursorImpl's individualDeletedMessages and batchDeletedIndexes (Pulsar 4.1). There a
-#              range ends with its ledger, or spans ledgers after a comparison with the log; here somebody
-#              says where a ledger ends, and only then ranges of two ledgers become one.
-# Threads      One at a time changes it; the mark may be read beside that under the owner's stamped lock.
-# Invariants   AR-1 ranges are disjoint, ascend, lie behind the mark, and none begins where the one before, or
-#              the mark, goes on.
-#              AR-2 a batch has an acknowledged index and one that is not, and lies in no range.
-#              AR-3 what was acknowledged stays so.
+# Origin       ManagedCursorImpl's individualDeletedMessages and batchDeletedIndexes (Pulsar 4.1).
+#              There a range ends with its ledger, or spans ledgers after a comparison with the log;
+#              here somebody says where a ledger ends, and only then ranges of two ledgers become
+#              one.
+# Threads      One at a time changes it; the mark may be read beside that under the owner's stamped
+#              lock.
+# Invariants   AR-1 ranges are disjoint, ascend, lie behind the mark, and none begins where the one
+#              before, or the mark, goes on.
+#              AR-2 a batch has an acknowledged index and an open one, and lies in no range.
+#              AR-3 an acknowledged position stays acknowledged, and no other position becomes it.
 # Ordering     The owner's lock. The mark's two cells are relaxed: readers validate their stamp.
 # Reclamation  Bits go with their batch, records with their block.
 # Not promised That an entry exists: what a range spans between two ledgers nobody ever added.
@@ -29,7 +32,7 @@ cdef enum:
     BATCH_BYTES = 24        # of a stored batch, and 8 for each 64 indexes
 
 
-# What became of an acknowledgement.
+# The outcome of an acknowledgement.
 cdef enum AckChange:
     ACK_NEW = 0
     ACK_KNOWN = 1           # it was acknowledged before; nothing changed
@@ -105,7 +108,7 @@ cdef inline LedgerEnd* acks_end_of(const AckRanges* acks, int64_t ledger) noexce
     return end
 
 
-# Whether a ledger is known to end before a position.
+# True if a ledger is known to end before a position.
 cdef inline bint acks_is_beyond(const AckRanges* acks, Position at) noexcept nogil:
     cdef LedgerEnd* end = acks_end_of(acks, at.ledger_id)
     return end is not NULL and end.last.entry_id < at.entry_id
@@ -200,7 +203,7 @@ cdef inline AckChange acks_add(AckRanges* acks, Position at) noexcept nogil:
     cdef BlockSpot spot
     cdef AckRange* before
     cdef AckRange* behind
-    cdef AckRange made
+    cdef AckRange fresh
     if acks_contain(acks, at):
         return ACK_KNOWN
     if acks_is_beyond(acks, at):
@@ -223,9 +226,9 @@ cdef inline AckChange acks_add(AckRanges* acks, Position at) noexcept nogil:
     elif behind is not NULL:
         behind.first = at
     else:
-        made.first = at
-        made.last = at
-        if not blocks_insert(&acks.ranges, spot, &made):
+        fresh.first = at
+        fresh.last = at
+        if not blocks_insert(&acks.ranges, spot, &fresh):
             return ACK_NO_MEMORY
     acks_forget_batch(acks, at)
     return ACK_NEW
@@ -236,7 +239,7 @@ cdef inline AckChange acks_add_index(
     AckRanges* acks, Position at, int32_t size, int32_t index
 ) noexcept nogil:
     cdef AckBatch* batch
-    cdef AckBatch made
+    cdef AckBatch fresh
     if not 0 <= index < size:
         return ACK_INVALID
     if size == 1 or acks_contain(acks, at):
@@ -245,15 +248,15 @@ cdef inline AckChange acks_add_index(
         return ACK_INVALID
     batch = acks_batch_at(acks, at)
     if batch is NULL:
-        made.at = at
-        made.size = size
-        made.left = size - 1
-        made.bits = <uint64_t*>allocate_zeroed(<size_t>batch_words(size), sizeof(uint64_t))
-        if made.bits is NULL:
+        fresh.at = at
+        fresh.size = size
+        fresh.left = size - 1
+        fresh.bits = <uint64_t*>allocate_zeroed(<size_t>batch_words(size), sizeof(uint64_t))
+        if fresh.bits is NULL:
             return ACK_NO_MEMORY
-        made.bits[index >> 6] = <uint64_t>1 << (index & 63)
-        if not blocks_insert(&acks.batches, blocks_above(&acks.batches, at), &made):
-            release(made.bits)
+        fresh.bits[index >> 6] = <uint64_t>1 << (index & 63)
+        if not blocks_insert(&acks.batches, blocks_above(&acks.batches, at), &fresh):
+            release(fresh.bits)
             return ACK_NO_MEMORY
         acks.batch_bytes += batch_stored(size)
         return ACK_NEW
@@ -281,7 +284,7 @@ cdef inline AckChange acks_add_up_to(AckRanges* acks, Position at) noexcept nogi
 # A ledger has no entry behind `last`, and the log goes on with entry 0 of the ledger `following`.
 cdef inline AckChange acks_end_ledger(AckRanges* acks, Position last, int64_t following) noexcept nogil:
     cdef LedgerEnd* known = acks_end_of(acks, last.ledger_id)
-    cdef LedgerEnd made
+    cdef LedgerEnd fresh
     cdef BlockSpot spot
     cdef AckRange* before
     cdef AckRange* behind
@@ -294,7 +297,7 @@ cdef inline AckChange acks_end_ledger(AckRanges* acks, Position last, int64_t fo
         return ACK_INVALID
     if last.ledger_id < acks_mark(acks).ledger_id:
         return ACK_KNOWN
-    # What lies behind its end, by what was acknowledged.
+    # The acknowledged ranges behind the ledger's end.
     spot = blocks_above(&acks.ranges, last)
     before = acks_range_before(acks, spot)
     behind = <AckRange*>blocks_at(&acks.ranges, spot)
@@ -305,9 +308,9 @@ cdef inline AckChange acks_end_ledger(AckRanges* acks, Position last, int64_t fo
             or (behind is not NULL and behind.first.ledger_id < following)
             or (batch is not NULL and batch.at.ledger_id < following)):
         return ACK_INVALID
-    made.last = last
-    made.following = following
-    if not blocks_insert(&acks.ends, blocks_above(&acks.ends, last), &made):
+    fresh.last = last
+    fresh.following = following
+    if not blocks_insert(&acks.ends, blocks_above(&acks.ends, last), &fresh):
         return ACK_NO_MEMORY
     if behind is not NULL and position_equal(behind.first, position(following, 0)):
         if position_equal(acks_mark(acks), last):

@@ -1,20 +1,23 @@
 # The acknowledgements of one cursor under concurrent use, and whether its dispatcher may go on.
 #
-# Origin       ManagedCursorImpl and PersistentDispatcherMultipleConsumers of Pulsar 4.1 (PIP-299). There the
-#              number of ranges alone decides (#26499), and evaluation and flag may cross; here every limit
-#              counts, and who sets the flag looks again.
+# Origin       ManagedCursorImpl and PersistentDispatcherMultipleConsumers of Pulsar 4.1 (PIP-299).
+#              There the number of ranges alone decides (#26499), and evaluation and flag may cross;
+#              here every limit counts, and who sets the flag looks again.
 # Threads      Any thread between init and destroy.
-# Invariants   AS-1 `open` says whether all of the state may be stored, or nobody asked for pauses; whenever
-#              the lock is free of a writer.
-#              AS-2 (I99) when nobody is inside, not both open and paused.
-#              AS-3 a bit of paused is set by who asks for that kind alone, and each is taken away once: by
-#              an acknowledgement, whose caller must make the dispatcher go on, or by asking again.
-# Ordering     The stamped lock's: acknowledgements are shared under it, the mark is read optimistically.
-#              The two words: the dispatcher stores paused and then loads open, an acknowledgement stores open
-#              and then loads paused, each with a sequentially consistent fence between: one of the two sees
-#              the other's store.
+# Invariants   AS-1 `open` is set exactly when all of the state may be stored or no caller requested
+#              pauses, whenever the lock is free of a writer.
+#              AS-2 (I99) while no call is under way, the state is not both open and paused.
+#              AS-3 a bit of `paused` is set only by the dispatch of that kind, and is taken away
+#              once: by an acknowledgement, whose caller must resume the dispatcher, or by the next
+#              call of the dispatch itself.
+#              AS-4 while dispatch is closed only replays are allowed.
+# Ordering     The stamped lock's: acknowledgements are shared under it, the mark is read
+#              optimistically. The two words: the dispatcher stores paused and then loads open, an
+#              acknowledgement stores open and then loads paused, each with a sequentially
+#              consistent fence between: one of the two sees the other's store.
 # Reclamation  None of its own. destroy: nobody inside.
-# Not promised That acknowledgements wait for nobody: encoding holds the lock shared while it copies.
+# Not promised That acknowledgements wait for nobody: encoding holds the lock shared while it
+#              copies.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -39,11 +42,12 @@ from pulsar_ml.sync.atomics cimport (
 from pulsar_ml.sync.memory cimport allocate
 
 
-# What a dispatcher wants to read. Each kind is paused by itself: who goes on with one takes no wake-up
-# from who waits for another.
+# The kinds of reads of a dispatcher. Each kind is paused by itself: a dispatcher that goes on with
+# one kind takes no wake-up from one that waits for another kind.
 cdef enum DispatchKind:
     DISPATCH_NORMAL = 0
-    DISPATCH_REPLAY = 1     # entries that were delivered before: they lie in the gaps, and close them
+    # entries that were delivered before: they lie in the gaps, and close them
+    DISPATCH_REPLAY = 1
     DISPATCH_DELAYED = 2    # entries that were held back until their time
 
 
@@ -96,8 +100,8 @@ cdef inline void ack_state_pause(AckState* state, uint32_t bit, bint waits) noex
         pass
 
 
-# Ends a write section. The kinds that were paused and are not any more, as bits: the caller has to make
-# their dispatchers read on, outside every lock.
+# Ends a write section. The kinds that were paused and are not any more, as bits: the caller has to
+# make their dispatchers read on, outside every lock.
 cdef inline uint32_t ack_state_leave(AckState* state) noexcept nogil:
     ack_state_evaluate(state)
     stamped_unlock_write(&state.lock)
@@ -108,14 +112,16 @@ cdef inline uint32_t ack_state_leave(AckState* state) noexcept nogil:
     return 0
 
 
-# Whether a dispatcher may read on. False: it is paused, and somebody will be told to make it go on.
+# True if a dispatcher may read on. False: it is paused, and a later change answers its kind in
+# `resumed`.
 cdef inline bint ack_state_may_dispatch(AckState* state, DispatchKind kind) noexcept nogil:
     cdef uint32_t bit = <uint32_t>1 << kind
     if kind == DISPATCH_REPLAY:
         return True
     if not u32_load_acquire(&state.open):
         ack_state_pause(state, bit, True)
-        # Pairs with the fence in ack_state_leave: what it opened before paused was set is seen here.
+        # Pairs with the fence in ack_state_leave: what it opened before paused was set is seen
+        # here.
         fence_seq_cst()
         if not u32_load_relaxed(&state.open):
             return False
@@ -176,7 +182,7 @@ cdef inline void ack_state_configure(
     resumed[0] = ack_state_leave(state)
 
 
-# What subscription properties and sequence ids take.
+# Sets the bytes that subscription properties and sequence ids take.
 cdef inline void ack_state_set_metadata(
     AckState* state, int64_t metadata_bytes, uint32_t* resumed
 ) noexcept nogil:
@@ -241,7 +247,7 @@ cdef inline Status ack_state_encode(
     return status
 
 
-# What was stored, into a state that is new but for its mark, before anybody else knows it.
+# Restores a stored state into one that is new but for its mark, and that no other thread knows yet.
 cdef inline AckRestored ack_state_restore(
     AckState* state, const unsigned char* data, int64_t length, int64_t ranges, int64_t batches
 ) noexcept nogil:

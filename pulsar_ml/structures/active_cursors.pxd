@@ -1,26 +1,33 @@
-# The active cursors of a managed ledger, in groups sorted by position: how many are at or before one of them.
+# The active cursors of a managed ledger, in groups sorted by position: how many are at or before
+# one of them.
 #
-# Origin       ActiveManagedCursorContainerImpl (Pulsar 4.1, PIP-430). Changes are recorded and applied when
-#              somebody asks. Here the list is of groups, not of cursors, so that a move crosses many
-#              cursors in one step; many or far moves end in one sweep. Mended: moves of the tail out of
-#              or onto a shared group, null updates, queries under the wrong lock, retained cursors.
+# Origin       ActiveManagedCursorContainerImpl (Pulsar 4.1, PIP-430). Changes are recorded and
+#              applied when somebody asks. Here the list is of groups, not of cursors, so that a
+#              move crosses many cursors in one step; many or far moves end in one sweep. Mended:
+#              moves of the tail out of or onto a shared group, null updates, queries under the
+#              wrong lock, retained cursors.
 # Threads      Any thread, except init and destroy.
-# Invariants   After a flush, inside any section:
-#              AC-1 (I73) a group's rank = number of tracked cursors at or before its position.
-#              AC-2 (I76) no change is pending.
-#              Always, inside any section:
-#              AC-3 (I75) a cursor is in the list of changes at most once; one that is not there is in place.
-#              AC-4 (I77) everything but counters is changed in a write section.
-#              AC-5 (I78) removed cursors not yet given back are fewer than max(64, registered ones).
-#              AC-6 groups in the list + spare ones = registered cursors + removed ones not given back.
-#              AC-7 entries that are added are cached while a cursor is registered, and for the grace period.
-# Ordering     Queries read relaxed cells under a stamp while nothing is pending. A cursor's group is stored
-#              with release and read with acquire: the reader may be ahead of its stamp, and then must
-#              find the group's memory made.
-# Reclamation  Cursors and groups come from pools shared by all containers of a memory. A removed cursor goes
-#              back with the next flush, which a removal makes itself when enough have gathered or nobody is
-#              left. Each cursor brings a group with it, so a flush never allocates.
-# Not promised Queries that take no lock while changes are pending. A rank is of a moment during the call.
+# Invariants   AC-3 (I75) a cursor is in the list of changes at most once, and a cursor that is not
+#              in the list is in place.
+#              AC-4 (I77) every field but the counters is changed in a write section.
+#              AC-5 (I78) removed cursors that are not yet given back are fewer than max(64,
+#              registered cursors), and none when no cursor is registered.
+#              AC-6 groups in the list and spare groups are as many as registered cursors and
+#              removed cursors that are not given back: a flush never allocates.
+#              AC-7 added entries are cached while a cursor is registered, and for the grace period
+#              after the last one left.
+#              AC-8 (I73) after a flush, inside any section, a group's rank is the number of tracked
+#              cursors at its position or before it.
+#              AC-9 (I76) after a flush, inside any section, no change is pending.
+# Ordering     Queries read relaxed cells under a stamp while nothing is pending. A cursor's group
+#              is stored with release and read with acquire: the reader may be ahead of its stamp,
+#              and then must find the group's memory made.
+# Reclamation  Cursors and groups come from pools shared by all containers of a memory. A removed
+#              cursor goes back with the next flush, which a removal makes itself when enough have
+#              gathered or nobody is left. Each cursor brings a group with it, so a flush never
+#              allocates.
+# Not promised Queries that take no lock while changes are pending. A rank is of a moment during the
+#              call.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -67,8 +74,8 @@ cdef struct ActiveCursors:
 
 # Memory and life ---------------------------------------------------------------------------------
 
-# chunk_bits: objects of a chunk as a power of two; limit: most objects of a kind. On failure everything
-# is given back.
+# chunk_bits: objects of a chunk as a power of two; limit: most objects of a kind. On failure
+# everything is given back.
 cdef inline Status active_memory_init(
     ActiveMemory* memory, uint32_t chunk_bits, uint32_t limit
 ) noexcept nogil:
@@ -90,8 +97,8 @@ cdef inline void active_memory_destroy(ActiveMemory* memory) noexcept nogil:
     pool_destroy(&memory.groups)
 
 
-# grace: nanoseconds for which added entries are still cached after the last cursor left, or after `now`;
-# 0 or less: not at all.
+# grace: nanoseconds for which added entries are still cached after the last cursor left, or after
+# `now`; 0 or less: not at all.
 cdef inline void active_cursors_init(
     ActiveCursors* container, ActiveMemory* memory, int64_t grace, int64_t now
 ) noexcept nogil:
@@ -109,8 +116,8 @@ cdef inline void active_cursors_destroy(ActiveCursors* container) noexcept nogil
 
 # Changes -----------------------------------------------------------------------------------------
 
-# Registers a cursor and stores its id. The data version that this made, or 0 without memory, and then
-# nothing changed.
+# Registers a cursor and stores its id. The data version that this made, or 0 without memory, and
+# then nothing changed.
 cdef inline int64_t active_cursors_add(
     ActiveCursors* container, CursorPosition target, bint durable, uint64_t* id
 ) noexcept nogil:
@@ -140,8 +147,8 @@ cdef inline int64_t active_cursors_add(
     return version
 
 
-# Says where a cursor is now, or that it is not tracked any more; applied when somebody asks. The data
-# version that this made, or 0 when there is no such cursor.
+# Says where a cursor is now, or that it is not tracked any more; applied when somebody asks. The
+# data version that this made, or 0 when there is no such cursor.
 cdef inline int64_t active_cursors_update(
     ActiveCursors* container, uint64_t id, CursorPosition target
 ) noexcept nogil:
@@ -157,7 +164,8 @@ cdef inline int64_t active_cursors_update(
     return version
 
 
-# What adding a name once more means: the cursor's position and durability are replaced. As update.
+# Replaces a registered cursor's position and durability, as when its name is added again. Answers
+# as update does.
 cdef inline int64_t active_cursors_replace(
     ActiveCursors* container, uint64_t id, CursorPosition target, bint durable
 ) noexcept nogil:
@@ -174,7 +182,8 @@ cdef inline int64_t active_cursors_replace(
     return version
 
 
-# Removes a cursor at the time `now`. The data version that this made, or 0 when there is no such cursor.
+# Removes a cursor at the time `now`. The data version that this made, or 0 when there is no such
+# cursor.
 cdef inline int64_t active_cursors_remove(
     ActiveCursors* container, uint64_t id, int64_t now
 ) noexcept nogil:
@@ -195,7 +204,7 @@ cdef inline int64_t active_cursors_remove(
     return version
 
 
-# Whether so many removed cursors wait that this removal has to see to them.
+# True if so many removed cursors wait that this removal has to flush them.
 cdef inline bint active_is_crowded(const ActiveCursors* container) noexcept nogil:
     cdef int64_t size = registry_size(&container.registry)
     return size == 0 or container.removed >= max(size, <int64_t>ACTIVE_FEWEST_REMOVALS)
@@ -212,8 +221,8 @@ cdef inline void active_change(ActiveCursors* container, ActiveCursor* cursor) n
 
 # Queries -----------------------------------------------------------------------------------------
 
-# How many tracked cursors are at the position of this one or before it, itself included; 0 for one that
-# is not tracked or not registered.
+# The number of tracked cursors at this cursor's position or before it, itself included; 0 for a
+# cursor that is not tracked or not registered.
 cdef inline int64_t active_cursors_rank(ActiveCursors* container, uint64_t id) noexcept nogil:
     cdef uint64_t stamp = stamped_optimistic(&container.registry.lock)
     cdef int64_t rank
@@ -252,7 +261,7 @@ cdef inline CursorPosition active_cursors_slowest(ActiveCursors* container) noex
     return slowest
 
 
-# Whether an entry that is added now is worth caching: somebody may read it soon.
+# True if an entry that is added now is worth caching: a cursor may read it soon.
 cdef inline bint active_cursors_should_cache(const ActiveCursors* container, int64_t now) noexcept nogil:
     return not registry_idle(&container.registry, now, container.grace)
 
@@ -262,15 +271,11 @@ cdef inline int64_t active_cursors_reads_of_added(const ActiveCursors* container
     return registry_size(&container.registry)
 
 
-# How often entries will be read that this cursor just read from storage; asked when they have arrived.
-cdef inline int64_t active_cursors_reads_of_stored(ActiveCursors* container, uint64_t id) noexcept nogil:
-    return active_cursors_rank(container, id)
-
-
 # Flush -------------------------------------------------------------------------------------------
 
-# Applies all changes: one by one as long as that is cheaper than one sweep over the whole list. A cursor
-# that comes takes the place of one that leaves and goes on from there: far fewer groups are between.
+# Applies all changes: one by one as long as that is cheaper than one sweep over the whole list. A
+# cursor that comes takes the place of one that leaves and goes on from there: far fewer groups are
+# between.
 cdef inline void active_flush(ActiveCursors* container) noexcept nogil:
     cdef int64_t budget = container.groups.count + 16
     cdef ActiveCursor* waiting = NULL   # one that comes or leaves and has met no counterpart
@@ -326,7 +331,8 @@ cdef inline void active_give_removed(ActiveCursors* container, ActiveCursor* cur
     registry_give(&container.registry, &cursor.node)
 
 
-# All changes at once: everybody leaves, then those that stay tracked are merged into the list in order.
+# All changes at once: everybody leaves, then those that stay tracked are merged into the list in
+# order.
 cdef inline void active_sweep(ActiveCursors* container) noexcept nogil:
     cdef ActiveCursor* arriving = NULL
     cdef ActiveCursor* cursor

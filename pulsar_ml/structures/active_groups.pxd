@@ -1,15 +1,19 @@
-# Groups of cursors in the order of their positions, each knowing how many cursors are at or before it.
+# Groups of cursors in the order of their positions, each knowing how many cursors are at or before
+# it.
 #
-# Origin       The sorted list of nodes of ActiveManagedCursorContainerImpl (Pulsar 4.1), whose nodes at one
-#              position share a counter. Here those are one group, and the list is of groups.
-# Threads      One at a time: whoever is in the container's write section. Queries read `group` and `rank`
-#              under a stamp; see active_cursors.pxd.
-# Invariants   AG-1 (I72) groups ascend strictly; before and after, head and tail agree; none is empty.
-#              AG-2 (I73) a group's rank = members of all groups up to it.
+# Origin       The sorted list of nodes of ActiveManagedCursorContainerImpl (Pulsar 4.1), whose
+#              nodes at one position share a counter. Here those are one group, and the list is of
+#              groups.
+# Threads      One at a time: whoever is in the container's write section. Queries read `group` and
+#              `rank` under a stamp; see active_cursors.pxd.
+# Invariants   AG-1 (I72) groups ascend strictly, their links, head and tail agree, and no group is
+#              empty.
+#              AG-2 (I73) a group's rank is the number of members of all groups up to it.
 #              AG-3 (I74) cursors of one position share one group.
-# Ordering     A cursor's group is stored with release: who reads it with acquire finds its memory made.
-# Reclamation  Groups come with the cursors and go with them; those not in the list are kept as spare ones.
-#              There is one for each cursor, so nothing here allocates or fails.
+# Ordering     A cursor's group is stored with release: who reads it with acquire finds its memory
+#              made.
+# Reclamation  Groups come with the cursors and go with them; those not in the list are kept as
+#              spare ones. There is one for each cursor, so nothing here allocates or fails.
 # Not promised Any order among the cursors of a group.
 
 from libc.stdint cimport int64_t, uint32_t
@@ -103,7 +107,8 @@ cdef inline CursorGroup* cursor_group(const ActiveCursor* cursor) noexcept nogil
     return <CursorGroup*>ptr_load_relaxed(&cursor.group)
 
 
-# The cursor stands nowhere; its group goes when that was the last member. Ranks are the caller's matter.
+# The cursor stands nowhere; its group goes when that was the last member. Ranks are the caller's
+# matter.
 cdef inline void groups_leave(CursorGroups* groups, ActiveCursor* cursor) noexcept nogil:
     cdef CursorGroup* group = cursor_group(cursor)
     ptr_store_release(&cursor.group, NULL)
@@ -112,7 +117,7 @@ cdef inline void groups_leave(CursorGroups* groups, ActiveCursor* cursor) noexce
         groups_drop(groups, group)
 
 
-# Of two cursors one stands in a group and the other nowhere: they change places, and no rank changes.
+# Exchanges two cursors of which one stands in a group and the other nowhere; no rank changes.
 cdef inline void cursor_hand_over(ActiveCursor* a, ActiveCursor* b) noexcept nogil:
     cdef CursorGroup* group = cursor_group(a)
     ptr_store_release(&a.group, cursor_group(b))
@@ -123,15 +128,16 @@ cdef inline void group_add(CursorGroup* group, int64_t amount) noexcept nogil:
     i64_store_relaxed(&group.rank, i64_load_relaxed(&group.rank) + amount)
 
 
-# Whether the cursor is alone in its group and the group may stay where it is in the list.
+# True if the cursor is alone in its group and the group may stay where it is in the list.
 cdef inline bint group_fits(const ActiveCursor* cursor, const CursorGroup* group) noexcept nogil:
     return (group.members == 1 and cursor.target.tracked
             and (group.before is NULL or position_less(group.before.at, cursor.target.at))
             and (group.after is NULL or position_less(cursor.target.at, group.after.at)))
 
 
-# Brings one cursor to its place and the ranks of the groups between up to date; their number.
-# A cursor that was not tracked comes from behind the tail, one that is not tracked any more goes there.
+# Brings one cursor to its place and the ranks of the groups between up to date; their number. A
+# cursor that was not tracked comes from behind the tail, one that is not tracked any more goes
+# there.
 cdef inline int64_t groups_move(CursorGroups* groups, ActiveCursor* cursor) noexcept nogil:
     cdef CursorGroup* group = cursor_group(cursor)
     cdef CursorGroup* before = groups.tail
@@ -175,8 +181,8 @@ cdef inline int64_t groups_move(CursorGroups* groups, ActiveCursor* cursor) noex
     return steps
 
 
-# So many cursors that stand nowhere, linked through next_changed, come to their places; all ranks are
-# made anew.
+# So many cursors that stand nowhere, linked through next_changed, come to their places; all ranks
+# are made anew.
 cdef inline void groups_merge(CursorGroups* groups, ActiveCursor* arriving, int64_t count) noexcept nogil:
     cdef ActiveCursor* cursor
     cdef CursorGroup* before = NULL

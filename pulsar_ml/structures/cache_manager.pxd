@@ -1,30 +1,34 @@
-# The books of a broker's cache: its size, its counters and the trigger, and the passes that bring the
-# size back to the watermark, over the range caches of one eviction policy.
+# The books of a broker's cache: its size, its counters and the trigger, and the passes that bring
+# the size back to the watermark, over the range caches of one eviction policy.
 #
-# Origin       RangeEntryCacheManagerImpl and EntryCachesEvictionHandler (Pulsar 4.1, PIP-430), with the
-#              marker as #25988 has it. Mended here: a pass takes its target and settles its account before
-#              the next one begins, and an insert that finds a task at its end is not forgotten.
+# Origin       RangeEntryCacheManagerImpl and EntryCachesEvictionHandler (Pulsar 4.1, PIP-430), with
+#              the marker as #25988 has it. Mended here: a pass takes its target and settles its
+#              account before the next one begins, and an insert that finds a task at its end is not
+#              forgotten.
 # Threads      All functions: any thread. init, destroy: nobody else inside.
-# Invariants   CM-1 (I42, I43, I45) size = bytes put less bytes removed, exact at quiescence; signed, for an
-#              entry may be removed before its put is counted.
-#              CM-2 (I47, I50) entries put less those evicted are the entries cached; an eviction is a size
-#              pass, and a time pass is none.
-#              CM-3 (I53, I63) a size pass frees what the size is above the watermark at its start.
-#              CM-4 (H14) at most one task is queued or running; whoever sets the marker submits it.
-#              CM-5 (I62) an insert above the threshold, or a change that leaves the size above it, is
-#              followed by a look at the size: by its own task, or by the running one after that cleared
-#              the marker.
-#              CM-6 (I66, I101) settings and passes exclude each other; this monitor comes before the
-#              policy's monitor, which comes before wrapper locks. An insert takes none of them.
+# Invariants   CM-1 (I42, I43, I45) the size is the bytes put less the bytes removed, exact at
+#              quiescence; it is signed, because an entry may be removed before its put is counted.
+#              CM-2 (I47, I50) the entries put less those evicted are the entries cached; a size
+#              pass is an eviction, a time pass is none.
+#              CM-3 (I53, I63) a size pass frees the bytes that the size is above the watermark when
+#              the pass begins.
+#              CM-4 (I61) at most one task is queued or running, and the thread that sets the marker
+#              submits the task.
+#              CM-5 (I62, I63) an insert above the threshold, or a change of settings that leaves
+#              the size above it, is followed by a look at the size: by a task of its own, or by the
+#              running task after that cleared the marker.
+#              CM-6 (I66, I101) settings and passes exclude each other; this monitor comes before
+#              the policy's monitor, which comes before wrapper locks; an insert takes none of them.
 #              CM-7 every entry that a counted read found is counted once.
-# Ordering     Counters order nothing: relaxed. The marker is exchanged with acquire and release by both
-#              sides, so that one of the two sees the other: either the task, after it cleared the marker,
-#              sees the size of the insert that found it set, or that insert wins it. The same holds for
-#              inserts and changed settings by the size.
+# Ordering     Counters order nothing: relaxed. The marker is exchanged with acquire and release by
+#              both sides, so that one of the two sees the other: either the task, after it cleared
+#              the marker, sees the size of the insert that found it set, or that insert wins it.
+#              The same holds for inserts and changed settings by the size.
 # Reclamation  None: it lives as long as its policy.
-# Not promised While others are inside, the size may be above or below the sum of the caches' sizes, and
-#              below zero. The cache may be larger than its largest size until a pass was through. A
-#              watermark above 98 % leaves sizes in between that trigger and free nothing.
+# Not promised While others are inside, the size may be above or below the sum of the caches' sizes,
+#              and below zero. The cache may be larger than its largest size until a pass was
+#              through. A watermark above 98 % leaves sizes in between that trigger and free
+#              nothing.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -134,27 +138,27 @@ cdef struct CacheManager:
     bint wanted                 # a task waits for the thread
 
 
-# Settings ------------------------------------------------------------------------------------------
+# Settings -----------------------------------------------------------------------------------------
 
 # floor(size * part / whole) without overflow; 0 <= part <= whole, whole > 0.
 cdef inline int64_t share(int64_t size, int64_t part, int64_t whole) noexcept nogil:
     return size // whole * part + size % whole * part // whole
 
 
-cdef inline int64_t chosen(int64_t before, int64_t given) noexcept nogil:
-    return before if given < 0 else given
+cdef inline int64_t chosen(int64_t before, int64_t requested) noexcept nogil:
+    return before if requested < 0 else requested
 
 
-cdef inline void cache_manager_set(CacheManager* manager, const ManagerSettings* given) noexcept nogil:
+cdef inline void cache_manager_set(CacheManager* manager, const ManagerSettings* requested) noexcept nogil:
     cdef ManagerSettings* now = &manager.settings
-    now.max_size = chosen(now.max_size, given.max_size)
-    now.watermark = chosen(now.watermark, given.watermark)
-    now.time_to_live = chosen(now.time_to_live, given.time_to_live)
-    now.interval = chosen(now.interval, given.interval)
-    now.max_requeue_count = <int32_t>chosen(now.max_requeue_count, given.max_requeue_count)
+    now.max_size = chosen(now.max_size, requested.max_size)
+    now.watermark = chosen(now.watermark, requested.watermark)
+    now.time_to_live = chosen(now.time_to_live, requested.time_to_live)
+    now.interval = chosen(now.interval, requested.interval)
+    now.max_requeue_count = <int32_t>chosen(now.max_requeue_count, requested.max_requeue_count)
     now.extend_recently_accessed = <int32_t>chosen(
-        now.extend_recently_accessed, given.extend_recently_accessed)
-    now.time_to_live_max = chosen(now.time_to_live_max, given.time_to_live_max)
+        now.extend_recently_accessed, requested.extend_recently_accessed)
+    now.time_to_live_max = chosen(now.time_to_live_max, requested.time_to_live_max)
     i64_store_relaxed(&manager.max_size, now.max_size)
     i64_store_relaxed(&manager.threshold, share(now.max_size, TRIGGER, 100))
     i64_store_relaxed(&manager.low_mark, share(now.max_size, now.watermark, MILLION))
@@ -198,7 +202,7 @@ cdef inline bint cache_manager_disabled(const CacheManager* manager) noexcept no
     return i64_load_relaxed(&manager.max_size) == 0
 
 
-# The books -----------------------------------------------------------------------------------------
+# The books ----------------------------------------------------------------------------------------
 
 # entryAdded: after the put returned and no lock is held.
 cdef inline void cache_manager_added(CacheManager* manager, int64_t length, int64_t now) noexcept nogil:
@@ -256,7 +260,7 @@ cdef inline void cache_manager_stats(const CacheManager* manager, ManagerStats* 
         stats.miss_bytes += i64_load_relaxed(&manager.stripes[i].miss_bytes)
 
 
-# Caches --------------------------------------------------------------------------------------------
+# Caches -------------------------------------------------------------------------------------------
 
 # range_cache_put, counted. PML_DISABLED: the caller keeps its reference.
 cdef inline Status cache_manager_put(
@@ -300,7 +304,7 @@ cdef inline Removed cache_manager_remove(
     return removed
 
 
-# Passes --------------------------------------------------------------------------------------------
+# Passes -------------------------------------------------------------------------------------------
 
 # Runs a pass for at most so many steps and counts what it removed; True when it is not over yet.
 # Inside the monitor.
@@ -319,7 +323,8 @@ cdef inline bint cache_manager_step(
     return more
 
 
-# The same for a pass that a caller made and may want to interrupt.
+# Takes one slice of a pass that a caller made and may want to interrupt; False when the pass is
+# over.
 cdef inline bint cache_manager_run(
     CacheManager* manager, EvictionPass* run, int64_t most_steps
 ) noexcept nogil:
@@ -330,11 +335,11 @@ cdef inline bint cache_manager_run(
     return more
 
 
-# A slice of a size pass down to the watermark, which begins if the size is above the threshold; True
-# when it is not over yet. `run` is a size pass with target 0 when it begins.
+# A slice of a size pass down to the watermark, which begins if the size is above the threshold;
+# True when it is not over yet. `run` is a size pass with target 0 when it begins.
 #
-# Inside the monitor the size is looked at anew: while this thread waited for it, another pass may have
-# freed what was too much.
+# Inside the monitor the size is looked at anew: while this thread waited for it, another pass may
+# have freed what was too much.
 cdef inline bint cache_manager_evict(
     CacheManager* manager, EvictionPass* run, int64_t most_steps
 ) noexcept nogil:
@@ -373,7 +378,7 @@ cdef inline int64_t cache_manager_passes(CacheManager* manager, bint by_time, in
     return old.removed.entries + over.removed.entries
 
 
-# The trigger ---------------------------------------------------------------------------------------
+# The trigger --------------------------------------------------------------------------------------
 
 # Sets the marker; True for the one that found it clear, who owes a task.
 cdef inline bint cache_manager_mark(CacheManager* manager) noexcept nogil:
@@ -394,8 +399,8 @@ cdef inline void cache_manager_task(CacheManager* manager, bint by_time, int64_t
         by_time = False
         i32_fetch_sub_relaxed(&manager.tasks, 1)
         u32_exchange_acq_rel(&manager.marker, 0)
-        # An insert or a change that came after the last look at the size and found the marker set left it to
-        # us. Ends when neither came and nothing could be freed.
+        # An insert or a change that came after the last look at the size and found the marker set
+        # left it to us. Ends when neither came and nothing could be freed.
         if (not freed and i64_load_relaxed(&manager.inserted_entries) == inserted
                 and i64_load_relaxed(&manager.changes) == changes):
             return
@@ -405,7 +410,7 @@ cdef inline void cache_manager_task(CacheManager* manager, bint by_time, int64_t
             return
 
 
-# Whether the thread takes the task. An insert never evicts itself while there is one.
+# True if the thread takes the task. An insert never evicts itself while there is one.
 cdef inline bint cache_manager_submit(CacheManager* manager) noexcept nogil:
     cdef bint taken
     condition_enter(&manager.work)
@@ -426,8 +431,8 @@ cdef inline bint cache_manager_trigger(CacheManager* manager, int64_t now) noexc
     return True
 
 
-# The same if the size is above the threshold. The size is exchanged with itself: either this call sees
-# an insert, or that insert sees the settings from before this call.
+# Triggers an eviction if the size is above the threshold. The size is exchanged with itself: either
+# this call sees an insert, or that insert sees the settings from before this call.
 cdef inline bint cache_manager_look(CacheManager* manager, int64_t now) noexcept nogil:
     if i64_fetch_add_acq_rel(&manager.size, 0) <= i64_load_relaxed(&manager.threshold):
         return False

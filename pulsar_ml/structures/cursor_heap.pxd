@@ -1,18 +1,21 @@
 # Cursors in a heap by position: which is the slowest, after every change.
 #
-# Origin       ManagedCursorContainerImpl (Pulsar 4.1). Here the heap holds the positions themselves, so that
-#              a comparison follows no pointer. Mended: a removal sifts the cursor that takes the free place
-#              in either direction; adding a name twice leaves no orphan; every query is under the lock or
-#              validated.
+# Origin       ManagedCursorContainerImpl (Pulsar 4.1). Here the heap holds the positions
+#              themselves, so that a comparison follows no pointer. Mended: a removal sifts the
+#              cursor that takes the free place in either direction; adding a name twice leaves no
+#              orphan; every query is under the lock or validated.
 # Threads      Any thread, except init and destroy.
-# Invariants   Inside any section:
-#              CH-1 (I81) no cursor is before the one above it in the heap; a cursor's index is its place.
-#              CH-2 (I80) the published slowest position is that of the first place; none iff it is empty.
-#              CH-3 there is room in the heap for every registered cursor.
-#              CH-4 (I77) everything but counters is changed in a write section.
-# Ordering     See stamped_lock.pxd. The slowest position is published in relaxed cells, which readers copy
-#              under a stamp; the heap's array may move and is touched in sections only.
-# Reclamation  Cursors come from a pool shared by all containers of a manager; the array goes with the heap.
+# Invariants   CH-1 (I81) no cursor is before the one above it in the heap, and a cursor's index is
+#              its place.
+#              CH-2 (I80) the published slowest position is that of the first place; there is none
+#              exactly when the heap is empty.
+#              CH-3 the heap has room for every registered cursor: an update never allocates.
+#              CH-4 (I77) every field but the counters is changed in a write section.
+# Ordering     See stamped_lock.pxd. The slowest position is published in relaxed cells, which
+#              readers copy under a stamp; the heap's array may move and is touched in sections
+#              only.
+# Reclamation  Cursors come from a pool shared by all containers of a manager; the array goes with
+#              the heap.
 # Not promised The slowest position is of a moment during the call.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -57,7 +60,7 @@ cdef struct CursorHeap:
     int64_t room
 
 
-# What an update did to the slowest position.
+# The slowest position before and after an update.
 cdef struct SlowestChange:
     CursorPosition previous
     CursorPosition slowest
@@ -102,8 +105,8 @@ cdef inline bint heap_make_room(CursorHeap* heap) noexcept nogil:
 
 # Changes -----------------------------------------------------------------------------------------
 
-# Registers a cursor and stores its id. The data version that this made, or 0 without memory, and then
-# nothing changed.
+# Registers a cursor and stores its id. The data version that this made, or 0 without memory, and
+# then nothing changed.
 cdef inline int64_t cursor_heap_add(
     CursorHeap* heap, CursorPosition target, bint durable, uint64_t* id
 ) noexcept nogil:
@@ -123,8 +126,9 @@ cdef inline int64_t cursor_heap_add(
     return version
 
 
-# Says where a tracked cursor is now, or that it is not tracked any more, and stores the slowest position
-# before and after. The data version that this made, or 0 when there is no such cursor or it is not tracked.
+# Says where a tracked cursor is now, or that it is not tracked any more, and stores the slowest
+# position before and after. The data version that this made, or 0 when there is no such cursor or
+# it is not tracked.
 cdef inline int64_t cursor_heap_update(
     CursorHeap* heap, uint64_t id, CursorPosition target, SlowestChange* change
 ) noexcept nogil:
@@ -141,8 +145,8 @@ cdef inline int64_t cursor_heap_update(
     return version
 
 
-# What adding a name once more means: the cursor's position and durability are replaced, tracked before or
-# not. The data version that this made, or 0 when there is no such cursor.
+# Replaces a registered cursor's position and durability, as when its name is added again. The data
+# version of the change, or 0 when there is no such cursor.
 cdef inline int64_t cursor_heap_replace(
     CursorHeap* heap, uint64_t id, CursorPosition target, bint durable
 ) noexcept nogil:

@@ -1,16 +1,19 @@
-# What both cursor containers keep of their cursors: ids, order of registration, counts, the slowest position.
+# The registry of either cursor container: ids, order of registration, counts, the slowest position.
 #
 # Origin       The map from name to node of ManagedCursorContainer (Pulsar 4.1). Names belong to the
-#              binding; here a cursor is named by a number that is never used again, so an operation on a
-#              cursor that has left finds nothing, and a name that is added twice leaves no orphan.
-# Threads      size, durable, version and the optimistic slowest: any thread. register, withdraw, publish:
-#              inside the container's write section. find: inside a section, or under a stamp that is
-#              validated. next: any thread; it takes the shared lock.
-# Invariants   CR-1 (I79) size = number of cursors in the list = those with an id other than 0.
+#              binding; here a cursor is named by a number that is never used again, so an operation
+#              on a cursor that has left finds nothing, and a name that is added twice leaves no
+#              orphan.
+# Threads      size, durable, version and the optimistic slowest: any thread. register, withdraw,
+#              publish: inside the container's write section. find: inside a section, or under a
+#              stamp that is validated. next: any thread; it takes the shared lock.
+# Invariants   CR-1 (I79) the size is the number of cursors in the list, which are those with an id
+#              other than 0, and a walk meets a cursor that stays once, in the order of
+#              registration.
 #              CR-2 an id is never given twice: a pooled cursor keeps its serial number.
-#              CR-3 the data version grows by one with every change a caller asked for.
-# Ordering     See stamped_lock.pxd. `left_at` is written before the size goes to zero (release) and read
-#              after a size of zero was seen (acquire).
+#              CR-3 the data version grows by one with every change that a caller requested.
+# Ordering     See stamped_lock.pxd. `left_at` is written before the size goes to zero (release) and
+#              read after a size of zero was seen (acquire).
 # Reclamation  Cursors come from a pool and go back there: the container says when.
 # Not promised Uniqueness of ids after 2**32 reuses of one pooled cursor.
 
@@ -69,17 +72,17 @@ cdef struct CursorWalk:
 
 
 cdef inline CursorPosition tracked_at(Position at) noexcept nogil:
-    cdef CursorPosition made
-    made.tracked = True
-    made.at = at
-    return made
+    cdef CursorPosition target
+    target.tracked = True
+    target.at = at
+    return target
 
 
 cdef inline CursorPosition untracked() noexcept nogil:
-    cdef CursorPosition made
-    made.tracked = False
-    made.at = position(0, 0)
-    return made
+    cdef CursorPosition target
+    target.tracked = False
+    target.at = position(0, 0)
+    return target
 
 
 # The cursors of the pool begin with a CursorNode, whose `link` is the pool's.
@@ -101,7 +104,7 @@ cdef inline CursorNode* registry_take(CursorRegistry* registry) noexcept nogil:
     return node
 
 
-# Of a cursor that was withdrawn, or never registered, and is used nowhere any more.
+# Gives back a cursor that was withdrawn, or never registered, and that nobody uses any more.
 cdef inline void registry_give(CursorRegistry* registry, CursorNode* node) noexcept nogil:
     pool_give(registry.cursors, node.handle)
 
@@ -183,7 +186,8 @@ cdef inline int64_t registry_version(const CursorRegistry* registry) noexcept no
     return i64_load_relaxed(&registry.version)
 
 
-# Whether no cursor is registered and the last one left so long ago; 0 or less: whenever it was.
+# True if no cursor is registered and the last one left at least `grace` ago; a grace of 0 or less
+# always is over.
 cdef inline bint registry_idle(const CursorRegistry* registry, int64_t now, int64_t grace) noexcept nogil:
     if i64_load_acquire(&registry.size) > 0:
         return False
@@ -213,8 +217,8 @@ cdef inline CursorWalk cursor_walk() noexcept nogil:
     return walk
 
 
-# The id of the next cursor in the order of registration, or 0 at the end. What is registered during the
-# whole walk is seen once; what comes or goes meanwhile may be seen or not.
+# The id of the next cursor in the order of registration, or 0 at the end. What is registered during
+# the whole walk is seen once; what comes or goes meanwhile may be seen or not.
 cdef inline uint64_t registry_next(CursorRegistry* registry, CursorWalk* walk) noexcept nogil:
     cdef CursorNode* node
     cdef uint64_t found = 0

@@ -1,17 +1,19 @@
 # The messages of one span of delivery times, by ledger, and when such a span is due. A part of
 # delayed_tracker and delayed_manager.
 #
-# Origin       The inner maps of Pulsar's delayed trackers, ledger -> Roaring64Bitmap, and the rounding of
-#              InMemoryDelayedDeliveryTracker since #26012: up when delivery is strict.
-# Threads      Under the bucket's lock, shared for what changes nothing; or under the tracker's monitor.
+# Origin       The inner maps of Pulsar's delayed trackers, ledger -> Roaring64Bitmap, and the
+#              rounding of InMemoryDelayedDeliveryTracker since #26012: up when delivery is strict.
+# Threads      Under the bucket's lock, shared for what changes nothing; or under the tracker's
+#              monitor.
 # Invariants   DB-1 (I91) the count is the sum of the sets' counts.
-#              DB-2 ledgers ascend, and none is empty.
-#              DB-3 (I98) a bucket with an owner is in its index under its key, unless somebody is in the
-#              exclusive section in which that changes.
+#              DB-2 ledgers ascend, and no ledger's set is empty.
+#              DB-3 (I98) a bucket with an owner is in its index under its key, unless a thread is
+#              in the exclusive section in which that changes.
 # Ordering     The lock's.
-# Reclamation  Buckets are pooled, and their memory stays what it is: whoever comes late takes the lock, sees
-#              another owner or key and looks again. The lock is never reset.
-# Not promised Speed with many ledgers in one bucket: one that is not the last is put between the others.
+# Reclamation  Buckets are pooled, and their memory stays what it is: whoever comes late takes the
+#              lock, sees another owner or key and looks again. The lock is never reset.
+# Not promised Speed with many ledgers in one bucket: one that is not the last is put between the
+#              others.
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t
 from libc.string cimport memcpy, memmove
@@ -58,7 +60,8 @@ cdef inline int64_t add_saturating(int64_t a, int64_t b) noexcept nogil:
     return a + b
 
 
-# Buckets as wide as the largest power of two that is not above the tick. A later tick changes nothing.
+# Buckets as wide as the largest power of two that is not above the tick. A later tick changes
+# nothing.
 cdef inline DelayRule delay_rule(int64_t tick, bint strict) noexcept nogil:
     cdef DelayRule rule
     rule.precision = 1
@@ -161,8 +164,8 @@ cdef inline SetAdded bucket_add(DelayBucket* bucket, Position at, int64_t* bytes
     return added
 
 
-# Copies positions above `after`, ascending; how many. The entries are unpacked in the place of the last
-# positions, from which they move to their own.
+# Copies positions above `after`, ascending; how many. The entries are unpacked in the place of the
+# last positions, from which they move to their own.
 cdef inline int64_t bucket_copy(
     const DelayBucket* bucket, Position after, Position* out, int64_t most
 ) noexcept nogil:
@@ -177,7 +180,8 @@ cdef inline int64_t bucket_copy(
                 place += 1
                 continue
             low = max(after.entry_id + 1, <int64_t>0)
-        # The upper half of what is free: entry i moves to words 2i and 2i + 1, below those not yet read.
+        # The upper half of what is free: entry i moves to words 2i and 2i + 1, below those not yet
+        # read.
         entries = <int64_t*>(out + n) + (most - n)
         got = entry_set_copy(&bucket.ledgers[place].entries, low, entries, most - n)
         for i in range(got):
@@ -187,7 +191,7 @@ cdef inline int64_t bucket_copy(
     return n
 
 
-# How many messages are above `after`.
+# The number of messages above `after`.
 cdef inline int64_t bucket_count_above(const DelayBucket* bucket, Position after) noexcept nogil:
     cdef int32_t place = bucket_bound(bucket, after.ledger_id)
     cdef int64_t n = 0

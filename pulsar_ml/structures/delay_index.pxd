@@ -1,7 +1,8 @@
 # The buckets of delayed_tracker and delayed_manager by their time, ascending.
 #
-# Origin       ConcurrentSkipListMap in Pulsar's delayed trackers. Here a sorted list of pages of sorted keys:
-#              a lookup is two binary searches, and an insertion moves a page and at most the list of pages.
+# Origin       ConcurrentSkipListMap in Pulsar's delayed trackers. Here a sorted list of pages of
+#              sorted keys: a lookup is two binary searches, and an insertion moves a page and at
+#              most the list of pages.
 # Threads      Under a lock, shared for what changes nothing.
 # Invariants   DX-1 keys ascend strictly, over all pages; no page is empty.
 # Ordering     That of the lock around it.
@@ -122,7 +123,8 @@ cdef inline bint index_insert(DelayIndex* index, int64_t key, uint32_t handle) n
     cdef IndexPage* page
     cdef int32_t half = INDEX_KEYS // 2
     if place.page == index.used:
-        # Above all others: into the last page, or a new one, so that ascending keys fill their pages.
+        # Above all others: into the last page, or a new one, so that ascending keys fill their
+        # pages.
         if not index.used or index.pages[index.used - 1].used == INDEX_KEYS:
             if not index_add_page(index, index.used):
                 return False

@@ -1,25 +1,30 @@
-# The delayed messages of topics, each message once for all subscriptions: factory, managers and views.
+# The delayed messages of topics, each message once for all subscriptions: factory, managers and
+# views.
 #
-# Origin       TopicDelayedDeliveryTrackerManager of PIP-448 and its branch (#24927). Mended: strict delivery
-#              is not early (buckets round up), the prune clock may start anywhere, counts equal sets, a last
-#              close and a new subscription exclude each other, a bucket's lock does not retire while somebody
-#              waits. A view returns each message once, not all of them again until it marks them
-#              deleted (see "Retrieval" in the page).
-# Threads      Any thread, except init, destroy and free. A view's memory stays until free: others may be
-#              inside when it is closed, and are told.
-# Invariants   DM-1 .. DM-4 of delayed_table.pxd, and
-#              DM-5 (I94) a message above a view's mark-delete position and cursor is returned to it once it
-#              is due; one that is added behind a view's cursor takes the cursor back.
-#              DM-6 (I97) a prune removes what every registered view has marked, and nothing while one of them
-#              has marked nothing; views come and seek back only between prunes.
-#              DM-7 (I100) no call on a view has an effect after its close returned, and none triggers it.
+# Origin       TopicDelayedDeliveryTrackerManager of PIP-448 and its branch (#24927). Mended: strict
+#              delivery is not early (buckets round up), the prune clock may start anywhere, counts
+#              equal sets, a last close and a new subscription exclude each other, a bucket's lock
+#              does not retire while somebody waits. A view returns each message once, not all of
+#              them again until it marks them deleted (see "Retrieval" in the page).
+# Threads      Any thread, except init, destroy and free. A view's memory stays until free: others
+#              may be inside when it is closed, and are told.
+# Invariants   DM-5 (I94) a message above a view's mark-delete position and cursor is returned to
+#              the view once it is due; a message that is added behind a view's cursor takes the
+#              cursor back.
+#              DM-6 (I97) a prune removes the messages that every registered view has marked, and
+#              nothing while one view has marked nothing; views come and seek back only between
+#              prunes.
+#              DM-7 (I100) no call on a view has an effect after the view's close returned, and a
+#              closed view is not triggered.
 #              DM-8 a manager is in the factory exactly while it has an open view.
 #              DM-9 the first chance to prune is taken, whatever the clock says.
-# Ordering     Locks: the factory's monitor -> views; view or views -> those of delayed_table.pxd. Where views
-#              and a view are both held, views is the first. A view's `late` (release) -> its scan (acquire).
+# Ordering     Locks: the factory's monitor -> views; view or views -> those of delayed_table.pxd.
+#              Where views and a view are both held, views is the first. A view's `late` (release)
+#              -> its scan (acquire).
 # Reclamation  Buckets by the table. A manager goes with its last view that is freed.
-# Not promised That a message is returned once when its time is below the clock of a view that has passed
-#              it: then the view gets that bucket again. Speed with very many topics: open looks at each.
+# Not promised That a message is returned once when its time is below the clock of a view that has
+#              passed it: then the view gets that bucket again. Speed with very many topics: open
+#              looks at each.
 
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t
 from libc.string cimport memset
@@ -128,7 +133,8 @@ cdef inline DelayedManager* manager_new(DelayedFactory* factory, int64_t topic) 
     return manager
 
 
-# A view for a subscription of a topic, whose manager is made for the first one; NULL without memory.
+# A view for a subscription of a topic, whose manager is made for the first one; NULL without
+# memory.
 cdef inline DelayedView* delayed_view_open(
     DelayedFactory* factory, int64_t topic, int64_t argument
 ) noexcept nogil:
@@ -164,8 +170,8 @@ cdef inline DelayedView* delayed_view_open(
     return view
 
 
-# Closes a view; False when it was closed. With the last one the manager leaves its factory and its messages
-# are forgotten. Others may be inside: they end before, or are told.
+# Closes a view; False when it was closed. With the last one the manager leaves its factory and its
+# messages are forgotten. Others may be inside: they end before, or are told.
 cdef inline bint delayed_view_close(DelayedView* view) noexcept nogil:
     cdef DelayedManager* manager = view.manager
     cdef DelayedView** link
@@ -234,7 +240,7 @@ cdef inline void manager_late(DelayedManager* manager, int64_t key) noexcept nog
     stamped_unlock_read(&manager.views_lock)
 
 
-# What an added message says of the view's delays.
+# Notes an added message's delivery time: it tells whether the view's delays are all the same.
 cdef inline void view_note_time(DelayedView* view, int64_t deliver_at, int64_t tick) noexcept nogil:
     cdef int64_t seen = i64_load_relaxed(&view.highest)
     if deliver_at < add_saturating(seen, -tick):
@@ -299,8 +305,8 @@ cdef inline bint view_due(DelayedView* view, int64_t limit) noexcept nogil:
     return table_collect(&view.manager.table, &cursor, view_above(view), limit, &first, 1, False) > 0
 
 
-# Copies messages that are due and that it did not return before, in the order of buckets and then of
-# positions; how many. -1: the view is closed.
+# Copies messages that are due and that it did not return before, in the order of buckets and then
+# of positions; how many. -1: the view is closed.
 cdef inline int64_t delayed_view_scheduled(
     DelayedView* view, Position* out, int64_t most, int64_t now
 ) noexcept nogil:
@@ -383,8 +389,8 @@ cdef inline bint view_moves_on(const DelayedView* view, Position to) noexcept no
     return not view.marked or not position_less(to, view.mark_delete)
 
 
-# Everything up to a position is acknowledged by this view; one that is lower than before is a seek, and the
-# view gets everything above it once more, but for what was pruned. False: it is closed.
+# Everything up to a position is acknowledged by this view; one that is lower than before is a seek,
+# and the view gets everything above it once more, but for what was pruned. False: it is closed.
 cdef inline bint delayed_view_mark_delete(DelayedView* view, Position to, int64_t now) noexcept nogil:
     cdef DelayedManager* manager = view.manager
     cdef bint closed, done
@@ -446,8 +452,8 @@ cdef inline bint delayed_manager_next_fire(DelayedManager* manager, int64_t* at)
     return armed
 
 
-# The timer's time has come: triggers the views that have a message; how many. -1 when it is not armed, or
-# for later. Somebody holds a view of the manager that is not freed.
+# The timer's time has come: triggers the views that have a message; how many. -1 when it is not
+# armed, or for later. Somebody holds a view of the manager that is not freed.
 cdef inline int64_t delayed_manager_fire(DelayedManager* manager, int64_t now) noexcept nogil:
     cdef DelayedView* view
     cdef int64_t triggered = 0

@@ -1,17 +1,20 @@
-# The index that all subscriptions of a topic share, and its timer: types, buckets that come and go, and
-# walks over them. A part of delayed_manager.
+# The index that all subscriptions of a topic share, and its timer: types, buckets that come and go,
+# and walks over them. A part of delayed_manager.
 #
-# Origin       The concurrent map and the lock map of InMemoryTopicDelayedDeliveryTrackerManager (PIP-448's
-#              branch, #24927). There a bucket's lock is dropped with the bucket while others wait for it;
-#              here whoever got the lock looks whether the bucket is still the one it looked for.
+# Origin       The concurrent map and the lock map of InMemoryTopicDelayedDeliveryTrackerManager
+#              (PIP-448's branch, #24927). There a bucket's lock is dropped with the bucket while
+#              others wait for it; here whoever got the lock looks whether the bucket is still the
+#              one it looked for.
 # Threads      Any thread whose view is open, but for what says otherwise.
 # Invariants   DM-1 (I91) the count is the number of positions in all buckets.
-#              DM-2 (I98) a bucket is read and changed under its lock, while it has its owner and its key.
+#              DM-2 (I98) a bucket is read and changed under its lock, while it has its owner and
+#              its key.
 #              DM-3 (I95) a bucket that no fire has looked at is not before the timer's target.
 #              DM-4 no view has passed a bucket that is above `passed`.
-# Ordering     Locks: view -> views -> bucket -> index, and the timer's monitor last; whoever holds the index
-#              lock takes no other. The table counts in relaxed cells.
-# Reclamation  An empty bucket is taken out of the index under both locks, and goes back to its pool.
+# Ordering     Locks: view -> views -> bucket -> index, and the timer's monitor last; whoever holds
+#              the index lock takes no other. The table counts in relaxed cells.
+# Reclamation  An empty bucket is taken out of the index under both locks, and goes back to its
+#              pool.
 # Not promised That a bucket that was found is there later.
 
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
@@ -77,8 +80,8 @@ cdef inline int64_t table_limit(DelayTable* table, int64_t now) noexcept nogil:
 
 # Buckets -----------------------------------------------------------------------------------------
 
-# The first bucket at a key or after it, which it replaces, up to a limit; 0 when there is none. When a view
-# passes it, those who add to it later are told.
+# The first bucket at a key or after it, which it replaces, up to a limit; 0 when there is none.
+# When a view passes it, those who add to it later are told.
 cdef inline uint32_t table_next(
     DelayTable* table, int64_t* key, int64_t limit, bint passes
 ) noexcept nogil:
@@ -238,7 +241,7 @@ cdef inline int64_t table_collect(
     return n
 
 
-# How many messages above `above` are from the cursor on; stops counting when they are enough.
+# The number of messages above `above` from the cursor on; stops counting at `enough`.
 cdef inline int64_t table_count_above(
     DelayTable* table, DelayCursor cursor, Position above, int64_t enough
 ) noexcept nogil:
@@ -271,11 +274,12 @@ cdef inline int64_t table_count_above(
 
 # The timer ---------------------------------------------------------------------------------------
 
-# Arms the timer for a bucket, unless it is armed for one that is not later. Only a fire disarms it: what
-# somebody armed for another view is not taken away.
+# Arms the timer for a bucket, unless it is armed for one that is not later. Only a fire disarms it:
+# what somebody armed for another view is not taken away.
 cdef inline void table_arm(DelayTable* table, int64_t key) noexcept nogil:
     cdef int64_t target = i64_load_relaxed(&table.target)
-    # Seen after the lock of the bucket: a fire that did not see the message took its target away before.
+    # Seen after the lock of the bucket: a fire that did not see the message took its target away
+    # before.
     if target != TIMER_OFF and target <= key:
         return
     monitor_enter(&table.clock)
@@ -302,8 +306,8 @@ cdef inline bint table_start_fire(DelayTable* table, int64_t now) noexcept nogil
     return fires
 
 
-# Arms the timer for the first bucket that is not due. Also whenever a view finds nothing: a smaller tick may
-# have taken away what the timer told it of.
+# Arms the timer for the first bucket that is not due. Also whenever a view finds nothing: a smaller
+# tick may have taken away what the timer told it of.
 cdef inline void table_arm_next(DelayTable* table, int64_t now) noexcept nogil:
     cdef int64_t limit = table_limit(table, now)
     cdef int64_t key = max(limit, <int64_t>-1)
@@ -313,8 +317,8 @@ cdef inline void table_arm_next(DelayTable* table, int64_t now) noexcept nogil:
             table_arm(table, key)
 
 
-# Whether it is time to prune; at most once in an interval, whatever the clock's value. A clock that went
-# back waits until it is there again.
+# True if a prune is due: at most once in an interval, and the first time at once. After the clock
+# went back a prune waits until the clock is there again.
 cdef inline bint table_start_prune(DelayTable* table, int64_t interval, int64_t now) noexcept nogil:
     cdef bint due
     monitor_enter(&table.clock)

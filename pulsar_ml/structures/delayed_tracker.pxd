@@ -1,19 +1,21 @@
 # The delayed messages of one subscription, in memory.
 #
-# Origin       InMemoryDelayedDeliveryTracker (Pulsar 4.1 with #26012 and #25681). The original relies on its
-#              dispatcher's monitor, which counting getters do not take; here each call takes the tracker's
-#              own. Time and timer are arguments and state: nothing here reads a clock or waits.
+# Origin       InMemoryDelayedDeliveryTracker (Pulsar 4.1 with #26012 and #25681). The original
+#              relies on its dispatcher's monitor, which counting getters do not take; here each
+#              call takes the tracker's own. Time and timer are arguments and state: nothing here
+#              reads a clock or waits.
 # Threads      Any thread, except init and destroy.
-# Invariants   Inside the monitor:
-#              DT-1 (I91) the count is the number of positions in all buckets.
+# Invariants   DT-1 (I91) the count is the number of positions in all buckets.
 #              DT-2 (I92) there are buckets exactly when the count is above zero, and none is empty.
-#              DT-3 (I93) nothing is returned before its time; not strict: a tick before it.
+#              DT-3 (I93) no message is returned before its time; if delivery is not strict, no
+#              message is returned more than a tick before its time.
 #              DT-4 (I96) the timer's target is set exactly while the timer is armed.
-#              DT-5 (I95) when a call that updates the timer ends and the first bucket is in the future, the
-#              timer is armed for it.
+#              DT-5 (I95) when a call that updates the timer ends and the first bucket is in the
+#              future, the timer is armed for it.
 # Ordering     The monitor's.
 # Reclamation  A bucket goes back to its pool with its last message.
-# Not promised That a position is in one bucket: one that comes twice with two times is returned twice.
+# Not promised That a position is in one bucket: one that comes twice with two times is returned
+#              twice.
 
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t
 from libc.string cimport memset
@@ -168,7 +170,7 @@ cdef inline DelayAnswer delayed_tracker_add(
     return DELAY_NO_MEMORY if added == SET_NO_MEMORY else DELAY_TRACKED
 
 
-# Whether a message is due.
+# True if a message is due.
 cdef inline bint delayed_tracker_has_message(DelayedTracker* tracker, int64_t now) noexcept nogil:
     cdef bint due
     monitor_enter(&tracker.monitor)
@@ -219,7 +221,8 @@ cdef inline void delayed_tracker_clear(DelayedTracker* tracker) noexcept nogil:
     monitor_leave(&tracker.monitor)
 
 
-# Whether the dispatcher may rest: so many messages of one fixed delay that those it would read are later.
+# True if the dispatcher may rest: so many messages of one fixed delay are kept that those it would
+# read are due later.
 cdef inline bint delayed_tracker_should_pause(DelayedTracker* tracker, int64_t now) noexcept nogil:
     cdef bint pause
     monitor_enter(&tracker.monitor)
@@ -261,7 +264,8 @@ cdef inline bint delayed_tracker_next_fire(DelayedTracker* tracker, int64_t* at)
     return armed
 
 
-# The timer's time has come: True when it was armed for now or earlier, and then the dispatcher should read.
+# The timer's time has come: True when it was armed for now or earlier, and then the dispatcher
+# should read.
 cdef inline bint delayed_tracker_fire(DelayedTracker* tracker, int64_t now) noexcept nogil:
     cdef DelayTimer* timer = &tracker.timer
     cdef bint fires

@@ -1,24 +1,28 @@
 # An entry: a position, a share of a payload, and perhaps a share of an expected-read count, pooled
 # and reference-counted.
 #
-# Origin       EntryImpl (Pulsar 4.1). The payload is a shared native buffer, or a slice of a receive buffer,
-#              instead of a Netty ByteBuf; on-deallocate callbacks are one native function with one argument.
-# Threads      retain, release, copies: any thread that holds a reference (retain also tries on a stale
-#              handle). Setters: the creator, before others know the handle.
-# Invariants   EN-1 (I12-I14) see refcount.pxd.
-#              EN-2 (I18) fields are read under a reference only; a stale handle may only be retained.
+# Origin       EntryImpl (Pulsar 4.1). The payload is a shared native buffer, or a slice of a
+#              receive buffer, instead of a Netty ByteBuf; on-deallocate callbacks are one native
+#              function with one argument.
+# Threads      retain, release, copies: any thread that holds a reference (retain also tries on a
+#              stale handle). Setters: the creator, before others know the handle.
+# Invariants   EN-1 (I12-I14) an entry's references are counted as refcount.pxd says.
+#              EN-2 (I18) fields are read under a reference only; a stale handle may only be
+#              retained.
 #              EN-3 (I69) a counting copy marks its read once, when it is deallocated.
-#              EN-4 (I20) the callback runs once an incarnation, before the payload is given back.
+#              EN-4 (I20) the callback runs once for each incarnation, before the payload is given
+#              back.
 #              EN-5 (I2, I19) payload bytes do not change and stay while any entry shares them.
-#              EN-6 (I67, I70) a read count is reached under a reference of its own: while it is replaced,
-#              a reader holds the old one or the new one.
-# Ordering     See refcount.pxd and object_pool.pxd. Fields are plain: written before publication, read
-#              after a successful retain; but `extra`, whose read count changes while it is shared:
-#              exchanged with release -> loaded with acquire.
-# Reclamation  The thread whose release reached zero gives everything back. Entry memory is type-stable;
-#              the payload is freed, and with a slice its reference to the receive buffer goes back.
-# Not promised That entry_retain on a stale handle retains the entry it once named: compare the position
-#              afterwards.
+#              EN-6 (I67, I70) a read count is reached under a reference of its own: while it is
+#              replaced, a reader holds the old one or the new one.
+# Ordering     See refcount.pxd and object_pool.pxd. Fields are plain: written before publication,
+#              read after a successful retain; but `extra`, whose read count changes while it is
+#              shared: exchanged with release -> loaded with acquire.
+# Reclamation  The thread whose release reached zero gives everything back. Entry memory is
+#              type-stable; the payload is freed, and with a slice its reference to the receive
+#              buffer goes back.
+# Not promised That entry_retain on a stale handle retains the entry it once named: compare the
+#              position afterwards.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memcpy
@@ -63,7 +67,7 @@ cdef struct PayloadSlice:
     char* bytes
 
 
-# What an entry with an on-deallocate callback has beyond the others.
+# The part of an entry with an on-deallocate callback that other entries lack.
 cdef struct Callback:
     DeallocateCallback function
     void* context
@@ -74,7 +78,8 @@ cdef struct Callback:
 
 cdef enum:
     PAYLOAD_IS_SLICE = 0x80000000   # of length_and_mark
-    PAYLOAD_LEAST = 16              # bytes after the header of the smallest payload: what a slice has there
+    # bytes after the header of the smallest payload: what a slice has there
+    PAYLOAD_LEAST = 16
 
 
 cdef enum:
@@ -147,7 +152,8 @@ cdef inline Payload* payload_slice(ReceiveBuffer* source, uint32_t start, uint32
     return &slice.payload
 
 
-# The same bytes in memory of their own, with one reference, or NULL (managedLedgerCacheCopyEntries).
+# A copy of a payload's bytes in memory of its own, with one reference, or NULL
+# (managedLedgerCacheCopyEntries).
 cdef inline Payload* payload_copy(Payload* payload) noexcept nogil:
     cdef Payload* copy = payload_new(payload_length(payload))
     if copy is not NULL:
@@ -211,8 +217,8 @@ cdef inline uint32_t entry_new(
 
 
 # A new entry for the same bytes and the same expected reads, or 0 when memory ran out. The caller
-# holds a reference to the original. A dispatch copy counts its read when it is released. Both share a
-# handler from here, made now if no read was expected: later expectations are of both.
+# holds a reference to the original. A dispatch copy counts its read when it is released. Both share
+# a handler from here, made now if no read was expected: later expectations are of both.
 cdef inline uint32_t entry_copy(EntryPool* pool, uint32_t handle, bint counts_read) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
     cdef uint32_t read_count = entry_hold_reads(pool, handle, True)
@@ -253,14 +259,14 @@ cdef inline Status entry_on_deallocate(
 ) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
     cdef uint32_t callback = pool_take(&pool.callbacks)
-    cdef Callback* made
+    cdef Callback* fresh
     if not callback:
         return PML_NO_MEMORY
-    made = <Callback*>pool_at(&pool.callbacks, callback)
-    made.function = function
-    made.context = context
-    made.argument = argument
-    u32_store_relaxed(&made.read_count, u32_load_relaxed(&entry.extra) & EXTRA_HANDLE)
+    fresh = <Callback*>pool_at(&pool.callbacks, callback)
+    fresh.function = function
+    fresh.context = context
+    fresh.argument = argument
+    u32_store_relaxed(&fresh.read_count, u32_load_relaxed(&entry.extra) & EXTRA_HANDLE)
     u32_store_relaxed(&entry.extra, callback | EXTRA_IS_CALLBACK
                       | (u32_load_relaxed(&entry.extra) & EXTRA_COUNTS_READ))
     return PML_OK
@@ -334,7 +340,7 @@ cdef inline bint entry_matches(const EntryPool* pool, uint32_t handle, Position 
     return entry.entry_id == at.entry_id and entry.ledger_id == at.ledger_id
 
 
-# Expected reads; the caller holds a reference to the entry -----------------------------------------
+# Expected reads; the caller holds a reference to the entry ----------------------------------------
 
 # The cell whose lower bits name the read count.
 cdef inline pml_u32* entry_reads_cell(const EntryPool* pool, uint32_t handle) noexcept nogil:
@@ -345,38 +351,39 @@ cdef inline pml_u32* entry_reads_cell(const EntryPool* pool, uint32_t handle) no
     return &entry.extra
 
 
-# The handle of the shared read count, 0 when no read was expected and nobody shares it yet. Of a cached
-# entry it may be replaced at any time, but inside the write section of its wrapper.
+# The handle of the shared read count, 0 when no read was expected and nobody shares it yet. Of a
+# cached entry it may be replaced at any time, but inside the write section of its wrapper.
 cdef inline uint32_t entry_read_count(const EntryPool* pool, uint32_t handle) noexcept nogil:
     # Pairs with the release of who made the read count or let the entry adopt it.
     return u32_load_acquire(entry_reads_cell(pool, handle)) & EXTRA_HANDLE
 
 
-# The read count with a reference for the caller. If there is none, a new one of 0 with `create`, and
-# otherwise 0; also 0 when memory ran out.
+# The read count with a reference for the caller. If there is none, a new one of 0 with `create`,
+# and otherwise 0; also 0 when memory ran out.
 cdef inline uint32_t entry_hold_reads(EntryPool* pool, uint32_t handle, bint create) noexcept nogil:
     cdef pml_u32* cell = entry_reads_cell(pool, handle)
     cdef uint32_t seen = u32_load_acquire(cell)
-    cdef uint32_t made
+    cdef uint32_t fresh
     while True:
         if seen & EXTRA_HANDLE:
-            # What was adopted away before this may have been given back, and be another entry's now.
+            # A read count that was replaced before this may have been given back, and be another
+            # entry's now.
             if read_count_retain(&pool.read_counts, seen & EXTRA_HANDLE):
-                made = u32_load_acquire(cell)
-                if (made ^ seen) & EXTRA_HANDLE == 0:
+                fresh = u32_load_acquire(cell)
+                if (fresh ^ seen) & EXTRA_HANDLE == 0:
                     return seen & EXTRA_HANDLE
                 read_count_release(&pool.read_counts, seen & EXTRA_HANDLE)
             seen = u32_load_acquire(cell)
             continue
-        made = read_count_new(&pool.read_counts, 0) if create else 0
-        if not made:
+        fresh = read_count_new(&pool.read_counts, 0) if create else 0
+        if not fresh:
             return 0
-        read_count_retain(&pool.read_counts, made)
+        read_count_retain(&pool.read_counts, fresh)
         # Fails when another thread was first.
-        if u32_cas_strong_acq_rel(cell, &seen, seen | made):
-            return made
-        read_count_release(&pool.read_counts, made)
-        read_count_release(&pool.read_counts, made)
+        if u32_cas_strong_acq_rel(cell, &seen, seen | fresh):
+            return fresh
+        read_count_release(&pool.read_counts, fresh)
+        read_count_release(&pool.read_counts, fresh)
 
 
 # updateExpectedReadCount: the entry shares the newest addition's read count from here, also none.

@@ -1,13 +1,14 @@
 # A compressed set of the entry ids of one ledger, a part of delayed_tracker and delayed_manager.
 #
-# Origin       Roaring64Bitmap, which Pulsar's delayed trackers use (Lemire et al., "Roaring Bitmaps:
-#              Implementation of an Optimized Software Library", 2018). Blocks of 65,536 ids, each a sorted
-#              array, a list of runs or a bitmap, whichever is small. Here the form is chosen when a block
-#              has no room left, not by an explicit call.
+# Origin       Roaring64Bitmap, which Pulsar's delayed trackers use (Lemire et al., "Roaring
+#              Bitmaps: Implementation of an Optimized Software Library", 2018). Blocks of 65,536
+#              ids, each a sorted array, a list of runs or a bitmap, whichever is small. Here the
+#              form is chosen when a block has no room left, not by an explicit call.
 # Threads      One at a time; readers together when nobody changes the set.
 # Invariants   ES-1 (I91) the count is the number of members, in each block and in the set.
-#              ES-2 blocks ascend, none is empty; values and runs ascend, runs do not touch each other.
-#              ES-3 the bytes that the calls add up are those that are allocated.
+#              ES-2 blocks ascend and none is empty; values and runs ascend, and runs do not touch
+#              each other.
+#              ES-3 the bytes that the calls report are the bytes that are allocated.
 # Ordering     That of the lock around it.
 # Reclamation  The memory goes with its last member.
 # Not promised The smallest form at every moment.
@@ -363,7 +364,7 @@ cdef inline int64_t entry_set_copy(
     return n
 
 
-# How many members are `low` or above.
+# The number of members that are `low` or above.
 cdef inline int64_t entry_set_count_from(const EntrySet* entries, int64_t low) noexcept nogil:
     cdef int32_t at = set_bound(entries, low >> 16)
     cdef int64_t n = 0

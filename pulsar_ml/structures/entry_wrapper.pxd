@@ -3,17 +3,17 @@
 #
 # Origin       RangeCacheEntryWrapper (Pulsar 4.1, PIP-430). Keys are values here, so "the same key
 #              instance" becomes "equal position and the same owning cache".
-# Threads      wrapper_read: any thread, on any wrapper it found, however stale. Everything else: inside
-#              the wrapper's write section. wrapper_recycle: the eviction policy after it let go of it, or
-#              who emptied a wrapper that was never queued.
+# Threads      wrapper_read: any thread, on any wrapper it found, however stale. Everything else:
+#              inside the wrapper's write section. wrapper_recycle: the eviction policy after it let
+#              go of it, or who emptied a wrapper that was never queued.
 # Invariants   EW-1 (I9) key, value and owner that a read used came from one write section.
 #              EW-2 (I28) an empty wrapper has no key, no value, no owner and size 0.
-#              EW-3 (I32) wrapper_clear succeeds once an incarnation.
-#              EW-4 (I29) the lock word is never reset.
-#              EW-5 (I30) requeue count 0 and not accessed when an incarnation starts, but for the late
-#              mark of a stale reader.
-# Ordering     See stamped_lock.pxd. Key, value and owner are relaxed cells because they are read under an
-#              optimistic stamp. `accessed` orders nothing.
+#              EW-3 (I32) wrapper_clear succeeds once for each incarnation.
+#              EW-4 (I29) the lock word is never reset, and its count of write sections only grows.
+#              EW-5 (I30) an incarnation starts with a requeue count of 0 and not accessed, but for
+#              the late mark of a stale reader.
+# Ordering     See stamped_lock.pxd. Key, value and owner are relaxed cells because they are read
+#              under an optimistic stamp. `accessed` orders nothing.
 # Reclamation  Type-stable: wrappers go back to their pool and stay mapped.
 # Not promised `accessed` may be set by a read whose retain then fails, and may land on a later
 #              incarnation: a spurious "recently used".
@@ -143,8 +143,8 @@ cdef inline uint32_t wrapper_read(
     return value
 
 
-# Whether no write section began since wrapper_read gave out the stamp. If so, the wrapper kept its
-# reference to the entry all the while, and what was retained in between is that entry.
+# True if no write section began since wrapper_read answered the stamp. Then the wrapper kept its
+# reference to the entry meanwhile, and a reference retained in between is of that entry.
 cdef inline bint wrapper_unchanged(const EntryWrapper* wrapper, uint64_t stamp) noexcept nogil:
     return stamped_validate(&wrapper.lock, stamp)
 

@@ -1,11 +1,13 @@
-# The thread of a cache manager: the periodic task at its interval, and tasks of the trigger at once.
+# The thread of a cache manager: the periodic task at its interval, and tasks of the trigger at
+# once.
 #
-# Origin       The single eviction thread of ManagedLedgerFactoryImpl (Pulsar 4.1). Triggered tasks wake
-#              it; they do not delay its ticks.
+# Origin       The single eviction thread of ManagedLedgerFactoryImpl (Pulsar 4.1). Triggered tasks
+#              wake it; they do not delay its ticks.
 # Threads      start, stop: any thread. The body: the thread alone.
-# Invariants   ET-1 (I62) a task that was submitted is run, also by a thread that is told to stop.
-#              ET-2 (I64) a tick begins at most an interval and one task after the one before.
-#              ET-3 after stop no thread of the manager is left, and tasks are their triggers' own.
+# Invariants   ET-1 (I62) a task that was submitted is run, also by a thread that is stopping.
+#              ET-2 (I64) a tick begins at most an interval and one task after the tick before.
+#              ET-3 after stop no thread of the manager exists, and each task runs in the thread
+#              that triggers it.
 # Ordering     By the condition's mutex and by joining.
 # Reclamation  stop joins.
 # Not promised A child of fork has no such thread; see eviction_thread_forget.
@@ -53,7 +55,8 @@ cdef inline void* eviction_body(void* argument) noexcept nogil:
     return NULL
 
 
-# PML_EXISTS: it runs already, or another thread is stopping it. PML_NO_MEMORY: the system has none to give.
+# PML_EXISTS: it runs already, or another thread is stopping it. PML_NO_MEMORY: the system has none
+# to give.
 cdef inline Status eviction_thread_start(CacheManager* manager) noexcept nogil:
     cdef bint serving
     condition_enter(&manager.work)
@@ -71,8 +74,8 @@ cdef inline Status eviction_thread_start(CacheManager* manager) noexcept nogil:
     return PML_NO_MEMORY
 
 
-# Waits until the thread has run what it was given and is gone; False when there was none. A pass that is
-# under way ends early.
+# Waits until the thread has run what it was given and is gone; False when there was none. A pass
+# that is under way ends early.
 cdef inline bint eviction_thread_stop(CacheManager* manager) noexcept nogil:
     cdef bint served
     condition_enter(&manager.work)

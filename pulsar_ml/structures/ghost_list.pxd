@@ -1,9 +1,9 @@
-# What left lately: a first-in first-out list of keys that only remembers, with a table to find them.
+# The keys that left lately, first in, first out, with a table to find them.
 #
-# Origin       The ghost queue of S3-FIFO (Yang et al., SOSP 2023), bounded by the bytes that the entries
-#              had. Keys are 64-bit hashes; open addressing with linear probing.
+# Origin       The ghost queue of S3-FIFO (Yang et al., SOSP 2023), bounded by the bytes that the
+#              entries had. Keys are 64-bit hashes; open addressing with linear probing.
 # Threads      One at a time: the caller excludes others.
-# Invariants   GL-1 a key is remembered until it is taken, or keys that came later had `most_bytes`.
+# Invariants   GL-1 a key is remembered until it is taken, or until later keys had `most_bytes`.
 # Ordering     None.
 # Reclamation  List and table go with it.
 # Not promised That two different keys never have one hash. Without memory a key is not remembered.

@@ -1,20 +1,25 @@
-# How many bytes of storage reads may be under way: permits, a bounded queue of requests that wait for
-# them, and permits that go back with the last copy of what was read.
+# A limit on the bytes of storage reads under way: permits, a bounded queue of requests that wait
+# for them, and permits that go back with the last copy of an entry read.
 #
-# Origin       InflightReadsLimiter (Pulsar 4.1). The original tells a waiting request under its monitor
-#              and loses the permits when that throws (#26296); here it is told outside, and what it
-#              refuses goes back. Time is an argument; what a release is judged by is the latest time told.
+# Origin       InflightReadsLimiter (Pulsar 4.1). The original tells a waiting request under its
+#              monitor and loses the permits when that throws (#26296); here it is told outside, and
+#              what it refuses goes back. Time is an argument; what a release is judged by is the
+#              latest time told.
 # Threads      Any thread, at any time between init and destroy, also from inside a callback.
-# Invariants   IL-1 (I87) 0 <= remaining <= maximum.
-#              IL-2 (I88, I89) permits granted come back once; with none out, remaining = maximum.
-#              IL-3 (I90) when the monitor is free the first request of the queue neither fits nor is, at the
-#              latest time told, past its timeout.
-#              IL-4 (I82) a request that waits is told once, granted or failed.
-#              IL-5 (I84) it is told outside the monitor.
-# Ordering     The monitor's. A copy's release (release) -> the last one (acquire), which gives back.
-# Reclamation  Waiters and shares are pooled objects. destroy: nobody inside, nothing waiting, no copy left.
-# Not promised Fairness towards requests that do not have to wait: one that fits is granted though others
-#              wait, as in the original. A request above the maximum can only time out.
+# Invariants   IL-1 (I87) the remaining permits lie between 0 and the maximum.
+#              IL-2 (I88, I89) granted permits come back once; with no permit out the maximum
+#              remains.
+#              IL-3 (I90) when the monitor is free, the first request of the queue neither fits nor
+#              is, at the latest time that any call named, past its timeout, and the queue is no
+#              longer than allowed.
+#              IL-4 (I82) a waiting request gets one answer, granted or failed.
+#              IL-5 (I84) a waiting request gets its answer outside the monitor.
+# Ordering     The monitor's. A copy's release (release) -> the last one (acquire), which gives
+#              back.
+# Reclamation  Waiters and shares are pooled objects. destroy: nobody inside, nothing waiting, no
+#              copy left.
+# Not promised Fairness towards requests that do not have to wait: one that fits is granted though
+#              others wait, as in the original. A request above the maximum can only time out.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -105,7 +110,8 @@ cdef inline PermitsWaiter* limiter_waiter(InflightLimiter* limiter, uint32_t han
 
 # Under the monitor -------------------------------------------------------------------------------
 
-# Time does not go back, whatever order callers arrive in: the queue is sorted by its waiters' times.
+# Time does not go back, whatever order callers arrive in: the queue is sorted by its waiters'
+# times.
 cdef inline void limiter_advance(InflightLimiter* limiter, int64_t now) noexcept nogil:
     if <int64_t>(<uint64_t>now - <uint64_t>limiter.now) > 0:
         limiter.now = now
@@ -117,10 +123,10 @@ cdef inline bint limiter_is_expired(
     return <int64_t>(<uint64_t>limiter.now - <uint64_t>waiter.since) >= limiter.timeout
 
 
-# Takes off the queue whatever is to be told: a first request that fits, or is past its timeout, and so
-# on. The first of a chain for limiter_tell, 0 when there is none.
+# Takes off the queue whatever is to be told: a first request that fits, or is past its timeout, and
+# so on. The first of a chain for limiter_tell, 0 when there is none.
 cdef inline uint32_t limiter_settle(InflightLimiter* limiter) noexcept nogil:
-    cdef uint32_t told = limiter.first
+    cdef uint32_t ready = limiter.first
     cdef uint32_t last = 0
     cdef PermitsWaiter* waiter
     while limiter.first:
@@ -138,7 +144,7 @@ cdef inline uint32_t limiter_settle(InflightLimiter* limiter) noexcept nogil:
     limiter_waiter(limiter, last).next = 0
     if not limiter.first:
         limiter.last = 0
-    return told
+    return ready
 
 
 cdef inline bint limiter_enqueue(
@@ -166,59 +172,59 @@ cdef inline bint limiter_enqueue(
 
 # Outside the monitor -----------------------------------------------------------------------------
 
-# Runs the callbacks of a chain. What they refuse goes back, which may grant further requests; it ends
-# when none is left that fits.
-cdef inline void limiter_tell(InflightLimiter* limiter, uint32_t told) noexcept nogil:
+# Runs the callbacks of a chain. What they refuse goes back, which may grant further requests; it
+# ends when none is left that fits.
+cdef inline void limiter_tell(InflightLimiter* limiter, uint32_t ready) noexcept nogil:
     cdef PermitsWaiter* waiter
     cdef PermitsCallback callback
     cdef void* context
     cdef int64_t argument, permits, refused
     cdef bint granted
     cdef uint32_t handle
-    while told:
+    while ready:
         refused = 0
-        while told:
-            handle = told
+        while ready:
+            handle = ready
             waiter = limiter_waiter(limiter, handle)
             callback = waiter.callback
             context = waiter.context
             argument = waiter.argument
             granted = waiter.granted
             permits = waiter.permits if granted else 0
-            told = waiter.next
+            ready = waiter.next
             # Before the callback, which may ask for permits itself.
             pool_give(&limiter.waiters, handle)
             if not callback(context, argument, permits, granted):
                 refused += permits
         if refused:
-            told = limiter_give_back(limiter, refused)
+            ready = limiter_give_back(limiter, refused)
 
 
 cdef inline uint32_t limiter_give_back(InflightLimiter* limiter, int64_t permits) noexcept nogil:
-    cdef uint32_t told
+    cdef uint32_t ready
     monitor_enter(&limiter.monitor)
     limiter.remaining += permits
-    told = limiter_settle(limiter)
+    ready = limiter_settle(limiter)
     monitor_leave(&limiter.monitor)
-    return told
+    return ready
 
 
 # Operations --------------------------------------------------------------------------------------
 
-# Asks for permits, 0 or more. Granted: `taken` is what limiter_release gives back later, 0 without a
-# limit. Otherwise `taken` is 0; a request that waits is told by its callback.
+# Asks for permits, 0 or more. Granted: `taken` is what limiter_release gives back later, 0 without
+# a limit. Otherwise `taken` is 0; a request that waits is told by its callback.
 cdef inline Acquired limiter_acquire(
     InflightLimiter* limiter, int64_t permits, int64_t now, PermitsCallback callback, void* context,
     int64_t argument, int64_t* taken
 ) noexcept nogil:
     cdef Acquired acquired = PERMITS_REFUSED
-    cdef uint32_t told
+    cdef uint32_t ready
     taken[0] = 0
     if limiter.maximum <= 0:
         return PERMITS_GRANTED
     monitor_enter(&limiter.monitor)
     limiter_advance(limiter, now)
-    told = limiter_settle(limiter)
+    ready = limiter_settle(limiter)
     if not limiter.closed:
         if permits <= limiter.remaining:
             limiter.remaining -= permits
@@ -228,7 +234,7 @@ cdef inline Acquired limiter_acquire(
             if limiter_enqueue(limiter, permits, callback, context, argument):
                 acquired = PERMITS_WAITING
     monitor_leave(&limiter.monitor)
-    limiter_tell(limiter, told)
+    limiter_tell(limiter, ready)
     return acquired
 
 
@@ -241,12 +247,12 @@ cdef inline void limiter_release(InflightLimiter* limiter, int64_t permits) noex
 # Fails what waited too long. Nanoseconds until the next request is due, -1 when none waits.
 cdef inline int64_t limiter_expire(InflightLimiter* limiter, int64_t now) noexcept nogil:
     cdef int64_t due = -1
-    cdef uint32_t told
+    cdef uint32_t ready
     monitor_enter(&limiter.monitor)
     limiter_advance(limiter, now)
-    told = limiter_settle(limiter)
+    ready = limiter_settle(limiter)
     monitor_leave(&limiter.monitor)
-    limiter_tell(limiter, told)
+    limiter_tell(limiter, ready)
     # Looked at afterwards: what refused its permits may have made others go on.
     monitor_enter(&limiter.monitor)
     if limiter.first:
@@ -258,12 +264,12 @@ cdef inline int64_t limiter_expire(InflightLimiter* limiter, int64_t now) noexce
 
 # Fails whatever waits, and refuses from now on. Permits that are out come back as ever.
 cdef inline void limiter_close(InflightLimiter* limiter) noexcept nogil:
-    cdef uint32_t told
+    cdef uint32_t ready
     monitor_enter(&limiter.monitor)
     limiter.closed = True
-    told = limiter_settle(limiter)
+    ready = limiter_settle(limiter)
     monitor_leave(&limiter.monitor)
-    limiter_tell(limiter, told)
+    limiter_tell(limiter, ready)
 
 
 # Permits that nobody has, -1 without a limit.
@@ -279,8 +285,8 @@ cdef inline int64_t limiter_remaining(InflightLimiter* limiter) noexcept nogil:
 
 # Permits that last as long as copies -------------------------------------------------------------
 
-# Hands the permits of a read to its copies, one or more: limiter_copy_released once for each of them. A
-# handle for that, 0 when memory ran out; then the caller keeps the permits.
+# Hands the permits of a read to its copies, one or more: limiter_copy_released once for each of
+# them. A handle for that, 0 when memory ran out; then the caller keeps the permits.
 cdef inline uint32_t limiter_share(
     InflightLimiter* limiter, int64_t permits, int32_t copies
 ) noexcept nogil:

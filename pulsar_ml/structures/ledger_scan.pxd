@@ -1,26 +1,32 @@
 # The policy before the removal queue: every pass asks every cache.
 #
-# Origin       ManagedLedgerFactoryImpl.doCacheEviction and RangeCache.evictLEntriesBeforeTimestamp (time),
-#              EntryCacheDefaultEvictionPolicy (size), as #24363 shows them before it replaces both.
-# Threads      Steps: under the monitor. Nothing is queued: who removes an entry recycles its wrapper.
-# Invariants   LS-1 (I51) a time pass walks each cache from its first position and leaves it at the first
-#              entry that is not older than the threshold.
-#              LS-2 a size pass takes the largest caches that hold half of all bytes together, and from the
-#              front of each its part of the bytes asked for; a part is freed once it is reached.
-#              LS-3 (I32) only who emptied a wrapper recycles it.
+# Origin       ManagedLedgerFactoryImpl.doCacheEviction and RangeCache.evictLEntriesBeforeTimestamp
+#              (time), EntryCacheDefaultEvictionPolicy (size), as #24363 shows them before it
+#              replaces both.
+# Threads      Steps: under the monitor. Nothing is queued: who removes an entry recycles its
+#              wrapper.
+# Invariants   LS-1 (I51) a time pass walks each cache from its first position and leaves it at the
+#              first entry that is not older than the threshold.
+#              LS-2 a size pass takes the largest caches that together hold half of all bytes, and
+#              removes from the front of each its part of the target; a part is done once it is
+#              reached.
+#              LS-3 (I32) the thread that empties a wrapper recycles it, and no other.
 # Ordering     A cache's `open` (release) -> the scan (acquire).
 # Reclamation  The list of shares goes with the policy.
-# Not promised The oldest entries of all caches: a size pass goes by the sizes of caches, and a position
-#              need not be old because it is low. That a size pass frees what it was asked to: parts are
-#              rounded down, and a part of 0 is left out; and a cache may be asked for bytes that somebody
-#              else is just removing, so that the caches stay above their threshold until the next insert or
-#              tick. Its first step costs as much as there are caches.
+# Not promised The oldest entries of all caches: a size pass goes by the sizes of caches, and a
+#              position need not be old because it is low. That a size pass frees what it was asked
+#              to: parts are rounded down, and a part of 0 is left out; and a cache may be asked for
+#              bytes that somebody else is just removing, so that the caches stay above their
+#              threshold until the next insert or tick. Its first step costs as much as there are
+#              caches.
 
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport qsort
 
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds, wrapper_recycle
-from pulsar_ml.structures.policy_pass cimport EvictionPass, PolicyBase, pass_is_before, pass_remove
+from pulsar_ml.structures.policy_pass cimport (
+    EvictionPass, PolicyBase, PolicyRow, pass_is_before, pass_remove, policy_row,
+)
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport map_cursor, map_next
 from pulsar_ml.structures.range_cache cimport CacheMemory, RangeCache, range_cache_at, range_cache_size
@@ -36,7 +42,8 @@ cdef struct ScanShare:
     int64_t bytes           # its size, then its part of what is to be freed
 
 
-# Who is asked for how much. It belongs to the pass that made it last.
+# The caches that a size pass takes from, and how much of each. The plan belongs to the pass that
+# made it last.
 cdef struct ScanPlan:
     ScanShare* shares
     uint64_t capacity
@@ -113,7 +120,8 @@ cdef inline bint scan_next(const PolicyBase* base, const ScanPlan* plan, Evictio
 
 
 # Handles one entry, or turns to the next cache; False when the pass is over. Under the monitor.
-cdef inline bint scan_step(PolicyBase* base, ScanPlan* plan, EvictionPass* run) noexcept nogil:
+cdef inline bint scan_step(PolicyBase* base, EvictionPass* run) noexcept nogil:
+    cdef ScanPlan* plan = <ScanPlan*>base.state
     cdef RangeCache* cache
     cdef EntryWrapper* wrapper
     cdef Position key
@@ -150,3 +158,17 @@ cdef inline bint scan_step(PolicyBase* base, ScanPlan* plan, EvictionPass* run) 
     elif found:
         return scan_next(base, plan, run)
     return True
+
+
+cdef inline void scan_destroy(PolicyBase* base) noexcept nogil:
+    release((<ScanPlan*>base.state).shares)
+
+
+cdef inline PolicyRow ledger_scan_row() noexcept nogil:
+    cdef PolicyRow row = policy_row(
+        b"ledger_scan", b"the policy before PIP-430: a scan of every ledger", scan_step)
+    row.state_bytes = sizeof(ScanPlan)
+    row.destroy = scan_destroy
+    row.queued = False
+    row.frees_target = False
+    return row

@@ -1,18 +1,20 @@
 # Least recently used first, in exact order of use.
 #
-# Origin       The alternative that PIP-430 rejects. A doubly linked list of wrappers, the newest use first.
-# Threads      Steps: under the monitor. A hit (lru_touch): any thread, outside wrapper locks; it takes the
-#              monitor, and so waits for a slice of a pass.
+# Origin       The alternative that PIP-430 rejects. A doubly linked list of wrappers, the newest
+#              use first.
+# Threads      Steps: under the monitor. A hit (lru_touch): any thread, outside wrapper locks; it
+#              takes the monitor, and so waits for a slice of a pass.
 # Invariants   LR-1 (I22, I23) a wrapper is in the queue or in the list, at most once.
-#              LR-2 the list is ordered by last use; what was put counts as used then.
-#              LR-3 (I51, I53) a time pass goes by the time of the put: it ends at the least recently used
-#              entry that is not older than the threshold.
+#              LR-2 the list is ordered by last use, and a put counts as a use.
+#              LR-3 (I51, I53) a time pass goes by the time of the put: it ends at the least
+#              recently used entry that is not older than the threshold.
 # Ordering     See monitor.pxd and mpsc_queue.pxd.
-# Reclamation  Nodes are kept for each handle of a wrapper that was ever listed, and go with the policy.
+# Reclamation  Nodes are kept for each handle of a wrapper that was ever listed, and go with the
+#              policy.
 # Not promised That expected reads or the settings of the queues matter. A hit may be told after its
 #              wrapper was emptied or used again, which then counts as a use of what it holds.
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 
 from pulsar_ml.structures.entry_wrapper cimport (
     NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_recycle,
@@ -21,11 +23,16 @@ from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_intake cimport PolicyIntake
 from pulsar_ml.structures.policy_pass cimport (
-    MISSING, REMOVE, STOP, EvictionPass, PolicyBase, Verdict, pass_is_before, pass_remove,
+    MISSING, REMOVE, STOP, EvictionPass, PolicyBase, PolicyRow, Verdict, pass_is_before, pass_remove,
+    policy_row,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
 from pulsar_ml.sync.atomics cimport i64_load_relaxed
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
+
+
+cdef enum:
+    LRU_SLICE = 64          # most steps that a hit waits for
 
 
 cdef struct LruNode:
@@ -44,13 +51,16 @@ cdef struct LruList:
 
 
 # False without memory.
-cdef inline bint lru_init(LruList* list, uint32_t chunk_bits, uint32_t limit) noexcept nogil:
-    list.chunk_bits = chunk_bits
-    list.chunks = <LruNode**>allocate_zeroed((limit >> chunk_bits) + 1, sizeof(LruNode*))
+cdef inline bint lru_init(PolicyBase* base) noexcept nogil:
+    cdef LruList* list = <LruList*>base.state
+    list.chunk_bits = base.memory.wrappers.chunk_bits
+    list.chunks = <LruNode**>allocate_zeroed(
+        (base.memory.wrappers.limit >> list.chunk_bits) + 1, sizeof(LruNode*))
     return list.chunks is not NULL
 
 
-cdef inline void lru_destroy(LruList* list) noexcept nogil:
+cdef inline void lru_destroy(PolicyBase* base) noexcept nogil:
+    cdef LruList* list = <LruList*>base.state
     cdef uint32_t i
     if list.chunks is NULL:
         return
@@ -113,7 +123,9 @@ cdef inline bint lru_collect(PolicyIntake* intake, LruList* list) noexcept nogil
 
 
 # A hit: the wrapper becomes the most recently used.
-cdef inline void lru_use(PolicyIntake* intake, LruList* list, uint32_t handle) noexcept nogil:
+cdef inline void lru_touch(PolicyIntake* intake, uint32_t handle, EntryWrapper* wrapper) noexcept nogil:
+    # The intake is the first field of its policy.
+    cdef LruList* list = <LruList*>(<PolicyBase*>intake).state
     cdef LruNode* node
     monitor_enter(&intake.monitor)
     lru_collect(intake, list)
@@ -125,7 +137,8 @@ cdef inline void lru_use(PolicyIntake* intake, LruList* list, uint32_t handle) n
 
 
 # Handles the least recently used; False when the pass is over. Under the monitor.
-cdef inline bint lru_step(PolicyBase* base, LruList* list, EvictionPass* run) noexcept nogil:
+cdef inline bint lru_step(PolicyBase* base, EvictionPass* run) noexcept nogil:
+    cdef LruList* list = <LruList*>base.state
     cdef bint collected = lru_collect(&base.intake, list)
     cdef uint32_t handle = list.oldest
     cdef EntryWrapper* wrapper
@@ -157,3 +170,18 @@ cdef inline bint lru_step(PolicyBase* base, LruList* list, EvictionPass* run) no
     run.missing += verdict == MISSING
     wrapper_recycle(&base.memory.wrappers, handle)
     return True
+
+
+cdef inline int64_t lru_held(const PolicyBase* base) noexcept nogil:
+    return (<const LruList*>base.state).count
+
+
+cdef inline PolicyRow lru_row() noexcept nogil:
+    cdef PolicyRow row = policy_row(b"lru", b"least recently used", lru_step)
+    row.state_bytes = sizeof(LruList)
+    row.init = lru_init
+    row.destroy = lru_destroy
+    row.held = lru_held
+    row.touch = lru_touch
+    row.slice_steps = LRU_SLICE
+    return row

@@ -1,19 +1,21 @@
 # The sorted list of a position map's branches, replaced as a whole on each change.
 #
-# Origin       Ours: a copy-on-write array in place of the upper levels of the original's skip list. Its
-#              readers are those of a sequence lock, but a stopped writer does not hold them up.
-# Threads      Reading: any thread, no lock. add, drop: any thread, one at a time by the lock. init, destroy:
-#              alone.
+# Origin       Ours: a copy-on-write array in place of the upper levels of the original's skip list.
+#              Its readers are those of a sequence lock, but a stopped writer does not hold them up.
+# Threads      Reading: any thread, no lock. add, drop: any thread, one at a time by the lock. init,
+#              destroy: alone.
 # Invariants   MD-1 records ascend by (ledger, block) and name each block once.
-#              MD-2 what is found in an array, and proved afterwards, was in the installed array.
+#              MD-2 a node that was found in an array, and proved afterwards, was in the installed
+#              array.
 #              MD-3 drop needs no memory.
-# Ordering     Installing an array (release) -> finding it (acquire). A record's branch (release) -> finding
-#              the branch (acquire), which holds in a reused array too. The version is stored (release) after
-#              that; the release fence before a retired array is written pairs with the acquire fence of
-#              the proof: who reads a record of a reused array also reads a later version.
+# Ordering     Installing an array (release) -> finding it (acquire). A record's branch (release) ->
+#              finding the branch (acquire), which holds in a reused array too. The version is
+#              stored (release) after that; the release fence before a retired array is written
+#              pairs with the acquire fence of the proof: who reads a record of a reused array also
+#              reads a later version.
 # Reclamation  Retired arrays are reused and stay mapped until the directory is destroyed.
-# Not promised A change copies 24 bytes for every block in use. Ids scattered over very many blocks make
-#              changes linear in their number.
+# Not promised A change copies 24 bytes for every block in use. Ids scattered over very many blocks
+#              make changes linear in their number.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -50,11 +52,11 @@ cdef struct Directory:
 
 
 cdef inline BranchArray* array_new(int64_t capacity) noexcept nogil:
-    cdef BranchArray* made = <BranchArray*>allocate_zeroed(
+    cdef BranchArray* array = <BranchArray*>allocate_zeroed(
         1, sizeof(BranchArray) + <size_t>(capacity - 1) * sizeof(DirectoryRecord))
-    if made is not NULL:
-        made.capacity = capacity
-    return made
+    if array is not NULL:
+        array.capacity = capacity
+    return array
 
 
 # In zeroed memory, or memory of a directory that was destroyed.
@@ -91,7 +93,7 @@ cdef inline BranchArray* directory_enter(const Directory* directory, uint64_t* p
     return <BranchArray*>ptr_load_acquire(&directory.installed)
 
 
-# Whether everything read since directory_enter came from the installed array.
+# True if everything read since directory_enter came from the installed array.
 cdef inline bint directory_proved(const Directory* directory, uint64_t proof) noexcept nogil:
     # Pairs with the release fence in directory_spare.
     fence_acquire()
@@ -139,12 +141,12 @@ cdef inline uint32_t directory_find(
         index = array_seek(array, count, ledger_id, block)
         if index >= count or not array_is(array, index, ledger_id, block):
             return 0
-    # Pairs with the release of the record: a caller that does not ask for the proof may come here by
-    # an array that was reused under it, and goes on to touch the branch.
+    # Pairs with the release of the record: a caller that does not ask for the proof may come here
+    # by an array that was reused under it, and goes on to touch the branch.
     return <uint32_t>u64_load_acquire(&array.records[index].branch)
 
 
-# Whether no branch is left; exact at quiescence.
+# True if the directory has no branch; exact at quiescence.
 cdef inline bint directory_is_empty(const Directory* directory) noexcept nogil:
     return i64_load_relaxed(&(<BranchArray*>ptr_load_acquire(&directory.installed)).count) == 0
 
@@ -233,8 +235,8 @@ cdef inline void directory_drop(
     cdef uint32_t branch
     stamped_lock_write(&directory.lock)
     old = <BranchArray*>ptr_load_relaxed(&directory.installed)
-    # NULL: a thread of another map sealed the branch by a stale handle, another thread dropped it, and
-    # the map was destroyed meanwhile.
+    # NULL: a thread of another map sealed the branch by a stale handle, another thread dropped it,
+    # and the map was destroyed meanwhile.
     count = i64_load_relaxed(&old.count) if old is not NULL else 0
     index = array_seek(old, count, ledger_id, block)
     if index < count and array_is(old, index, ledger_id, block):

@@ -1,15 +1,19 @@
 # The two kinds of node of the position map: pages of 64 wrapper slots, and branches of 64 pages.
 #
-# Origin       The 64-slot pages of Pulsar's main line (5.0), which are sealed when they become empty.
+# Origin       The 64-slot pages of Pulsar's main line (5.0), which are sealed when they become
+#              empty.
 # Threads      Any thread; labels are read under a reservation.
-# Invariants   MP-1 (I39) the count is the number of occupied plus reserved slots; at zero it becomes
-#              SEALED, takes nothing more, and the node is unlinked.
+# Invariants   MP-1 (I39) the count is the number of occupied plus reserved slots; at zero it
+#              becomes SEALED, takes nothing more, and the node is unlinked.
 #              MP-2 the label (map, ledger, first id) is stable while a reservation is held.
-# Ordering     node_start (release) -> node_reserve (acquire): the label of an incarnation. Each node_leave
-#              (acquire and release) -> the one that seals: all slots were emptied before.
-# Reclamation  Pooled and type-stable: a stale handle may name a node that serves another range by now.
-# Not promised A reservation says nothing about the label: compare it afterwards. Nor does the label say that
-#              the node is linked: its creator may not have linked it yet, or lose to another one.
+# Ordering     node_start (release) -> node_reserve (acquire): the label of an incarnation. Each
+#              node_leave (acquire and release) -> the one that seals: all slots were emptied
+#              before.
+# Reclamation  Pooled and type-stable: a stale handle may name a node that serves another range by
+#              now.
+# Not promised A reservation says nothing about the label: compare it afterwards. Nor does the label
+#              say that the node is linked: its creator may not have linked it yet, or lose to
+#              another one.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
@@ -41,7 +45,7 @@ cdef inline int64_t map_entry_slot(int64_t entry_id) noexcept nogil:
     return entry_id & (SLOTS - 1)
 
 
-# What a page and a branch have in common. The label says which ids it serves.
+# The common part of a page and a branch. The label says which ids the node serves.
 cdef struct MapNode:
     pml_i32 count           # occupied + reserved slots, or SEALED
     pml_ptr owner           # label: the map

@@ -24,7 +24,8 @@ cdef inline void monitor_enter(pml_u32* monitor) noexcept nogil:
         if u32_cas_weak_acquire(monitor, &seen, 1):
             return
         pause()
-    # From here the word says 2, so that whoever leaves wakes a sleeper. Ends when the holder left.
+    # The word is 2 from here on, so that the thread that leaves wakes a sleeper. Ends when the
+    # holder left.
     while u32_exchange_acquire(monitor, 2) != 0:
         wait_while_equal(monitor, 2)
 

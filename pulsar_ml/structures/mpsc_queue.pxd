@@ -4,7 +4,8 @@
 #              exchanging a tail index that was read together with its chunk follows the block queue
 #              of crossbeam (SegQueue). The caller chooses the chunk.
 # Threads      offer: any thread. peek, poll: one consumer at a time (the caller excludes others).
-# Invariants   MQ-1 every offered handle is polled exactly once, after every handle offered before it.
+# Invariants   MQ-1 every offered handle is polled exactly once, after every handle whose offer was
+#              finished before its own began, and with all that its producer wrote before.
 #              MQ-2 (I104) a producer stopped between claiming a slot and filling it delays the
 #              consumer at that slot; nothing is lost or reordered.
 #              MQ-3 offer never fails after it claimed: the next chunk is ready before the last slot
@@ -12,11 +13,11 @@
 # Ordering     offer's store of the slot (release) -> peek's load (acquire).
 #              Installing a chunk: its address, then the tail index (release) -> the producers' load
 #              of the index (acquire). Its next link (release) -> the consumer's load (acquire).
-# Reclamation  The consumer frees a chunk after its last slot. The producer that filled that slot wrote
-#              it last, and producers touch a chunk only after they claimed a slot of it, so none is
-#              inside. One chunk is kept for the next producer that needs one.
-# Not promised Lock freedom: a producer stopped while installing a chunk holds up the other producers.
-#              Handle 0 cannot be queued.
+# Reclamation  The consumer frees a chunk after its last slot. The producer that filled that slot
+#              wrote it last, and producers touch a chunk only after they claimed a slot of it, so
+#              none is inside. One chunk is kept for the next producer that needs one.
+# Not promised Lock freedom: a producer stopped while installing a chunk holds up the other
+#              producers. Handle 0 cannot be queued.
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
@@ -162,7 +163,7 @@ cdef inline uint64_t mpsc_size(const MpscQueue* queue) noexcept nogil:
     return (tail - tail // places) - (queue.head - queue.head // places)
 
 
-# The index that the next handle gets, or one before it: what is offered from now on is polled while the
-# consumer's `head` is at or past it.
+# The index that the next handle gets, or one before it: what is offered from now on is polled while
+# the consumer's `head` is at or past it.
 cdef inline uint64_t mpsc_tail(const MpscQueue* queue) noexcept nogil:
     return u64_load_relaxed(&queue.tail)

@@ -1,15 +1,18 @@
-# A pool of equal objects named by 32-bit handles, whose memory stays what it is for the pool's life.
+# A pool of equal objects named by 32-bit handles, whose memory stays what it is for the pool's
+# life.
 #
-# Origin       Netty's Recycler as Pulsar uses it for entries and wrappers. Here chunks that grow and
-#              are never unmapped, and a free list (Treiber, "Systems Programming: Coping with
+# Origin       Netty's Recycler as Pulsar uses it for entries and wrappers. Here chunks that grow
+#              and are never unmapped, and a free list (Treiber, "Systems Programming: Coping with
 #              Parallelism", 1986) whose head carries a tag against ABA.
 # Threads      take, give, at: any thread. init, destroy: nobody else inside. in_use: quiescence.
-# Invariants   OP-1 an object is handed to one taker at a time: handles taken = given + held.
-#              OP-2 (I24) an object in the pool is used by nobody.
+# Invariants   OP-1 an object is handed to one taker at a time: the handles taken are those given
+#              back and those held.
+#              OP-2 (I24, I34) an object in the pool is used by nobody, and the writes of its last
+#              user come before those of the next.
 #              OP-3 the memory behind a handle is mapped and of one type until pool_destroy.
-# Ordering     pool_give (release) -> pool_take (acquire) of the same object: the fields of a finished
-#              incarnation are written before those of the next (I34). All changes of the head are
-#              read-modify-writes, so an acquire of the head sees every earlier give.
+# Ordering     pool_give (release) -> pool_take (acquire) of the same object: the fields of a
+#              finished incarnation are written before those of the next (I34). All changes of the
+#              head are read-modify-writes, so an acquire of the head sees every earlier give.
 #              Installing a chunk (release) -> finding it (acquire).
 # Reclamation  Chunks go with the pool. Stale readers may look at objects in the pool.
 # Not promised Order of reuse. Fields of an object taken anew hold what its last user left; only

@@ -1,24 +1,26 @@
-# The storage reads of one managed ledger that are under way, joined and split so that no entry is read
-# twice at a time.
+# The storage reads of one managed ledger that are under way, joined and split so that no entry is
+# read twice at a time.
 #
-# Origin       PendingReadsManager (Pulsar 4.1). The original has a monitor for its map and one for each
-#              read, and a joiner that lost searches again; here one monitor covers both, so what is found
-#              can be joined. Reads that can be joined never overlap, so a request splits in one way. The
-#              read timeout of ManagedLedgerImpl is here too, with a token for each read (#4437, #26081).
-# Threads      Any thread, at any time between init and destroy, also from inside a listener or a start.
+# Origin       PendingReadsManager (Pulsar 4.1). The original has a monitor for its map and one for
+#              each read, and a joiner that lost searches again; here one monitor covers both, so
+#              what is found can be joined. Reads that can be joined never overlap, so a request
+#              splits in one way. The read timeout of ManagedLedgerImpl is here too, with a token
+#              for each read (#4437, #26081).
+# Threads      Any thread, at any time between init and destroy, also from inside a listener or a
+#              start.
 # Invariants   PR-1 (I82) a request that was accepted is answered once.
 #              PR-2 (I83) no request joins a read that was completed.
 #              PR-3 (I84) storage is started, and requests are answered, outside the monitor.
 #              PR-4 (I85) an answer is the whole range, ascending, each entry once, or a failure.
 #              PR-5 (I86) every entry that storage answers is delivered or released.
-#              PR-6 (I68) what is not delivered marks no read.
-#              PR-7 the reads of a ledger that can be joined do not overlap.
-#              PR-8 a read is completed once: a later completion is refused and its entries released.
+#              PR-6 (I68) an entry that is not delivered marks no read.
+#              PR-8 a read is completed once: a later completion is refused and its entries
+#              released.
 # Ordering     The monitor's. Filling a slot -> the last part of a request (see refcount.pxd).
 # Reclamation  Reads and parts are pooled and looked at under the monitor, or by their only owner. A
 #              request is freed by its last part. destroy: nobody inside and no read under way.
-# Not promised An order among answers. That a request fails at once when one of its parts does: it waits
-#              for all of them.
+# Not promised An order among answers. That a request fails at once when one of its parts does: it
+#              waits for all of them.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -77,8 +79,9 @@ cdef inline void pending_discard(EntryPool* pool, const uint32_t* entries, int64
             entry_release(pool, entries[i], 1)
 
 
-# Moves what belongs to a part into the slots of its request, or copies it there when others want it too.
-# An entry that nobody asked for, or of another ledger, or a second one of a position stays where it is.
+# Moves what belongs to a part into the slots of its request, or copies it there when others want it
+# too. An entry that nobody asked for, or of another ledger, or a second one of a position stays
+# where it is.
 cdef inline PendingStatus pending_fill(
     PendingReads* reads, PendingPart* part, uint32_t* entries, int64_t count, bint shared
 ) noexcept nogil:
@@ -200,7 +203,8 @@ cdef inline Status pending_reads_read(
     return PML_OK
 
 
-# Starts all reads that a request made, none after the other. The request's own count keeps its parts.
+# Starts all reads that a request made, none after the other. The request's own count keeps its
+# parts.
 cdef inline void pending_start(PendingReads* reads, PendingRequest* request) noexcept nogil:
     cdef uint32_t handle = request.parts
     cdef PendingPart* part
@@ -212,9 +216,9 @@ cdef inline void pending_start(PendingReads* reads, PendingRequest* request) noe
         handle = part.next_part
 
 
-# The answer to a start: entries with one reference each, which nobody else holds and which count a read;
-# or a failure, then usually none. Takes over the entries and overwrites the array. False when the read
-# was completed before.
+# The answer to a start: entries with one reference each, which nobody else holds and which count a
+# read; or a failure, then usually none. Takes over the entries and overwrites the array. False when
+# the read was completed before.
 cdef inline bint pending_reads_complete(
     PendingReads* reads, uint64_t token, PendingStatus status, uint32_t* entries, int64_t count
 ) noexcept nogil:

@@ -1,15 +1,15 @@
-# The reads of one managed ledger that are under way and the requests that wait for them: types, lists, and
-# how a request is split. A part of pending_reads.
+# The reads of one managed ledger that are under way and the requests that wait for them: types,
+# lists, and how a request is split. A part of pending_reads.
 #
-# Origin       The map of PendingReadsManager (Pulsar 4.1). The original tries an exact match, one that
-#              includes the request, and partial ones in an order of preference, and searches again.
-#              Reads that can be joined never overlap here, so a request splits in one way.
+# Origin       The map of PendingReadsManager (Pulsar 4.1). The original tries an exact match, one
+#              that includes the request, and partial ones in an order of preference, and searches
+#              again. Reads that can be joined never overlap here, so a request splits in one way.
 # Threads      Under the monitor of PendingReads, but for what says otherwise.
 # Invariants   PR-7 the reads of a ledger that can be joined do not overlap.
 # Ordering     The monitor's.
 # Reclamation  See pending_reads.pxd.
-# Not promised Speed with thousands of reads under way: a search looks at each. A managed ledger has about
-#              as many as it has cursors.
+# Not promised Speed with thousands of reads under way: a search looks at each. A managed ledger has
+#              about as many as it has cursors.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -30,14 +30,14 @@ cdef enum PendingStatus:
     PENDING_CLOSED = 5
 
 
-# Starts to read [first, last] of a ledger. pending_reads_complete(token) once, from any thread, perhaps
-# before this returns. The argument is that of the request that makes the read.
+# Starts to read [first, last] of a ledger. pending_reads_complete(token) once, from any thread,
+# perhaps before this returns. The argument is that of the request that makes the read.
 ctypedef void (*StorageStart)(
     void* context, uint64_t token, int64_t argument, int64_t ledger_id, int64_t first, int64_t last
 ) noexcept nogil
 
-# Answers a request: the entries of its range, each with a reference that is the listener's now, or none
-# and the token of the read that failed first. The array is gone when this returns.
+# Answers a request: the entries of its range, each with a reference that is the listener's now, or
+# none and the token of the read that failed first. The array is gone when this returns.
 ctypedef void (*ReadListener)(
     void* context, int64_t argument, PendingStatus status, uint64_t failed, const uint32_t* entries,
     int64_t count
@@ -61,7 +61,7 @@ cdef struct PendingRead:
     pml_i64 link            # next free read while pooled
 
 
-# What one request wants of one read.
+# The part of one request that one read serves.
 cdef struct PendingPart:
     PendingRequest* request
     int64_t first, last
@@ -116,7 +116,7 @@ cdef inline PendingRead* pending_read_at(const PendingReads* reads, uint32_t han
     return <PendingRead*>pool_at(&reads.reads, handle)
 
 
-# Whether a token can be one at all, of a read under way or an earlier one.
+# True if the number can be a token: of a read under way or of an earlier one.
 cdef inline bint pending_was_token(const PendingReads* reads, uint64_t token) noexcept nogil:
     return <uint32_t>token != 0 and <uint32_t>token < u32_load_relaxed(&reads.reads.used)
 
@@ -172,7 +172,7 @@ cdef inline uint32_t pending_begin(
     return handle
 
 
-# From here on nobody finds it.
+# Takes a read out of the lists: no request finds it any more.
 cdef inline void pending_unlink(PendingReads* reads, PendingRead* read) noexcept nogil:
     if read.before:
         pending_read_at(reads, read.before).after = read.after
@@ -188,22 +188,22 @@ cdef inline void pending_unlink(PendingReads* reads, PendingRead* read) noexcept
 
 # Under the monitor: requests ---------------------------------------------------------------------
 
-# Lets the request wait for [first, last] of a read, of a new one when `handle` is 0. False when memory
-# ran out.
+# Lets the request wait for [first, last] of a read, of a new one when `handle` is 0. False when
+# memory ran out.
 cdef inline bint pending_attach(
     PendingReads* reads, PendingRequest* request, uint32_t handle, int64_t first, int64_t last
 ) noexcept nogil:
-    cdef uint32_t made = pool_take(&reads.parts)
+    cdef uint32_t fresh = pool_take(&reads.parts)
     cdef PendingPart* part
     cdef PendingRead* read
-    if not made:
+    if not fresh:
         return False
-    part = pending_part_at(reads, made)
+    part = pending_part_at(reads, fresh)
     part.creates = handle == 0
     if part.creates:
         handle = pending_begin(reads, request.ledger_id, first, last)
         if not handle:
-            pool_give(&reads.parts, made)
+            pool_give(&reads.parts, fresh)
             return False
     read = pending_read_at(reads, handle)
     part.request = request
@@ -211,15 +211,15 @@ cdef inline bint pending_attach(
     part.last = last
     part.token = <uint64_t>read.generation << 32 | handle
     part.next_listener = read.listeners
-    read.listeners = made
+    read.listeners = fresh
     part.next_part = request.parts
-    request.parts = made
+    request.parts = fresh
     i32_store_relaxed(&request.left, i32_load_relaxed(&request.left) + 1)
     return True
 
 
-# Counts how [first, last] met the read that overlaps it first, as the original does when it searches
-# for the rest again.
+# Counts how [first, last] met the read that overlaps it first, as the original does when it
+# searches for the rest again.
 cdef inline void pending_count_match(
     PendingCounts* counts, const PendingRead* read, int64_t first, int64_t last
 ) noexcept nogil:
@@ -237,8 +237,8 @@ cdef inline void pending_count_match(
         counts.matched_overlapping_miss_both += matched
 
 
-# Splits a request among the reads that are under way, and new ones for what is between them. False when
-# memory ran out.
+# Splits a request among the reads that are under way, and new ones for what is between them. False
+# when memory ran out.
 cdef inline bint pending_split(
     PendingReads* reads, PendingRequest* request, PendingCounts* counts
 ) noexcept nogil:
@@ -269,8 +269,8 @@ cdef inline bint pending_split(
         first = end + 1
 
 
-# Takes a request out again that got only some of its parts; nobody was inside meanwhile, so each is the
-# first listener of its read.
+# Takes a request out again that got only some of its parts; nobody was inside meanwhile, so each is
+# the first listener of its read.
 cdef inline void pending_detach(PendingReads* reads, PendingRequest* request) noexcept nogil:
     cdef uint32_t handle = request.parts
     cdef uint32_t next_part

@@ -1,20 +1,22 @@
-# What all eviction policies have: memory, settings, the pass that counts what it does, and removal.
+# The common part of all eviction policies: memory, settings, the row of the table that describes a
+# policy, the pass that counts its work, and removal.
 #
-# Origin       RangeCacheRemovalCounters and the pass arguments of Pulsar 4.1. A pass can be cut into slices;
-#              time is an argument.
-# Threads      Settings and slices of a pass: under the monitor. A pass belongs to the thread that runs it.
-# Invariants   PP-1 (I46) a pass counts what it removed itself, and only that.
+# Origin       RangeCacheRemovalCounters and the pass arguments of Pulsar 4.1. A pass can be cut
+#              into slices; time is an argument.
+# Threads      Settings and slices of a pass: under the monitor. A pass belongs to the thread that
+#              runs it.
+# Invariants   PP-1 (I46) a pass counts the entries and bytes that it removed itself, and no others.
 #              PP-2 (I101) an entry is removed inside the write section of its wrapper.
 # Ordering     See monitor.pxd and stamped_lock.pxd.
 # Reclamation  The policy recycles a wrapper after it left every queue or list.
-# Not promised Anything about another pass that runs between two slices: a pass carries on with what it
-#              finds.
+# Not promised Anything about another pass that runs between two slices: a pass carries on with what
+#              it finds.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.structures.entry_wrapper cimport NO_LEDGER, EntryWrapper, wrapper_key, wrapper_recycle
-from pulsar_ml.structures.policy_intake cimport PolicyIntake
+from pulsar_ml.structures.policy_intake cimport PolicyIntake, Touch
 from pulsar_ml.structures.position cimport Position
 from pulsar_ml.structures.position_map cimport MapCursor
 from pulsar_ml.structures.range_cache cimport (
@@ -24,16 +26,7 @@ from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unloc
 from pulsar_ml.sync.atomics cimport i64_fetch_sub_relaxed, i64_load_relaxed, u32_load_relaxed
 
 
-cdef enum PolicyKind:
-    CENTRAL_QUEUE = 0
-    RELEASED_QUEUE = 1
-    STASH_QUEUE = 2
-    LEDGER_SCAN = 3
-    LRU = 4
-    S3_FIFO = 5
-
-
-# What a step decides about a wrapper.
+# The decision of a step about a wrapper.
 cdef enum Verdict:
     REMOVE = 0
     REQUEUE = 1             # keep it: at the tail, or in another list
@@ -41,7 +34,7 @@ cdef enum Verdict:
     MISSING = 3             # it is empty
 
 
-# A policy looks at those that mean something to it.
+# The settings of all policies. Each policy reads those that mean something to it.
 cdef struct PolicySettings:
     int32_t max_requeue_count
     bint extend_recently_accessed
@@ -52,10 +45,11 @@ cdef struct PolicyBase:
     PolicyIntake intake
     CacheMemory* memory
     PolicySettings settings     # under the monitor
-    PolicyKind kind
+    void* state                 # of row.state_bytes, under the monitor; NULL for none
+    int64_t most_keeps          # see PolicyRow
 
 
-# What a pass removed last.
+# The entry that a pass removed last.
 cdef struct Victim:
     Position key
     uint32_t owner
@@ -83,27 +77,68 @@ cdef struct EvictionPass:
     MapCursor cursor
 
 
+ctypedef bint (*PolicyStep)(PolicyBase* base, EvictionPass* run) noexcept nogil
+ctypedef bint (*PolicyInit)(PolicyBase* base) noexcept nogil
+ctypedef void (*PolicyDestroy)(PolicyBase* base) noexcept nogil
+ctypedef int64_t (*PolicyHeld)(const PolicyBase* base) noexcept nogil
+
+
+# One policy: a row of the table in eviction_policy.pxd. A function that is NULL has nothing to do.
+cdef struct PolicyRow:
+    const char* name        # in Python and in broker.conf
+    const char* summary     # for printed lists
+    PolicyStep step         # handles one wrapper under the monitor; False when the pass is over
+    size_t state_bytes      # of base.state, which is zeroed before init
+    PolicyInit init         # alone; False without memory
+    PolicyDestroy destroy   # alone, after any init
+    PolicyHeld held         # wrappers in the state, empty ones too; exact at quiescence
+    Touch touch             # a hit
+    # False: who removes an entry recycles its wrapper, and a size pass asks each
+    bint queued
+                            # cache for its part
+    bint merges_counts      # see PolicyIntake
+    bint keeps_accessed     # a pass keeps an accessed entry at least once, if the settings say so
+    bint frees_target       # False: a size pass may free less than its target though more is cached
+    int64_t slice_steps     # most steps that a hit waits for; 0: hits wait for none
+    int64_t most_keeps      # how often a pass keeps one wrapper at most; -1: no bound
+
+
+# A row with what most policies have: a queue, no state, and at most one keep in a pass.
+cdef inline PolicyRow policy_row(
+    const char* name, const char* summary, PolicyStep step
+) noexcept nogil:
+    cdef PolicyRow row
+    memset(&row, 0, sizeof(PolicyRow))
+    row.name = name
+    row.summary = summary
+    row.step = step
+    row.queued = True
+    row.frees_target = True
+    row.most_keeps = 1
+    return row
+
+
 # Removes entries with a timestamp before the threshold.
 cdef inline EvictionPass time_pass(int64_t threshold, int64_t now) noexcept nogil:
-    cdef EvictionPass made
-    memset(&made, 0, sizeof(EvictionPass))
-    made.by_time = True
-    made.threshold = threshold
-    made.now = now
-    return made
+    cdef EvictionPass run
+    memset(&run, 0, sizeof(EvictionPass))
+    run.by_time = True
+    run.threshold = threshold
+    run.now = now
+    return run
 
 
 # Removes entries until `target` bytes (above zero) are free.
 cdef inline EvictionPass size_pass(int64_t target, int64_t now) noexcept nogil:
-    cdef EvictionPass made
-    memset(&made, 0, sizeof(EvictionPass))
-    made.target = target
-    made.now = now
-    return made
+    cdef EvictionPass run
+    memset(&run, 0, sizeof(EvictionPass))
+    run.target = target
+    run.now = now
+    return run
 
 
-# Whether `timestamp` is before `threshold`. The difference, not the values, is compared: clocks may be
-# negative or wrap.
+# True if `timestamp` is before `threshold`. The difference, not the values, is compared: clocks may
+# be negative or wrap.
 cdef inline bint pass_is_before(int64_t timestamp, int64_t threshold) noexcept nogil:
     return <int64_t>(<uint64_t>threshold - <uint64_t>timestamp) > 0
 
@@ -122,8 +157,8 @@ cdef inline void pass_remove(
     i64_fetch_sub_relaxed(&cache.size, run.last.size)
 
 
-# Without memory to keep a wrapper where it belongs its entry is removed. The wrapper is in no queue or list
-# of the policy any more.
+# Without memory to keep a wrapper where it belongs its entry is removed. The wrapper is in no queue
+# or list of the policy any more.
 cdef inline void pass_give_up(
     const PolicyBase* base, EvictionPass* run, uint32_t handle, EntryWrapper* wrapper
 ) noexcept nogil:

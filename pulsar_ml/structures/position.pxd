@@ -16,10 +16,10 @@ cdef struct Position:
 
 
 cdef inline Position position(int64_t ledger_id, int64_t entry_id) noexcept nogil:
-    cdef Position made
-    made.ledger_id = ledger_id
-    made.entry_id = entry_id
-    return made
+    cdef Position value
+    value.ledger_id = ledger_id
+    value.entry_id = entry_id
+    return value
 
 
 cdef inline bint position_equal(Position a, Position b) noexcept nogil:

@@ -1,11 +1,15 @@
-# A list of records in ascending order of positions, in blocks: a directory of arrays of up to 128 records.
+# A list of records in ascending order of positions, in blocks: a directory of arrays of up to 128
+# records.
 #
-# Origin       The B+-tree cut to two levels; Pulsar keeps the same in a TreeRangeSet or in bitmaps by ledger.
+# Origin       The B+-tree cut to two levels; Pulsar keeps the same in a TreeRangeSet or in bitmaps
+#              by ledger.
 # Threads      One at a time changes it, and nobody reads meanwhile: its owner's lock.
-# Invariants   PB-1 keys ascend strictly, over the blocks too; no block is empty; `count` is their sum.
+# Invariants   PB-1 keys ascend strictly, over the blocks too; no block is empty; `count` is their
+#              sum.
 # Ordering     The owner's lock.
 # Reclamation  A block is freed when its last record goes.
-# Not promised Records stay where they are: an insertion or removal moves those behind it in the block.
+# Not promised Records stay where they are: an insertion or removal moves those behind it in the
+#              block.
 
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memmove, memset
@@ -123,30 +127,31 @@ cdef inline BlockSpot blocks_above(const PositionBlocks* blocks, Position at) no
 # A new, empty block at a place of the directory; False without memory, and nothing changed.
 cdef inline bint blocks_open(PositionBlocks* blocks, int64_t at) noexcept nogil:
     cdef PositionBlock** grown
-    cdef PositionBlock* made = <PositionBlock*>allocate(
+    cdef PositionBlock* fresh = <PositionBlock*>allocate(
         sizeof(PositionBlock) + <size_t>(BLOCK_RECORDS * blocks.record))
     cdef int64_t room
-    if made is NULL:
+    if fresh is NULL:
         return False
     if blocks.used == blocks.room:
         room = 2 * blocks.room if blocks.room else 4
         grown = <PositionBlock**>allocate(<size_t>room * sizeof(PositionBlock*))
         if grown is NULL:
-            release(made)
+            release(fresh)
             return False
         if blocks.used:
             memcpy(grown, blocks.blocks, <size_t>blocks.used * sizeof(PositionBlock*))
         release(blocks.blocks)
         blocks.blocks = grown
         blocks.room = room
-    made.used = 0
+    fresh.used = 0
     memmove(&blocks.blocks[at + 1], &blocks.blocks[at], <size_t>(blocks.used - at) * sizeof(PositionBlock*))
-    blocks.blocks[at] = made
+    blocks.blocks[at] = fresh
     blocks.used += 1
     return True
 
 
-# Copies a record in before a spot, which is where its key belongs. False without memory: nothing changed.
+# Copies a record in before a spot, which is where its key belongs. False without memory: nothing
+# changed.
 cdef inline bint blocks_insert(PositionBlocks* blocks, BlockSpot spot, const void* record) noexcept nogil:
     cdef PositionBlock* block
     cdef PositionBlock* upper

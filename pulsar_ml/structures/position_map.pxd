@@ -1,23 +1,26 @@
 # A concurrent ordered map from position to wrapper handle: pages of 64 slots under branches of 64
 # pages, and one sorted directory of branches.
 #
-# Origin       RangeCache's ConcurrentSkipListMap (Pulsar 4.1) and the 64-slot pages of its main line. A
-#              ledger appends dense ids, so a branch (4,096 ids) replaces the skip list's nodes and the
-#              directory holds one record for each.
+# Origin       RangeCache's ConcurrentSkipListMap (Pulsar 4.1) and the 64-slot pages of its main
+#              line. A ledger appends dense ids, so a branch (4,096 ids) replaces the skip list's
+#              nodes and the directory holds one record for each.
 # Threads      map_find, iteration, map_put_if_absent, map_remove: any thread. init, destroy: alone.
 # Invariants   PM-1 (I35) of several puts of a free position exactly one succeeds.
-#              PM-2 (I36) map_remove removes only the handle it was given.
-#              PM-3 (I39) an empty page is unlinked from its branch, an empty branch from the directory.
-#              PM-4 (I38) an iteration ends and sees ascending positions; what is in the map all the
-#              while, it sees.
-#              PM-5 (I7) map_find answers a handle that is in the map all the while.
-# Ordering     put (release) -> find (acquire) of a slot; linking a page (release) -> finding it (acquire);
-#              see map_directory.pxd and map_pages.pxd. Reads prove the directory and nothing below it: a
-#              position that is present keeps its page and branch from being sealed.
-# Reclamation  Pages and branches are pooled and type-stable. A stale reader may look into one that serves
-#              another range by now; what it finds there fails the wrapper's key check. Who changes a count
-#              compares the label after the reservation, and makes sure that the node is linked: a reserved
-#              node that is linked stays linked. Who wins the exchange that unlinks a page gives it back.
+#              PM-2 (I36) map_remove removes no handle but its argument.
+#              PM-3 (I39) an empty page is unlinked from its branch, an empty branch from the
+#              directory.
+#              PM-4 (I7, I38) an iteration ends and ascends, and sees every handle that is in the
+#              map during the whole iteration.
+#              PM-5 (I7) map_find answers a handle that is in the map during the whole call.
+# Ordering     put (release) -> find (acquire) of a slot; linking a page (release) -> finding it
+#              (acquire); see map_directory.pxd and map_pages.pxd. Reads prove the directory and
+#              nothing below it: a position that is present keeps its page and branch from being
+#              sealed.
+# Reclamation  Pages and branches are pooled and type-stable. A stale reader may look into one that
+#              serves another range by now; what it finds there fails the wrapper's key check. Who
+#              changes a count compares the label after the reservation, and makes sure that the
+#              node is linked: a reserved node that is linked stays linked. Who wins the exchange
+#              that unlinks a page gives it back.
 # Not promised The number of positions. A range as of one moment.
 
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
@@ -126,8 +129,8 @@ cdef inline uint32_t map_reserve_branch(PositionMap* map, Position at) noexcept 
         if handle:
             branch = branch_at(map.memory, handle)
             if node_reserve(&branch.node):
-                # Proved as well: the label alone is also that of a branch which was taken for the same
-                # ids again and is not in the directory yet, or never will be.
+                # Proved as well: the label alone is also that of a branch which was taken for the
+                # same ids again and is not in the directory yet, or never will be.
                 if (node_serves(&branch.node, map, at.ledger_id, first_id)
                         and directory_proved(&map.directory, proof)):
                     return handle
@@ -169,8 +172,8 @@ cdef inline MapPage* map_reserve_page(PositionMap* map, Position at, uint32_t* f
                 page = page_at(map.memory, handle)
                 if node_reserve(&page.node):
                     # The link, tag and all, is compared as well: the label alone is also that of a
-                    # page which was taken for the same ids again and is not linked. A linked page with
-                    # this label keeps its branch, whatever array named it, in the directory.
+                    # page which was taken for the same ids again and is not linked. A linked page
+                    # with this label keeps its branch, whatever array named it, in the directory.
                     if (node_serves(&page.node, map, at.ledger_id, first_id)
                             and u64_load_relaxed(&branch.pages[slot]) == seen):
                         found[0] = handle
@@ -349,7 +352,7 @@ cdef inline uint32_t map_next(const PositionMap* map, MapCursor* cursor, Positio
     return 0
 
 
-# From one slot to the next; after the last slot the page is to be looked up anew.
+# Moves the cursor one slot on; after the last slot its page has to be looked up anew.
 cdef inline void map_step(MapCursor* cursor, int64_t slot) noexcept nogil:
     if slot == SLOTS:
         cursor.page = NULL
@@ -359,6 +362,6 @@ cdef inline void map_step(MapCursor* cursor, int64_t slot) noexcept nogil:
         cursor.last = position(NOWHERE, NOWHERE)
 
 
-# Whether nothing is in the map; exact at quiescence.
+# True if the map is empty; exact at quiescence.
 cdef inline bint map_is_empty(const PositionMap* map) noexcept nogil:
     return directory_is_empty(&map.directory)

@@ -1,22 +1,24 @@
 # The cached entries of one managed ledger, by position: reads that take no lock beside inserts,
 # invalidation and eviction.
 #
-# Origin       RangeCache (Pulsar 4.1) over pages as on its main line. Mended here: a value that somebody
-#              released too often no longer leaves its bytes in the counters; a failed insert
-#              leaves nothing behind.
-# Threads      put, get, exists, ranges, removal, size: any thread. delete: alone, after everything was
-#              removed; it waits for a pass that is inside.
-# Invariants   RC-1 (I1-I5) a read answers the entry of that position with one reference for the caller, or
-#              nothing and changes no count; a range is ascending, without duplicates, inside its bounds.
-#              RC-2 (I31) at most one live wrapper a position.
-#              RC-3 (I40, I44, I45) size >= 0; each incarnation is added once and taken off once, by the
-#              size stored at insertion.
-#              RC-4 (I21, I22) a wrapper is linked in the map before it is queued, both inside
-#              one write section. Under a policy without a queue it is linked only.
+# Origin       RangeCache (Pulsar 4.1) over pages as on its main line. Mended here: a value that
+#              somebody released too often no longer leaves its bytes in the counters; a failed
+#              insert leaves nothing behind.
+# Threads      put, get, exists, ranges, removal, size: any thread. delete: alone, after everything
+#              was removed; it waits for a pass that is inside.
+# Invariants   RC-1 (I1-I5) a read answers the entry of that position with one reference for the
+#              caller, or nothing and changes no count; a range is ascending, without duplicates,
+#              inside its bounds.
+#              RC-2 (I31) a position has at most one live wrapper.
+#              RC-3 (I40, I44, I45) the size is never negative; each incarnation is added once and
+#              taken off once, by the size stored at insertion.
+#              RC-4 (I21, I22) a wrapper is linked in the map before it is queued, both inside one
+#              write section; under a policy without a queue it is linked only.
 #              RC-5 (I101) no monitor and no second wrapper lock is taken inside a write section.
 # Ordering     See entry_wrapper.pxd, position_map.pxd, refcount.pxd. `size` orders nothing.
-# Reclamation  Removal takes the wrapper out of the map and empties it; the eviction policy recycles it,
-#              or the remover where nothing is queued. Cached entries give back the wrapper's reference.
+# Reclamation  Removal takes the wrapper out of the map and empties it; the eviction policy recycles
+#              it, or the remover where nothing is queued. Cached entries give back the wrapper's
+#              reference.
 # Not promised A range is not a snapshot: entries put or removed meanwhile may or may not be in it.
 #              A hit does not mean that the entry is still cached when the caller looks at it.
 
@@ -71,7 +73,8 @@ cdef struct CacheMemory:
 cdef struct RangeCache:
     PositionMap map
     CacheMemory* memory
-    MpscQueue* queue        # of the policy that all caches of a manager share; NULL: nothing is queued
+    # of the policy that all caches of a manager share; NULL: nothing is queued
+    MpscQueue* queue
     Touch touch             # the policy's
     PolicyIntake* intake
     uint32_t number         # this cache's handle in the memory
@@ -80,7 +83,7 @@ cdef struct RangeCache:
     pml_i64 link            # next free cache while pooled
 
 
-# What a removal took out.
+# The entries and bytes that a removal took out.
 cdef struct Removed:
     int64_t entries
     int64_t bytes
@@ -138,8 +141,8 @@ cdef inline RangeCache* range_cache_new(CacheMemory* memory, PolicyIntake* intak
     return cache
 
 
-# Nobody else inside, and everything was removed. A pass may still hold a wrapper of this cache, or scan
-# it: the monitor waits for it, and a later one does not find the cache.
+# Nobody else inside, and everything was removed. A pass may still hold a wrapper of this cache, or
+# scan it: the monitor waits for it, and a later one does not find the cache.
 cdef inline void range_cache_delete(RangeCache* cache) noexcept nogil:
     monitor_enter(&cache.intake.monitor)
     u32_store_relaxed(&cache.open, 0)
@@ -156,8 +159,8 @@ cdef inline int64_t range_cache_size(const RangeCache* cache) noexcept nogil:
 
 # Caches the entry under its position; `length` bytes are counted for it until it is removed.
 # PML_OK: the caller's reference belongs to the cache now. Otherwise the caller keeps it and nothing
-# changed: PML_EXISTS (taken; but the cached entry has the newer expected reads), PML_MISMATCH (the entry's
-# own position differs), PML_DEALLOCATED, PML_NO_MEMORY.
+# changed: PML_EXISTS (taken; but the cached entry has the newer expected reads), PML_MISMATCH (the
+# entry's own position differs), PML_DEALLOCATED, PML_NO_MEMORY.
 cdef inline Status range_cache_put(
     RangeCache* cache, Position key, uint32_t entry, uint32_t length, int64_t now
 ) noexcept nogil:
@@ -179,8 +182,8 @@ cdef inline Status range_cache_put(
     return status
 
 
-# The cached entry shares the expected reads of a duplicate from here on: who put that knows best who will
-# come to read. Copies that were made before keep what they share.
+# The cached entry shares the expected reads of a duplicate from here on: who put that knows best
+# who will come to read. Copies that were made before keep what they share.
 cdef inline void range_cache_adopt(RangeCache* cache, Position key, uint32_t entry) noexcept nogil:
     cdef CacheMemory* memory = cache.memory
     cdef uint32_t handle = map_find(&cache.map, key)
@@ -263,8 +266,8 @@ cdef inline void range_cache_unpin(CacheMemory* memory, uint32_t entry, int64_t 
 
 # Reads -------------------------------------------------------------------------------------------
 
-# The entry a wrapper holds under the key, with a reference for the caller, or 0. A miss leaves every
-# count as it was.
+# The entry a wrapper holds under the key, with a reference for the caller, or 0. A miss leaves
+# every count as it was.
 #
 # Between copying the handle and retaining it the entry may be removed and its memory hold another
 # one, which may even have the same position in another cache. So the wrapper is looked at again: if
@@ -329,8 +332,8 @@ cdef inline uint32_t range_cache_next(const RangeCache* cache, MapCursor* cursor
 
 # Removal -----------------------------------------------------------------------------------------
 
-# remove-entry, inside the wrapper's write section, the wrapper holding a value under `key`: takes it
-# out of the map, empties it and gives the cache's reference back. The caller takes removed.bytes
+# remove-entry, inside the wrapper's write section, the wrapper holding a value under `key`: takes
+# it out of the map, empties it and gives the cache's reference back. The caller takes removed.bytes
 # off the cache's size.
 cdef inline void range_cache_unlink(
     RangeCache* cache, Position key, uint32_t handle, EntryWrapper* wrapper, Removed* removed

@@ -1,11 +1,12 @@
-# How many reads of an entry are still expected: one atomic count that copies of the entry share.
+# The number of reads of an entry that are still expected: one atomic count that copies of the entry
+# share.
 #
-# Origin       EntryReadCountHandlerImpl (Pulsar 4.1, PIP-430). The original leaves the object to the
-#              collector; here entries that share it count their references.
+# Origin       EntryReadCountHandlerImpl (Pulsar 4.1, PIP-430). The original leaves the object to
+#              the collector; here entries that share it count their references.
 # Threads      Any thread that holds a reference, directly or through an entry.
-# Invariants   EX-1 (I67) the value changes by +1 for an entry queued for replay and by -1 for a
-#              counting copy that is deallocated, and by nothing else. It may go below zero. Under the
-#              policy stash_queue it is also raised for a duplicate, and marked when its entry leaves.
+# Invariants   EX-1 (I67) the value changes by +1 for an entry queued for replay, by -1 for a
+#              counting copy that is deallocated, and by nothing else, and may go below zero;
+#              stash_queue also raises it for a duplicate and marks it when its entry leaves.
 #              EX-2 (I70) the handler outlives every entry that shares it.
 # Ordering     The value orders nothing: relaxed. References: see refcount.pxd.
 # Reclamation  Back to its pool with the last reference.

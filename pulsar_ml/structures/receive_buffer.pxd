@@ -1,21 +1,24 @@
-# A buffer that a connection receives into, kept by every entry that is a slice of it, and the books of
-# what such buffers cost.
+# A buffer that a connection receives into, kept by every entry that is a slice of it, and the books
+# of what such buffers cost.
 #
-# Origin       A Netty ByteBuf behind the slices that LengthFieldBasedFrameDecoder cuts; the gap between a
-#              cache's size and its memory is described in PIP-430. There it is unknown; here it is counted.
-# Threads      new, release, pin, unpin: any thread; all but new by a holder of a reference. append: one
-#              thread at a time, the receiver's.
-# Invariants   RB-1 (I2, I19) bytes that were appended do not change and stay while anybody holds a reference.
-#              RB-2 (I45) the capacity of a buffer is in `pinned` while at least one cached entry is a slice
-#              of it, once, and in `allocated` from its allocation to its release.
+# Origin       A Netty ByteBuf behind the slices that LengthFieldBasedFrameDecoder cuts; the gap
+#              between a cache's size and its memory is described in PIP-430. There it is unknown;
+#              here it is counted.
+# Threads      new, release, pin, unpin: any thread; all but new by a holder of a reference. append:
+#              one thread at a time, the receiver's.
+# Invariants   RB-1 (I2, I19) bytes that were appended do not change and stay while anybody holds a
+#              reference.
+#              RB-2 (I45) the capacity of a buffer is in `pinned` while at least one cached entry is
+#              a slice of it, once, and in `allocated` from its allocation to its release.
 #              RB-3 (I41) `sliced` is the sum of the lengths counted for cached slices.
-# Ordering     References as in refcount.pxd. The books order nothing. The first pin and the last unpin are
-#              told by the read-modify-writes of `cached`, which never miss each other, so the books
-#              are exact at quiescence; `pinned` and `sliced` may be off in either direction before it.
-# Reclamation  The release of the last reference frees the buffer. A slice holds one reference; whoever
-#              pins holds a slice.
-# Not promised That pinned memory is what the cache alone keeps: a dispatch copy keeps its buffer as well.
-#              An entry that somebody released too often leaves its buffer in the books.
+# Ordering     References as in refcount.pxd. The books order nothing. The first pin and the last
+#              unpin are told by the read-modify-writes of `cached`, which never miss each other, so
+#              the books are exact at quiescence; `pinned` and `sliced` may be off in either
+#              direction before it.
+# Reclamation  The release of the last reference frees the buffer. A slice holds one reference;
+#              whoever pins holds a slice.
+# Not promised That pinned memory is what the cache alone keeps: a dispatch copy keeps its buffer as
+#              well. An entry that somebody released too often leaves its buffer in the books.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
@@ -29,7 +32,7 @@ from pulsar_ml.sync.atomics cimport (
 from pulsar_ml.sync.memory cimport allocate, release
 
 
-# What the buffers of one manager cost, bytes.
+# The bytes that the receive buffers of one manager cost.
 cdef struct BufferBooks:
     pml_i64 allocated       # capacity of all buffers that exist
     pml_i64 pinned          # capacity of those that cached entries are slices of
@@ -98,7 +101,7 @@ cdef inline void receive_buffer_unpin(ReceiveBuffer* buffer, int64_t length) noe
         i64_fetch_sub_relaxed(&buffer.books.pinned, buffer.capacity)
 
 
-# What cached entries of `counted` bytes pin: their own bytes, and the whole of each buffer that some
-# of them are slices of.
+# The bytes that cached entries of `counted` bytes pin: their own bytes, and the whole of each
+# buffer that some of them are slices of.
 cdef inline int64_t buffer_books_pinned(const BufferBooks* books, int64_t counted) noexcept nogil:
     return counted - i64_load_relaxed(&books.sliced) + i64_load_relaxed(&books.pinned)

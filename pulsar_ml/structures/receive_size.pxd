@@ -1,12 +1,14 @@
 # The size of a connection's next receive buffer, guessed from how full the last ones were.
 #
-# Origin       AdaptiveRecvByteBufAllocator of Netty 4.1, as the broker configures it: sizes from a table,
-#              four steps up when a read filled the buffer, one down after two that would have fitted the next
-#              smaller size. As there, a read between the two neither shrinks nor forgets the
-#              first small one. Pulsar has the bounds in code; PIP-430 proposes to configure them.
+# Origin       AdaptiveRecvByteBufAllocator of Netty 4.1, as the broker configures it: sizes from a
+#              table, four steps up when a read filled the buffer, one down after two that would
+#              have fitted the next smaller size. As there, a read between the two neither shrinks
+#              nor forgets the first small one. Pulsar has the bounds in code; PIP-430 proposes to
+#              configure them.
 # Threads      One connection's, one thread at a time.
-# Invariants   RS-1 minimum <= size <= maximum.
-#              RS-2 a size is one of the table, 16 to 496 by 16 and then doubling, unless the bounds cut it.
+# Invariants   RS-1 the size lies between the minimum and the maximum.
+#              RS-2 a size is one of the table (16 to 496 by 16, then doubling), unless the bounds
+#              cut it.
 # Ordering     None; plain fields.
 # Reclamation  None.
 # Not promised That the guess fits: a message may need several buffers, or a small part of one.

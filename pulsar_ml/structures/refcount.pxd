@@ -2,10 +2,11 @@
 #
 # Origin       AbstractCASReferenceCounted (Pulsar 4.1, after #2995). The original throws; here a
 #              status says that the object is gone.
-# Threads      retain, release, value: any thread. publish: the only holder of an unpublished object.
-# Invariants   RC-1 (I12) the count never leaves zero except by publish.
-#              RC-2 (I13) the count is never negative; a release below zero changes nothing.
-#              RC-3 (I14) exactly one release of an incarnation answers RELEASED_LAST.
+# Threads      retain, release, value: any thread. publish: the only holder of an unpublished
+#              object.
+# Invariants   RF-1 (I12) the count leaves zero by publish only.
+#              RF-2 (I13) the count is never negative; a release below zero changes nothing.
+#              RF-3 (I14) exactly one release of an incarnation answers RELEASED_LAST.
 # Ordering     publish (release) and every retain or release (read-modify-writes that continue its
 #              release sequence) -> the acquire of retain: a holder sees the fields written before
 #              publish. Each release -> the acquire load of the last one: all uses by all holders

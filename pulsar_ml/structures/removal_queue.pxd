@@ -1,25 +1,28 @@
-# The order in which entries of all caches leave: a first-in first-out queue of wrappers and the passes
-# that drop, requeue or stop at its head. Two rules for what is kept: the released one and the mended one.
+# The order in which entries of all caches leave: a first-in first-out queue of wrappers and the
+# passes that drop, requeue or stop at its head. Two rules for what is kept: the released one and
+# the mended one.
 #
-# Origin       RangeCacheRemovalQueue (Pulsar 4.1, PIP-430 final text) is the kind released_queue. The kind
-#              central_queue keeps an entry in the first round of a pass only, and an access does not
-#              use up the extensions that expected reads have.
+# Origin       RangeCacheRemovalQueue (Pulsar 4.1, PIP-430 final text) is the kind released_queue.
+#              The kind central_queue keeps an entry in the first round of a pass only, and an
+#              access does not use up the extensions that expected reads have.
 # Threads      Inserting (through range_cache_put) takes no monitor. Steps run under it.
 # Invariants   RQ-1 (I22, I23) a wrapper is queued at most once and leaves for the pool once.
 #              RQ-2 (I25, I26) only the consumer recycles queued wrappers, after polling them.
 #              RQ-3 (I51, I52) a time pass removes nothing at or past its threshold and stops at the
 #              first head that is not expired.
-#              RQ-4 (I53, I54) a size pass stops as soon as enough bytes are free, or the queue is empty.
-#              RQ-5 (I55, I56, I59) what is to be kept goes to the tail, marked in one write section.
+#              RQ-4 (I53, I54) a size pass stops as soon as enough bytes are free, or the queue is
+#              empty.
+#              RQ-5 (I55, I56, I59) a kept wrapper goes to the tail, marked in one write section.
 #              RQ-6 (I60) a wrapper that was emptied meanwhile is dropped and counted nowhere.
-#              RQ-7 (I61, I66, I101) one pass at a time; the monitor comes before wrapper locks.
-#              RQ-8 (I57) central_queue: a pass requeues only what was queued before it began, whatever
-#              readers do: each entry once at most.
+#              RQ-7 (I61, I66, I101) passes exclude each other; the monitor comes before wrapper
+#              locks.
+#              RQ-8 (I57) central_queue: a pass requeues only wrappers that were queued before it
+#              began, each once at most, whatever readers do.
 # Ordering     See monitor.pxd, mpsc_queue.pxd, entry_wrapper.pxd.
 # Reclamation  The consumer gives a wrapper back after the poll; it was emptied in a write section.
-# Not promised The queue is only nearly sorted by time: an expired wrapper behind a younger head stays
-#              until a later pass. released_queue: one size pass can spend every extension of an entry,
-#              and entries that readers keep touching can keep a size pass busy.
+# Not promised The queue is only nearly sorted by time: an expired wrapper behind a younger head
+#              stays until a later pass. released_queue: one size pass can spend every extension of
+#              an entry, and entries that readers keep touching can keep a size pass busy.
 
 from libc.stdint cimport uint32_t
 
@@ -29,8 +32,8 @@ from pulsar_ml.structures.entry_wrapper cimport (
 )
 from pulsar_ml.structures.mpsc_queue cimport mpsc_offer, mpsc_peek, mpsc_poll, mpsc_tail
 from pulsar_ml.structures.policy_pass cimport (
-    MISSING, RELEASED_QUEUE, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, Verdict, pass_give_up,
-    pass_is_before, pass_remove,
+    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, Verdict, pass_give_up,
+    pass_is_before, pass_remove, policy_row,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
 from pulsar_ml.structures.status cimport PML_OK
@@ -47,7 +50,7 @@ cdef inline bint removal_expected(const PolicyBase* base, const EntryWrapper* wr
             and entry_has_expected_reads(&base.memory.entries, u32_load_relaxed(&wrapper.value)))
 
 
-# Whether the head was queued before the pass began. What a pass requeues comes after that.
+# True if the head was queued before the pass began. Wrappers that the pass requeues stand behind.
 cdef inline bint removal_first_round(const PolicyBase* base, const EvictionPass* run) noexcept nogil:
     return base.intake.queue.head < run.round_end
 
@@ -61,7 +64,7 @@ cdef inline Verdict removal_judge(
             return STOP
     elif run.removed.bytes >= run.target:
         return STOP
-    if base.kind == RELEASED_QUEUE:
+    if base.most_keeps < 0:     # released_queue
         if not removal_accessed(base, wrapper) and not removal_expected(base, wrapper):
             return REMOVE
         wrapper_mark_requeued(wrapper, run.now, 1)
@@ -116,3 +119,17 @@ cdef inline void removal_requeue(
         run.requeued += 1
     else:
         pass_give_up(base, run, handle, wrapper)
+
+
+cdef inline PolicyRow central_queue_row() noexcept nogil:
+    cdef PolicyRow row = policy_row(
+        b"central_queue", b"the default: PIP-430 with its weaknesses mended", removal_step)
+    row.keeps_accessed = True
+    return row
+
+
+cdef inline PolicyRow released_queue_row() noexcept nogil:
+    cdef PolicyRow row = policy_row(b"released_queue", b"PIP-430 as released", removal_step)
+    row.keeps_accessed = True
+    row.most_keeps = -1
+    return row

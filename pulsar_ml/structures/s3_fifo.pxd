@@ -1,22 +1,25 @@
-# Three first-in first-out queues: a small one for what is new, a main one, and a ghost that remembers.
+# Three first-in first-out queues: a small one for what is new, a main one, and a ghost that
+# remembers.
 #
 # Origin       S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO Queues Are All You Need for Cache
 #              Eviction", SOSP 2023), in bytes: the small queue's part is a tenth of the bytes that
 #              the cache has when a size pass begins, the ghost's nine tenths.
 # Threads      Steps: under the monitor. A hit (s3_touch): any thread, without waiting.
-# Invariants   S3-1 (I22, I23) a wrapper is in the intake, the small or the main queue, at most once.
-#              S3-2 what was hit more than once leaves the small queue for the main one; what was hit goes
-#              round in the main queue and loses a hit each time.
-#              S3-3 what a size pass removed from the small queue, and is put again while the ghost
-#              remembers it, goes to the main queue.
-#              S3-4 (I51, I53) a time pass removes what is older than its threshold, hit or not.
-#              S3-5 (I57) a pass keeps at most four times as many wrappers as there were when it began.
+# Invariants   S3-1 (I22, I23) a wrapper is in the intake, the small or the main queue, at most
+#              once.
+#              S3-2 an entry that was hit more than once leaves the small queue for the main one; a
+#              hit entry goes round in the main queue and loses a hit each time.
+#              S3-3 an entry that a size pass removed from the small queue goes to the main queue
+#              when it is put again while the ghost remembers it.
+#              S3-4 (I51, I53) a time pass removes entries older than its threshold, hit or not.
+#              S3-5 (I57) a pass keeps at most four times as many wrappers as there were when it
+#              began.
 # Ordering     Hits are relaxed; see monitor.pxd and mpsc_queue.pxd for the rest.
 # Reclamation  As for the removal queue.
 # Not promised That every hit is counted: two at a time may count as one. That expected reads or the
 #              settings of the queues matter. Order between the intake and a hit.
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsar_ml.structures.entry_wrapper cimport (
     NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_mark_requeued, wrapper_recycle,
@@ -25,8 +28,8 @@ from pulsar_ml.structures.ghost_list cimport GhostList, ghost_add, ghost_destroy
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_intake cimport PolicyIntake
 from pulsar_ml.structures.policy_pass cimport (
-    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, Verdict, pass_give_up, pass_is_before,
-    pass_remove,
+    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, Verdict, pass_give_up,
+    pass_is_before, pass_remove, policy_row,
 )
 from pulsar_ml.structures.position cimport Position
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
@@ -38,9 +41,11 @@ from pulsar_ml.sync.atomics cimport i64_load_relaxed, u32_load_relaxed, u8_load_
 
 cdef enum:
     S3_MOST_VISITS = 3      # two bits
+    # of one wrapper in a pass: once in each round that a visit is worth, and one more
+    S3_MOST_KEEPS = 4
 
 
-# Of a turn in a size pass: which queue it takes a victim from.
+# The queue from which a turn of a size pass takes its victim.
 cdef enum:
     S3_CHOOSE = 0
     S3_SMALL = 1
@@ -56,7 +61,8 @@ cdef struct S3Fifo:
     GhostList ghost
 
 
-cdef inline void s3_destroy(S3Fifo* s3) noexcept nogil:
+cdef inline void s3_destroy(PolicyBase* base) noexcept nogil:
+    cdef S3Fifo* s3 = <S3Fifo*>base.state
     ring_destroy(&s3.small)
     ring_destroy(&s3.main)
     ghost_destroy(&s3.ghost)
@@ -69,8 +75,8 @@ cdef inline void s3_touch(PolicyIntake* intake, uint32_t handle, EntryWrapper* w
         u8_store_relaxed(&wrapper.visits, visits + 1)
 
 
-# Takes what was put meanwhile into the small queue, or into the main one when the ghost remembers it. What
-# there is no memory for waits for the next step. Under the monitor.
+# Takes what was put meanwhile into the small queue, or into the main one when the ghost remembers
+# it. What there is no memory for waits for the next step. Under the monitor.
 cdef inline void s3_collect(PolicyBase* base, S3Fifo* s3, EvictionPass* run) noexcept nogil:
     cdef uint32_t handle, owner
     cdef EntryWrapper* wrapper
@@ -98,11 +104,12 @@ cdef inline void s3_collect(PolicyBase* base, S3Fifo* s3, EvictionPass* run) noe
             s3.small_bytes += size
 
 
-cdef inline bint s3_step(PolicyBase* base, S3Fifo* s3, EvictionPass* run) noexcept nogil:
+cdef inline bint s3_step(PolicyBase* base, EvictionPass* run) noexcept nogil:
+    cdef S3Fifo* s3 = <S3Fifo*>base.state
     s3_collect(base, s3, run)
     if not run.begun:
         run.begun = True
-        run.round_end = 4 * (ring_count(&s3.small) + ring_count(&s3.main))
+        run.round_end = S3_MOST_KEEPS * (ring_count(&s3.small) + ring_count(&s3.main))
         if not run.by_time:
             s3.capacity = s3.small_bytes + s3.main_bytes
     if run.by_time:
@@ -190,3 +197,18 @@ cdef inline Verdict s3_handle(PolicyBase* base, S3Fifo* s3, EvictionPass* run, b
     run.missing += verdict == MISSING
     wrapper_recycle(&base.memory.wrappers, handle)
     return verdict
+
+
+cdef inline int64_t s3_held(const PolicyBase* base) noexcept nogil:
+    cdef const S3Fifo* s3 = <const S3Fifo*>base.state
+    return <int64_t>(ring_count(&s3.small) + ring_count(&s3.main))
+
+
+cdef inline PolicyRow s3_fifo_row() noexcept nogil:
+    cdef PolicyRow row = policy_row(b"s3_fifo", b"S3-FIFO", s3_step)
+    row.state_bytes = sizeof(S3Fifo)
+    row.destroy = s3_destroy
+    row.held = s3_held
+    row.touch = s3_touch
+    row.most_keeps = S3_MOST_KEEPS
+    return row

@@ -5,13 +5,13 @@
 #              above count write sections. No queue: waiters spin, then yield.
 # Threads      Any thread. Not reentrant, not owned by a thread.
 # Invariants   SL-1 (I29) the version only grows, over every reuse of the object around it.
-#              SL-2 a writer is alone; shared holders exclude it.
+#              SL-2 a writer is alone: no other writer and no shared reader is inside with it.
 #              SL-3 (I9) an optimistic read that validates saw the writes of one write section only.
-# Ordering     unlock_write (release) -> lock_write, lock_read (acquire), optimistic stamp (acquire).
-#              unlock_read (release) -> lock_write (acquire).
-#              Optimistic reads: the acquire fence in stamped_validate keeps the field loads above the
-#              second load of the word; the release fence in lock_write keeps the field stores below
-#              the writer bit. Fields read under an optimistic stamp are relaxed atomic cells.
+# Ordering     unlock_write (release) -> lock_write, lock_read (acquire), optimistic stamp
+#              (acquire). unlock_read (release) -> lock_write (acquire). Optimistic reads: the
+#              acquire fence in stamped_validate keeps the field loads above the second load of the
+#              word; the release fence in lock_write keeps the field stores below the writer bit.
+#              Fields read under an optimistic stamp are relaxed atomic cells.
 # Reclamation  None. The word is never reset, so a stamp of an earlier incarnation cannot validate.
 # Not promised Fairness. Upgrading. A stamp does not exclude shared holders, which change nothing.
 

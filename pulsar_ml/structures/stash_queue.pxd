@@ -1,16 +1,17 @@
 # The first revision's policy: what still expects reads is stashed until it was read or is too old.
 #
-# Origin       RangeCacheRemovalQueue with its stash, in the first revision of PIP-430 (#24444): results
-#              REMOVE, STASH, STOP and MISSING, the stash before the queue, a second time to live for
-#              entries with expected reads, trimming. The release replaced it by requeueing.
+# Origin       RangeCacheRemovalQueue with its stash, in the first revision of PIP-430 (#24444):
+#              results REMOVE, STASH, STOP and MISSING, the stash before the queue, a second time to
+#              live for entries with expected reads, trimming. The release replaced it by
+#              requeueing.
 # Threads      Steps: under the monitor.
 # Invariants   SQ-1 (I22, I23) a wrapper is in the queue or in the stash, at most once.
-#              SQ-2 (I51, I53) as for the removal queue.
-#              SQ-3 nothing that expects reads is removed before it is `time_to_live_max` old.
+#              SQ-2 (I51, I53) time and size passes stop as those of the removal queue do.
+#              SQ-3 no entry that expects reads is removed before it is time_to_live_max old.
 # Ordering     See monitor.pxd and mpsc_queue.pxd.
 # Reclamation  As for the removal queue; a hole in the stash is closed when half of it is holes.
-# Not promised That a size pass frees what it was asked to: what is stashed and not old stays. A pass looks
-#              at the whole stash first, however long it is.
+# Not promised That a size pass frees what it was asked to: what is stashed and not old stays. A
+#              pass looks at the whole stash first, however long it is.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -20,11 +21,13 @@ from pulsar_ml.structures.entry_wrapper cimport (
 )
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_pass cimport (
-    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, Verdict, pass_give_up, pass_is_before,
-    pass_remove,
+    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, Verdict, pass_give_up,
+    pass_is_before, pass_remove, policy_row,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
-from pulsar_ml.structures.value_ring cimport RingSlot, ValueRing, ring_at, ring_count, ring_pop, ring_push
+from pulsar_ml.structures.value_ring cimport (
+    RingSlot, ValueRing, ring_at, ring_count, ring_destroy, ring_pop, ring_push,
+)
 from pulsar_ml.sync.atomics cimport i64_load_relaxed, u32_load_relaxed
 
 
@@ -34,7 +37,8 @@ cdef struct Stash:
     uint64_t serial         # changes when indices do
 
 
-# Inside the write section of a wrapper that holds a value. REQUEUE means: into the stash, or stay there.
+# Inside the write section of a wrapper that holds a value. REQUEUE means: into the stash, or stay
+# there.
 cdef inline Verdict stash_judge(
     const PolicyBase* base, const EntryWrapper* wrapper, const EvictionPass* run
 ) noexcept nogil:
@@ -63,8 +67,10 @@ cdef inline Verdict stash_decide(const PolicyBase* base, uint32_t handle, Evicti
     return verdict
 
 
-# Handles the next wrapper of the stash, then of the queue; False when the pass is over. Under the monitor.
-cdef inline bint stash_step(PolicyBase* base, Stash* stash, EvictionPass* run) noexcept nogil:
+# Handles the next wrapper of the stash, then of the queue; False when the pass is over. Under the
+# monitor.
+cdef inline bint stash_step(PolicyBase* base, EvictionPass* run) noexcept nogil:
+    cdef Stash* stash = <Stash*>base.state
     if not run.begun or (not run.second and run.serial != stash.serial):
         run.begun = True
         run.serial = stash.serial
@@ -132,3 +138,23 @@ cdef inline void stash_maybe_trim(Stash* stash) noexcept nogil:
     stash.ring.tail = kept
     stash.holes = 0
     stash.serial += 1
+
+
+cdef inline void stash_destroy(PolicyBase* base) noexcept nogil:
+    ring_destroy(&(<Stash*>base.state).ring)
+
+
+cdef inline int64_t stash_held(const PolicyBase* base) noexcept nogil:
+    cdef const Stash* stash = <const Stash*>base.state
+    return <int64_t>(ring_count(&stash.ring) - stash.holes)
+
+
+cdef inline PolicyRow stash_queue_row() noexcept nogil:
+    cdef PolicyRow row = policy_row(b"stash_queue", b"the first revision of PIP-430", stash_step)
+    row.state_bytes = sizeof(Stash)
+    row.destroy = stash_destroy
+    row.held = stash_held
+    row.merges_counts = True
+    row.frees_target = False
+    row.most_keeps = -1     # the stash takes wrappers that come during the pass, too
+    return row

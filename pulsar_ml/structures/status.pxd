@@ -1,4 +1,4 @@
-# What an operation of the core answers. The binding turns a status into an exception; nothing else
+# The answer of an operation of the core. The binding turns a status into an exception; nothing else
 # does.
 
 cdef enum Status:

@@ -53,7 +53,7 @@ cdef inline bint ring_grow(ValueRing* ring) noexcept nogil:
     return True
 
 
-# Whether there is room for one more; makes some.
+# True if one more value fits; the ring grows for it.
 cdef inline bint ring_has_room(ValueRing* ring) noexcept nogil:
     return (ring.slots is not NULL and ring_count(ring) <= ring.mask) or ring_grow(ring)
 

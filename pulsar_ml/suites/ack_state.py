@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
     name="ack_state",
@@ -20,14 +21,5 @@ SUITE = Suite(
             "store": 1, "set_metadata": 2, "set_pauses": 3, "look": 1, "mark": 1, "size": 1,
         },
     ),
-    invariants={
-        "I99": "At quiescence, while all of the state fits, no kind of dispatch is paused, and who was told "
-        "no was let go on since.",
-        "AC-1": "Nothing is left out exactly when everything is within every limit.",
-        "AC-2": "What is read back was acknowledged; what is gone is the highest part, and was counted.",
-        "AR-1": "Ranges ascend behind the mark and are merged where they touch.",
-        "AR-2": "A batch that is kept has indexes of both kinds and lies behind the mark.",
-        "AR-3": "What was acknowledged stays so, and nothing else is.",
-        "AS-1": "Dispatch is open exactly when everything fits or pauses are off, whenever nobody writes.",
-    },
+    invariants=named("I99 AC-1 AC-2 AR-1 AR-2 AR-3 AS-1"),
 )  # fmt: skip

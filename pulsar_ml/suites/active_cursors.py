@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.suites.invariants import named
 
-REGISTRY = {
-    "I79": "As many cursors are registered as were added and not removed; a registered one is found.",
-    "I80": "The slowest position is the lowest of all tracked cursors.",
-    "CR-1": "A walk meets a cursor that stays once, in the order of registration.",
-    "CR-2": "The id of a cursor that was removed never names another one.",
-    "CR-3": "The data version grows by one with every change.",
-}
+REGISTRY = named("I79 I80 CR-1 CR-2 CR-3")
 
 SUITE = Suite(
     name="active_cursors",
@@ -22,16 +17,7 @@ SUITE = Suite(
     threads=4,
     operations=4000,
     invariants=REGISTRY
-    | {
-        "I72": "Groups ascend strictly by position and are linked both ways.",
-        "I73": "A cursor's rank is the number of tracked cursors at its position or before it.",
-        "I74": "Cursors of one position share one group, and no others do.",
-        "I75": "A cursor is pending at most once, and only one that is in place is not.",
-        "I76": "After a query nothing is pending.",
-        "I78": "Removed cursors and their groups go back to their pools after bounded further work.",
-        "AC-6": "There is a group for each cursor, in the list or spare.",
-        "AC-7": "Entries that are added are cached while a cursor is registered.",
-    },
+    | named("I72 I73 I74 I75 I76 I78 AC-6 AC-7"),
     # Short programs need cursors that exist and changes that are pending when somebody asks.
     controlled=ControlledSize(
         operations=(4, 8),

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.suites.invariants import named
 from pulsar_ml.suites.range_cache import BALANCE, READS
 
-BOOKS = {
-    "I42": "The manager's size is the sum of its caches' sizes.",
-    "I45": "Each put is counted once.",
-    "I53": "Size passes alone do not take the cache further below its watermark than one entry.",
-    "I61": "At most one eviction task is queued or running, and none is left behind.",
-    "I63": "Above the threshold somebody evicts; nobody's insert is forgotten.",
-    "CM-7": "Each entry that a counted read found is counted once.",
-}
+BOOKS = named("I42 I45 I53 I61 I63 CM-7")
 
 SUITE = Suite(
     name="cache_manager",

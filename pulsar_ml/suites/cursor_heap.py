@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.suites.active_cursors import REGISTRY
+from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
     name="cursor_heap",
@@ -13,11 +14,7 @@ SUITE = Suite(
     settings={"cursors": (4, 40), "values": (2, 64), "chunk_bits": (0, 4)},
     threads=4,
     operations=4000,
-    invariants=REGISTRY
-    | {
-        "I78": "Removed cursors go back to their pool.",
-        "I81": "No cursor is before the one above it in the heap, and each knows its place.",
-    },
+    invariants=REGISTRY | named("I78 I81"),
     controlled=ControlledSize(
         operations=(4, 8),
         mix={

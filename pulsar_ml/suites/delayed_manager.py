@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.suites.delayed_tracker import MESSAGES
+from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
     name="delayed_manager",
@@ -13,16 +14,7 @@ SUITE = Suite(
     threads=4,
     # Few, so that views are open all the while.
     operations=300,
-    invariants=MESSAGES
-    | {
-        "I94": "In the end every message that is there has come to each view that has not marked it.",
-        "I95": "Views read only when they are told to, and nothing is left.",
-        "I97": "What a view added and never marked is still there.",
-        "I98": "At quiescence a bucket in the index is the topic's, under its key.",
-        "I100": "A closed view takes and gives nothing, and is not triggered.",
-        "DM-9": "The first chance to prune is taken, whatever the clock says.",
-        "DM-8": "A topic without views is not in the factory.",
-    },
+    invariants=MESSAGES | named("I94 I95 I97 I98 I100 DM-9 DM-8"),
     controlled=ControlledSize(
         operations=(3, 7),
         mix={

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.suites.invariants import named
 
-MESSAGES = {
-    "I91": "The count is the number of messages in all sets, counted one by one.",
-    "I93": "No message comes before its time, or a tick before it when delivery is not strict.",
-    "I94": "At the end of time every message that was kept has been returned.",
-    "I95": "What is due later has a timer, which fires for it or a tick after its last run.",
-    "ES-2": "Sets are sorted, and their runs do not touch.",
-    "ES-3": "The bytes are those that are allocated.",
-    "OP-1": "Every bucket goes back to its pool.",
-}
+MESSAGES = named("I91 I93 I94 I95 ES-2 ES-3 OP-1")
 
 SUITE = Suite(
     name="delayed_tracker",
@@ -21,12 +14,7 @@ SUITE = Suite(
     summary="Delayed messages of one subscription that come, become due and are taken.",
     threads=4,
     operations=2000,
-    invariants=MESSAGES
-    | {
-        "I92": "There are buckets exactly when there are messages, and none is empty.",
-        "I96": "The timer has a target exactly while it is armed.",
-        "I98": "A bucket in the index is the tracker's, under its key.",
-    },
+    invariants=MESSAGES | named("I92 I96 I98"),
     controlled=ControlledSize(
         operations=(3, 7),
         mix={

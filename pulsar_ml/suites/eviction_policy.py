@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.suites.invariants import named
 from pulsar_ml.suites.range_cache import BALANCE, READS
 
-POLICY = {
-    "I51": "A time pass removes nothing at or past its threshold.",
-    "I53": "A size pass removes nothing once enough bytes are free; a scan asks each cache for its part.",
-    "I55": "A last pass keeps what a queue is to keep because it was accessed, and nothing else.",
-    "I57": "A pass keeps each wrapper a bounded number of times, but for the released queue.",
-    "I59": "What a last pass kept has its time and is not marked as accessed.",
-    "I64": "A last pass removes everything that is old.",
-}
+POLICY = named("I51 I53 I55 I57 I59 I64")
 
 SUITE = Suite(
     name="eviction_policy",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.suites.cache_manager import BOOKS
+from pulsar_ml.suites.invariants import named
 from pulsar_ml.suites.range_cache import BALANCE, READS
 
 MIX = {
@@ -32,9 +33,6 @@ SUITE = Suite(
     settings={"keys": (4, 16), "caches": (1, 1), "policy": (0, 1), "max_size": (500, 4096)},
     threads=3,
     operations=4000,
-    invariants=READS
-    | BALANCE
-    | BOOKS
-    | {"I71": "A cached entry shares the newest addition's read count."},
+    invariants=READS | BALANCE | BOOKS | named("I71"),
     controlled=ControlledSize(mix=MIX | {"put_alone": 60}),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
     name="inflight_limiter",
@@ -17,13 +18,5 @@ SUITE = Suite(
         operations=(3, 6),
         mix={"acquire": 12, "release": 8, "share": 3, "pass_on": 2, "drop": 4, "expire": 3},
     ),
-    invariants={
-        "I82": "A request that waits is told once, granted or failed.",
-        "I87": "What remains lies between 0 and the maximum whenever the monitor is free.",
-        "I88": "Permits that remain and permits that are out make the maximum at quiescence.",
-        "I89": "All permits remain when nothing is in flight.",
-        "I90": "The first request that waits neither fits nor is past its timeout while nobody is inside.",
-        "IL-3": "The queue has as many requests as are counted, and no more than it may.",
-        "OP-1": "Every waiter and every share goes back to its pool.",
-    },
+    invariants=named("I82 I87 I88 I89 I90 IL-3 OP-1"),
 )

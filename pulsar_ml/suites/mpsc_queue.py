@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
     name="mpsc_queue",
@@ -12,8 +13,5 @@ SUITE = Suite(
     settings={"chunk_bits": (1, 4)},
     threads=4,
     operations=8000,
-    invariants={
-        "MQ-1": "Each offered handle is polled once, after each handle whose offer was finished before "
-        "its own began, and with all that its producer wrote before.",
-    },
+    invariants=named("MQ-1"),
 )

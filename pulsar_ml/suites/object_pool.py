@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
     name="object_pool",
@@ -13,9 +14,5 @@ SUITE = Suite(
     settings={"chunk_bits": (0, 2), "limit": (2, 24)},
     threads=4,
     operations=8000,
-    invariants={
-        "I24": "An object in the pool is used by nobody, and a taken one only by its taker.",
-        "OP-1": "An object is handed to one taker at a time: objects taken are those given plus those held.",
-        "OP-3": "The memory behind a handle stays mapped and is always that object's.",
-    },
+    invariants=named("I24 OP-1 OP-3"),
 )

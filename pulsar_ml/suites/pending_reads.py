@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
     name="pending_reads",
@@ -16,16 +17,5 @@ SUITE = Suite(
         operations=(3, 6),
         mix={"read": 12, "answer": 8, "collect": 1, "expire": 2, "invalidate": 1},
     ),
-    invariants={
-        "I2": "The bytes of an answer are those of the storage.",
-        "I68": "At quiescence each position was read as often as it was delivered.",
-        "I82": "A request is answered once, and no read outlives its timeout.",
-        "I83": "A request waits for the read that it joined.",
-        "I84": "A request is answered outside the monitor (else it waits for itself).",
-        "I85": "An answer is the whole range in order, each entry once.",
-        "I86": "At quiescence no entry of the storage is left.",
-        "OP-1": "Every read and every part goes back to its pool.",
-        "PR-7": "The reads of a ledger that can be joined do not overlap.",
-        "PR-8": "A read is completed once, and is in the list until then.",
-    },
+    invariants=named("I2 I68 I82 I83 I84 I85 I86 OP-1 PR-7 PR-8"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
     name="read_count",
@@ -27,11 +28,5 @@ SUITE = Suite(
         operations=(5, 9),
         mix={"new": 5, "retain": 3, "pass_on": 5, "increment": 4, "mark_read": 4, "release": 4},
     ),
-    invariants={
-        "I12": "Whoever holds a reference can take another one.",
-        "I17": "At quiescence a count has as many references as threads hold.",
-        "I67": "At quiescence a count is its first value plus the increments minus the marks.",
-        "I70": "A count is not reused while anybody holds a reference to it.",
-        "OP-1": "At quiescence the counts in use are those that are held, and none after all were released.",
-    },
+    invariants=named("I12 I17 I67 I70 OP-1"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
+from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
     name="receive_buffer",
@@ -17,11 +18,5 @@ SUITE = Suite(
         operations=(5, 8),
         mix={"cut": 4, "copy": 1, "cache": 8, "uncache": 8, "pass_on": 1, "release": 1},
     ),
-    invariants={
-        "I2": "The bytes of a held slice are those that were received, while the receiver appends more.",
-        "I17": "At quiescence references, entries and buffers are what threads hold, and nothing afterwards.",
-        "I18": "A held entry stays the entry that was cut or copied.",
-        "RB-2": "The bytes pinned are the capacities of the distinct buffers of cached slices, each once.",
-        "RB-3": "The bytes sliced are the lengths of the cached slices.",
-    },
+    invariants=named("I2 I17 I18 RB-2 RB-3"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
     name="refcount",
@@ -11,10 +12,5 @@ SUITE = Suite(
     summary="Counts that refuse to leave zero, under threads that retain and release a few objects.",
     threads=4,
     operations=8000,
-    invariants={
-        "I12": "A count never leaves zero except when a new incarnation is published.",
-        "I13": "A count is never negative, and a release of more references than there are changes nothing.",
-        "I14": "Exactly one release of an incarnation is the last one.",
-        "I17": "At quiescence each count is the number of references that threads hold.",
-    },
+    invariants=named("I12 I13 I14 I17"),
 )

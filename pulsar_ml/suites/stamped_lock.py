@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
     name="stamped_lock",
@@ -11,9 +12,5 @@ SUITE = Suite(
     summary="Write sections, shared readers and optimistic readers of fields that change together.",
     threads=4,
     operations=8000,
-    invariants={
-        "I9": "A read under a validated stamp sees the fields as one write section left them.",
-        "I29": "The version grows by one with each write section and never otherwise.",
-        "SL-2": "A writer is alone: no other writer and no shared reader is inside with it.",
-    },
+    invariants=named("I9 I29 SL-2"),
 )

@@ -1,4 +1,4 @@
-"""A sweep without an end: its options, the campaign, and the report that is published while it runs."""
+"""The endless sweep: its options, its campaign, and the report that is published meanwhile."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from pulsar_ml.campaign.store.witnesses import witnesses_of
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.distributed.runner import SparkRunner
 from pulsar_ml.distributed.stream import CHECKPOINT, ChunkStream
-from pulsar_ml.sweep.progress import Display
+from pulsar_ml.sweep.display import Display
 
 MOST_WARNINGS = 100  # of the last waves
 NICE = 10  # a report may wait, trials should not
-BOOT = """\
+REPORT = """\
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
 from pulsar_ml.cli import main
@@ -37,14 +37,14 @@ main(["report", sys.argv[2]])
 
 
 @dataclass(frozen=True, slots=True)
-class Forever:
-    """What a sweep without an end is told.
+class EndlessOptions:
+    """The options of an endless sweep.
 
     Attributes:
         report_every: minutes between two reports.
-        witnesses: records that are kept of each signature.
-        waves: ends after so many more, if said.
-        chunk_seconds: what a chunk takes, about.
+        witnesses: records to keep of each signature.
+        waves: the number of waves after which this process ends; None: no limit.
+        chunk_seconds: the time that a chunk takes, about.
     """
 
     report_every: float
@@ -58,26 +58,26 @@ def run_forever(
     job: Job,
     runner: Runner,
     store: RunStore,
-    told: Forever,
+    options: EndlessOptions,
     *,
     outcome: Outcome,
     done: Collection[int],
-    asked: Callable[[], bool],
+    stop_requested: Callable[[], bool],
     display: Display,
     wave_seconds: float,
 ) -> None:
-    """Runs chunks of a plan until it is ``asked`` to stop; Spark gets them as a stream with a checkpoint.
+    """Runs chunks of a plan until a stop is requested; Spark gets them as a checkpointed stream.
 
     Raises as ``run_campaign`` does, and ``RunnerError`` when the stream fails.
     """
     directory = store.directory
-    last = None if told.waves is None else outcome.waves + told.waves
+    last = None if options.waves is None else outcome.waves + options.waves
     next_chunk = max(done, default=-1) + 1
-    store.bound = witnesses_of(directory, told.witnesses).bound
-    publisher = Publisher(directory, 60 * told.report_every, display.note)
+    store.bound = witnesses_of(directory, options.witnesses).bound
+    publisher = Publisher(directory, 60 * options.report_every, display.note)
 
     def stopped() -> bool:
-        return asked() or (last is not None and outcome.waves >= last)
+        return stop_requested() or (last is not None and outcome.waves >= last)
 
     def show(progress: Progress) -> None:
         del outcome.warnings[:-MOST_WARNINGS]
@@ -87,7 +87,7 @@ def run_forever(
     with ExitStack() as stack:
         stack.callback(publisher.close)
         if isinstance(runner, SparkRunner):
-            rows = wave_length(runner.slots, told.chunk_seconds, plan.chunk_trials, wave_seconds)
+            rows = wave_length(runner.slots, options.chunk_seconds, plan.chunk_trials, wave_seconds)
             stream = ChunkStream(
                 runner.session,
                 directory,
@@ -98,7 +98,7 @@ def run_forever(
             )
             stack.callback(stream.close)
             source = Endless(plan, next_chunk, stream.batches)
-        else:  # a stream that goes on later begins behind what is done then
+        else:  # a later stream begins after the chunks of this runner
             shutil.rmtree(directory / CHECKPOINT, ignore_errors=True)
             source = Endless(plan, next_chunk)
         run_campaign(
@@ -116,15 +116,16 @@ def run_forever(
 
 
 def publish(directory: Path, note: Callable[[str], None]) -> None:
-    """Makes the last report, and waits for it."""
+    """Makes the last report and waits for it."""
     publisher = Publisher(directory, 0, note)
     publisher.tick(1)
     publisher.close()
 
 
 class Publisher:
-    """Makes ``RUN/report.html`` now and then, in a process beside the sweep. The page
-    is replaced whole; ``note`` hears when one cannot be made.
+    """Makes ``RUN/report.html`` from time to time, in a process beside the sweep.
+
+    The page is replaced whole; ``note`` gets a message when a page cannot be made.
     """
 
     def __init__(self, directory: Path, seconds: float, note: Callable[[str], None]) -> None:
@@ -135,10 +136,10 @@ class Publisher:
         self._published = 0  # waves at the last report
         self._process: subprocess.Popen[bytes] | None = None
         self._before: object = None
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed by close)
 
     def tick(self, waves: int) -> None:
-        """To be called often; ``waves`` are finished."""
+        """Starts a report when it is due; called often. ``waves`` are finished."""
         if self._process is not None and self._process.poll() is not None:
             self._finish()
         if self._process is None and waves > self._published and time.monotonic() >= self._next:
@@ -147,7 +148,7 @@ class Publisher:
             self._start()
 
     def close(self) -> None:
-        """Waits for the report that is being made."""
+        """Waits for the report under way."""
         self._finish()
         self._errors.close()
 
@@ -156,7 +157,7 @@ class Publisher:
         self._errors.truncate()
         self._before = self._page()
         self._process = subprocess.Popen(
-            [sys.executable, "-c", BOOT, json.dumps(sys.path), str(self._directory)],
+            [sys.executable, "-c", REPORT, json.dumps(sys.path), str(self._directory)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._errors,
@@ -168,7 +169,7 @@ class Publisher:
     def _finish(self) -> None:
         if self._process is None:
             return
-        code = self._process.wait()  # the run's, if there is a page
+        code = self._process.wait()  # the run's exit code, if there is a page
         self._process = None
         if self._page() == self._before:
             self._errors.seek(0)
@@ -178,7 +179,7 @@ class Publisher:
             )
 
     def _page(self) -> object:
-        """What differs between two pages."""
+        """The identity of the page, which differs between two pages."""
         try:
             stat = (self._directory / "report.html").stat()
         except OSError:

@@ -162,13 +162,13 @@ KNOWN: Mapping[tuple[str, str, str, str], str] = {
     (
         "entry",
         "entry_hold_reads",
-        "if u32_cas_strong_acq_rel(cell, &seen, seen | made):",
+        "if u32_cas_strong_acq_rel(cell, &seen, seen | fresh):",
         "release",
     ): (
         "Needed, untested: the count that is given back may lie in memory that another thread has just "
         "made; in the suites this thread knows the chunk by then."
     ),
-    ("entry", "entry_hold_reads", "made = u32_load_acquire(cell)", "relaxed"): (
+    ("entry", "entry_hold_reads", "fresh = u32_load_acquire(cell)", "relaxed"): (
         "Over-strong: retaining acquired what the last owner of the count did, so an older value of the "
         "cell cannot be read."
     ),
@@ -324,13 +324,10 @@ KNOWN: Mapping[tuple[str, str, str, str], str] = {
         "the read."
     ),
     ("delayed_tracker", "delayed_tracker_bytes", "&tracker.monitor", "ignored"): (
-        "Untested: only the Python face asks."
+        "Untested: only a benchmark calls it."
     ),
     ("delayed_manager", "delayed_view_free", "&manager.factory.monitor", "ignored"): (
         "Untested: the suite gives views back when nobody else is inside."
-    ),
-    ("policy_intake", "intake_synchronize", "&intake.monitor", "ignored"): (
-        "Untested: it is for owners who close a cache beside a pass; no suite does, and no code here."
     ),
     ("policy_pass", "pass_give_up", "&wrapper.lock", "ignored"): (
         "Untested: it runs when memory for a queue's chunk ran out, which the suites' programs do not let "

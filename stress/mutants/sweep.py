@@ -1,4 +1,4 @@
-"""Known bugs against the true core: ``python -m spark.mutants``.
+"""``python -m spark.mutants``: sweeps over known bugs and over the true core.
 
 Sweeps every mutant of the catalogue on the suite that must report it, and the true core on the same
 suites with ten times as many seeds, which must stay silent.
@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,12 +28,29 @@ from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.crashed_trial import INVARIANTS
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, THREADS, TrialOptions
-from pulsar_ml.distributed.session import check_environment
-from pulsar_ml.errors import PulsarMlError, UsageError
+from pulsar_ml.cli import options as shared
+from pulsar_ml.cli.command import command as new_command
+from pulsar_ml.cli.command import explained, option
+from pulsar_ml.cli.output import console as table_console
+from pulsar_ml.cli.output import print_json
+from pulsar_ml.command_line import DEFAULT_SUITES
+from pulsar_ml.distributed.driver import check_spark
+from pulsar_ml.errors import UsageError
+from pulsar_ml.exit_codes import (
+    BASIC,
+    CLEAN,
+    FAILED,
+    INTERRUPTED,
+    USAGE,
+    VIOLATION,
+    ExitCode,
+)
+from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.suites.registry import SUITES
-from pulsar_ml.sweep.progress import LiveLine
-from pulsar_ml.sweep.run import CLEAN, FAILED, INTERRUPTED, USAGE, VIOLATION, Place, Sweep
-from pulsar_ml.sweep.stop_request import StopRequest
+from pulsar_ml.sweep.display import Display
+from pulsar_ml.sweep.options import POOL, SPARK, RunnerOptions
+from pulsar_ml.sweep.runners import open_runner
+from pulsar_ml.tables import print_table
 from stress.mutants.build import build
 from stress.mutants.catalogue import CATALOGUE, Mutant
 
@@ -43,7 +59,7 @@ TRUE_CORE_FACTOR = 10
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a sweep over one build said. ``mutant`` is None for the true core."""
+    """The result of a sweep over one build. ``mutant`` is None for the true core."""
 
     mutant: str | None
     title: str
@@ -69,13 +85,13 @@ class Comparison:
         runner: Runner,
         directory: Path,
         stop: StopRequest,
-        shown: LiveLine,
+        display: Display,
     ) -> None:
-        self.options = options  # of the true core; each mutant's are the same but for the build
+        self.options = options  # of the true core; a mutant's differ in the build
         self.runner = runner
         self.directory = directory
         self.stop = stop
-        self.shown = shown
+        self.display = display
 
     def sweep(self, name: str, suites: Sequence[str], seeds: int, options: TrialOptions) -> Outcome:
         """Raises KeyboardInterrupt when the sweep was stopped before its end."""
@@ -94,8 +110,8 @@ class Comparison:
             job,
             self.runner,
             store,
-            stopped=self.stop.asked,
-            show=self.shown.show,
+            stopped=self.stop.requested,
+            show=self.display.show,
             wave_seconds=5.0,
         )
         if outcome.status == "interrupted":
@@ -142,21 +158,12 @@ def row(
 
 def table(rows: Sequence[Row]) -> Table:
     made = Table(title="sweeps over mutants and over the true core")
-    for column in (
-        "mutant",
-        "mistake",
-        "suite",
-        "seeds",
-        "found",
-        "crashed",
-        "first seed",
-        "reported as",
-        "",
-    ):
-        made.add_column(
-            column,
-            justify="right" if column in {"seeds", "found", "crashed", "first seed"} else "left",
-        )
+    for column in ("mutant", "mistake", "suite"):
+        made.add_column(column, overflow="fold")
+    for column in ("seeds", "found", "crashed", "first seed"):
+        made.add_column(column, justify="right")
+    made.add_column("reported as", overflow="fold")
+    made.add_column("")
     for line in rows:
         made.add_row(
             line.mutant or "-",
@@ -178,123 +185,102 @@ def chosen(ids: Sequence[str], engine: str) -> list[Mutant]:
         if name not in known:
             raise UsageError(f"there is no mutant {name!r}; there are: {', '.join(known)}")
         if known[name].mode and engine == THREADS:
-            raise UsageError(
-                f"real threads do not show mutant {name}; it is for the engine: --engine {CONTROLLED}"
-            )
+            raise UsageError(f"real threads do not show mutant {name}; use --engine {CONTROLLED}")
     swept = [
         mutant
         for mutant in CATALOGUE
-        if not mutant.equivalent and (engine == CONTROLLED or not mutant.rare and not mutant.mode)
+        if not mutant.equivalent and (engine == CONTROLLED or (not mutant.rare and not mutant.mode))
     ]
     return [known[name] for name in ids] or swept
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@new_command("mutants", exit_codes=(*BASIC[:1], VIOLATION, *BASIC[1:]))
 @click.argument("ids", nargs=-1, metavar="[MUTANT]...")
-@click.option(
-    "--seeds", default=20, show_default=True, type=click.IntRange(1), help="Seeds for each mutant."
-)
-@click.option(
+@shared.seeds(20, "Of each mutant; the true core gets ten times as many.")
+@shared.threads(64)
+@option(
     "--engine",
     default=THREADS,
     show_default=True,
     type=click.Choice([THREADS, CONTROLLED]),
-    help="Real threads, or the engine, which controls every interleaving and always answers the same.",
+    group=shared.SEARCH,
+    help="Real threads, or the engine, whose results are always the same.",
 )
-@click.option(
-    "--threads",
-    type=click.IntRange(1, 64),
-    help="Threads of a program. Default: the suite's own number.",
-)
-@click.option(
-    "--executions",
-    default=2000,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Of a seed in the engine.",
-)
-@click.option(
-    "--runner", "kind", type=click.Choice(["pool", "spark"]), default="pool", show_default=True
-)
-@click.option("--master", metavar="URL", help="Spark master. Default: local[*].")
-@click.option(
-    "--workers", type=click.IntRange(1), help="Processes of the pool. Default: cores / threads."
-)
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Results directory. Default: runs/mutants-ID."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(
+@shared.executions(2000)
+@shared.runner(POOL, SPARK, default=POOL)
+@shared.master("local[*]")
+@shared.conf
+@shared.workers
+@shared.out("Results directory.  [default: runs/mutants-ID]")
+@shared.as_json
+def command(
     ids: tuple[str, ...],
     seeds: int,
-    engine: str,
     threads: int | None,
+    engine: str,
     executions: int,
-    kind: str,
-    master: str | None,
+    runner: str,
+    master: str,
+    conf: tuple[str, ...],
     workers: int | None,
     out: Path | None,
     as_json: bool,
-) -> None:
+) -> ExitCode:
     """Show that sweeps report known bugs (default: all but the rare) and nothing on the true core.
 
-    Each MUTANT is compiled into a module of its own under build/, apart from the product, and swept on
-    the suite that must see it; the true core gets ten times as many seeds.
+    Each MUTANT is compiled into a module of its own under build/, apart from the product, and swept
+    on the suite that must see it.
 
     \b
-    Examples:
-      python -m spark.mutants
-      python -m spark.mutants H13 M17 --seeds 50
-      python -m spark.mutants H06 --seeds 2000
-      python -m spark.mutants H06 M11 --engine controlled
-      python -m spark.mutants --runner spark --master 'local-cluster[2,1,1024]'
+    python -m spark.mutants H13 M17 --seeds 50
+    python -m spark.mutants H06 M11 --engine controlled
+    python -m spark.mutants --runner spark --master 'local-cluster[2,1,1024]'
 
-    \b
-    Exit codes: 0 all as expected, 1 a mutant was missed or the true core was blamed, 2 usage error,
-    4 failed (no Java, the build, ...), 130 interrupted.
+    Exit code 1: a mutant was missed, or the true core was blamed.
     """
-    directory = (
-        out or Path("runs") / f"mutants-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
-    )
+    run_id = f"mutants-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+    directory = out or Path("runs") / run_id
     rows: list[Row] = []
-    console = Console(stderr=True)
+    screen = Console(stderr=True)
+    code: ExitCode = FAILED
     try:
         mutants = chosen(ids, engine)
-        if kind == "spark":
-            check_environment()
-        console.print(f"building {len(CATALOGUE)} mutants")
+        options = RunnerOptions(
+            runner, master, shared.spark_settings(conf), workers, None, DEFAULT_SUITES
+        )
+        if runner == SPARK:
+            check_spark(master)
+        screen.print(f"building {len(CATALOGUE)} mutants")
         module = build(checked=engine == CONTROLLED)
-        options = TrialOptions(threads=threads)
+        trial = TrialOptions(threads=threads)
         if engine == CONTROLLED:
-            options = replace(options, engine=engine, module=CHECKED, executions=executions)
+            trial = replace(trial, engine=engine, module=CHECKED, executions=executions)
         suites = tuple(dict.fromkeys(mutant.suite for mutant in mutants))
         with ExitStack() as stack, StopRequest() as stop:
-            shown = LiveLine(console)
-            place = Place(kind, master, {}, workers, None, "pulsar_ml.suites.registry")
-            runner = stack.enter_context(opened(options, place, suites, directory, shown))
+            display = stack.enter_context(closing(Display(screen)))
+            opened = opened_runner(trial, options, suites, directory, display)
+            open_one = stack.enter_context(opened)
             stop.install()
-            comparison = Comparison(options, runner, directory, stop, stack.enter_context(shown))
-            for mutant in mutants:
-                rows.append(comparison.mutant(mutant, module, seeds))
+            comparison = Comparison(trial, open_one, directory, stop, display)
+            stack.enter_context(display.live())
+            for mutant in mutants:  # one by one, so that finished rows are kept
+                rows.append(comparison.mutant(mutant, module, seeds))  # noqa: PERF401
             rows.append(comparison.true_core(suites, TRUE_CORE_FACTOR * seeds))
         code = CLEAN if all(line.as_expected for line in rows) else VIOLATION
-    except UsageError as error:
-        click.echo(f"Error: {error}", err=True)
-        code = USAGE
-    except (PulsarMlError, OSError, RuntimeError) as error:
-        click.echo(f"Failed: {error}", err=True)
-        code = FAILED
     except KeyboardInterrupt:
         click.echo("Interrupted", err=True)
         code = INTERRUPTED
+    except Exception as error:  # the rows so far are kept and printed
+        message, code = explained(error)
+        click.echo(message, err=True)
     if rows:
         keep(rows, directory, code)
     show(rows, directory, as_json=as_json)
-    sys.exit(code)
+    return code
 
 
-def keep(rows: Sequence[Row], directory: Path, code: int) -> None:
-    """Leaves the table beside the results, for ``python -m pulsar_ml report``."""
+def keep(rows: Sequence[Row], directory: Path, code: ExitCode) -> None:
+    """Writes the table beside the results, for ``pulsar-ml report``."""
     status = {FAILED: "failed", USAGE: "failed", INTERRUPTED: "interrupted"}.get(code, "finished")
     run = {"version": RUN_VERSION, "run_id": directory.name, "status": status}
     table = {
@@ -306,28 +292,26 @@ def keep(rows: Sequence[Row], directory: Path, code: int) -> None:
 
 
 @contextmanager
-def opened(
-    options: TrialOptions, place: Place, suites: Sequence[str], directory: Path, shown: LiveLine
+def opened_runner(
+    trial: TrialOptions,
+    options: RunnerOptions,
+    suites: Sequence[str],
+    directory: Path,
+    display: Display,
 ) -> Iterator[Runner]:
-    """The runner of a sweep over these suites."""
+    """The runner of sweeps over these suites."""
     found: list[Suite] = [SUITES[name] for name in suites]
-    job = Job(directory.name, probe.check(found, options), options)
-    sweep = Sweep(Plan(tuple(suites), 0, 1, 1, options), found, job, place)
+    probe.check(found, trial)
     with ExitStack() as stack:
-        runner = sweep.open_runner(RunStore(directory / "log"), stack, shown.say)
-        stack.callback(runner.close)
-        yield runner
+        store = RunStore(directory / "log")
+        yield open_runner(options, found, trial, store, stack, display.note)
 
 
 def show(rows: Sequence[Row], directory: Path, *, as_json: bool) -> None:
     if as_json:
         data = [{**asdict(line), "as_expected": line.as_expected} for line in rows]
-        click.echo(json.dumps({"directory": os.fspath(directory), "rows": data}, indent=2))
+        print_json({"directory": os.fspath(directory), "rows": data})
     elif rows:
-        console = Console(width=None if sys.stdout.isatty() else 150)
-        console.print(table(rows))
-        console.print(f"results in {directory}")
-
-
-if __name__ == "__main__":
-    main()
+        screen = table_console()
+        print_table(screen, table(rows), ("crashed", "first seed", "suite"))
+        screen.print(f"results in {directory}", soft_wrap=True)

@@ -1,5 +1,5 @@
-"""Each command of each app, given garbage: one clear message, exit code 2 (or 4 where the machine is to
-blame), no traceback, and nothing on the disk that was not there before.
+"""Each command, given garbage: one clear message, exit code 2 (or 4 where the machine is to blame),
+no traceback, and nothing new on the disk.
 """
 
 from __future__ import annotations
@@ -15,32 +15,21 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import pulsar_ml.cli.stress
 from benchmarks.__main__ import main as benchmarks
-from pulsar_ml.cli import cluster, compact, doctor, pack, scale, stress, sweep
 from pulsar_ml.cli import main as pulsar_ml
-from pulsar_ml.cli import shrink_run as shrink
-from pulsar_ml.cli import simulate_grid as simulate
+from pulsar_ml.sweep.options import SweepOptions
+from pulsar_ml.sweep.sweep import kept_options
 from stress.mutants import __main__ as stress_mutants
-from stress.mutants import sweep as mutants
 from stress.mutants.kill_table import main as kill_table
+from stress.mutants.sweep import command as mutants
 from tests.bad_input.damage import MANY, NO_FILES, digest, make_no_file, other_values
 from tests.bad_input.parsers import run_file
 from tests.report.kit import row, write_run
 
 APPS: dict[str, click.Command] = {
-    "pulsar_ml": pulsar_ml,
-    "stress": stress.cli,
+    "pulsar-ml": pulsar_ml,
     "stress.mutants.kill_table": kill_table,
-    "spark.cluster": cluster.main,
-    "spark.compact": compact.main,
-    "spark.doctor": doctor.main,
-    "spark.mutants": mutants.main,
-    "spark.pack": pack.main,
-    "spark.scale": scale.main,
-    "spark.shrink": shrink.main,
-    "spark.simulate": simulate.main,
-    "spark.sweep": sweep.main,
+    "spark.mutants": mutants,
     "benchmarks": benchmarks,
 }
 NUMBERS = (click.types.IntParamType, click.types.FloatParamType)  # and ranges of them
@@ -75,12 +64,7 @@ COMMANDS = {
 
 
 def run(app: str, arguments: Sequence[str]) -> Ended:
-    """As on the command line. ``python -m stress`` catches by itself what its commands raise."""
-    if app == "stress":
-        with CliRunner().isolation() as streams:
-            code = stress.main(list(arguments))
-            said = streams[0].getvalue().decode() + streams[1].getvalue().decode()
-        return Ended(code, said)
+    """Runs an app as from the command line."""
     done = CliRunner().invoke(APPS[app], list(arguments))
     assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)
     return Ended(done.exit_code, done.output)
@@ -89,10 +73,10 @@ def run(app: str, arguments: Sequence[str]) -> Ended:
 def is_clear(ended: Ended, codes: Sequence[int] = (USAGE,)) -> None:
     assert ended.code in codes, (ended.code, ended.said[-500:])
     assert "Traceback" not in ended.said, ended.said[-2_000:]
-    told = [line for line in ended.said.splitlines() if line.strip()]
-    told = [line for line in told if not line.startswith(("Usage: ", "Try "))]
-    assert 1 <= len(told) <= 3, told[:10]
-    assert all(len(line) < 2_000 for line in told), told[0][:500]
+    lines = [line for line in ended.said.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith(("Usage: ", "Try "))]
+    assert 1 <= len(lines) <= 3, lines[:10]
+    assert all(len(line) < 2_000 for line in lines), lines[0][:500]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -128,76 +112,64 @@ def test_numbers_and_choices_that_are_none(
     assert list(tmp_path.iterdir()) == []
 
 
-# Paths that are read: the words before and behind the bad one. Each option or argument that takes a path is
-# here or below.
+# Paths that are read: the words before and behind the bad one. Each option or argument that takes
+# a path is here or below.
+SWEEP = ["--suite", "refcount", "--seeds", "1"]
 READ: dict[tuple[str, str], tuple[list[str], list[str]]] = {
-    ("pulsar_ml build", "file"): ([], ["--into", "made"]),
-    ("pulsar_ml collect", "runs"): ([], ["--into", "made"]),
-    ("pulsar_ml config", "file"): (["--file"], []),
-    ("pulsar_ml linearize", "file"): ([], ["--model", "register"]),
-    ("pulsar_ml report", "run"): ([], []),
-    ("pulsar_ml report", "kill_table"): (["run", "--kill-table"], []),
-    ("pulsar_ml simulate", "workloads"): ([], []),
-    ("stress replay", "record"): ([], []),
-    ("stress schedule", "record"): ([], []),
-    ("stress shrink", "failure"): ([], []),
-    ("stress trace", "failure"): ([], []),
+    ("pulsar-ml build", "file"): ([], ["--into", "made"]),
+    ("pulsar-ml cluster stop", "directory"): (["--directory"], []),
+    ("pulsar-ml cluster url", "directory"): (["--directory"], []),
+    ("pulsar-ml collect", "runs"): ([], ["--into", "made"]),
+    ("pulsar-ml compact", "run"): ([], []),
+    ("pulsar-ml config", "broker_conf"): (["--broker-conf"], []),
+    ("pulsar-ml explore", "module"): (["refcount", "--module"], []),
+    ("pulsar-ml hunt", "record"): ([], []),
+    ("pulsar-ml linearize", "file"): ([], ["--model", "register"]),
+    ("pulsar-ml replay", "record"): ([], []),
+    ("pulsar-ml report", "run"): ([], []),
+    ("pulsar-ml report", "kill_table"): (["run", "--kill-table"], []),
+    ("pulsar-ml run", "module"): (["refcount", "--module"], []),
+    ("pulsar-ml run", "suites"): (["refcount", "--suites"], []),
+    ("pulsar-ml shrink", "target"): (["--runner", "pool"], []),
+    ("pulsar-ml simulate", "workloads"): ([], []),
+    ("pulsar-ml simulate", "broker_conf"): (["fan_out", "--grid", "x", "--broker-conf"], []),
+    ("pulsar-ml sweep", "resume"): (["--resume"], []),
+    ("pulsar-ml sweep", "environment"): (
+        [*SWEEP, "--master", "local", "--out", "made", "--environment"],
+        [],
+    ),
+    ("pulsar-ml sweep", "module"): (
+        [*SWEEP, "--runner", "inline", "--out", "made", "--module"],
+        [],
+    ),
+    ("pulsar-ml sweep", "suites"): (["--runner", "inline", "--out", "made", "--suites"], []),
+    ("pulsar-ml trace", "failure"): ([], []),
     ("stress.mutants.kill_table", "path"): (["--page-only", "--page", "made", "--results"], []),
-    ("spark.cluster stop", "directory"): (["--directory"], []),
-    ("spark.cluster url", "directory"): (["--directory"], []),
-    ("spark.compact", "run"): ([], []),
-    ("spark.shrink", "run"): (["--runner", "pool"], []),
-    ("spark.simulate", "workload"): ([], []),
-    ("spark.simulate", "broker_conf"): (["fan_out", "--grid", "x", "--conf"], []),
-    ("spark.sweep", "resume"): (["--resume"], []),
-    ("spark.sweep", "environment"): (
-        [
-            "--suite",
-            "refcount",
-            "--seeds",
-            "1",
-            "--master",
-            "local",
-            "--out",
-            "made",
-            "--environment",
-        ],
-        [],
-    ),
-    ("spark.sweep", "module"): (
-        ["--runner", "inline", "--seeds", "1", "--out", "made", "--module"],
-        [],
-    ),
-    ("spark.sweep", "registry"): (["--runner", "inline", "--out", "made", "--suites"], []),
-    ("stress run", "module"): (["refcount", "--module"], []),
-    ("stress explore", "module"): (["refcount", "--module"], []),
 }
 # Paths that are written: a place where nothing can be.
 WRITTEN: dict[tuple[str, str], list[str]] = {
-    ("pulsar_ml build", "into"): ["nothing.pyx", "--into"],
-    ("pulsar_ml collect", "into"): ["nothing", "--into"],
-    ("pulsar_ml report", "output"): ["nothing", "-o"],
-    ("pulsar_ml simulate", "target"): ["nothing", "--plot"],
-    ("stress explore", "out"): ["entry", "--executions", "10", "--programs", "1", "--out"],
-    ("stress run", "out"): ["refcount", "--programs", "1", "--out"],
-    ("stress schedule", "into"): ["nothing", "--into"],
+    ("pulsar-ml build", "into"): ["nothing.pyx", "--into"],
+    ("pulsar-ml collect", "into"): ["nothing", "--into"],
+    ("pulsar-ml explore", "out"): ["entry", "--executions", "10", "--seeds", "1", "--out"],
+    ("pulsar-ml hunt", "out"): ["nothing", "--out"],
+    ("pulsar-ml report", "out"): ["nothing", "--out"],
+    ("pulsar-ml run", "out"): ["refcount", "--seeds", "1", "--out"],
+    ("pulsar-ml simulate", "target"): ["nothing", "--plot"],
+    ("pulsar-ml sweep", "out"): ["--runner", "inline", *SWEEP, "--out"],
     ("stress.mutants.kill_table", "target"): ["--page-only", "--page"],
-    ("spark.sweep", "out"): ["--runner", "inline", "--suite", "refcount", "--seeds", "1", "--out"],
 }
-# What takes a path and is not tried here, and why.
+# Options that take a path and are not tried here, and why.
 ELSEWHERE = {
-    ("pulsar_ml build", "include"): "for the compiler",
-    ("stress explore", "records"): "made when something is found",
-    ("stress run", "folder"): "likewise",
-    (
-        "spark.cluster start",
-        "directory",
-    ): "it starts processes; a damaged state is refused by stop and url",
-    ("spark.doctor", "environment"): "by the same function as in sweep",
-    ("spark.sweep", "progress_file"): "appended to, and a pipe may be what is wanted",
+    ("pulsar-ml build", "include"): "for the compiler",
+    ("pulsar-ml cluster start", "directory"): "it starts processes; stop and url refuse damage",
+    ("pulsar-ml doctor", "environment"): "checked by the function that checks that of sweep",
+    ("pulsar-ml explore", "records"): "made when a failure is found",
+    ("pulsar-ml pack", "out"): "it makes an environment first",
+    ("pulsar-ml pack", "wheel"): "given to pip",
+    ("pulsar-ml run", "records"): "made when a failure is found",
+    ("pulsar-ml shrink", "environment"): "checked by the function that checks that of sweep",
+    ("pulsar-ml sweep", "progress_file"): "appended to, and a pipe may be intended",
     ("spark.mutants", "out"): "it compiles all mutants first",
-    ("spark.pack", "out"): "it makes an environment first",
-    ("spark.pack", "wheel"): "given to pip",
 }
 MADE = (
     "nothing",
@@ -227,9 +199,9 @@ def bad_path(kind: str, folder: Path) -> str:
 
 # What is right although it looks like garbage, or is for the compiler to refuse.
 RIGHT = {
-    ("pulsar_ml config", "brackets"),  # a key that is no setting
-    ("pulsar_ml build", "binary"),
-    ("pulsar_ml build", "brackets"),
+    ("pulsar-ml config", "brackets"),  # a key that is no setting
+    ("pulsar-ml build", "binary"),
+    ("pulsar-ml build", "brackets"),
 }
 
 
@@ -245,11 +217,11 @@ def test_a_path_that_is_none(
     app, words, _ = COMMANDS[place[0]]
     before_it, behind = READ[place]
     bad = bad_path(kind, tmp_path)
-    if place == ("pulsar_ml report", "kill_table"):
+    if place == ("pulsar-ml report", "kill_table"):
         write_run(tmp_path / "run", [row(0)])
     before = digest(tmp_path)
     ended = run(app, [*words, *before_it, bad, *behind])
-    if app == "spark.cluster" and ended.code == 0:
+    if place[0] == "pulsar-ml cluster stop" and ended.code == 0:
         assert ended.said == "there is no cluster to stop\n"
     else:
         is_clear(ended, (USAGE, FAILED))
@@ -283,7 +255,7 @@ def test_a_state_of_a_cluster_that_is_damaged_stays(tmp_path: Path) -> None:
     (tmp_path / "cluster.json").write_text('{"url": 1, "workers": [], "processes": {}}')
     before = digest(tmp_path)
     for command in ("stop", "url", "start"):
-        ended = run("spark.cluster", [command, "--directory", str(tmp_path)])
+        ended = run("pulsar-ml", ["cluster", command, "--directory", str(tmp_path)])
         is_clear(ended, (FAILED,))
         assert "cluster.json is damaged" in ended.said
         assert digest(tmp_path) == before
@@ -292,7 +264,7 @@ def test_a_state_of_a_cluster_that_is_damaged_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "[]", '{"url": 1}', "[" * 100_000, '"'])
 def test_a_state_that_is_about_no_cluster_stays(content: str, tmp_path: Path) -> None:
     (tmp_path / "cluster.json").write_text(content)
-    assert run("spark.cluster", ["stop", "--directory", str(tmp_path)]).code == 0
+    assert run("pulsar-ml", ["cluster", "stop", "--directory", str(tmp_path)]).code == 0
     assert (tmp_path / "cluster.json").read_text() == content
 
 
@@ -308,13 +280,9 @@ def test_mutants_that_do_not_exist(
     assert said.out or said.err
 
 
-COMMAND = {
-    "names": ["refcount"], "seeds": 20, "first_seed": 0, "engine": "threads", "mode": None, "strategy": None,
-    "executions": None, "threads": 2, "operations": 3, "noise": True, "mutant": None, "runner": "inline",
-    "module": "pulsar_ml.operations._native", "registry": "pulsar_ml.suites.registry", "master": None, "conf": ["a=b"],
-    "environment": None, "task_cpus": None, "workers": None, "chunk_size": None, "chunk_seconds": 3.0,
-    "wave_seconds": 30.0, "trial_seconds": 150.0, "trial_memory": 2048, "trial_address_space": 16384,
-}  # fmt: skip
+COMMAND = kept_options(
+    SweepOptions(suite=("refcount",), seeds=20, threads=2, operations=3, runner="inline")
+)
 
 
 @settings(parent=MANY, max_examples=60)
@@ -329,6 +297,6 @@ def test_options_of_a_run_that_were_made_up(
     command = json.loads(data.draw(other_values(json.dumps(COMMAND))))
     path.write_text(json.dumps({**content, "command": command}))
     before = digest(folder)
-    ended = run("spark.sweep", ["--resume", str(path.parent)])
+    ended = run("pulsar-ml", ["sweep", "--resume", str(path.parent)])
     is_clear(ended, (USAGE, FAILED))
     assert digest(folder) == before

@@ -284,8 +284,8 @@ def test_a_newer_version(
         ("[[topics]]\n[[topics.subscriptions]]\nconnected_seconds = nan", "should be a number or"),
     ],
 )
-def test_numbers_of_a_workload_without_measure(line: str, told: str, tmp_path: Path) -> None:
+def test_numbers_of_a_workload_without_measure(line: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "workload.toml"
     path.write_text(line + ("" if "topics" in line else "\n[[topics]]\n"))
-    with pytest.raises(PulsarMlError, match=told):
+    with pytest.raises(PulsarMlError, match=message):
         PARSERS["workload"].read(path)

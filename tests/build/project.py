@@ -19,7 +19,7 @@ def copy_project(target: Path) -> Path:
     Times are kept, so that the build commands compile what is out of date and nothing else.
     """
     target.mkdir(parents=True)
-    for name in ("setup.py", "pyproject.toml", "README.md"):
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "NOTICE"):
         shutil.copy2(ROOT / name, target / name)
     ignored = shutil.ignore_patterns("__pycache__", "*.tmp")
     shutil.copytree(ROOT / "pulsar_ml", target / "pulsar_ml", ignore=ignored)

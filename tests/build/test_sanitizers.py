@@ -24,7 +24,7 @@ def sanitized(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.xdist_group("sanitizers")
 @pytest.mark.parametrize("sanitizer", ["thread", "address", "undefined"])
 def test_all_suites_are_clean(sanitizer: str, tmp_path: Path) -> None:
-    done = sanitized(sanitizer, "run", "all", "--programs", "22", "--records", str(tmp_path))
+    done = sanitized(sanitizer, "run", "all", "--seeds", "22", "--records", str(tmp_path))
     # 3: on a busy processor short programs may not overlap, which is no report.
     assert done.returncode in {0, 3}, done.stdout + done.stderr
     assert "Sanitizer" not in done.stdout + done.stderr
@@ -37,7 +37,7 @@ def test_a_plain_race_is_reported(tmp_path: Path) -> None:
     )
     done = sanitized(
         "thread", "--suites", "tests.build.race_suites", "run", "plain_race",
-        "--module", str(module), "--programs", "20", "--records", str(tmp_path / "records"),
+        "--module", str(module), "--seeds", "20", "--records", str(tmp_path / "records"),
     )  # fmt: skip
     assert done.returncode == REPORTED, done.stdout + done.stderr
     assert "data race" in done.stderr

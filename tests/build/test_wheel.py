@@ -85,6 +85,7 @@ def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(built: Buil
         ".toml",
         ".html",
         ".css",
+        ".svg",
         ".js",
     }
     sources_in_c = {name for name in names if name.endswith(".c")}
@@ -104,6 +105,9 @@ def test_a_wheel_asks_for_its_dependencies(built: Built) -> None:
     assert "Requires-Python: >=3.11" in metadata
     assert "Provides-Extra: spark" in metadata
     assert "Requires-Dist: numpy" in metadata
+    assert "License-Expression: Apache-2.0" in metadata
+    for name in ("LICENSE", "NOTICE"):
+        assert f"License-File: {name}" in metadata
 
 
 def test_a_stranger_builds_and_runs_against_the_installed_wheel(

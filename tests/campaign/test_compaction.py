@@ -30,7 +30,7 @@ from pulsar_ml.campaign.store.store import (
     read_violations,
     waves_of,
 )
-from pulsar_ml.cli.compact import main
+from pulsar_ml.cli.distribute.compact import command as main
 from pulsar_ml.errors import UsageError
 from tests.campaign.rows import stable_rows
 from tests.campaign.test_resume import PLAN, Killed, Mortal, content, kill, session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import asdict
 from random import Random
 
@@ -17,7 +18,6 @@ from pulsar_ml.campaign.trial.chunk import run_chunk
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.signature import pattern, signature
 from tests.campaign.rows import JOB, SUITE, made_up_trial
-import itertools
 
 
 def rows(lo: int, hi: int) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import shutil
 from collections import Counter
@@ -32,7 +33,6 @@ from pulsar_ml.errors import UsageError
 from tests.campaign.rows import BUILD_ID, JOB, made_up_trial, stable_rows
 from tests.campaign.test_resume import Killed, Mortal
 from tests.harness.build_toys import toys_path
-import itertools
 
 GAINS = st.builds(
     Gain, trials=st.integers(0, 50), classes=st.integers(0, 10_000), signatures=st.integers(0, 5)

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.store.columns import SCHEMA_VERSION
 from pulsar_ml.campaign.store.merge import Summary, add
-from pulsar_ml.campaign.store.schema import SCHEMA_VERSION, TRIALS, VIOLATIONS, split
+from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS, split
 from pulsar_ml.campaign.store.store import RunStore, read_trials, read_violations, waves_of
 from pulsar_ml.campaign.trial.chunk import run_chunk
 from pulsar_ml.campaign.trial.record import ReplayRecord

@@ -20,7 +20,7 @@ def call(*arguments: str) -> Result:
 
 
 def test_explain_prints_every_setting_with_value_and_place() -> None:
-    result = call("--explain", "--file", str(EXCERPT))
+    result = call("--explain", "--broker-conf", str(EXCERPT))
     assert result.exit_code == 0
     flat = "".join(result.output.split())
     for setting in SETTINGS:
@@ -56,7 +56,7 @@ def test_keys_are_chosen_by_a_part_of_their_name() -> None:
 
 
 def test_json_has_the_same() -> None:
-    data = json.loads(call("--json", "--file", str(EXCERPT)).output)
+    data = json.loads(call("--json", "--broker-conf", str(EXCERPT)).output)
     rows = {row["key"]: row for row in data["settings"]}
     assert len(rows) == len(SETTINGS)
     assert rows["managedLedgerCacheEvictionWatermark"]["value"] == 0.85
@@ -72,13 +72,13 @@ def test_without_options_it_prints_a_broker_conf() -> None:
 def test_a_bad_value_ends_with_2_and_its_place(tmp_path: Path) -> None:
     file = tmp_path / "broker.conf"
     file.write_text("clusterName=x\nmanagedLedgerCacheSizeMB=much\n")
-    result = call("--explain", "--file", str(file))
+    result = call("--explain", "--broker-conf", str(file))
     assert result.exit_code == 2
     assert (
         f"{file}:2: managedLedgerCacheSizeMB cannot be 'much'; it takes a whole number"
         in result.output
     )
-    assert call("--file", str(tmp_path / "none")).exit_code == 2
+    assert call("--broker-conf", str(tmp_path / "none")).exit_code == 2
 
 
 def test_every_command_exists_and_only_the_one_asked_for_is_loaded() -> None:

@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from pulsar_ml import EntryCacheManager, RangeCache
 
-# The same examples in every run.
+# Hypothesis tries the same examples in every run.
 FIXED = settings(derandomize=True, deadline=None, max_examples=200)
 
 
@@ -23,12 +23,12 @@ def assert_nothing_in_use(manager: EntryCacheManager) -> None:
 
 @pytest.fixture
 def manager() -> Iterator[EntryCacheManager]:
-    made = EntryCacheManager()
-    yield made
+    manager = EntryCacheManager()
+    yield manager
     # A failed test keeps its entries alive in the traceback; a passed one must leave nothing.
     gc.collect()
-    made.close()
-    assert_nothing_in_use(made)
+    manager.close()
+    assert_nothing_in_use(manager)
 
 
 @pytest.fixture

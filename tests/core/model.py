@@ -1,18 +1,20 @@
-"""What the Python face should do, on one thread, in plain Python."""
+"""A model of the Python binding on one thread, in plain Python."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+from tests.core.present import present
 
 At = tuple[int, int]
 
 
 @dataclass(slots=True, eq=False)
 class Reads:
-    """Expected reads; ``made`` says whether a native count exists, which the first copy makes."""
+    """Expected reads; ``exists`` says whether a native count exists, which the first copy makes."""
 
     expected: int
-    made: bool
+    exists: bool
 
 
 def reads(expected: int) -> Reads:
@@ -35,7 +37,7 @@ class Bytes:
             self.reads.expected -= 1
 
     def copy(self, *, counts_read: bool) -> Bytes:
-        self.reads.made = True
+        self.reads.exists = True
         return Bytes(self.at, self.data, self.reads, counts_read)
 
 
@@ -49,7 +51,7 @@ class Wrapper:
 
     def remove(self) -> int:
         """Out of its cache, empty from now on; returns the bytes that were counted."""
-        entry, self.entry = self.entry, None
+        entry, self.entry = present(self.entry), None
         del self.cache[entry.at]
         entry.release()
         return len(entry.data)
@@ -65,7 +67,7 @@ class Manager:
     def put(self, name: str, entry: Bytes, timestamp: int) -> bool:
         cache = self.caches.setdefault(name, {})
         if entry.at in cache:
-            cache[entry.at].entry.reads = entry.reads
+            present(cache[entry.at].entry).reads = entry.reads
             return False
         cache[entry.at] = Wrapper(entry, cache, timestamp)
         self.queue.append(cache[entry.at])
@@ -76,7 +78,7 @@ class Manager:
         if wrapper is None:
             return None
         wrapper.accessed = True
-        wrapper.entry.references += 1
+        present(wrapper.entry).references += 1
         return wrapper.entry
 
     def range(self, name: str, first: At, last: At, *, inclusive: bool = True) -> list[Wrapper]:
@@ -94,7 +96,8 @@ class Manager:
     def keeps(self, wrapper: Wrapper) -> bool:
         if self.extend_accessed and wrapper.accessed:
             return True
-        return wrapper.requeue_count < self.most_requeues and wrapper.entry.reads.expected >= 1
+        expects = present(wrapper.entry).reads.expected >= 1
+        return wrapper.requeue_count < self.most_requeues and expects
 
     def evict(
         self, *, now: int, before: int | None = None, target: int | None = None
@@ -106,7 +109,7 @@ class Manager:
             wrapper = self.queue[0]
             if wrapper.entry is None:
                 missing += 1
-            elif wrapper.timestamp >= before if target is None else size >= target:
+            elif size >= target if target is not None else wrapper.timestamp >= present(before):
                 break
             elif requeued + entries + missing < first_round and self.keeps(wrapper):
                 wrapper.requeue_count += not (self.extend_accessed and wrapper.accessed)
@@ -120,14 +123,18 @@ class Manager:
         return entries, size, requeued, missing
 
     def size(self, name: str) -> int:
-        return sum(len(wrapper.entry.data) for wrapper in self.caches.get(name, {}).values())
+        return sum(
+            len(present(wrapper.entry).data) for wrapper in self.caches.get(name, {}).values()
+        )
 
     def objects_in_use(self, held: list[Bytes]) -> dict[str, int]:
-        """As EntryCacheManager.objects_in_use says it, without the caches; ``held`` by the caller."""
+        """The counts of EntryCacheManager.objects_in_use without the caches; ``held`` by the
+        caller.
+        """
         cached = [(name, at) for name, cache in self.caches.items() for at in cache]
         alive = {id(entry): entry for entry in held}
         alive |= {id(wrapper.entry): wrapper.entry for wrapper in self.queue if wrapper.entry}
-        counts = {id(entry.reads) for entry in alive.values() if entry.reads.made}
+        counts = {id(entry.reads) for entry in alive.values() if entry.reads.exists}
         return {
             "entries": len(alive),
             "read_counts": len(counts),

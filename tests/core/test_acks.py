@@ -145,13 +145,13 @@ def test_limits_outside_the_proposal_are_refused() -> None:
 
 
 def test_whoever_makes_the_state_fit_lets_the_dispatcher_go_on() -> None:
-    told: list[int] = []
+    resumed_in: list[int] = []
     acks = AckState(
         MARK,
         max_bytes=None,
         max_ranges=0,
         pause_dispatch=True,
-        resume=lambda: told.append(threading.get_ident()),
+        resume=lambda: resumed_in.append(threading.get_ident()),
     )
     acks.acknowledge((0, 1))
     assert not acks.may_dispatch() and acks.may_dispatch(replay=True)
@@ -159,4 +159,4 @@ def test_whoever_makes_the_state_fit_lets_the_dispatcher_go_on() -> None:
     worker = threading.Thread(target=acks.acknowledge, args=((0, 0),))
     worker.start()
     worker.join()
-    assert told == [worker.ident] and acks.may_dispatch()
+    assert resumed_in == [worker.ident] and acks.may_dispatch()

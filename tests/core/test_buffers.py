@@ -20,6 +20,7 @@ from pulsar_ml import (
 )
 from pulsar_ml._core import EVICTION_POLICIES
 from pulsar_ml.specs.receive_buffer import Guess
+from tests.core.present import present
 
 
 def received(manager: EntryCacheManager, capacity: int, *parts: bytes) -> list[BufferSlice]:
@@ -42,7 +43,7 @@ def test_a_slice_is_an_entry_without_a_copy_and_keeps_the_whole_buffer() -> None
         del first, second
         cache.remove_range((1, 0), (1, 0))
         assert (manager.size, manager.pinned_size, manager.receive_buffer_size) == (6, 4096, 4096)
-        with cache.get((1, 1)) as hit:
+        with present(cache.get((1, 1))) as hit:
             cache.clear()
             assert bytes(hit) == b"second"
             assert (manager.size, manager.pinned_size, manager.receive_buffer_size) == (0, 0, 4096)
@@ -68,10 +69,10 @@ def test_copying_on_insert_closes_the_gap() -> None:
             assert cache.put((1, 1), entry)
         del first, second
         assert (manager.size, manager.pinned_size, manager.receive_buffer_size) == (11, 11, 0)
-        with cache.get((1, 0)) as hit:
+        with present(cache.get((1, 0))) as hit:
             assert bytes(hit) == b"first"
             assert hit.expected_reads == 2
-        with cache.get((1, 1)) as hit:
+        with present(cache.get((1, 1))) as hit:
             assert hit.expected_reads == 1
 
 
@@ -143,7 +144,9 @@ def test_every_policy_takes_off_what_it_removes(policy: str) -> None:
 def test_both_sizes_are_those_of_a_plain_model(
     steps: list[tuple[str, int, int]], copy: bool
 ) -> None:
-    """The model keeps (length, buffer) for each cached position; a buffer is its number and capacity."""
+    """The model keeps (length, buffer) for each cached position; a buffer is its number and
+    capacity.
+    """
     with EntryCacheManager(
         copy_entries=copy, max_requeue_count=0, extend_ttl_of_recently_accessed=False
     ) as manager:
@@ -232,7 +235,7 @@ def test_misuse_is_named() -> None:
         ):
             with pytest.raises(ReleasedError):
                 use()
-        with pytest.raises(InvalidSizeError, match="outside 1..1073741824"):
+        with pytest.raises(InvalidSizeError, match=r"outside 1..1073741824"):
             manager.receive_buffer(0)
         for made in (ReceiveBuffer, BufferSlice):
             with pytest.raises(TypeError):

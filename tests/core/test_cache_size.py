@@ -1,4 +1,4 @@
-"""The manager keeps its caches below a size and an age: with a thread, without one, on any clock."""
+"""The manager keeps its caches below a size and an age: with or without a thread."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from pulsar_ml import (
 )
 from pulsar_ml._core import DEFAULT_MAX_SIZE, EVICTION_POLICIES
 from tests.core.conftest import assert_nothing_in_use
+from tests.core.present import present
 
 MS = 1_000_000
 
@@ -63,7 +65,7 @@ def test_a_smaller_size_takes_effect_at_once(manager: EntryCacheManager) -> None
     fill(manager, 100)
     manager.max_size = 500
     assert (manager.size, manager.max_size) == (450, 500)
-    manager.configure(watermark=Fraction(1, 5))
+    manager.configure(watermark=float(Fraction(1, 5)))
     assert manager.size == 450
     fill(manager, 5, first=100)
     assert manager.size == 100
@@ -73,7 +75,7 @@ def test_a_size_of_zero_refuses_puts_and_finds_nothing() -> None:
     with EntryCacheManager() as manager:
         cache = manager.range_cache("a")
         fill(manager, 3)
-        with cache.get((1, 0)) as held:
+        with present(cache.get((1, 0))) as held:
             manager.max_size = 0
             assert manager.size == 0
             assert cache.put((1, 7), b"x") is False
@@ -97,7 +99,7 @@ def test_a_size_of_zero_refuses_puts_and_finds_nothing() -> None:
     ids=str,
 )  # fmt: skip
 def test_a_bad_setting_names_itself_and_changes_nothing(
-    manager: EntryCacheManager, setting: dict[str, object]
+    manager: EntryCacheManager, setting: dict[str, Any]
 ) -> None:
     (name,) = setting
     with pytest.raises(InvalidSizeError, match=name):
@@ -174,7 +176,7 @@ def test_the_thread_evicts_what_puts_triggered_and_stop_waits_for_it() -> None:
         manager.stop()
         assert not manager.stats().serving
         assert manager.size <= 980
-        assert 0 < manager.stats().evictions
+        assert manager.stats().evictions > 0
         assert manager.stats().tasks == 0
         manager.stop()
         fill(manager, 200, first=1000)
@@ -271,7 +273,7 @@ def test_every_counter_counts_what_it_says() -> None:
         fill(manager, 99)
         cache.put((1, 98), b"taken")
         cache.remove_range((1, 90), (1, 91))
-        cache.get((1, 98)).release()
+        present(cache.get((1, 98))).release()
         assert cache.get((1, 0)) is None
         for entry in cache.get_range((1, 95), (1, 200)):
             entry.release()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import threading
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -64,7 +65,7 @@ class Oracle:
 
 
 class ContainerMachine(RuleBasedStateMachine):
-    """What both containers have in common."""
+    """The common part of both containers."""
 
     container: Container
 
@@ -120,12 +121,12 @@ class ActiveMachine(ContainerMachine):
         assert self.container.update_cursor(name, at) is known
         self.changed(known)
 
-    @rule(name=NAMES, entries=st.integers(1, 99), asked=st.booleans())
-    def seek(self, name: str, entries: int, asked: bool) -> None:
+    @rule(name=NAMES, entries=st.integers(1, 99), queried=st.booleans())
+    def seek(self, name: str, entries: int, queried: bool) -> None:
         at = self.oracle.cursors.get(name, (None, False))[0]
         if at is not None and at.ledger_id < 2**63 - 1:
             self.update(name, Position(at.ledger_id, at.entry_id + entries))
-        if asked:
+        if queried:
             self.ask_for_a_rank(name)
 
     @rule(name=NAMES)
@@ -187,7 +188,7 @@ TestActive.settings = TestHeap.settings = settings(
 )
 
 
-# What is wrong in the original -------------------------------------------------------------------
+# Mistakes of the original -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -278,7 +279,7 @@ def test_a_grace_period_outside_its_range_is_an_error(millis: int) -> None:
 @pytest.mark.parametrize("kind", [ActiveManagedCursorContainer, ManagedCursorContainer])
 @pytest.mark.parametrize("wrong", [7, "12:5", (1,), (1, 2**63), (1, 2.5)])
 def test_a_wrong_position_is_an_error_and_changes_nothing(
-    kind: type[Container], wrong: object
+    kind: type[Container], wrong: Any
 ) -> None:
     container = kind()
     with pytest.raises(InvalidPositionError, match="position"):
@@ -289,10 +290,12 @@ def test_a_wrong_position_is_an_error_and_changes_nothing(
 
 @pytest.mark.parametrize("kind", [ActiveManagedCursorContainer, ManagedCursorContainer])
 def test_a_name_is_a_string(kind: type[Container]) -> None:
-    with pytest.raises(TypeError):
-        kind().add(None)
-    with pytest.raises(TypeError):
-        kind().remove_cursor(5)
+    wrong: Any
+    for wrong in (None, 5):
+        with pytest.raises(TypeError):
+            kind().add(wrong)
+        with pytest.raises(TypeError):
+            kind().remove_cursor(wrong)
 
 
 @pytest.mark.parametrize("kind", [ActiveManagedCursorContainer, ManagedCursorContainer])

@@ -53,10 +53,10 @@ def test_what_all_views_have_marked_is_pruned() -> None:
 
 
 def test_the_timer_calls_the_triggers_of_views_with_a_message() -> None:
-    told: list[str] = []
+    triggered: list[str] = []
     topics = factory()
-    first = topics.new_tracker("a", lambda: told.append("first"))
-    second = topics.new_tracker("a", lambda: told.append("second"))
+    first = topics.new_tracker("a", lambda: triggered.append("first"))
+    second = topics.new_tracker("a", lambda: triggered.append("second"))
     assert first.next_fire() is None
     first.add_message((3, 7), 100, now=0)
     second.update_mark_delete_position((3, 7), now=0)
@@ -64,7 +64,7 @@ def test_the_timer_calls_the_triggers_of_views_with_a_message() -> None:
     assert at is not None
     assert second.fire(now=at - 1) == 0
     assert second.fire(now=at) == 1
-    assert told == ["first"]
+    assert triggered == ["first"]
 
 
 def test_a_trigger_may_close_its_view() -> None:
@@ -99,21 +99,21 @@ def test_a_fixed_delay_pauses() -> None:
 
 
 def test_a_paused_dispatcher_gets_nothing_and_loses_nothing() -> None:
-    told: list[str] = []
+    triggered: list[str] = []
     open_ = False
-    view = factory().new_tracker("a", lambda: told.append("read"), may_dispatch=lambda: open_)
+    view = factory().new_tracker("a", lambda: triggered.append("read"), may_dispatch=lambda: open_)
     view.add_message((3, 7), 100, now=0)
     view.fire(now=100)
-    assert told == ["read"]
+    assert triggered == ["read"]
     assert view.get_scheduled_messages(10, now=100) == []
     assert view.next_fire() is None
     assert view.number_of_delayed_messages() == 1
     open_ = True
     assert view.resume(now=100)
-    assert told == ["read", "read"]
+    assert triggered == ["read", "read"]
     assert view.get_scheduled_messages(10, now=100) == [(3, 7)]
     assert not view.resume(now=100)
-    assert told == ["read", "read"]
+    assert triggered == ["read", "read"]
 
 
 def test_a_closed_view_refuses_each_call() -> None:

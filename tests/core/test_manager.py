@@ -5,19 +5,21 @@ from __future__ import annotations
 import gc
 import threading
 from functools import partial
+from typing import Any
 
 import pytest
 
 from pulsar_ml import ClosedError, EntryCacheManager, Evicted, InvalidSizeError, RangeCache
 from tests.core.conftest import assert_nothing_in_use
 from tests.core.interrupt import call_interrupted
+from tests.core.present import present
 from tests.core.test_range_cache import FIRST, LAST, fill, positions
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 def cached(cache: RangeCache) -> list[tuple[int, int]]:
-    """What is cached, without touching it."""
+    """The cached entries, without an access to them."""
     return [(1, i) for i in range(20) if (1, i) in cache]
 
 
@@ -47,7 +49,7 @@ def test_caches_of_one_manager_are_apart(manager: EntryCacheManager) -> None:
     assert b.put((1, 1), b"of b, longer")
     assert (a.size, b.size, manager.size) == (4, 12, 16)
     assert b.clear() == (1, 12)
-    with a.get((1, 1)) as entry:
+    with present(a.get((1, 1))) as entry:
         assert bytes(entry) == b"of a"
 
 
@@ -62,7 +64,7 @@ def test_remove_range_cache_closes_and_forgets(manager: EntryCacheManager) -> No
 
 
 @pytest.mark.parametrize("name", [None, 5, b"bytes"], ids=repr)
-def test_a_name_is_a_string(manager: EntryCacheManager, name: object) -> None:
+def test_a_name_is_a_string(manager: EntryCacheManager, name: Any) -> None:
     for call in (manager.range_cache, manager.remove_range_cache):
         with pytest.raises(TypeError, match="name"):
             call(name)
@@ -150,7 +152,7 @@ def test_passes_go_over_all_caches_in_the_order_of_insertion(manager: EntryCache
         caches[i % 3].put((1, i), b"x")
     for gone in range(1, 10):
         assert manager.evict_bytes(1).entries == 1
-        assert sorted(sum([cached(cache) for cache in caches], [])) == [
+        assert sorted(at for cache in caches for at in cached(cache)) == [
             (1, i) for i in range(gone, 9)
         ]
 
@@ -167,7 +169,7 @@ def test_a_size_pass_needs_a_positive_size(
 
 @pytest.mark.parametrize("wrong", [1.5, "1", None], ids=repr)
 def test_sizes_and_times_are_integers(
-    manager: EntryCacheManager, cache: RangeCache, wrong: object
+    manager: EntryCacheManager, cache: RangeCache, wrong: Any
 ) -> None:
     fill(cache, 1)
     with pytest.raises(TypeError, match="integer"):
@@ -185,16 +187,16 @@ def test_sizes_and_times_are_integers(
 @pytest.mark.parametrize("time", [2**63, -(2**63) - 1])
 def test_times_fit_64_bits(manager: EntryCacheManager, cache: RangeCache, time: int) -> None:
     fill(cache, 1)
-    with pytest.raises(InvalidSizeError, match="timestamp_ns=.* does not fit 64-bit nanoseconds"):
+    with pytest.raises(InvalidSizeError, match=r"timestamp_ns=.* does not fit 64-bit nanoseconds"):
         manager.evict_entries_before(time)
-    with pytest.raises(InvalidSizeError, match="now_ns=.* does not fit 64-bit nanoseconds"):
+    with pytest.raises(InvalidSizeError, match=r"now_ns=.* does not fit 64-bit nanoseconds"):
         manager.evict_entries_before(0, now_ns=time)
-    with pytest.raises(InvalidSizeError, match="now_ns=.* does not fit 64-bit nanoseconds"):
+    with pytest.raises(InvalidSizeError, match=r"now_ns=.* does not fit 64-bit nanoseconds"):
         manager.evict_bytes(1, now_ns=time)
     assert cache.size == 1
 
 
-# What is kept ------------------------------------------------------------------------------------
+# Kept entries ------------------------------------------------------------------------------------
 
 
 def test_a_read_since_the_last_pass_keeps_an_entry_once(
@@ -202,7 +204,7 @@ def test_a_read_since_the_last_pass_keeps_an_entry_once(
 ) -> None:
     for i in range(3):
         cache.put((1, i), b"x", timestamp_ns=0)
-    cache.get((1, 0)).release()
+    present(cache.get((1, 0))).release()
     assert manager.evict_entries_before(10, now_ns=20) == Evicted(2, 2, 1, 0)
     assert manager.evict_entries_before(20, now_ns=30) == Evicted(0, 0, 0, 0)
     assert manager.evict_entries_before(21, now_ns=30) == Evicted(1, 1, 0, 0)
@@ -244,7 +246,7 @@ def test_an_entry_goes_once_its_reads_happened(
     for now in range(1, 4):
         assert manager.evict_entries_before(now, now_ns=now).requeued == 1
     for _ in range(2):
-        with cache.get((1, 0)) as entry:
+        with present(cache.get((1, 0))) as entry:
             entry.copy().release()
     assert manager.evict_entries_before(4, now_ns=4) == Evicted(1, 1, 0, 0)
 
@@ -254,7 +256,7 @@ def test_a_new_entry_does_not_inherit_the_mark_of_an_old_one(
 ) -> None:
     for _ in range(3):
         cache.put((1, 0), b"x", timestamp_ns=0)
-        cache.get((1, 0)).release()
+        present(cache.get((1, 0))).release()
         cache.clear()
         assert manager.evict_entries_before(1, now_ns=1) == Evicted(0, 0, 0, 1)
     # The wrapper is used again.
@@ -266,14 +268,14 @@ def test_both_settings_off_keep_nothing() -> None:
     with EntryCacheManager(max_requeue_count=0, extend_ttl_of_recently_accessed=False) as manager:
         cache = manager.range_cache("a")
         cache.put((1, 0), b"x", expected_reads=9)
-        cache.get((1, 0)).release()
+        present(cache.get((1, 0))).release()
         assert manager.evict_bytes(1) == Evicted(1, 1, 0, 0)
 
 
 def test_what_is_kept_goes_to_the_tail(manager: EntryCacheManager, cache: RangeCache) -> None:
     for i in range(3):
         cache.put((1, i), b"x", timestamp_ns=0)
-    cache.get((1, 0)).release()
+    present(cache.get((1, 0))).release()
     assert manager.evict_bytes(1, now_ns=5) == Evicted(1, 1, 1, 0)
     assert cached(cache) == [(1, 0), (1, 2)]
     assert manager.evict_bytes(1, now_ns=6) == Evicted(1, 1, 0, 0)
@@ -294,7 +296,7 @@ def test_invalidated_entries_are_dropped_and_counted_as_missing(
 
 def test_a_held_entry_outlives_its_eviction(manager: EntryCacheManager, cache: RangeCache) -> None:
     cache.put((1, 0), b"payload")
-    entry = cache.get((1, 0))
+    entry = present(cache.get((1, 0)))
     manager.configure(max_requeue_count=0, extend_ttl_of_recently_accessed=False)
     assert manager.evict_bytes(1).entries == 1
     assert (bytes(entry), entry.references) == (b"payload", 1)
@@ -322,7 +324,7 @@ def test_an_interrupt_ends_a_pass_that_would_go_on(
 def test_another_thread_runs_while_a_pass_does(
     manager: EntryCacheManager, cache: RangeCache
 ) -> None:
-    """What another thread clears while a pass goes round is gone when it comes round again."""
+    """Entries that another thread clears during a pass are gone when the pass comes round again."""
     manager.configure(max_requeue_count=65535, extend_ttl_of_recently_accessed=False)
     count = 100_000
 
@@ -365,9 +367,9 @@ def test_a_requeue_count_outside_its_range_is_an_invalid_size(
 
 def test_settings_are_keywords(manager: EntryCacheManager) -> None:
     with pytest.raises(TypeError):
-        EntryCacheManager(5)
+        EntryCacheManager(*[5])
     with pytest.raises(TypeError):
-        manager.configure(5, True)
+        manager.configure(*[5, True])
 
 
 # Closing -----------------------------------------------------------------------------------------

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_ml import Evicted, InvalidPositionError, Position, RangeCache, Removed
 from tests.core.conftest import FIXED
+from tests.core.present import present
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -47,7 +50,8 @@ def test_positions_are_values_with_names() -> None:
     assert position == (7, 3)
     assert str(position) == "7:3"
     assert position._replace(entry_id=4) == Position(7, 4)
-    assert {position: "x"}[(7, 3)] == "x"
+    by_pair: dict[tuple[int, int], str] = {position: "x"}
+    assert by_pair[7, 3] == "x"
 
 
 def test_results_are_values_with_names() -> None:
@@ -56,10 +60,10 @@ def test_results_are_values_with_names() -> None:
 
 
 @pytest.mark.parametrize("at", [Position(7, 3), (7, 3), [7, 3], (7, True)], ids=repr)
-def test_any_pair_of_integers_serves_as_a_position(cache: RangeCache, at: object) -> None:
+def test_any_pair_of_integers_serves_as_a_position(cache: RangeCache, at: Any) -> None:
     assert cache.put(at, b"x")
     assert at in cache
-    with cache.get(at) as entry:
+    with present(cache.get(at)) as entry:
         assert entry.position == tuple(at)
     assert len(cache.get_range(at, at)) == 1
     assert cache.remove_range(at, at) == (1, 1)
@@ -75,7 +79,8 @@ class Odd:
 def test_integer_like_ids_serve(cache: RangeCache) -> None:
     import numpy
 
-    assert cache.put((Odd(), numpy.int64(3)), b"x")
+    at: Any = (Odd(), numpy.int64(3))
+    assert cache.put(at, b"x")
     assert (5, 3) in cache
 
 
@@ -87,7 +92,7 @@ TOO_LARGE = [(2**63, 0), (0, 2**63), (-(2**63) - 1, 0), (0, 2**200)]
 NOT_STORED = [(-1, 0), (0, -1), (INT64_MIN, INT64_MIN)]
 
 
-def calls_with(cache: RangeCache, at: object) -> dict[str, object]:
+def calls_with(cache: RangeCache, at: Any) -> dict[str, Any]:
     return {
         "put": lambda: cache.put(at, b"x"),
         "get": lambda: cache.get(at),
@@ -102,7 +107,7 @@ def calls_with(cache: RangeCache, at: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("at", NOT_POSITIONS, ids=repr)
-def test_what_is_no_pair_of_integers_is_refused_everywhere(cache: RangeCache, at: object) -> None:
+def test_what_is_no_pair_of_integers_is_refused_everywhere(cache: RangeCache, at: Any) -> None:
     cache.put((1, 1), b"kept")
     for call in calls_with(cache, at).values():
         with pytest.raises(
@@ -141,11 +146,13 @@ def test_an_error_of_the_pair_itself_passes_through(cache: RangeCache) -> None:
             raise KeyError("of the pair")
 
     with pytest.raises(KeyError, match="of the pair"):
-        cache.get(Broken())
+        broken: Any = Broken()
+        cache.get(broken)
 
 
 def test_the_error_names_the_argument_and_its_value(cache: RangeCache) -> None:
-    with pytest.raises(InvalidPositionError, match="^last must be .*, not 'x'$"):
-        cache.get_range((0, 0), "x")
-    with pytest.raises(InvalidPositionError, match="^the range 2:0 .. 1:9 ends before it begins$"):
+    with pytest.raises(InvalidPositionError, match=r"^last must be .*, not 'x'$"):
+        wrong: Any = "x"
+        cache.get_range((0, 0), wrong)
+    with pytest.raises(InvalidPositionError, match=r"^the range 2:0 .. 1:9 ends before it begins$"):
         cache.get_range((2, 0), (1, 9))

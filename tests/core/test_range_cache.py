@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Callable
+from itertools import chain
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,6 +25,7 @@ from pulsar_ml import (
 )
 from tests.core.conftest import FIXED, assert_nothing_in_use
 from tests.core.interrupt import call_interrupted
+from tests.core.present import present
 from tests.core.test_positions import INT64_MAX, INT64_MIN, bounds, stored
 
 FIRST, LAST = (INT64_MIN, INT64_MIN), (INT64_MAX, INT64_MAX)
@@ -29,7 +33,7 @@ SLICE = 2**16  # removals between two looks at pending signals
 
 
 def positions(entries: list[Entry]) -> list[tuple[int, int]]:
-    found = [tuple(entry.position) for entry in entries]
+    found = [(entry.ledger_id, entry.entry_id) for entry in entries]
     for entry in entries:
         entry.release()
     return found
@@ -47,7 +51,7 @@ def test_put_then_get(cache: RangeCache) -> None:
     assert cache.put((1, 2), b"payload") is True
     assert (1, 2) in cache
     assert cache.size == 7
-    with cache.get((1, 2)) as entry:
+    with present(cache.get((1, 2))) as entry:
         assert entry.position == (1, 2)
         assert bytes(entry) == b"payload"
         assert entry.references == 2
@@ -71,7 +75,7 @@ def test_a_put_on_a_taken_position_changes_the_expected_reads_only(
         assert entry.references == 1
     assert manager.objects_in_use() == before
     assert cache.size == 5
-    with cache.get((1, 2)) as entry:
+    with present(cache.get((1, 2))) as entry:
         assert bytes(entry) == b"first"
         assert entry.expected_reads == -1  # of the third, which was released, too
         assert entry.references == 2
@@ -85,7 +89,7 @@ def test_a_put_of_an_entry_leaves_the_reference_with_the_caller(
     assert entry.references == 1  # the cache took a copy of its own
     entry.expect_read()
     entry.release()
-    with cache.get((1, 2)) as cached:
+    with present(cache.get((1, 2))) as cached:
         assert bytes(cached) == b"payload"
         assert cached.expected_reads == 2  # 2 + 1, less the read that the release marked
 
@@ -109,7 +113,7 @@ def test_one_entry_can_be_in_several_caches_of_its_manager(manager: EntryCacheMa
         assert first.put((1, 2), entry)
         assert second.put((1, 2), entry)
     first.clear()
-    with second.get((1, 2)) as entry:
+    with present(second.get((1, 2))) as entry:
         assert bytes(entry) == b"payload"
 
 
@@ -126,12 +130,14 @@ def test_the_outermost_positions_are_positions_like_others(
 
 @pytest.mark.parametrize("timestamp", [2**63, -(2**63) - 1])
 def test_a_timestamp_beyond_64_bits_is_an_invalid_size(cache: RangeCache, timestamp: int) -> None:
-    with pytest.raises(InvalidSizeError, match="timestamp_ns=.* does not fit 64-bit nanoseconds"):
+    with pytest.raises(InvalidSizeError, match=r"timestamp_ns=.* does not fit 64-bit nanoseconds"):
         cache.put((1, 1), b"x", timestamp_ns=timestamp)
     assert (1, 1) not in cache
 
 
 def test_a_put_takes_bytes_or_an_entry(cache: RangeCache) -> None:
+    value: Any
+    wrong: Any
     for value in ["text", None, 5]:
         with pytest.raises(TypeError, match="bytes-like"):
             cache.put((1, 1), value)
@@ -163,9 +169,9 @@ def test_a_range_is_what_filtering_a_sorted_dict_gives(
         ]
         assert with_bytes == [(key, b"%d:%d" % key) for key in expected]
         visited: list[tuple[int, int]] = []
-        assert cache.visit_range(first, last, lambda e: visited.append(tuple(e.position))) == len(
-            expected
-        )
+        assert cache.visit_range(
+            first, last, lambda e: visited.append((e.ledger_id, e.entry_id))
+        ) == len(expected)
         assert visited == expected
 
 
@@ -289,7 +295,8 @@ def test_the_visitor_may_clear_the_cache(manager: EntryCacheManager, cache: Rang
         seen.append(bytes(entry))
 
     count = cache.visit_range((1, 0), (1, 599), visitor)
-    # Those that were fetched before the first call are still whole; nothing after them is left.
+    # The entries that were fetched before the first call are still whole; nothing after them is
+    # left.
     assert 0 < count < 600
     assert seen == [b"%d" % i for i in range(count)]
     assert manager.objects_in_use()["entries"] == 0
@@ -342,7 +349,7 @@ def test_an_iterator_in_a_cycle_is_collected_with_its_entries(
     manager: EntryCacheManager, cache: RangeCache
 ) -> None:
     fill(cache, 300)
-    cycle: list[object] = [cache.iterate((1, 0), (1, 299))]
+    cycle: list[Any] = [cache.iterate((1, 0), (1, 299))]
     next(cycle[0]).release()
     cycle.append(cycle)
     del cycle
@@ -371,12 +378,12 @@ def test_threads_that_share_an_iterator_get_an_error_or_an_entry(cache: RangeCac
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(sum(found, [])) == list(range(5_000))
+    assert sorted(chain.from_iterable(found)) == list(range(5_000))
 
 
 # Closing -----------------------------------------------------------------------------------------
 
-CLOSED_USES = {
+CLOSED_USES: dict[str, Callable[[RangeCache], object]] = {
     "put": lambda cache: cache.put((1, 1), b"x"),
     "get": lambda cache: cache.get((1, 1)),
     "in": lambda cache: (1, 1) in cache,
@@ -396,9 +403,9 @@ def test_the_uses_above_are_all_there_are() -> None:
 @pytest.mark.parametrize("use", CLOSED_USES)
 def test_every_use_of_a_closed_cache_is_an_error(cache: RangeCache, use: str) -> None:
     cache.close()
-    with pytest.raises(ClosedError, match="range cache 'persistent://.*' is closed"):
+    with pytest.raises(ClosedError, match=r"range cache 'persistent://.*' is closed") as raised:
         CLOSED_USES[use](cache)
-    assert isinstance(pytest.raises(ClosedError, CLOSED_USES[use], cache).value, RuntimeError)
+    assert isinstance(raised.value, RuntimeError)
 
 
 @pytest.mark.parametrize("use", CLOSED_USES)
@@ -414,7 +421,7 @@ def test_a_cache_that_only_new_made_is_like_a_closed_one(use: str) -> None:
 
 def test_close_invalidates_and_says_what(manager: EntryCacheManager, cache: RangeCache) -> None:
     fill(cache, 3)
-    held = cache.get((1, 1))
+    held = present(cache.get((1, 1)))
     assert cache.close() == Removed(3, 3)
     assert cache.closed
     assert cache.close() == Removed(0, 0)

@@ -23,6 +23,7 @@ from pulsar_ml import (
     StorageError,
     UsageError,
 )
+from tests.core.present import present
 
 MILLI = 1_000_000
 
@@ -47,121 +48,121 @@ def refuse(permits: Permits | None) -> None:
 
 
 def test_permits_are_taken_and_given_back() -> None:
-    made = limiter()
-    permits = made.acquire(60, refuse)
+    limits = limiter()
+    permits = limits.acquire(60, refuse)
     assert permits is not None
-    assert (permits.amount, made.remaining) == (60, 40)
+    assert (permits.amount, limits.remaining) == (60, 40)
     permits.release()
     permits.release()
-    assert (permits.amount, made.remaining) == (0, 100)
+    assert (permits.amount, limits.remaining) == (0, 100)
 
 
 def test_permits_that_are_collected_go_back() -> None:
-    made = limiter()
-    permits = made.acquire(60, refuse)
+    limits = limiter()
+    permits = limits.acquire(60, refuse)
     del permits
     gc.collect()
-    assert made.remaining == 100
+    assert limits.remaining == 100
 
 
 def test_a_request_that_waits_is_told_once() -> None:
-    made = limiter()
-    first = made.acquire(100, refuse)
-    told: list[Permits | None] = []
-    assert made.acquire(30, told.append) is None
-    assert told == []
+    limits = limiter()
+    first = present(limits.acquire(100, refuse))
+    answers: list[Permits | None] = []
+    assert limits.acquire(30, answers.append) is None
+    assert answers == []
     first.release()
-    assert [permits.amount for permits in told] == [30]
-    assert made.remaining == 70
+    assert [present(permits).amount for permits in answers] == [30]
+    assert limits.remaining == 70
 
 
 def test_a_request_fails_when_its_time_is_over() -> None:
-    made = limiter()
-    first = made.acquire(100, refuse, now_ns=0)
-    told: list[Permits | None] = []
-    made.acquire(30, told.append, now_ns=0)
-    assert made.expire(now_ns=9 * MILLI) == MILLI
-    assert made.expire(now_ns=10 * MILLI) is None
-    assert told == [None]
+    limits = limiter()
+    first = present(limits.acquire(100, refuse, now_ns=0))
+    answers: list[Permits | None] = []
+    limits.acquire(30, answers.append, now_ns=0)
+    assert limits.expire(now_ns=9 * MILLI) == MILLI
+    assert limits.expire(now_ns=10 * MILLI) is None
+    assert answers == [None]
     first.release()
 
 
 def test_a_full_or_closed_limiter_refuses() -> None:
-    made = limiter(acquire_queue_size=1)
-    first = made.acquire(100, refuse)
-    told: list[Permits | None] = []
-    made.acquire(1, told.append)
+    limits = limiter(acquire_queue_size=1)
+    first = present(limits.acquire(100, refuse))
+    answers: list[Permits | None] = []
+    limits.acquire(1, answers.append)
     with pytest.raises(ReadLimitError, match="1 bytes"):
-        made.acquire(1, refuse)
-    made.close()
-    assert told == [None]
+        limits.acquire(1, refuse)
+    limits.close()
+    assert answers == [None]
     with pytest.raises(ReadLimitError):
-        made.acquire(0, refuse)
+        limits.acquire(0, refuse)
     first.release()
-    assert made.remaining == 100
+    assert limits.remaining == 100
 
 
 def test_a_callback_that_raises_gives_its_permits_back(unraisable: list[BaseException]) -> None:
-    made = limiter()
-    first = made.acquire(100, refuse)
-    told: list[Permits | None] = []
+    limits = limiter()
+    first = present(limits.acquire(100, refuse))
+    answers: list[Permits | None] = []
 
     def rejected(permits: Permits | None) -> None:
-        told.append(permits)
+        answers.append(permits)
         raise RuntimeError("no room")
 
-    made.acquire(40, rejected)
-    made.acquire(70, told.append)
+    limits.acquire(40, rejected)
+    limits.acquire(70, answers.append)
     first.release()
     assert [str(error) for error in unraisable] == ["no room"]
-    assert [permits.amount for permits in told] == [0, 70]
-    assert made.remaining == 30
+    assert [present(permits).amount for permits in answers] == [0, 70]
+    assert limits.remaining == 30
 
 
 def test_a_callback_that_raises_after_it_gave_them_back_gives_nothing_twice(
     unraisable: list[BaseException],
 ) -> None:
-    made = limiter()
-    first = made.acquire(100, refuse)
+    limits = limiter()
+    first = present(limits.acquire(100, refuse))
 
     def released(permits: Permits | None) -> None:
-        permits.release()
+        present(permits).release()
         raise RuntimeError("afterwards")
 
-    made.acquire(40, released)
+    limits.acquire(40, released)
     first.release()
     assert len(unraisable) == 1
-    assert made.remaining == 100
+    assert limits.remaining == 100
 
 
 def test_without_a_limit_everything_is_granted() -> None:
-    made = InflightReadsLimiter()
-    permits = made.acquire(2**62, refuse)
-    assert (permits.amount, made.remaining) == (0, -1)
+    limits = InflightReadsLimiter()
+    permits = present(limits.acquire(2**62, refuse))
+    assert (permits.amount, limits.remaining) == (0, -1)
 
 
 def test_permits_last_as_long_as_the_copies(manager: EntryCacheManager) -> None:
-    made = limiter()
-    permits = made.acquire(50, refuse)
+    limits = limiter()
+    permits = present(limits.acquire(50, refuse))
     entries = [manager.entry((1, i), b"x") for i in range(3)]
     permits.share(entries)
     # The copies may be the last that know of the limiter.
     entries[0].release()
     entries[1].release()
-    assert made.remaining == 50
+    assert limits.remaining == 50
     entries[2].release()
-    assert made.remaining == 100
+    assert limits.remaining == 100
     outlived = limiter()
-    outlived.acquire(50, refuse).share(last := [manager.entry((1, 9), b"x")])
+    present(outlived.acquire(50, refuse)).share(last := [manager.entry((1, 9), b"x")])
     del outlived, permits
     gc.collect()
     last[0].release()
 
 
 def test_permits_of_an_empty_read_go_back_at_once() -> None:
-    made = limiter()
-    made.acquire(50, refuse).share([])
-    assert made.remaining == 100
+    limits = limiter()
+    present(limits.acquire(50, refuse)).share([])
+    assert limits.remaining == 100
 
 
 @pytest.mark.parametrize(
@@ -187,12 +188,12 @@ class Storage:
 
     def __init__(self, manager: EntryCacheManager, **given: Any) -> None:
         self.manager = manager
-        self.asked: list[tuple[int, int, int, int, object]] = []
+        self.started: list[tuple[int, int, int, int, object]] = []
         self.answers: list[tuple[list[str] | None, BaseException | None]] = []
         self.reads = PendingReadsManager(manager, self.start, **given)
 
-    def start(self, *asked: Any) -> None:
-        self.asked.append(asked)
+    def start(self, *started: Any) -> None:
+        self.started.append(started)
 
     def read(self, first: int, last: int, **given: Any) -> None:
         self.reads.read(7, first, last, self.listen, **given)
@@ -210,7 +211,7 @@ class Storage:
         return [self.manager.entry((7, i), str(i).encode()) for i in range(first, last + 1)]
 
     def answer(self, index: int = 0) -> bool:
-        token, _, first, last, _ = self.asked.pop(index)
+        token, _, first, last, _ = self.started.pop(index)
         return self.reads.complete(token, self.entries(first, last))
 
 
@@ -221,7 +222,7 @@ def storage(manager: EntryCacheManager) -> Iterator[Storage]:
 
 def test_a_read_is_answered_whole(storage: Storage) -> None:
     storage.read(2, 4, expected_reads="of mine")
-    assert [asked[1:] for asked in storage.asked] == [(7, 2, 4, "of mine")]
+    assert [started[1:] for started in storage.started] == [(7, 2, 4, "of mine")]
     assert storage.answer()
     assert storage.answers == [(["2", "3", "4"], None)]
     assert storage.reads.running == 0
@@ -230,10 +231,10 @@ def test_a_read_is_answered_whole(storage: Storage) -> None:
 def test_overlapping_reads_are_joined_and_counted(storage: Storage) -> None:
     storage.read(0, 3)
     storage.read(2, 5)
-    assert [asked[2:4] for asked in storage.asked] == [(0, 3), (4, 5)]
+    assert [started[2:4] for started in storage.started] == [(0, 3), (4, 5)]
     storage.answer(1)
     storage.answer(0)
-    assert sorted(texts for texts, _ in storage.answers) == [
+    assert sorted(present(texts) for texts, _ in storage.answers) == [
         ["0", "1", "2", "3"],
         ["2", "3", "4", "5"],
     ]
@@ -247,9 +248,9 @@ def test_the_storages_own_error_reaches_who_waits(storage: Storage) -> None:
     storage.read(5, 6)
     storage.read(0, 6)
     error = OSError("disk")
-    assert storage.reads.fail(storage.asked[0][0], error)
+    assert storage.reads.fail(storage.started[0][0], error)
     assert storage.answers == [(None, error)]
-    storage.asked.pop(0)
+    storage.started.pop(0)
     storage.answer()
     storage.answer()
     # The one that failed first is told when all its parts are done.
@@ -260,28 +261,30 @@ def test_the_storages_own_error_reaches_who_waits(storage: Storage) -> None:
 
 
 def test_a_start_that_raises_fails_the_read(manager: EntryCacheManager) -> None:
-    def start(*asked: Any) -> None:
+    def start(*started: Any) -> None:
         raise ConnectionError("no bookie")
 
-    told: list[Any] = []
-    PendingReadsManager(manager, start).read(1, 0, 0, lambda *given: told.append(given))
-    assert told[0][0] is None
-    assert isinstance(told[0][1], ConnectionError)
+    answers: list[Any] = []
+    PendingReadsManager(manager, start).read(1, 0, 0, lambda *given: answers.append(given))
+    assert answers[0][0] is None
+    assert isinstance(answers[0][1], ConnectionError)
 
 
 def test_an_answer_may_come_before_start_returns(manager: EntryCacheManager) -> None:
     def start(token: int, ledger_id: int, first: int, last: int, expected: object) -> None:
         reads.complete(token, [manager.entry((ledger_id, first), b"x")])
 
-    told: list[Any] = []
+    answers: list[Any] = []
     reads = PendingReadsManager(manager, start)
-    reads.read(1, 5, 5, lambda entries, error: told.append([entry.entry_id for entry in entries]))
-    assert told == [[5]]
+    reads.read(
+        1, 5, 5, lambda entries, error: answers.append([e.entry_id for e in present(entries)])
+    )
+    assert answers == [[5]]
 
 
 def test_short_late_and_second_answers(storage: Storage) -> None:
     storage.read(0, 1, now_ns=0)
-    token = storage.asked.pop()[0]
+    token = storage.started.pop()[0]
     assert storage.reads.complete(token, storage.entries(0, 0))
     assert isinstance(storage.answers[0][1], StorageError)
     late = storage.entries(0, 1)
@@ -306,7 +309,7 @@ def test_an_invalidated_ledger_is_read_again(storage: Storage) -> None:
     storage.read(0, 1)
     storage.reads.invalidate(7)
     storage.read(0, 1)
-    assert len(storage.asked) == 2
+    assert len(storage.started) == 2
     storage.answer()
     storage.answer()
     assert len(storage.answers) == 2
@@ -316,7 +319,7 @@ def test_a_listener_that_raises_is_reported(
     storage: Storage, unraisable: list[BaseException]
 ) -> None:
     def listen(entries: list[Entry] | None, error: BaseException | None) -> None:
-        entries[0].release()
+        present(entries)[0].release()
         raise ValueError("mine")
 
     storage.reads.read(7, 0, 0, listen)
@@ -329,18 +332,20 @@ def test_ranges_and_answers_that_cannot_be_are_refused(storage: Storage) -> None
         with pytest.raises(InvalidPositionError):
             storage.read(first, last)
     storage.read(0, 0)
-    token = storage.asked[0][0]
-    with EntryCacheManager() as other, other.entry((7, 0), b"x") as foreign:
-        with pytest.raises(UsageError, match="another manager"):
-            storage.reads.complete(token, [foreign])
+    token = storage.started[0][0]
+    with (
+        EntryCacheManager() as other,
+        other.entry((7, 0), b"x") as foreign,
+        pytest.raises(UsageError, match="another manager"),
+    ):
+        storage.reads.complete(token, [foreign])
     own = storage.entries(0, 0)
-    with memoryview(own[0]):
-        with pytest.raises(UsageError, match="view"):
-            storage.reads.complete(token, own)
+    with memoryview(own[0]), pytest.raises(UsageError, match="view"):
+        storage.reads.complete(token, own)
     for never in (0, 2**40 + 63, 2**63, 12_345, -1, 2**64):
         with pytest.raises(UsageError, match=f"token={never} "):
             storage.reads.complete(never, own)
         with pytest.raises(UsageError, match=f"token={never} "):
             storage.reads.fail(never, OSError())
-    # The same entry twice is one entry.
+    # An entry that comes twice is one entry.
     assert storage.reads.complete(token, own * 2)

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 from pulsar_ml import Entry, EntryCacheManager, PositionMismatchError
 from tests.core.conftest import FIXED, assert_nothing_in_use
 from tests.core.model import At, Bytes, Manager, Wrapper, reads
+from tests.core.present import present
 
 NAMES = st.sampled_from(["a", "a", "b"])
 # Few positions, so that they meet; on both sides of page (64) and branch (4,096) edges.
@@ -69,7 +70,7 @@ class CacheMachine(RuleBasedStateMachine):
         entry, model = pair
         entry.expect_read()
         model.reads.expected += 1
-        model.reads.made = True
+        model.reads.exists = True
 
     # Caches --------------------------------------------------------------------------------------
 
@@ -91,7 +92,7 @@ class CacheMachine(RuleBasedStateMachine):
         assert (entry is None) == (model is None)
         if entry is not None:
             entry.release()
-            model.release()
+            present(model).release()
 
     @rule(name=NAMES, pair=entries, time=TIME)
     def put_entry(self, name: str, pair: tuple[Entry, Bytes], time: int) -> None:
@@ -109,13 +110,16 @@ class CacheMachine(RuleBasedStateMachine):
     def get(self, name: str, at: At) -> object:
         entry, model = self.manager.range_cache(name).get(at), self.model.get(name, at)
         assert (entry is None) == (model is None)
-        return multiple() if model is None else self.hold(entry, model)
+        return multiple() if entry is None or model is None else self.hold(entry, model)
 
     @rule(target=entries, name=NAMES, bounds=st.tuples(BOUND, BOUND))
     def get_range(self, name: str, bounds: tuple[At, At]) -> object:
         first, last = sorted(bounds)
         found = self.manager.range_cache(name).get_range(first, last)
-        models = [self.model.get(name, w.entry.at) for w in self.model.range(name, first, last)]
+        models = [
+            present(self.model.get(name, present(w.entry).at))
+            for w in self.model.range(name, first, last)
+        ]
         assert [tuple(entry.position) for entry in found] == [model.at for model in models]
         return multiple(*[self.hold(*pair) for pair in zip(found, models, strict=True)])
 
@@ -230,7 +234,7 @@ class CountsTheDuplicate(Manager):
 class LosesTheRead(Manager):
     def remove(self, wrappers: list[Wrapper]) -> tuple[int, int]:
         for wrapper in wrappers:
-            wrapper.entry.reads.expected -= 1
+            present(wrapper.entry).reads.expected -= 1
         return Manager.remove(self, wrappers)
 
 

@@ -95,7 +95,7 @@ def test_every_line_of_the_allowlist_has_its_reason_above() -> None:
 
 
 def test_the_stub_of_the_core_type_checks_real_use(tmp_path: Path) -> None:
-    """What the README does is accepted, and misuse is not."""
+    """The README's calls are accepted, and misuse is refused."""
     good = tmp_path / "good.py"
     good.write_text(
         "from pulsar_ml import EntryCacheManager, Position\n"
@@ -158,10 +158,10 @@ SETTINGS = {
 
 
 def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
-    arguments = {
+    arguments: dict[tuple[str, str], dict[str, Any]] = {
         ("EntryCacheManager", "__new__"): SETTINGS
         | {"policy": "released_queue", "copy_entries": True, "start": False, "clock": None},
-        ("NativeMemory", "__new__"): {"kind": 0},
+        ("NativeMemory", "__new__"): {"policy": 0},
         ("EntryCacheManager", "configure"): SETTINGS,
         ("EntryCacheManager", "periodic_eviction"): {"now_ns": 6},
         ("EntryCacheManager", "evict_to_watermark"): {"now_ns": 6},
@@ -200,7 +200,7 @@ def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
         ("InflightReadsLimiter", "expire"): {"now_ns": 6},
         ("Permits", "share"): {"entries": []},
         ("PendingReadsManager", "__new__"): {
-            "manager": None, "start": lambda *asked: None, "read_timeout_millis": 5},
+            "manager": None, "start": lambda *read: None, "read_timeout_millis": 5},
         ("PendingReadsManager", "read"): {
             "ledger_id": 1, "first": 2, "last": 3, "listener": lambda entries, error: None,
             "expected_reads": None, "now_ns": 5},
@@ -223,7 +223,10 @@ def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
         **DELAYED,
     }  # fmt: skip
     manager = EntryCacheManager(**arguments["EntryCacheManager", "__new__"])
-    objects = {"EntryCacheManager": manager, "RangeCache": manager.range_cache("a")}
+    objects: dict[str, Any] = {
+        "EntryCacheManager": manager,
+        "RangeCache": manager.range_cache("a"),
+    }
     objects["ReceiveBuffer"] = manager.receive_buffer(100)
     objects["ReceiveBufferSize"] = ReceiveBufferSize(**arguments["ReceiveBufferSize", "__new__"])
     objects["Entry"] = manager.entry((9, 9), b"x")
@@ -242,10 +245,10 @@ def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
     objects["PendingReadsManager"] = PendingReadsManager(
         **arguments["PendingReadsManager", "__new__"]
     )
-    for (owner, function), given in arguments.items():
-        assert keywords("pulsar_ml._core", owner, function) == set(given), (owner, function)
+    for (owner, function), passed in arguments.items():
+        assert keywords("pulsar_ml._core", owner, function) == set(passed), (owner, function)
         if function != "__new__":
-            getattr(objects[owner], function)(**given)
+            getattr(objects[owner], function)(**passed)
     assert methods_with_keywords("pulsar_ml._core") == set(arguments)
     manager.close()
 
@@ -275,7 +278,7 @@ def test_the_stub_of_the_subjects_names_the_parameters(
     assert keywords("pulsar_ml.harness.subjects.subject", owner.__name__, function) == names
 
 
-def test_subjects_take_their_parameters_by_name(toys: object) -> None:
+def test_subjects_take_their_parameters_by_name(toys: Any) -> None:
     subject = next(iter(toys.SUBJECTS.values()))
     for instance in (
         subject.create(threads=1, settings={}),
@@ -287,8 +290,9 @@ def test_subjects_take_their_parameters_by_name(toys: object) -> None:
 
 
 def test_the_classes_say_which_parameter_is_wrong() -> None:
+    nonsense: dict[str, Any] = {"nonsense": 1}
     with pytest.raises(TypeError, match="nonsense"):
-        EntryCacheManager(nonsense=1)
+        EntryCacheManager(**nonsense)
     with pytest.raises(TypeError, match="nonsense"):
-        EntryCacheManager().range_cache("a").put((1, 1), b"x", nonsense=1)
-    assert RangeCache.put.__doc__.startswith("Cache an entry")
+        EntryCacheManager().range_cache("a").put((1, 1), b"x", **nonsense)
+    assert (RangeCache.put.__doc__ or "").startswith("Cache an entry")

@@ -85,7 +85,7 @@ def hammer(manager: EntryCacheManager, seed: int) -> None:
 
 
 def test_threads_see_whole_payloads_and_leave_nothing(manager: EntryCacheManager) -> None:
-    run_threads([lambda seed=seed: hammer(manager, seed) for seed in range(THREADS)])
+    run_threads([partial(hammer, manager, seed) for seed in range(THREADS)])
     for name in "ab":
         cache = manager.range_cache(name)
         entries = cache.get_range((1, 0), (1, POSITIONS))
@@ -103,11 +103,9 @@ def test_of_many_puts_of_a_position_one_succeeds(
     won: list[int] = []
 
     def body(number: int) -> None:
-        for i in range(500):
-            if cache.put((1, i), b"%d" % number):
-                won.append(i)
+        won.extend(i for i in range(500) if cache.put((1, i), b"%d" % number))
 
-    run_threads([lambda number=number: body(number) for number in range(4)])
+    run_threads([partial(body, number) for number in range(4)])
     assert sorted(won) == list(range(500))
     assert manager.objects_in_use()["entries"] == 500
 

@@ -70,11 +70,11 @@ class Counter:
         self.put(thread, 0)
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Any
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Any
     ) -> bool:
         begun = self.coming[thread] == 0
         self.put(thread, -1)
-        return begun and bool(given == answer(0))
+        return begun and bool(result == answer(0))
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Any:
         return answer(0, self.sum)
@@ -239,18 +239,18 @@ class Quick(Counter):
 
     ended = 0
 
-    def fits(self, operation: str, *, thread: int, given: Any) -> bool:
+    def fits(self, operation: str, *, thread: int, result: Any) -> bool:
         return self.coming[thread] == 0
 
     @staticmethod
-    def idle(operation: str, given: Any) -> bool:
-        return bool(given == answer(1))
+    def idle(operation: str, result: Any) -> bool:
+        return bool(result == answer(1))
 
     def concurrent(
-        self, operation: str, arguments: Sequence[int], *, thread: int, given: Any
+        self, operation: str, arguments: Sequence[int], *, thread: int, result: Any
     ) -> bool:
         Quick.ended += 1
-        return super().concurrent(operation, arguments, thread=thread, given=given)
+        return super().concurrent(operation, arguments, thread=thread, result=result)
 
 
 def test_ends_that_do_not_fit_and_those_of_nothing_are_not_tried() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from pulsar_ml.harness.subjects import threads as runner
 from pulsar_ml.harness.subjects.program import CALL, Program, generate
-from pulsar_ml.harness.subjects.threads import run
+from pulsar_ml.harness.subjects.threads import run_program
 
 
 def program_of(toys, name: str, threads: list[list[tuple[int, int]]]) -> Program:
@@ -28,18 +28,18 @@ def program_of(toys, name: str, threads: list[list[tuple[int, int]]]) -> Program
     return Program(name, 0, {"start": 0}, names, tuple(arrays))
 
 
-def run_program(toys, program: Program, **options):
+def run_toy(toys, program: Program, **options):
     instance = toys.SUBJECTS[program.subject].create(
         threads=len(program.threads), settings=program.settings
     )
-    return instance, run(instance, program, **options)
+    return instance, run_program(instance, program, **options)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 64])
 def test_all_operations_of_all_threads_are_done(toys, threads):
     toys.select_mutant(None)
     program = generate(toys.SUBJECTS["counter"], 1, threads=threads, operations=500)
-    instance, result = run_program(toys, program)
+    instance, result = run_toy(toys, program)
     assert result.operations == 500 * threads
     assert result.completed == (500,) * threads
     assert not result.violations and not result.stuck
@@ -50,13 +50,13 @@ def test_all_operations_of_all_threads_are_done(toys, threads):
 
 
 def test_threads_with_nothing_to_do_end(toys):
-    _, result = run_program(toys, program_of(toys, "counter", [[], [(0, 0)], []]))
+    _, result = run_toy(toys, program_of(toys, "counter", [[], [(0, 0)], []]))
     assert result.completed == (0, 1, 0)
 
 
 def test_a_lost_update_is_found_when_all_is_quiet(toys):
     program = generate(toys.SUBJECTS["racy"], 3, threads=2, operations=3000, noise=False)
-    instance, result = run_program(toys, program)
+    instance, result = run_toy(toys, program)
     assert not result.violations
     with pytest.raises(AssertionError, match="T1: the sum is"):
         instance.check()
@@ -64,7 +64,7 @@ def test_a_lost_update_is_found_when_all_is_quiet(toys):
 
 def test_operations_that_must_overlap_are_seen_to(toys):
     hold, poke, free = 0, 1, 2
-    _, result = run_program(
+    _, result = run_toy(
         toys, program_of(toys, "meeting", [[(hold, 0)], [(poke, 0), (free, 0)]])
     )
     # free starts while hold waits for it.
@@ -75,14 +75,14 @@ def test_operations_that_must_overlap_are_seen_to(toys):
 
 def test_one_thread_overlaps_with_nothing(toys):
     program = generate(toys.SUBJECTS["counter"], 1, threads=1, operations=2000)
-    _, result = run_program(toys, program)
+    _, result = run_toy(toys, program)
     assert not np.array(result.overlaps).any()
 
 
 def test_every_noise_runs_and_the_caller_keeps_its_processors(toys):
     before = os.sched_getaffinity(0)
     noise = [0, 1, 1000, -1, -2, -3, -4, -258]
-    _, result = run_program(toys, program_of(toys, "counter", [[(0, kind) for kind in noise]] * 3))
+    _, result = run_toy(toys, program_of(toys, "counter", [[(0, kind) for kind in noise]] * 3))
     assert result.operations == 3 * len(noise)
     assert os.sched_getaffinity(0) == before
 
@@ -91,7 +91,7 @@ def test_a_violation_while_running_stops_all_threads(toys):
     program = generate(
         toys.SUBJECTS["tattler"], 1, threads=4, operations=200_000, settings={"start": (50, 50)}
     )
-    _, result = run_program(toys, program)
+    _, result = run_toy(toys, program)
     [violation] = result.violations
     assert violation.invariant == "T2"
     assert violation.message == "the number of the call is 50, expected -1"
@@ -101,7 +101,7 @@ def test_a_violation_while_running_stops_all_threads(toys):
 
 def test_a_role_is_played_by_one_thread(toys):
     for seed in range(10):
-        _, result = run_program(
+        _, result = run_toy(
             toys, generate(toys.SUBJECTS["owned"], seed, threads=5, operations=300)
         )
         assert not result.violations
@@ -147,10 +147,10 @@ class Interrupter:
 def test_an_interrupt_stops_threads_between_operations(toys):
     program = generate(toys.SUBJECTS["slow"], 1, threads=2, operations=1_000_000, noise=False)
     with Interrupter(toys, 1), pytest.raises(KeyboardInterrupt):
-        run_program(toys, program)
+        run_toy(toys, program)
     begun = toys.begun()
     # All threads have ended: nothing begins any more, and the runner can run again.
-    run_program(toys, generate(toys.SUBJECTS["slow"], 1, threads=2, operations=1, noise=False))
+    run_toy(toys, generate(toys.SUBJECTS["slow"], 1, threads=2, operations=1, noise=False))
     assert toys.begun() == begun + 2
 
 
@@ -159,7 +159,7 @@ def test_a_second_interrupt_leaves_hanging_threads_behind(toys):
     left = len(runner._left_behind)
     program = generate(toys.SUBJECTS["hang"], 1, threads=2, operations=1, noise=False)
     with Interrupter(toys, 2), pytest.raises(KeyboardInterrupt):
-        run_program(toys, program)
+        run_toy(toys, program)
     assert len(runner._left_behind) == left + 1
     toys.let_go()
 
@@ -167,7 +167,7 @@ def test_a_second_interrupt_leaves_hanging_threads_behind(toys):
 def test_threads_that_no_longer_move_are_reported(toys):
     toys.hold()
     program = generate(toys.SUBJECTS["hang"], 1, threads=2, operations=2, noise=False)
-    _, result = run_program(toys, program, patience_ns=1)
+    _, result = run_toy(toys, program, patience_ns=1)
     assert result.stuck
     [violation] = result.violations
     assert violation.invariant == "stuck"
@@ -179,22 +179,22 @@ def test_threads_that_no_longer_move_are_reported(toys):
 def test_a_program_for_something_else_is_refused(toys):
     instance = toys.SUBJECTS["counter"].create(threads=2)
     with pytest.raises(ValueError, match="the program is for subject 'racy'"):
-        run(instance, generate(toys.SUBJECTS["racy"], 1, threads=2, operations=5))
+        run_program(instance, generate(toys.SUBJECTS["racy"], 1, threads=2, operations=5))
     with pytest.raises(
         ValueError, match="the program has 3 threads, the instance was created for 2"
     ):
-        run(instance, generate(toys.SUBJECTS["counter"], 1, threads=3, operations=5))
+        run_program(instance, generate(toys.SUBJECTS["counter"], 1, threads=3, operations=5))
     program = generate(toys.SUBJECTS["counter"], 1, threads=2, operations=5)
     renamed = dataclasses.replace(program, operations=("read", "add"))
     with pytest.raises(ValueError, match="operations"):
-        run(instance, renamed)
+        run_program(instance, renamed)
 
 
 @pytest.mark.parametrize("code", [-1, 2])
 def test_an_operation_that_does_not_exist_is_refused(toys, code):
     instance = toys.SUBJECTS["counter"].create(threads=1)
     with pytest.raises(ValueError, match="operation code outside 0..1"):
-        run(instance, program_of(toys, "counter", [[(code, 0)]]))
+        run_program(instance, program_of(toys, "counter", [[(code, 0)]]))
 
 
 @pytest.mark.parametrize(
@@ -203,9 +203,9 @@ def test_an_operation_that_does_not_exist_is_refused(toys, code):
 def test_arrays_of_another_layout_are_refused(toys, array):
     program = dataclasses.replace(program_of(toys, "counter", [[]]), threads=(array,))
     with pytest.raises(TypeError, match="contiguous array of program.CALL"):
-        run(toys.SUBJECTS["counter"].create(threads=1), program)
+        run_program(toys.SUBJECTS["counter"].create(threads=1), program)
 
 
 def test_only_instances_are_run(toys):
     with pytest.raises(TypeError):
-        run(None, program_of(toys, "counter", [[]]))
+        run_program(None, program_of(toys, "counter", [[]]))

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from pulsar_ml.cli import main
-from pulsar_ml.harness.histories.files import save
+from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.histories.history import Operation, history_of
 
 LEGAL = [Operation(0, "write", (1,), None, 0, 1), Operation(1, "read", (), 1, 2, 3)]
@@ -24,7 +24,7 @@ HARD += [Operation(0, "dequeue", (), 99, 101, 102), Operation(0, "enqueue", (99,
 
 def run(tmp_path: Path, operations: list[Operation], *arguments: str) -> tuple[int, str]:
     path = tmp_path / "history.jsonl"
-    save(history_of(operations), path)
+    save_history(history_of(operations), path)
     done = CliRunner().invoke(main, ["linearize", str(path), *arguments])
     return done.exit_code, done.output
 
@@ -108,7 +108,7 @@ def test_an_interruption_is_no_verdict(tmp_path: Path) -> None:
         )
     )
     code, output = run(tmp_path, LEGAL, "--model", f"{model}:Late")
-    assert (code, output) == (130, "interrupted\n")
+    assert (code, output) == (130, "Interrupted\n")
 
 
 def test_the_verdict_as_json(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_model_of_the_users_in_the_current_directory(tmp_path: Path) -> None:
-    save(history_of(LEGAL), tmp_path / "history.parquet")
+    save_history(history_of(LEGAL), tmp_path / "history.parquet")
     (tmp_path / "mine.py").write_text(
         "from pulsar_ml.harness.models import Register\n\n\nclass Mine(Register):\n    pass\n"
     )

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.harness.histories.files import load, save
+from pulsar_ml.harness.histories.files import load_history, save_history
 from pulsar_ml.harness.histories.generated import Cell, Members, simulate
 from pulsar_ml.harness.histories.history import (
     CRASHED,
@@ -67,8 +67,8 @@ def content(history: History) -> list[Any]:
 def test_a_history_comes_back_as_it_was(name: str, ending: str, tmp_path: Path) -> None:
     history = HISTORIES[name]
     path = tmp_path / f"history.{ending}"
-    save(history, path)
-    again = load(path)
+    save_history(history, path)
+    again = load_history(path)
     assert content(again) == content(history)
     assert again.signatures == history.signatures
     assert (again.source, again.subject, again.settings) == (
@@ -111,14 +111,14 @@ def test_jepsens_edn_is_read(brackets: tuple[str, str], tag: str, tmp_path: Path
     path = tmp_path / "history.edn"
     first, last = brackets
     path.write_text(first + JEPSEN.replace("READ", "2").replace("{", tag + "{") + last)
-    history = load(path)
+    history = load_history(path)
     assert [str(history.call(index)) for index in range(len(history))] == [
         "write(1)", "cas(1, 2)", "read() -> 2", "write(4) -> ?", "write(5) -> ?",
     ]  # fmt: skip
     assert history.records["ending"].tolist() == [0, 0, 0, CRASHED, PENDING]
     assert check(history, CasRegister()).answer == LEGAL
     path.write_text(first + JEPSEN.replace("READ", "1") + last)
-    assert check(load(path), CasRegister()).answer == ILLEGAL
+    assert check(load_history(path), CasRegister()).answer == ILLEGAL
 
 
 def test_keys_of_jepsens_independent_tests(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_keys_of_jepsens_independent_tests(tmp_path: Path) -> None:
         "{:process 0 :type :invoke :f :read :value [:b nil]}\n"
         "{:process 0 :type :ok :f :read :value [:b nil]}\n"
     )
-    history = load(path, keyed=True)
+    history = load_history(path, keyed=True)
     assert [history.call(index).arguments for index in range(2)] == [("a", 1), ("b",)]
     assert check(history, Keyed(Register())).answer == LEGAL
 
@@ -141,7 +141,7 @@ def test_events_as_json_lines(tmp_path: Path) -> None:
         {"process": 0, "type": "ok", "f": "get", "key": "k", "value": "v"},
     ]
     path.write_text("\n".join(json.dumps(event) for event in events))
-    assert str(load(path).call(0)) == "get(k) -> v"
+    assert str(load_history(path).call(0)) == "get(k) -> v"
 
 
 def test_operations_of_others_as_json_lines(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_operations_of_others_as_json_lines(tmp_path: Path) -> None:
         "returned": 2,
     }
     path.write_text(json.dumps(line) + "\n")
-    assert str(load(path).call(0)) == "read() -> 5"
+    assert str(load_history(path).call(0)) == "read() -> 5"
 
 
 HEAD = {
@@ -201,7 +201,7 @@ def test_what_is_wrong_is_said_in_one_sentence(
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(BadRecordError) as caught:
-        load(path)
+        load_history(path)
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -212,24 +212,24 @@ def test_a_table_of_something_else_is_foreign(tmp_path: Path) -> None:
     path = tmp_path / "h.parquet"
     pq.write_table(pa.table({"a": [1]}), path)
     with pytest.raises(BadRecordError, match="is not a history: its metadata has no"):
-        load(path)
+        load_history(path)
 
 
 def test_a_truncated_table_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "h.parquet"
-    save(HISTORIES["words"], path)
+    save_history(HISTORIES["words"], path)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(BadRecordError, match="damaged, truncated"):
-        load(path)
+        load_history(path)
 
 
 def test_names_that_are_no_history(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"should end with \.parquet"):
-        load(tmp_path / "h.csv")
+        load_history(tmp_path / "h.csv")
     with pytest.raises(UsageError, match="cannot be read"):
-        load(tmp_path / "none.jsonl")
+        load_history(tmp_path / "none.jsonl")
     with pytest.raises(UsageError, match="can be written as"):
-        save(VALUES, tmp_path / "h.edn")
+        save_history(VALUES, tmp_path / "h.edn")
 
 
 def test_values_that_json_does_not_have_are_refused() -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pulsar_ml.harness.histories.files import load
+from pulsar_ml.harness.histories.files import load_history
 from pulsar_ml.harness.histories.history import CRASHED, RETURNED
 from pulsar_ml.harness.linearize import LEGAL, check
 from pulsar_ml.harness.models import MODELS, Register
@@ -24,9 +24,9 @@ def test_the_model_of_the_page_is_the_file() -> None:
 
 
 def test_the_command_prints_what_the_page_shows() -> None:
-    (shown,) = re.findall(r"```\n\$ python (-m pulsar_ml linearize .*?)\n(.*?)```", PAGE, re.DOTALL)
+    (shown,) = re.findall(r"```\n\$ pulsar-ml (linearize .*?)\n(.*?)```", PAGE, re.DOTALL)
     done = subprocess.run(
-        [sys.executable, *shown[0].split()],
+        [sys.executable, "-m", "pulsar_ml", *shown[0].split()],
         cwd=EXAMPLES, env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -50,7 +50,7 @@ def test_the_page_names_the_models_that_ship_with_their_operations() -> None:
 def test_the_file_of_the_page_is_a_history(tmp_path: Path) -> None:
     (lines,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "history.jsonl").write_text(lines)
-    history = load(tmp_path / "history.jsonl")
+    history = load_history(tmp_path / "history.jsonl")
     assert [str(history.call(row)) for row in range(3)] == [
         "write(1)",
         "read() -> 1",

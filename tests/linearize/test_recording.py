@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from pulsar_ml.harness.engine import Campaign
-from pulsar_ml.harness.histories.files import load, save
+from pulsar_ml.harness.histories.files import load_history, save_history
 from pulsar_ml.harness.histories.history import NEVER, RECORD, Call, overlap, record_array
 from pulsar_ml.harness.histories.recording import history_of_execution, record_run
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, ModelChecker, check
 from pulsar_ml.harness.subjects.program import Program, generate
-from pulsar_ml.harness.subjects.threads import run
+from pulsar_ml.harness.subjects.threads import run_program
 from tests.quality.build_programs import program_of, programs
 
 
@@ -62,8 +62,8 @@ def test_a_run_on_threads_is_recorded_and_linearizable(toys: Any, tmp_path: Path
         assert its["operation"].tolist() == program.threads[thread]["code"].tolist()
     assert 1 <= overlap(history) <= 2
     assert check(history, Sum()).answer == LEGAL
-    save(history, tmp_path / "run.parquet")
-    again = load(tmp_path / "run.parquet")
+    save_history(history, tmp_path / "run.parquet")
+    again = load_history(tmp_path / "run.parquet")
     assert (again.subject, again.source) == ("counter", "threads")
     assert check(again, Sum()).answer == LEGAL
 
@@ -92,9 +92,11 @@ def test_records_of_another_shape_are_refused(toys: Any) -> None:
     records = record_array(program.threads)
     assert all((each["invoked"] == NEVER).all() for each in records)
     with pytest.raises(ValueError, match="there should be records for"):
-        run(instance, program, records=records[:1])
+        run_program(instance, program, records=records[:1])
     with pytest.raises(TypeError, match=r"contiguous arrays of history\.RECORD"):
-        run(instance, program, records=[np.zeros(len(calls), "<i8") for calls in program.threads])
+        run_program(
+            instance, program, records=[np.zeros(len(calls), "<i8") for calls in program.threads]
+        )
     assert RECORD.itemsize == 96
 
 

@@ -15,7 +15,7 @@ from pulsar_ml.campaign.trial import controlled, trial
 from pulsar_ml.campaign.trial.judging import LINEARIZABILITY
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, select_mutant
-from pulsar_ml.cli.stress import cli
+from pulsar_ml.cli import main
 from pulsar_ml.harness.engine import Campaign  # noqa: F401  checked modules need the engine first
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure, replay
 from pulsar_ml.harness.subjects.program import generate
@@ -107,24 +107,22 @@ def test_right_answers_are_silent(product: str, checked: str, structure: str) ->
 def recorded(
     product: str, checked: str, mutant: Mutant, folder: Path
 ) -> tuple[ReplayRecord, Failure]:
-    """What ``stress run`` records of a mutant, and the failure that ``stress schedule`` finds from it."""
+    """The record of ``run`` of a mutant, and the failure that ``hunt`` finds from it."""
     ran = CliRunner().invoke(
-        cli,
-        ["run", mutant.suite, "--module", product, "--mutant", mutant.id, "--programs", "200", "--failures",
+        main,
+        ["run", mutant.suite, "--module", product, "--mutant", mutant.id, "--seeds", "200", "--failures",
          "1", "--seed", "1", "--records", str(folder)],
-        standalone_mode=False,
     )  # fmt: skip
-    assert ran.return_value == 1, ran.output
+    assert ran.exit_code == 1, ran.output
     record = next(folder.glob("*.json"))
     target = folder / "target.json"
     found = CliRunner().invoke(
-        cli,
-        ["schedule", str(record), "--module", checked, "--into", str(target), "--no-sandbox"],
-        standalone_mode=False,
+        main,
+        ["hunt", str(record), "--module", checked, "--out", str(target), "--no-sandbox"],
     )
-    assert found.return_value == 1, found.output
-    again = CliRunner().invoke(cli, ["replay", str(target)], standalone_mode=False)
-    assert again.return_value == 1
+    assert found.exit_code == 1, found.output
+    again = CliRunner().invoke(main, ["replay", str(target)])
+    assert again.exit_code == 1
     assert "the failure was made again, step by step" in again.output
     return ReplayRecord.from_json(record.read_text()), Failure.from_text(target.read_text())
 
@@ -151,6 +149,6 @@ def test_a_record_without_a_broken_invariant_has_no_schedule(
     path = tmp_path / "record.json"
     options = TrialOptions(module=product, operations=20)
     path.write_text(trial.run_trial(SUITES["refcount"], 1, options).replay.to_json())
-    found = CliRunner().invoke(cli, ["schedule", str(path), "--module", checked])
-    assert found.exit_code != 0
-    assert "not about a broken invariant" in str(found.exception or found.output)
+    found = CliRunner().invoke(main, ["hunt", str(path), "--module", checked])
+    assert found.exit_code == 2
+    assert "not about a broken invariant" in found.output

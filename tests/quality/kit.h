@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pulsar_ml/harness/subjects/subject.h"
+#include "pulsar_ml/harness/subject.h"
 #include "pulsar_ml/sync/sync.h"
 
 #define RLX memory_order_relaxed

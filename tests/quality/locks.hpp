@@ -9,7 +9,7 @@
 #include <shared_mutex>
 #include <thread>
 
-#include "pulsar_ml/harness/subjects/subject.h"
+#include "pulsar_ml/harness/subject.h"
 
 struct CppProgram {
     PmlSubject subject;

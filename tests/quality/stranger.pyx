@@ -1,14 +1,14 @@
 # distutils: language = c++
 """A C++ structure as a stranger would write it: std::atomic, std::mutex, new and delete."""
 
-from pulsar_ml.harness.subjects.subject cimport PmlSubject, wrap_subject
+from pulsar_ml.harness cimport PmlSubject, wrap_subject
 
 cdef extern from *:
     """
     #include <atomic>
     #include <mutex>
     #include <cstring>
-    #include "pulsar_ml/harness/subjects/subject.h"
+    #include "pulsar_ml/harness/subject.h"
 
     struct Node { long value; };
     template <bool LOCKED> struct Box {

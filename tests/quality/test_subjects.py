@@ -50,7 +50,7 @@ def test_the_checked_module_serves_real_threads_as_well() -> None:
     subject = SUBJECTS["refcount"]
     program = generate(subject, 5, threads=2, operations=500)
     instance = subject.create(threads=2, settings=program.settings)
-    done = threads.run(instance, program)
+    done = threads.run_program(instance, program)
     instance.check()
     assert done.operations == 1_000
     assert not done.violations

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pulsar_ml.campaign.store.columns import violation_row
 from pulsar_ml.campaign.store.merge import Summary, add
 from pulsar_ml.campaign.store.schema import ROW, split
 from pulsar_ml.campaign.store.store import RunStore
@@ -22,7 +23,6 @@ from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.shrink import shrink
 from tests.quality.build_programs import program_of, programs
 
-UNPLACED = {"executor": "", "log": "", "unlisted": 0}  # the columns of a violation without Spark
 STARTED = datetime(2025, 1, 2, 3, 4, tzinfo=UTC)
 BUILD_ID = "a-build"
 HOSTILE = (
@@ -55,22 +55,24 @@ def violation(
         build_id=BUILD_ID, module="pulsar_ml.operations._native",
         invariant=invariant, message=message,
     )  # fmt: skip
-    return {
-        "invariant": invariant, "signature": signature(suite, invariant, message),
-        "message": message, "phase": "running", "replay": record.to_json(), **UNPLACED,
-    }  # fmt: skip
+    return violation_row(
+        invariant=invariant,
+        signature=signature(suite, invariant, message),
+        message=message,
+        phase="running",
+        replay=record.to_json(),
+    )
 
 
 def of_failure(failure: Failure, suite: str = "made_up") -> dict[str, Any]:
     found = as_violation(failure)
-    return {
-        "invariant": found.invariant,
-        "signature": signature(suite, found.invariant, found.message, found.places),
-        "message": found.message,
-        "phase": found.phase,
-        "replay": found.record,
-        **UNPLACED,
-    }
+    return violation_row(
+        invariant=found.invariant,
+        signature=signature(suite, found.invariant, found.message, found.places),
+        message=found.message,
+        phase=found.phase,
+        replay=found.record,
+    )
 
 
 @cache

@@ -33,7 +33,7 @@ from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.cli import main
 from pulsar_ml.errors import BadRecordError, PulsarMlError, UsageError
-from pulsar_ml.harness.histories.files import load, save
+from pulsar_ml.harness.histories.files import load_history, save_history
 from pulsar_ml.harness.histories.history import RECORD, History, Signature
 from pulsar_ml.harness.search.failure import MOST_BYTES, SHORT, Failure
 from pulsar_ml.harness.subjects.program import Program
@@ -354,11 +354,11 @@ def test_damaged_histories(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("history")
-    save(history(), folder / f"right{suffix}")
-    assert len(load(folder / f"right{suffix}")) == 3
+    save_history(history(), folder / f"right{suffix}")
+    assert len(load_history(folder / f"right{suffix}")) == 3
     path = folder / f"wrong{suffix}"
     path.write_bytes(data.draw(damaged((folder / f"right{suffix}").read_bytes())))
-    survives(load, path)
+    survives(load_history, path)
 
 
 @settings(parent=MANY, max_examples=40)
@@ -373,4 +373,4 @@ def test_damaged_histories_of_jepsen(
     )
     path = tmp_path_factory.mktemp("history") / "wrong.edn"
     path.write_bytes(data.draw(damaged(lines.encode())))
-    survives(load, path)
+    survives(load_history, path)

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 import pulsar_ml
+from pulsar_ml.command_line import program
 from tests.report.kit import engine_run, failure_of, of_failure, row, violation, write_run
 from tests.report.reading import Reader, page_of, report
 
@@ -51,7 +52,7 @@ def test_junit_has_a_failed_case_for_each_signature_and_one_that_passed_elsewher
     assert root.find("testsuite[@name='idle']/testcase/skipped") is not None
     failure = root.find("testsuite[@name='made_up']/testcase/failure")
     assert failure is not None and failure.get("message") == "x"
-    assert "python -m stress replay" in (failure.text or "")
+    assert f"{program()} replay" in (failure.text or "")
 
 
 def test_the_page_and_sarif_have_the_version_without_an_installation(
@@ -85,4 +86,4 @@ def test_json_has_everything(tmp_path: Path) -> None:
 def test_markdown_has_a_table_and_the_commands(tmp_path: Path) -> None:
     text = report(engine_run(tmp_path / "run"), "--format", "markdown").stdout
     assert text.startswith("# 3 violations with 2 signatures in 4 trials with 400 executions\n")
-    assert text.count("    python -m stress replay ") == 2
+    assert text.count(f"    {program()} replay ") == 2

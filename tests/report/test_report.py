@@ -6,22 +6,19 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from rich.console import Console
 
 from pulsar_ml.campaign.plan.rounds import Arm, Round, Share
 from pulsar_ml.campaign.shrink.shrunk import SMALLER, Shrunk, Size, State, digest_of
 from pulsar_ml.campaign.store.store import RunStore
-from pulsar_ml.cli.progress import progress
+from pulsar_ml.command_line import program
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.report.findings import MOST_POINTS, Curve, Rate, gather
-from pulsar_ml.report.page import TEMPLATES
+from pulsar_ml.report.page import STYLES, style_of
 from tests.quality.build_programs import program_of, programs
 from tests.report.kit import (
     BUILD_ID,
@@ -94,10 +91,7 @@ def test_failures_are_made_again_and_drawn(tmp_path: Path) -> None:
     assert race["note"] == "the failure was made again, step by step"
     assert [member[0] for member in race["members"]] == ["0", "3"]
     assert "races.h" in race["lanes"]
-    assert (
-        race["command"]
-        == f"python -m stress replay {tmp_path}/run/records/{race['signature']}.json"
-    )
+    assert race["command"] == f"{program()} replay {tmp_path}/run/records/{race['signature']}.json"
     for mark in (
         'class="arrow before"',
         '<g class="step write second">',
@@ -205,10 +199,7 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("theme", [0, 1, 2], ids=["light", "dark", "print"])
 @pytest.mark.parametrize("text", ["fg", "muted", "link", "bad", "stale", "good", "arrow"])
 def test_every_colour_of_text_can_be_read(theme: int, text: str) -> None:
-    themes = [
-        dict(COLOURS.findall(part))
-        for part in (TEMPLATES / "page.css").read_text().split(":root")[1:]
-    ]
+    themes = [dict(COLOURS.findall(part)) for part in style_of(*STYLES, "page").split(":root")[1:]]
     assert len(themes) == 3
     colours = themes[theme]
     for behind in ("bg", "soft", "bad-soft"):
@@ -252,7 +243,8 @@ def test_signatures_and_violations_beyond_the_limits_are_counted(
 ) -> None:
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_GROUPS", 5)
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_MEMBERS", 3)
-    rows = [row(seed, found=[violation("I1", letter)]) for seed, letter in enumerate("abcdefg")]
+    words = ["one", "two", "three", "four", "five", "six", "seven"]
+    rows = [row(seed, found=[violation("I1", word)]) for seed, word in enumerate(words)]
     page = page_of(write_run(tmp_path / "run", rows))
     assert len(page_data(page)) == 5
     text = Reader(page).text
@@ -306,27 +298,7 @@ def test_findings_of_a_run_are_those_of_its_rows(tmp_path: Path) -> None:
     assert found.yields["controlled", "c11", "portfolio"].executions == 900
 
 
-def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = iter(range(100))
-    monkeypatch.setattr(
-        "pulsar_ml.cli.progress.time", SimpleNamespace(monotonic=lambda: next(clock))
-    )
-    file = StringIO()
-    with progress(Console(file=file, width=80)) as begin:
-        advance = begin("reading rows", 4000)
-        for _ in range(4):
-            advance(1000)
-    assert file.getvalue() == "reading rows: 2,000 of 4,000\nreading rows: 4,000 of 4,000\n"
-    quick = StringIO()
-    monkeypatch.setattr("pulsar_ml.cli.progress.time", SimpleNamespace(monotonic=lambda: 0.0))
-    with progress(Console(file=quick)) as begin:
-        begin("reading rows", 4000)(4000)
-    assert quick.getvalue() == ""
-
-
-# Rounds -------------------------------------------------------------------------------------------
+# Rounds -----------------------------------------------------------------------------------------
 
 
 def run_in_rounds(directory: Path) -> Path:

@@ -17,10 +17,13 @@ from pulsar_ml.campaign.run.waves import Outcome
 from pulsar_ml.campaign.store.merge import Group, SuiteTotals, Summary
 from pulsar_ml.campaign.store.store import read_trials, record_path, waves_of
 from pulsar_ml.campaign.trial.trial import TrialOptions
-from pulsar_ml.cli.sweep import main
-from pulsar_ml.sweep.command_lines import REGISTRY, ROOT, replay_command, search_command
-from pulsar_ml.sweep.progress import clock, line
-from pulsar_ml.sweep.run import exit_code, verdict
+from pulsar_ml.cli.find.sweep import command as main
+from pulsar_ml.command_line import DEFAULT_SUITES, replay_command
+from pulsar_ml.progress import clock
+from pulsar_ml.sweep.command_lines import search_command
+from pulsar_ml.sweep.display import line
+from pulsar_ml.sweep.run import exit_code
+from pulsar_ml.sweep.texts import verdict
 from tests.harness.build_toys import toys_path
 
 GROUP = Group("0123456789ab", "a", "I1", 3, 17, "the sum is 1", "running", "{}")
@@ -42,7 +45,7 @@ def test_violations_end_with_1_and_the_commands_to_replay_them(tmp_path: Path) -
     done = sweep("--suite", "tattler", "--seeds", "7", "--chunk-size", "3", "--out", str(tmp_path))
     assert done.exit_code == 1, done.output
     (record,) = (tmp_path / "records").iterdir()
-    assert f"-m stress --suites tests.spark.sweep_suites replay {record}" in done.stdout
+    assert f"replay {record} --suites tests.spark.sweep_suites\n" in done.stdout
     assert "finished: " in done.stdout and "7 of 7 trials" in done.stdout
     assert sorted(read_trials(tmp_path)["seed"].to_pylist()) == list(range(7))
 
@@ -62,8 +65,8 @@ def test_a_clean_sweep_ends_with_0_and_its_summary_can_be_json(tmp_path: Path) -
     ]
     done = sweep(*options, "--chunk-size", "5")
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert (told["verdict"], told["trials"], told["exit_code"], told["signatures"]) == (
+    result = json.loads(done.stdout)
+    assert (result["verdict"], result["trials"], result["exit_code"], result["signatures"]) == (
         "clean",
         5,
         0,
@@ -86,17 +89,17 @@ def test_a_sweep_leaves_the_signal_handlers_as_they_were(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
-        (["--suite", "nope"], "there is no suite 'nope'; there are: counter"),
-        (["--suites", "nowhere"], "nowhere is none"),
+        (["--suite", "nope"], "no suite is called 'nope'; there are: counter"),
+        (["--suites", "nowhere"], "no suites in module 'nowhere'"),
         (["--module", "/nowhere.so"], "cannot load the native module /nowhere.so"),
         (["--mutant", "H99"], "no mutant 'H99'"),
-        (["--threads", "65"], "threads is 65"),
-        (["--operations", "0"], "operations per thread is 0"),
-        (["--seeds", "0"], "at least 1 seed"),
-        (["--first-seed", "-1"], "2**63"),
-        (["--chunk-size", "0"], "at least 1 seed, not 0"),
+        (["--threads", "65"], "65 is not in the range"),
+        (["--operations", "0"], "0 is not in the range"),
+        (["--seeds", "0"], "0 is not in the range"),
+        (["--seed", "-1"], "-1 is not in the range"),
+        (["--chunk-size", "0"], "0 is not in the range"),
         (["--master", "nowhere"], "does not know the master 'nowhere'"),
         (["--conf", "spark.ui.enabled"], "KEY=VALUE, not 'spark.ui.enabled'"),
         (["--seeds", "many"], "'many' is not a valid integer"),
@@ -105,11 +108,11 @@ def test_a_sweep_leaves_the_signal_handlers_as_they_were(tmp_path: Path) -> None
     ],
 )
 def test_a_usage_error_ends_with_2_and_one_sentence(
-    tmp_path: Path, options: list[str], told: str
+    tmp_path: Path, options: list[str], message: str
 ) -> None:
     done = sweep("--suite", "counter", "--out", str(tmp_path / "out"), *options)
     assert done.exit_code == 2
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.output
     assert not (tmp_path / "out").exists()
 
@@ -194,10 +197,10 @@ def changed(run: Path, **changes: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "changes", "told"),
+    ("options", "changes", "message"),
     [
         (["--seeds", "7"], None, "another plan: its seeds is 6 and not 7"),
-        (["--first-seed", "7"], None, "its first_seed is 0 and not 7"),
+        (["--seed", "7"], None, "its first_seed is 0 and not 7"),
         (["--suite", "tattler"], None, "its suites is ('tattler', 'counter') and not ('tattler',)"),
         (["--threads", "2"], None, "its threads is 1 and not 2"),
         (["--chunk-size", "1"], None, "its pieces is 3 and not 6"),
@@ -210,7 +213,7 @@ def changed(run: Path, **changes: object) -> None:
     ],
 )
 def test_what_is_not_the_run_is_refused_and_changes_nothing(
-    tmp_path: Path, options: list[str], changes: dict[str, object] | None, told: str
+    tmp_path: Path, options: list[str], changes: dict[str, object] | None, message: str
 ) -> None:
     run = tmp_path / "run"
     half_a_run(run)
@@ -219,7 +222,7 @@ def test_what_is_not_the_run_is_refused_and_changes_nothing(
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     done = resume(run, *options)
     assert done.exit_code == 2, done.output
-    assert told in done.stderr and "Traceback" not in done.output
+    assert message in done.stderr and "Traceback" not in done.output
     assert len(done.stderr.strip().splitlines()) == 1
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
@@ -264,27 +267,24 @@ def test_the_exit_code_and_the_last_line_say_how_it_ended(
 def test_commands_work_where_the_sweep_was_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = record_path(tmp_path / "a run", GROUP.signature)
-    monkeypatch.chdir(ROOT)
-    here = shlex.split(replay_command(tmp_path / "a run", REGISTRY)(GROUP))
-    assert here[1:] == ["-m", "stress", "replay", str(record)]
     monkeypatch.chdir(tmp_path)
-    elsewhere = replay_command(Path("another run"), "mine.suites")(GROUP)
-    assert elsewhere.startswith(f"(cd {ROOT} && ")
-    record = tmp_path / "another run" / "records" / "0123456789ab.json"
-    assert f"-m stress --suites mine.suites replay '{record}'" in elsewhere
+    run = tmp_path / "a run"
+    words = shlex.split(replay_command(record_path(run, GROUP.signature), DEFAULT_SUITES))
+    assert words[-2:] == ["replay", "a run/records/0123456789ab.json"]
+    monkeypatch.chdir("/")
+    words = shlex.split(replay_command(record_path(run, GROUP.signature), "mine.suites"))
+    record = str(run / "records" / "0123456789ab.json")
+    assert words[-4:] == ["replay", record, "--suites", "mine.suites"]
 
 
-def test_the_search_for_a_crash_repeats_the_options_of_the_sweep(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(ROOT)
+def test_the_search_for_a_crash_repeats_the_options_of_the_sweep() -> None:
     options = TrialOptions(
         threads=8, operations=None, noise=False, module="/m/x y.so", mutant="H01"
     )
-    command = search_command(Chunk(0, "a", 40, 60), options, REGISTRY)
-    assert shlex.split(command)[2:] == (
-        ["stress", "run", "a", "--seed", "40", "--programs", "20", "--threads", "8"]
+    command = search_command(Chunk(0, "a", 40, 60), options, DEFAULT_SUITES)
+    words = shlex.split(command)
+    assert words[words.index("run") :] == (
+        ["run", "a", "--seed", "40", "--seeds", "20", "--threads", "8"]
         + ["--module", "/m/x y.so", "--mutant", "H01", "--no-noise"]
     )
     assert (
@@ -308,5 +308,5 @@ def test_the_progress_line_has_rate_findings_and_time_left() -> None:
 def test_help_shows_examples_and_exit_codes() -> None:
     done = CliRunner().invoke(main, ["--help"])
     assert done.exit_code == 0
-    for words in ("python -m spark.sweep --runner pool", "130 interrupted", "--first-seed"):
+    for words in ("pulsar-ml sweep --runner pool", "130  interrupted", "--seeds"):
         assert words in done.output

@@ -11,14 +11,15 @@ import psutil
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_ml.cli import cluster
+from pulsar_ml.cli.distribute.cluster import command as main
+from pulsar_ml.distributed.machines import cluster
 from pulsar_ml.distributed.session import local_master, on_this_machine
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(command: str, directory: Path) -> Result:
-    return CliRunner().invoke(cluster.main, [command, "--directory", str(directory)])
+    return CliRunner().invoke(main, [command, "--directory", str(directory)])
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"url": 1}', "\x00"])

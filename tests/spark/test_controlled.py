@@ -15,12 +15,13 @@ from pulsar_ml.campaign.store.schema import ROW
 from pulsar_ml.campaign.store.store import read_trials, read_violations
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, TrialOptions, load_native
-from pulsar_ml.cli.sweep import main
+from pulsar_ml.cli.find.sweep import command as main
+from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.distributed.tasks import ExecutorError, rows_of, runner_for, work_for
-from pulsar_ml.sweep.command_lines import REGISTRY, ROOT, search_command
+from pulsar_ml.sweep.command_lines import search_command
 from tests.campaign.rows import stable_rows
 from tests.harness.build_toys import toys_path
-from tests.spark.test_sweep import TIMEOUT, environment, sweep
+from tests.spark.test_sweep import ROOT, TIMEOUT, environment, sweep
 from tests.spark.test_tasks import REGISTRY as TOY_SUITES
 from tests.spark.test_tasks import batches
 
@@ -50,7 +51,7 @@ def test_a_racy_toy_is_reported_and_the_printed_command_makes_it_again(
     assert "engine controlled (mode c11, strategy portfolio, 200 executions each)" in done.stderr
     assert "Suites under the engine" in done.stdout and "executions under the engine" in done.stdout
     assert "Replay the smallest seed of each (step by step):" in done.stdout
-    (command,) = [line.strip() for line in done.stdout.splitlines() if "-m stress" in line]
+    (command,) = [line.strip() for line in done.stdout.splitlines() if " replay " in line]
     replayed = run_printed(command, tmp_path)
     assert replayed.returncode == 1, replayed.stderr
     assert "T1" in replayed.stdout and EXACT in replayed.stdout
@@ -65,34 +66,34 @@ def test_executors_and_a_pool_give_the_same_rows(tmp_path: Path) -> None:
         "racy",
         "--suite",
         "counter",
-        "--first-seed",
+        "--seed",
         "100",
     ]
     options += ["--seeds", "8", "--chunk-size", "4", "--executions", "150", "--mode", "tso"]
     options += ["--module", str(toys_path(checked=True)), "--json"]
-    told = []
+    results = []
     for number, place in enumerate((["--master", "local-cluster[2,1,1024]"], ["--runner", "pool"])):
         directory = tmp_path / str(number)
         directory.mkdir()
         done = sweep(directory, *options, *place)
         assert done.returncode == 1, done.stderr
-        told.append(json.loads(done.stdout))
+        results.append(json.loads(done.stdout))
     for read in (read_trials, read_violations):
         spread, pooled = (stable_rows(read(tmp_path / name / "out")) for name in ("0", "1"))
         assert spread == pooled and spread
     trials = read_trials(tmp_path / "0" / "out").to_pylist()
     assert len(trials) == 16 and {row["mode"] for row in trials} == {"tso"}
     assert {row["verdict"] for row in trials if row["suite"] == "racy"} == {"violation"}
-    assert told[0]["suites"]["counter"]["residual_risk"] == 3 / 1200
+    assert results[0]["suites"]["counter"]["residual_risk"] == 3 / 1200
     seen = [
         [
             (group["signature"], group["smallest_seed"], group["count"], group["message"])
             for group in groups
         ]
-        for groups in (told[0]["signatures"], told[1]["signatures"])
+        for groups in (results[0]["signatures"], results[1]["signatures"])
     ]
     assert seen[0] == seen[1]
-    signature = next(group for group in told[0]["signatures"] if group["invariant"] == "T1")
+    signature = next(group for group in results[0]["signatures"] if group["invariant"] == "T1")
     replayed = run_printed(signature["replay"], tmp_path / "0")
     assert replayed.returncode == 1 and EXACT in replayed.stdout
 
@@ -114,7 +115,7 @@ def test_an_executor_checks_module_build_and_hooks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--engine", "threads", "--mode", "sc"], "--mode is for --engine controlled"),
         (["--mode", "arm"], "no mode 'arm'; use one of: sc, tso, c11"),
@@ -125,17 +126,17 @@ def test_an_executor_checks_module_build_and_hooks() -> None:
     ],
 )
 def test_what_does_not_fit_the_engine_is_a_usage_error(
-    tmp_path: Path, options: list[str], told: str
+    tmp_path: Path, options: list[str], message: str
 ) -> None:
     done = sweep_here("--suite", "counter", "--out", str(tmp_path / "out"), *options)
-    assert (done.exit_code, told in done.stderr) == (2, True), done.output
+    assert (done.exit_code, message in done.stderr) == (2, True), done.output
     assert not (tmp_path / "out").exists()
 
 
-def test_the_search_for_a_crash_is_a_sweep_seed_by_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+def test_the_search_for_a_crash_is_a_sweep_seed_by_seed() -> None:
     options = TrialOptions(engine=CONTROLLED, module=CHECKED, mode="sc", executions=50, threads=3)
-    command = shlex.split(search_command(Chunk(0, "a", 40, 60), options, REGISTRY))
-    assert command[1:6] == ["-m", "spark.sweep", "--engine", "controlled", "--runner"]
-    for pair in ("--first-seed 40", "--seeds 20", "--chunk-size 1", "--mode sc", "--executions 50"):
+    command = shlex.split(search_command(Chunk(0, "a", 40, 60), options, DEFAULT_SUITES))
+    at = command.index("sweep")
+    assert command[at : at + 5] == ["sweep", "--suite", "a", "--engine", "controlled"]
+    for pair in ("--seed 40", "--seeds 20", "--chunk-size 1", "--mode sc", "--executions 50"):
         assert pair in " ".join(command)

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pulsar_ml.cli.doctor import differences, remarks, report
-from pulsar_ml.distributed import examine as examination
-from pulsar_ml.distributed.examine import Machine, examine, known_trace
+from pulsar_ml.cli.distribute.doctor import report
+from pulsar_ml.distributed.machines import examine as examination
+from pulsar_ml.distributed.machines.check import differences, remarks
+from pulsar_ml.distributed.machines.examine import Machine, examine, known_trace
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,7 +27,7 @@ def here() -> Machine:
 
 def test_this_machine_is_well_and_the_known_search_is_known_in_every_process(here: Machine) -> None:
     assert differences(here, here) == []
-    code = "from pulsar_ml.distributed.examine import known_trace; print(*known_trace())"
+    code = "from pulsar_ml.distributed.machines.examine import known_trace; print(*known_trace())"
     again = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -83,10 +84,10 @@ def test_the_command_looks_at_each_executor() -> None:
     command = [sys.executable, "-m", "spark.doctor", "--master", "local[1]", "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(done.stdout)
-    [executor] = told["executors"]
+    result = json.loads(done.stdout)
+    [executor] = result["executors"]
     assert executor["wrong"] == []
-    assert executor["trace"] == told["driver"]["trace"] != ""
+    assert executor["trace"] == result["driver"]["trace"] != ""
 
 
 def test_a_master_that_no_spark_knows_is_a_usage_error() -> None:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pulsar_ml.campaign.store.store import read_trials, read_violations
-from pulsar_ml.cli.sweep import main
+from pulsar_ml.cli.find.sweep import command as main
 from pulsar_ml.distributed.stream import checkpoint_in
 from pulsar_ml.sweep.forever import publish
 from tests.harness.build_toys import toys_path
@@ -55,8 +55,8 @@ def test_it_stops_after_some_waves_and_the_same_command_goes_on(tmp_path: Path) 
     assert facts(run)["status"] == "stopped"
     done = sweep(run, *options, "--waves", "4", "--json")
     assert done.exit_code == 1, done.output
-    told = json.loads(done.stdout)
-    assert (told["status"], told["planned"], told["trials"], told["violations"]) == (
+    result = json.loads(done.stdout)
+    assert (result["status"], result["planned"], result["trials"], result["violations"]) == (
         "stopped",
         None,
         14,
@@ -96,19 +96,19 @@ def test_a_report_at_each_wave_is_replaced_whole_and_a_report_that_fails_is_told
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--seeds", "5"], "takes no --seeds"),
         (["--chunk-size", "0"], "at least 1 seed, not 0"),
-        (["--first-seed", "-1"], "2**63"),
+        (["--seed", "-1"], "2**63"),
         (["--witnesses", "0"], "0"),
         (["--waves", "0"], "0"),
         (["--report-every", "-1"], "-1"),
     ],
 )
-def test_what_makes_no_sense_is_refused(tmp_path: Path, options: list[str], told: str) -> None:
+def test_what_makes_no_sense_is_refused(tmp_path: Path, options: list[str], message: str) -> None:
     done = sweep(tmp_path / "run", "--suite", "counter", "--waves", "1", *options)
-    assert done.exit_code == 2 and told in done.stderr
+    assert done.exit_code == 2 and message in done.stderr
     assert not (tmp_path / "run").exists()
 
 

@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from pulsar_ml.campaign.store.store import read_trials, read_violations
 from pulsar_ml.campaign.trial.engines import program_of
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
-from pulsar_ml.cli import cluster
+from pulsar_ml.cli.distribute.cluster import command as cluster
 from tests.campaign.rows import stable_rows
 from tests.harness.build_toys import toys_path
 from tests.spark.sweep_suites import GATE, SUITES, TOYS
@@ -258,7 +258,7 @@ def test_executors_in_processes_of_their_own(
 
 
 def of_cluster(command: str, directory: Path) -> str:
-    done = CliRunner().invoke(cluster.main, [command, "--directory", str(directory)])
+    done = CliRunner().invoke(cluster, [command, "--directory", str(directory)])
     assert done.exit_code == 0, done.output
     return done.stdout.strip()
 

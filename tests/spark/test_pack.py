@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.cli.pack import PackError, needed
-from pulsar_ml.distributed.examine import examine
+from pulsar_ml.distributed.machines.environment import PackError, needed
+from pulsar_ml.distributed.machines.examine import examine
 from pulsar_ml.distributed.session import packed
 from pulsar_ml.errors import UsageError
 from tests.build.conftest import Built

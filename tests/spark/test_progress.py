@@ -15,9 +15,10 @@ from rich.console import Console
 
 from pulsar_ml.campaign.run.progress import Progress
 from pulsar_ml.campaign.store.merge import Group
-from pulsar_ml.cli.report import report
-from pulsar_ml.cli.sweep import main
-from pulsar_ml.sweep.progress import JSON_VERSION, KINDS, NONE, PLAIN, Display, fields, line
+from pulsar_ml.cli.find.sweep import command as main
+from pulsar_ml.cli.understand.report import command as report
+from pulsar_ml.sweep.display import KINDS, NONE, PLAIN, Display, line
+from pulsar_ml.sweep.events import JSON_VERSION, fields
 from tests.harness.build_toys import toys_path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -176,7 +177,7 @@ def test_the_page_has_every_field_and_every_kind() -> None:
 
 def test_the_commands_of_the_page_are_understood() -> None:
     page = (ROOT / "docs" / "watching.md").read_text()
-    commands = re.findall(r"^(?:nohup )?python -m spark\.sweep (.*?)(?: &)?$", page, re.MULTILINE)
+    commands = re.findall(r"^(?:nohup )?pulsar-ml sweep (.*?)(?: &)?$", page, re.MULTILINE)
     assert len(commands) == 7
     for command in commands:
         if "--resume" not in command:  # which wants a run

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pulsar_ml.campaign.store.store import read_trials, waves_of
-from pulsar_ml.cli.sweep import main
+from pulsar_ml.cli.find.sweep import command as main
 from tests.campaign.rows import stable_rows
 from tests.harness.build_toys import toys_path
 from tests.spark.test_sweep import sweep
@@ -153,7 +153,7 @@ def test_all_strategies_share_the_seeds_in_one_round(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--rounds", "0"], "1 to 10,000 rounds, not 0"),
         (["--rounds", "30", "--seeds", "40"], "a round of 2 trials is too short for 4 arms"),
@@ -163,10 +163,10 @@ def test_all_strategies_share_the_seeds_in_one_round(tmp_path: Path) -> None:
     ],
 )
 def test_rounds_that_cannot_be_are_usage_errors(
-    tmp_path: Path, options: list[str], told: str
+    tmp_path: Path, options: list[str], message: str
 ) -> None:
     done = here(*COMMON, *IN_ROUNDS, *options, "--out", str(tmp_path / "out"))
-    assert (done.exit_code, told in done.stderr) == (2, True), done.output
+    assert (done.exit_code, message in done.stderr) == (2, True), done.output
     assert not (tmp_path / "out").exists()
 
 
@@ -175,13 +175,13 @@ def test_a_floor_needs_rounds_and_a_run_keeps_its_own(
 ) -> None:
     done = here(*COMMON, "--floor", "0.5", "--out", str(tmp_path / "out"))
     assert (done.exit_code, "--floor 0.5 is for --rounds" in done.stderr) == (2, True)
-    for options, told in (
+    for options, message in (
         (["--rounds", "4"], "its rounds is 3 and not 4"),
         (["--floor", "0.5"], "its floor is 0.2 and not 0.5"),
     ):
         run = killed(undisturbed[0], tmp_path / options[0])
         done = here("--resume", str(run), *options)
-        assert (done.exit_code, told in done.stderr) == (2, True), done.output
+        assert (done.exit_code, message in done.stderr) == (2, True), done.output
 
 
 def test_a_run_of_an_earlier_release_with_one_strategy_goes_on(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from pulsar_ml.campaign.store.staging import (
     write_part,
 )
 from pulsar_ml.campaign.store.store import RunStore, read_chunks, read_trials, read_violations
-from pulsar_ml.cli.sweep import main
+from pulsar_ml.cli.find.sweep import command as main
 from pulsar_ml.distributed.groups import grouped, merging
 from pulsar_ml.distributed.tasks import ExecutorError, ledger_rows, rows_of
 from tests.campaign.rows import stable_rows
@@ -38,7 +38,7 @@ def test_executors_leave_the_run_that_the_driver_would(tmp_path: Path) -> None:
     options += ["--executions", "60", "--module", str(toys_path(checked=True)), "--json"]
     # Chunks of one trial, and then tasks of as many as take 0.2 seconds.
     options += ["--chunk-seconds", "0.2"]
-    told = []
+    results = []
     for number, place in enumerate(
         (["--master", "local[2]", "--rows", "executors"], ["--runner", "inline"])
     ):
@@ -46,20 +46,20 @@ def test_executors_leave_the_run_that_the_driver_would(tmp_path: Path) -> None:
         directory.mkdir()
         done = sweep(directory, *options, *place)
         assert done.returncode == 1, done.stderr
-        told.append(json.loads(done.stdout))
+        results.append(json.loads(done.stdout))
     staged, inline = (tmp_path / name / "out" for name in ("0", "1"))
     # Each was cut by itself.
     columns = [name for name in read_trials(staged).column_names if name != "chunk_id"]
     for read in (read_trials, read_violations):
         known = [name for name in columns if name in read(staged).column_names] + ["run_id", "host"]
         assert stable_rows(read(staged).select(known)) == stable_rows(read(inline).select(known))
-    assert [told[0][name] for name in ("trials", "executions", "violations")] == [
-        told[1][name] for name in ("trials", "executions", "violations")
+    assert [results[0][name] for name in ("trials", "executions", "violations")] == [
+        results[1][name] for name in ("trials", "executions", "violations")
     ]
-    for one, other in zip(told[0]["signatures"], told[1]["signatures"], strict=True):
+    for one, other in zip(results[0]["signatures"], results[1]["signatures"], strict=True):
         assert {**one, "replay": ""} == {**other, "replay": ""}
     for name in ("racy", "counter"):
-        one, other = (dict(each["suites"][name]) for each in told)
+        one, other = (dict(each["suites"][name]) for each in results)
         assert one.pop("busy_us") > 0 and other.pop("busy_us") > 0
         one.pop("wall_us", None), other.pop("wall_us", None)
         assert one == other

@@ -15,10 +15,17 @@ import pytest
 from pulsar_ml.campaign.plan.plan import Chunk
 from pulsar_ml.campaign.store.schema import ROW
 from pulsar_ml.campaign.trial.chunk import run_chunk
-from pulsar_ml.cli.scale import JOB, TRIALS, costs_table, predicted_table, seconds, simulated_table
-from pulsar_ml.distributed import costs
-from pulsar_ml.distributed.costs import Costs, Load, predict, smallest_trial
-from pulsar_ml.distributed.trivial import SUITES, rows, trial
+from pulsar_ml.cli.distribute.scale import (
+    TRIALS,
+    costs_table,
+    predicted_table,
+    seconds,
+    simulated_table,
+)
+from pulsar_ml.distributed.scale import costs
+from pulsar_ml.distributed.scale.bench import JOB
+from pulsar_ml.distributed.scale.costs import Costs, Load, predict, smallest_trial
+from pulsar_ml.distributed.scale.trivial import SUITES, rows, trial
 from tests.spark.test_sweep import TIMEOUT, environment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -131,7 +138,7 @@ def test_the_page_has_the_tables_of_the_command() -> None:
     firsts = {row[0] for row in rows_of_page}
     assert {seconds(each) for each in TRIALS} <= firsts
     assert {str(cell).strip() for cell in tables[0].columns[0].cells} <= firsts
-    assert re.search(r"python -m spark\.scale --simulate", PAGE)
+    assert re.search(r"pulsar-ml scale --simulate", PAGE)
 
 
 @pytest.mark.xdist_group("spark")
@@ -152,8 +159,8 @@ def test_the_command_measures_and_simulates(tmp_path: Path) -> None:
         timeout=TIMEOUT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    (found,) = told["simulated"]
+    result = json.loads(done.stdout)
+    (found,) = result["simulated"]
     assert [found["trials"], found["violations"]] == found["expected"] == [30_000, 3]
     assert found["signatures"] == 1 and found["waves"] >= 1
     assert (
@@ -162,6 +169,6 @@ def test_the_command_measures_and_simulates(tmp_path: Path) -> None:
         and found["python"] > 0
         and found["heap"] > 0
     )
-    assert all(cost >= 0 for cost in told["costs"].values())
-    assert told["costs"]["row"] >= told["trivial"]["row"] and told["costs"]["row_bytes"] > 1
-    assert [each["trial"] for each in told["predicted"]] == list(TRIALS)
+    assert all(cost >= 0 for cost in result["costs"].values())
+    assert result["costs"]["row"] >= result["trivial"]["row"] and result["costs"]["row_bytes"] > 1
+    assert [each["trial"] for each in result["predicted"]] == list(TRIALS)

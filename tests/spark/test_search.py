@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from pulsar_ml.campaign.store.staging import SCHEMAS
 from pulsar_ml.campaign.store.store import read_trials
 from pulsar_ml.cli import main as cli
-from pulsar_ml.cli.sweep import main
+from pulsar_ml.cli.find.sweep import command as main
 from tests.harness.build_toys import toys_path
 from tests.spark.test_sweep import sweep
 from tests.spark.test_tasks import REGISTRY as TOY_SUITES
@@ -126,7 +126,7 @@ def test_executors_share_a_search(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (
             [*SMALL, "--exhaust"],
@@ -146,12 +146,14 @@ def test_executors_share_a_search(tmp_path: Path) -> None:
         (["--bound", "1"], "--bound is for --engine controlled"),
     ],
 )
-def test_what_cannot_be_searched_is_refused(tmp_path: Path, options: list[str], told: str) -> None:
+def test_what_cannot_be_searched_is_refused(
+    tmp_path: Path, options: list[str], message: str
+) -> None:
     done = sweep_here(
         "--suite", "counter", "--seeds", "4", *options, "--out", str(tmp_path / "run")
     )
     assert done.exit_code == 2, done.output
-    assert told in done.stderr
+    assert message in done.stderr
     assert not (tmp_path / "run").exists()
 
 
@@ -167,9 +169,9 @@ def test_the_report_says_what_each_search_proved(run: Path, tmp_path: Path) -> N
     page = (again / "report.html").read_text()
     assert "Exhaustively searched programs" in page
     assert page.count("exhausted within the stated bounds: preemption bound 2") >= 2
-    told = json.loads(CliRunner().invoke(cli, ["report", str(again), "--format", "json"]).stdout)
+    result = json.loads(CliRunner().invoke(cli, ["report", str(again), "--format", "json"]).stdout)
     facts = json.loads((run / "run.json").read_text())
-    assert told["search"] == facts["summary"]["search"]
+    assert result["search"] == facts["summary"]["search"]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
-"""``python -m spark.shrink``: what it prints, its exit codes, and the same results from Spark's executors."""
+"""``shrink RUN``: its output, its exit codes, and the same results from Spark's executors."""
 
 from __future__ import annotations
 
 import json
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_ml.cli.shrink_run import main
-from pulsar_ml.sweep.command_lines import ROOT
+from pulsar_ml.cli.understand.shrink import command as main
 from tests.campaign.test_shrinking import REGISTRY, files, four, large, rogue, run_of
 from tests.report.kit import row, write_run
-from tests.spark.test_sweep import TIMEOUT, environment
+from tests.spark.test_sweep import ROOT, TIMEOUT, environment
 
 POOL = ["--runner", "pool", "--workers", "2", "--executions", "20000"]
 
@@ -38,14 +36,11 @@ def test_a_table_says_what_became_smaller_and_how_it_is_made_again(
     assert "2 failures, 2 at once" in done.stderr and "2 of 2 failures: smaller 2" in done.stderr
     assert "15 → 3" in done.stdout and "smaller" in done.stdout
     assert "2 failures: 2 smaller than recorded" in done.stdout
-    commands = [line.strip() for line in done.stdout.splitlines() if "-m stress" in line]
-    assert len(commands) == 2 and all(
-        f"--suites {REGISTRY} replay" in command for command in commands
-    )
-    command = [part for part in shlex.split(commands[0]) if part not in ("(cd", "&&")]
-    at = command.index("-m")
+    commands = [line.strip() for line in done.stdout.splitlines() if " replay " in line]
+    assert len(commands) == 2
+    assert all(command.endswith(f".json --suites {REGISTRY}") for command in commands)
     replayed = subprocess.run(
-        [sys.executable, *(part.rstrip(")") for part in command[at:])],
+        commands[0], shell=True,
         cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT,
     )  # fmt: skip
     assert (
@@ -58,12 +53,12 @@ def test_the_second_time_there_is_nothing_left_to_do(pooled: tuple[Path, Result]
     before = files(run)
     done = shrink(run, "--json")
     assert done.exit_code == 0 and "at once" not in done.stderr
-    told = json.loads(done.stdout)["failures"]
-    assert [(one["suite"], one["outcome"], one["before"]["operations"]) for one in told] == [
+    result = json.loads(done.stdout)["failures"]
+    assert [(one["suite"], one["outcome"], one["before"]["operations"]) for one in result] == [
         ("counter", "smaller", 15),
         ("racy", "smaller", 15),
     ]
-    assert all(Path(one["record"]).is_file() for one in told)
+    assert all(Path(one["record"]).is_file() for one in result)
     assert files(run) == before
 
 
@@ -109,20 +104,20 @@ def test_a_run_without_failures_has_nothing_to_shrink(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--signature", "nope"], "has no record with the signature 'nope'"),
         (["--executions", "0"], "0"),
         (["--runner", "spark", "--master", "nowhere"], "does not know the master 'nowhere'"),
     ],
 )
-def test_usage_errors_change_nothing(tmp_path: Path, options: list[str], told: str) -> None:
+def test_usage_errors_change_nothing(tmp_path: Path, options: list[str], message: str) -> None:
     run = four(tmp_path / "run")
     done = shrink(run, *options)
-    assert done.exit_code == 2 and told in done.stderr, done.output
+    assert done.exit_code == 2 and message in done.stderr, done.output
     assert not (run / "shrunk").exists()
     done = shrink(tmp_path / "nowhere")
-    assert done.exit_code == 2 and "no directory" in done.stderr
+    assert done.exit_code == 2 and "cannot be read" in done.stderr
 
 
 def test_ctrl_c_ends_with_130_and_the_next_time_does_the_rest(
@@ -130,7 +125,7 @@ def test_ctrl_c_ends_with_130_and_the_next_time_does_the_rest(
 ) -> None:
     run = run_of(tmp_path / "run", large("racy"))
     with monkeypatch.context() as patch:
-        patch.setattr("spark.interrupt.StopRequest.asked", lambda stop: True)
+        patch.setattr("pulsar_ml.stop_request.StopRequest.requested", lambda stop: True)
         done = shrink(run)
     assert done.exit_code == 130 and "1 failure: 0 smaller than recorded" in done.stdout, (
         done.output

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "spark.simulate", *arguments]
+    command = [sys.executable, "-m", "pulsar_ml", "simulate", *arguments]
     return subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True)
 
 
@@ -26,7 +26,7 @@ def test_a_grid_gives_the_best_settings_for_a_broker_conf(tmp_path: Path) -> Non
     workload.write_text(WORKLOAD.replace("managedLedgerCacheSizeMB = 1\n", ""))
     conf.write_text("managedLedgerCacheSizeMB=1\nzookeeperServers=nowhere\n")
     done = simulate(
-        str(workload), "--conf", str(conf), "--master", "local[2]", "--seeds", "1", "--json",
+        str(workload), "--broker-conf", str(conf), "--master", "local[2]", "--seeds", "1", "--json",
         "--grid", "managedLedgerCacheEvictionPolicyName=lru,central_queue",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -38,16 +38,16 @@ def test_a_grid_gives_the_best_settings_for_a_broker_conf(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
-        (["nothing"], "no workload"),
+        (["nothing", "--grid", "default"], "no workload"),
         (["tailing", "--grid", "x"], "KEY=VALUE"),
-        (["tailing", "--conf", "/nowhere"], "/nowhere"),
-        (["tailing", "--master", "here"], "here"),
+        (["tailing", "--grid", "default", "--broker-conf", "/nowhere"], "/nowhere"),
+        (["tailing", "--grid", "default", "--master", "here"], "here"),
     ],
 )
 def test_what_is_wrong_ends_with_code_2_before_spark_starts(
-    arguments: list[str], told: str
+    arguments: list[str], message: str
 ) -> None:
     done = simulate(*arguments)
-    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr

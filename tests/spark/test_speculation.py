@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from pulsar_ml.campaign.store.store import read_chunks, read_trials
-from pulsar_ml.cli import cluster
+from pulsar_ml.cli.distribute.cluster import command as cluster
 from tests.spark.test_kills import SEEDS, Gate, Sweep, gated_seeds
 from tests.spark.test_sweep import TIMEOUT
 
@@ -25,11 +25,11 @@ def master(tmp_path: Path) -> Iterator[str]:
     """Two workers that are hosts of their own for Spark."""
     directory = ["--directory", str(tmp_path / "cluster")]
     try:
-        started = CliRunner().invoke(cluster.main, ["start", "--spread", *directory])
+        started = CliRunner().invoke(cluster, ["start", "--spread", *directory])
         assert started.exit_code == 0, started.output
         yield started.stdout.strip()
     finally:
-        CliRunner().invoke(cluster.main, ["stop", *directory])
+        CliRunner().invoke(cluster, ["stop", *directory])
 
 
 @pytest.mark.xdist_group("spark")

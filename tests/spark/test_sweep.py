@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # also reach the executors.
 DRIVER = (
     f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests' / 'spark')!r}]\n"
-    "from pulsar_ml.cli.sweep import main\nmain()"
+    "from pulsar_ml.cli.find.sweep import command\ncommand()"
 )
 TIMEOUT = 240  # a sweep takes about 15 s; a machine under load takes longer
 
@@ -61,7 +61,7 @@ def sweep(
 
 @pytest.mark.xdist_group("spark")
 def test_a_sweep_over_executors_that_see_only_what_was_shipped(tmp_path: Path) -> None:
-    options = ["--suite", "counter", "--suite", "tattler", "--first-seed", "1000", "--seeds", "45"]
+    options = ["--suite", "counter", "--suite", "tattler", "--seed", "1000", "--seeds", "45"]
     done = sweep(
         tmp_path,
         *options,
@@ -69,7 +69,7 @@ def test_a_sweep_over_executors_that_see_only_what_was_shipped(tmp_path: Path) -
         *("--module", str(toys_path()), "--json"),
     )
     assert done.returncode == 1, done.stderr
-    told = json.loads(done.stdout)
+    result = json.loads(done.stdout)
 
     trials = read_trials(tmp_path / "out").to_pylist()
     seeds = range(1000, 1045)
@@ -77,8 +77,8 @@ def test_a_sweep_over_executors_that_see_only_what_was_shipped(tmp_path: Path) -
         (suite, seed) for suite in ("counter", "tattler") for seed in seeds
     )
     assert {row["verdict"] for row in trials} <= set(VERDICTS)
-    assert {row["build_id"] for row in trials} == {told["build_id"]}
-    assert {row["run_id"] for row in trials} == {told["run_id"]}
+    assert {row["build_id"] for row in trials} == {result["build_id"]}
+    assert {row["run_id"] for row in trials} == {result["run_id"]}
     assert {row["threads"] for row in trials} == {2}
     assert {row["operations"] for row in trials if row["suite"] == "counter"} == {6000}
     assert len({row["chunk_id"] for row in trials}) == 10
@@ -93,9 +93,9 @@ def test_a_sweep_over_executors_that_see_only_what_was_shipped(tmp_path: Path) -
         record = ReplayRecord.from_json(row["replay"])
         assert (record.suite, record.seed, record.invariant) == ("tattler", row["seed"], "T2")
 
-    (signature,) = told["signatures"]
+    (signature,) = result["signatures"]
     assert (signature["smallest_seed"], signature["count"]) == (1000, len(violations))
-    assert told["trials"] == len(trials) and told["status"] == "finished"
+    assert result["trials"] == len(trials) and result["status"] == "finished"
 
     replayed = subprocess.run(
         signature["replay"],
@@ -134,7 +134,7 @@ def test_a_crash_is_a_violation_of_its_seed_and_the_printed_command_makes_it_aga
     log = tmp_path / "out" / "spark.log"
     assert {(row["executor"], row["log"]) for row in violations} == {("driver", str(log))}
     assert log.read_text().count("about to crash") == 8, "each trial, and its second try"
-    (command,) = [line.strip() for line in done.stdout.splitlines() if "-m stress" in line]
+    (command,) = [line.strip() for line in done.stdout.splitlines() if " replay " in line]
     env = environment(PYTHONPATH=str(ROOT / "tests" / "spark"))
     replayed = subprocess.run(
         command, shell=True, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT

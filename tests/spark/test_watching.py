@@ -12,8 +12,8 @@ import pytest
 
 from pulsar_ml.campaign.plan.plan import Chunk
 from pulsar_ml.campaign.run.runner import Watch
+from pulsar_ml.distributed.counters import since
 from pulsar_ml.distributed.runner import describe
-from pulsar_ml.distributed.tally import since
 from tests.harness.build_toys import toys_path
 from tests.spark.sweep_suites import TOYS
 from tests.spark.test_sweep import ROOT, TIMEOUT, environment
@@ -36,7 +36,7 @@ chosen = settings("local[2]", cpus=1, scratch=scratch, site=None)
 session = open_session(chosen, PAGES, scratch=scratch, log=scratch / "log")
 runner = SparkRunner(session, cpus=1, registry="tests.spark.sweep_suites", note=print)
 told, searched = [], []
-noted = (lambda *counts: told.append(counts), lambda *counts: searched.append(counts))
+noted = (lambda *counts: results.append(counts), lambda *counts: searched.append(counts))
 watch = Watch(lambda: False, *noted, wave=7, round=2)
 wave = runner.run(job, list(plan.chunks()), watch)
 context = session.sparkContext

@@ -1,26 +1,26 @@
-"""What the tests of the command line share."""
+"""Fixtures of the tests of commands without Spark."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
-from pulsar_ml.cli.stress import main
+from tests.commands import Called, call
 
 TOYS = "tests.stress.toy_suites"
+Toys = Callable[..., Called]
 
 
 @pytest.fixture
-def stress(toys_so, tmp_path, capsys):
-    """Calls the command line on the toys: (exit code, standard output, standard error)."""
+def toys(toys_so: Path, tmp_path: Path) -> Toys:
+    """Calls a command of ``pulsar-ml`` on the toy suites; ``run`` with the toys' module."""
 
-    def call(command: str, *arguments: str) -> tuple[int, str, str]:
-        options = (
-            ["--records", str(tmp_path / "records"), "--module", str(toys_so)]
-            if command == "run"
-            else []
-        )
-        code = main(["--suites", TOYS, command, *arguments, *options])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
+    def call_on_toys(name: str, *arguments: str) -> Called:
+        more = []
+        if name == "run":
+            more = ["--records", str(tmp_path / "records"), "--module", str(toys_so)]
+        return call(name, *arguments, "--suites", TOYS, *more)
 
-    return call
+    return call_on_toys

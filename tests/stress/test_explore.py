@@ -15,8 +15,8 @@ from stress.mutants.build import build
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def stress(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "stress", *arguments]
+def pulsar_ml(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pulsar_ml", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
@@ -26,45 +26,45 @@ def wrong() -> tuple[str, ...]:
 
 
 def test_the_true_core_is_clean_and_says_what_that_means() -> None:
-    done = stress("explore", "refcount", "--executions", "5000", "--seed", "1")
+    done = pulsar_ml("explore", "refcount", "--seeds", "3", "--seed", "1")
     assert done.returncode == 0, done.stderr
-    assert "refcount: 5,000 executions of 3 programs" in done.stdout
-    assert "a failure of these programs is rarer than 1 in 1,667 executions" in done.stdout
+    assert "refcount: 6,000 executions of 3 programs" in done.stdout
+    assert "a failure of these programs is rarer than 1 in 2,000 executions" in done.stdout
 
 
 def test_one_thread_exercises_nothing() -> None:
-    done = stress("explore", "refcount", "--threads", "1", "--executions", "100")
+    done = pulsar_ml("explore", "refcount", "--threads", "1", "--seeds", "1", "--executions", "100")
     assert done.returncode == 3, done.stdout + done.stderr
 
 
 def test_a_weak_memory_bug_is_found_written_and_made_again(
     wrong: tuple[str, ...], tmp_path: Path
 ) -> None:
-    found = stress(
-        "explore", "stamped_lock", *wrong, "--executions", "20000", "--records", str(tmp_path)
+    found = pulsar_ml(
+        "explore", "stamped_lock", *wrong, "--seeds", "10", "--records", str(tmp_path)
     )
     assert found.returncode == 1, found.stdout + found.stderr
     assert "invariant I9" in found.stdout
     assert "the failure was made again, step by step" in found.stdout
     (record,) = tmp_path.glob("*.json")
-    traced = stress("trace", str(record), *wrong)
+    traced = pulsar_ml("trace", str(record))
     assert traced.returncode == 1
     assert re.search(r"\(\d+ stores? old\)", traced.stdout)
     assert "stamped_lock.pxd:" in traced.stdout
-    again = stress("shrink", str(record), *wrong)
+    again = pulsar_ml("shrink", str(record))
     assert again.returncode == 1
     assert json.loads(record.read_text())["rule"] == "I9"
 
 
 def test_the_same_bug_is_invisible_in_mode_sc(wrong: tuple[str, ...], tmp_path: Path) -> None:
-    done = stress(
+    done = pulsar_ml(
         "explore",
         "stamped_lock",
         *wrong,
         "--mode",
         "sc",
-        "--executions",
-        "20000",
+        "--seeds",
+        "10",
         "--records",
         str(tmp_path),
     )
@@ -85,7 +85,7 @@ def test_a_race_is_told_with_both_stacks_and_can_be_left_out(
         "--records",
         str(tmp_path),
     )
-    found = stress(*command, "--executions", "4000")
+    found = pulsar_ml(*command, "--seeds", "2")
     assert found.returncode == 1, found.stdout + found.stderr
     for part in (
         "data race: ",
@@ -98,21 +98,32 @@ def test_a_race_is_told_with_both_stacks_and_can_be_left_out(
     assert "object_pool.pxd:" in found.stdout
     (record,) = tmp_path.glob("*.json")
     assert json.loads(record.read_text())["race"]["first"]["stack"]
-    left_out = stress(*command, "--executions", "4000", "--no-races")
+    left_out = pulsar_ml(*command, "--seeds", "2", "--no-races")
     assert left_out.returncode == 0, left_out.stdout + left_out.stderr
 
 
 def test_a_run_says_what_it_may_have_missed_and_what_it_exhausted() -> None:
-    done = stress("explore", "refcount", "--executions", "3000", "--json")
+    done = pulsar_ml("explore", "refcount", "--seeds", "2", "--json")
     (suite,) = json.loads(done.stdout)["suites"]
     assert all(0 < missed <= 1 for missed in suite["pct_missed"]) and not suite["exhausted"]
-    told = stress("explore", "refcount", "--executions", "3000")
+    text = pulsar_ml("explore", "refcount", "--seeds", "2")
     assert (
         "PCT missed a bug of the schedule with probability at most, by program: depth 1: "
-        in told.stdout
+        in text.stdout
     )
-    size = ("--threads", "2", "--operations", "1", "--executions", "300", "--mode", "sc")
-    done = stress("explore", "refcount", *size, "--strategy", "preemptions", "--bound", "9")
+    size = (
+        "--threads",
+        "2",
+        "--operations",
+        "1",
+        "--seeds",
+        "1",
+        "--executions",
+        "300",
+        "--mode",
+        "sc",
+    )
+    done = pulsar_ml("explore", "refcount", *size, "--strategy", "preemptions", "--bound", "9")
     assert "  exhausted completely: " in done.stdout and "PCT" not in done.stdout
 
 
@@ -125,7 +136,7 @@ def test_a_run_says_what_it_may_have_missed_and_what_it_exhausted() -> None:
     ],
 )
 def test_usage_errors_say_what_is_wrong(arguments: tuple[str, ...], said: str) -> None:
-    done = stress(*arguments)
+    done = pulsar_ml(*arguments)
     assert done.returncode == 2, done.stdout + done.stderr
     assert said in done.stderr
 
@@ -133,7 +144,7 @@ def test_usage_errors_say_what_is_wrong(arguments: tuple[str, ...], said: str) -
 def test_a_damaged_failure_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "damaged.json"
     path.write_text('{"kind_of_record": "pulsar_ml failure"')
-    done = stress("trace", str(path))
+    done = pulsar_ml("trace", str(path))
     assert done.returncode == 2
     assert str(path) in done.stderr
     assert "Traceback" not in done.stderr

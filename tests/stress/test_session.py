@@ -7,23 +7,23 @@ import io
 import pytest
 from rich.console import Console
 
-from pulsar_ml.campaign.local.progress import Progress
 from pulsar_ml.campaign.local.records import Records, fresh_folder
 from pulsar_ml.campaign.local.session import Budget, run_suite
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.trial import TrialOptions
+from pulsar_ml.progress import ProgressDisplay
 from tests.stress.toy_suites import SUITES
 
 
-class Interrupting(Progress):
+class Interrupting(ProgressDisplay):
     """Progress during which Ctrl-C is pressed after some programs."""
 
     def __init__(self, after: int) -> None:
         super().__init__(Console(file=io.StringIO()))
         self.after = after
 
-    def advance(self, programs: int, operations: int, failures: int) -> None:
-        if programs == self.after:
+    def update(self, done: float, text: str = "") -> None:
+        if done == self.after:
             raise KeyboardInterrupt
 
 
@@ -66,14 +66,14 @@ def test_the_program_in_flight_is_on_disk_while_it_runs(toys_so, records):
 
 def test_any_time_is_enough_for_one_program(toys_so, records):
     tally = run(
-        toys_so, records, Progress(Console(file=io.StringIO())), name="counter", seconds=1e-9
+        toys_so, records, ProgressDisplay(Console(file=io.StringIO())), name="counter", seconds=1e-9
     )
     assert tally.programs == 1
 
 
 def test_a_terminal_gets_a_bar_and_the_text_survives(toys_so, records):
     screen = io.StringIO()
-    run(toys_so, records, Progress(Console(file=screen, force_terminal=True)), programs=2)
+    run(toys_so, records, ProgressDisplay(Console(file=screen, force_terminal=True)), programs=2)
     assert "racy: 2 programs from seed 10 on 2 threads" in screen.getvalue()
 
 

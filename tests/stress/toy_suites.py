@@ -1,4 +1,4 @@
-"""Suites over the toy subjects, for ``python -m stress --suites tests.stress.toy_suites``."""
+"""Suites over the toy subjects, for ``--suites tests.stress.toy_suites``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Drives any subject against its model on one real thread: every call is compared, then all is checked.
+"""Drives any subject against its model on one real thread: every call is compared, then all is
+checked.
 
 Calls name one of several logical threads, so that what the subject keeps by thread is covered too.
 """
@@ -34,10 +35,11 @@ Call = tuple[int, Operation, tuple[int, ...]]
 class Pair:
     """An instance and its model, fed with the same calls."""
 
-    def __init__(self, structure: str, given: dict[str, int], threads: int = THREADS) -> None:
+    def __init__(self, structure: str, settings: dict[str, int], threads: int = THREADS) -> None:
         self.subject: Subject = _native.SUBJECTS[structure]
         chosen = {
-            setting.name: given.get(setting.name, setting.low) for setting in self.subject.settings
+            setting.name: settings.get(setting.name, setting.low)
+            for setting in self.subject.settings
         }
         self.instance: Instance = self.subject.create(threads=threads, settings=chosen)
         self.model: Model = importlib.import_module(f"pulsar_ml.specs.{structure}").Model(
@@ -66,9 +68,9 @@ def machine(structure: str, *, also: Sequence[str] = ()) -> type[RuleBasedStateM
     class Machine(RuleBasedStateMachine):
         pair: Pair | None = None
 
-        @initialize(given=strategies.fixed_dictionaries(ranges))
-        def create(self, given: dict[str, int]) -> None:
-            self.pair = Pair(structure, given)
+        @initialize(chosen=strategies.fixed_dictionaries(ranges))
+        def create(self, chosen: dict[str, int]) -> None:
+            self.pair = Pair(structure, chosen)
 
         def teardown(self) -> None:
             if self.pair is not None:
@@ -130,8 +132,8 @@ def calls_of(structure: str, seed: int, calls: int) -> tuple[dict[str, int], Ite
 
 def compare_program(structure: str, seed: int, *, calls: int = CALLS) -> None:
     """A longer program than Hypothesis would draw, compared call by call."""
-    given, program = calls_of(structure, seed, calls)
-    pair = Pair(structure, given)
+    chosen, program = calls_of(structure, seed, calls)
+    pair = Pair(structure, chosen)
     for thread, operation, arguments in program:
         pair.call(operation.name, *arguments, thread=thread)
     pair.instance.check()
@@ -154,10 +156,10 @@ def fail_each_allocation(structure: str, refused: int, *, seed: int = 1, calls: 
 
 def run_failing(structure: str, refused: int, failing: int, seed: int, calls: int) -> bool:
     """One run with one failed allocation; False when there were not that many."""
-    given, program = calls_of(structure, seed, calls)
+    chosen, program = calls_of(structure, seed, calls)
     _native.fail_allocation_after(failing)
     try:
-        pair = Pair(structure, given)
+        pair = Pair(structure, chosen)
     except MemoryError:
         return True
     failed = False

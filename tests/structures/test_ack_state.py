@@ -28,8 +28,8 @@ TestMachine = machine_test("ack_state")
 
 
 def started(**settings: int) -> Pair:
-    given = {"by_bytes": 0, "max_ranges": 1, "max_batches": 1, "max_store_ranges": 1, **settings}
-    return Pair("ack_state", given)
+    chosen = {"by_bytes": 0, "max_ranges": 1, "max_batches": 1, "max_store_ranges": 1, **settings}
+    return Pair("ack_state", chosen)
 
 
 def counts(pair: Pair) -> int:
@@ -111,7 +111,7 @@ def test_a_paused_dispatcher_is_told_once_when_the_state_fits() -> None:
     pair = started(max_ranges=0)
     pair.call("ack_entry", 0, 1)
     assert pair.call("dispatch", NORMAL).words[0] == 0
-    # What closes the gap may be read.
+    # A replay, which closes the gap, may be read.
     assert pair.call("dispatch", REPLAY).words[0] == 1
     assert pair.call("ack_entry", 0, 0, thread=1).words[0] == 1 << NORMAL
     assert pair.call("ack_entry", 0, 2, thread=1).words[0] == 0
@@ -205,7 +205,7 @@ class Said:
 
 
 def refused(*said: Said, fresh: bool = False) -> str:
-    """What the model of the suite says of a history with room for no range."""
+    """The verdict of the suite's model about a history with room for no range."""
     names = sorted({call.operation for call in said})
     settings = {
         "by_bytes": 0,
@@ -235,19 +235,20 @@ GAP = Said(0, "ack_entry", (0, 1), answer(NEW), (1, 2))
 PAUSED = Said(1, "dispatch", (NORMAL,), answer(NEW, 0), (3, 4))
 
 
-def filled(thread: int, told: int, when: tuple[int, int]) -> Said:
-    return Said(thread, "ack_entry", (0, 0), answer(NEW, told), when)
+def filled(thread: int, kinds: int, when: tuple[int, int]) -> Said:
+    return Said(thread, "ack_entry", (0, 0), answer(NEW, kinds), when)
 
 
-def known(thread: int, told: int, when: tuple[int, int]) -> Said:
-    return Said(thread, "ack_entry", (0, 1), answer(KNOWN, told), when)
+def known(thread: int, kinds: int, when: tuple[int, int]) -> Said:
+    return Said(thread, "ack_entry", (0, 1), answer(KNOWN, kinds), when)
 
 
 @pytest.mark.parametrize(
     ("said", "legal"),
     [
         ([GAP, PAUSED, filled(0, 1, (5, 6))], True),
-        # Between the section that opens and the look at dispatchers another one may take the wake-up.
+        # Between the section that opens and the look at dispatchers another one may take the
+        # wake-up.
         ([GAP, PAUSED, filled(0, 0, (5, 8)), known(2, 1, (5, 8))], True),
         ([GAP, PAUSED, filled(0, 1, (5, 8)), known(2, 1, (5, 8))], False),  # told of twice
         ([GAP, filled(0, 1, (5, 6))], False),  # nobody was paused

@@ -83,7 +83,7 @@ def test_a_cursor_without_position_is_registered_and_counts_nowhere() -> None:
 def test_a_move_of_the_tail_keeps_the_ranks_of_the_groups_it_leaves_and_joins(
     values: tuple[int, ...], moved: int, target: int, expected: list[int]
 ) -> None:
-    """What every revision of the original miscounts: its walk returns early at the tail."""
+    """The case that the original miscounts: its walk returns early at the tail."""
     pair = started(*values)
     ranks(pair, len(values))  # applies the additions, so that the move is a walk
     pair.call("update", FIRST + moved, target)
@@ -92,11 +92,11 @@ def test_a_move_of_the_tail_keeps_the_ranks_of_the_groups_it_leaves_and_joins(
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_null_updates_may_follow_each_other(asked: bool) -> None:
+def test_null_updates_may_follow_each_other(queried: bool) -> None:
     pair = started(1, 4, 4)
     for value in (UNTRACKED, UNTRACKED, 7, UNTRACKED, 2):
         pair.call("update", FIRST + 1, value)
-        if asked:
+        if queried:
             assert ranks(pair, 3)[1] == (0 if value == UNTRACKED else 3 if value == 7 else 2)
         pair.call("inspect")
     assert ranks(pair, 3) == [1, 2, 3]

@@ -46,13 +46,13 @@ def test_a_put_that_finds_no_memory_is_not_booked() -> None:
         for failing in range(30):
             _native.fail_allocation_after(failing)
             try:
-                made = pair(chunk_bits=2).instance
+                manager = pair(chunk_bits=2).instance
             except MemoryError:
                 refused += 1
                 continue
-            refused += sum(made.call("put", 0, key, 1).status == NO_MEMORY for key in range(30))
+            refused += sum(manager.call("put", 0, key, 1).status == NO_MEMORY for key in range(30))
             _native.fail_allocation_after(-1)
-            made.check()
+            manager.check()
     finally:
         _native.fail_allocation_after(-1)
     assert refused == 30
@@ -60,99 +60,100 @@ def test_a_put_that_finds_no_memory_is_not_booked() -> None:
 
 @pytest.mark.parametrize(
     "max_size, watermark, keys, left",
-    # The threshold is 98 % of the size, rounded down; at it nothing goes, above it all above the watermark.
+    # The threshold is 98 % of the size, rounded down; at it nothing goes, above it all above the
+    # watermark.
     [(245, 80, 10, 240), (244, 80, 10, 192), (240, 50, 10, 120), (48, 100, 2, 48), (47, 10, 2, 0)],
 )
 def test_the_trigger_is_strictly_above_98_per_cent(
     max_size: int, watermark: int, keys: int, left: int
 ) -> None:
-    made = pair(max_size=max_size, watermark=watermark)
+    manager = pair(max_size=max_size, watermark=watermark)
     for i in range(keys):
-        made.call("put", 0, 5 * i, 0)
-    assert size(made) == left
-    made.instance.check()
+        manager.call("put", 0, 5 * i, 0)
+    assert size(manager) == left
+    manager.instance.check()
 
 
 def test_the_oldest_entries_of_all_caches_go_first() -> None:
-    made = pair(caches=3, max_size=240, watermark=50)
+    manager = pair(caches=3, max_size=240, watermark=50)
     for i in range(11):
-        made.call("put", i % 3, 5 * i, 0)
-    seen = [made.call("exists", i % 3, 5 * i).status for i in range(11)]
-    assert seen == [0] * 5 + [1] * 6 or sum(seen) * BYTES == size(made)
+        manager.call("put", i % 3, 5 * i, 0)
+    seen = [manager.call("exists", i % 3, 5 * i).status for i in range(11)]
+    assert seen == [0] * 5 + [1] * 6 or sum(seen) * BYTES == size(manager)
     assert seen == sorted(seen)
 
 
 def test_only_size_passes_count_as_evictions() -> None:
-    made = pair(max_size=240)
+    manager = pair(max_size=240)
     for i in range(5):
-        made.call("put", 0, 5 * i, 0)
-    made.call("tick")
-    assert made.call("stats").words == (0, 5, 5, 0)
+        manager.call("put", 0, 5 * i, 0)
+    manager.call("tick")
+    assert manager.call("stats").words == (0, 5, 5, 0)
     for i in range(15):
-        made.call("put", 0, 5 * i, 0)
-    assert made.call("stats").words[3] > 0
+        manager.call("put", 0, 5 * i, 0)
+    assert manager.call("stats").words[3] > 0
 
 
 def test_invalidation_and_passes_are_booked_once() -> None:
-    made = pair(max_size=4096)
+    manager = pair(max_size=4096)
     for key in range(64):
-        made.call("put", 0, key, 0)
-    before = size(made)
-    removed = made.call("remove_range", 0, 10, 3).words[3]
-    freed = made.call("free", 100).words[1]
-    assert size(made) == before - removed - freed
-    made.call("clear", 0)
-    assert made.call("stats").words == (0, 64, 64, 0)
-    made.instance.check()
+        manager.call("put", 0, key, 0)
+    before = size(manager)
+    removed = manager.call("remove_range", 0, 10, 3).words[3]
+    freed = manager.call("free", 100).words[1]
+    assert size(manager) == before - removed - freed
+    manager.call("clear", 0)
+    assert manager.call("stats").words == (0, 64, 64, 0)
+    manager.instance.check()
 
 
 def test_sums_are_not_cut_to_32_bits() -> None:
-    made = pair(max_size=4096, length_shift=26)
+    manager = pair(max_size=4096, length_shift=26)
     for key in range(64):
-        made.call("put", 0, key, 0)
-    assert size(made) > 2**36
-    assert made.call("configure", 100, 50, 0).status == 0
-    assert size(made) <= 50 << 26
-    made.instance.check()
+        manager.call("put", 0, key, 0)
+    assert size(manager) > 2**36
+    assert manager.call("configure", 100, 50, 0).status == 0
+    assert size(manager) <= 50 << 26
+    manager.instance.check()
 
 
 def test_a_cache_of_size_zero_takes_nothing_and_finds_nothing() -> None:
-    made = pair()
-    made.call("put", 0, 5, 0)
-    made.call("configure", 0, 80, 0)
-    assert made.call("put", 0, 10, 0).status == DISABLED
-    assert made.call("get", 0, 5).status == 0
-    assert made.call("stats").words == (0, 1, 1, 1)
-    made.call("configure", 1000, 80, 0)
-    assert made.call("put", 0, 10, 0).status == 0
-    made.instance.check()
+    manager = pair()
+    manager.call("put", 0, 5, 0)
+    manager.call("configure", 0, 80, 0)
+    assert manager.call("put", 0, 10, 0).status == DISABLED
+    assert manager.call("get", 0, 5).status == 0
+    assert manager.call("stats").words == (0, 1, 1, 1)
+    manager.call("configure", 1000, 80, 0)
+    assert manager.call("put", 0, 10, 0).status == 0
+    manager.instance.check()
 
 
 def test_a_smaller_size_evicts_at_once() -> None:
-    made = pair(max_size=4096)
+    manager = pair(max_size=4096)
     for key in range(64):
-        made.call("put", 0, key, 0)
-    made.call("configure", 1000, 50, 0)
-    assert 500 - 56 < size(made) <= 500
-    made.instance.check()
+        manager.call("put", 0, key, 0)
+    manager.call("configure", 1000, 50, 0)
+    assert 500 - 56 < size(manager) <= 500
+    manager.instance.check()
 
 
 def test_a_tick_takes_what_is_older_than_the_time_to_live() -> None:
-    made = pair(max_size=4096)
-    made.call("configure", 4096, 80, 5)
+    manager = pair(max_size=4096)
+    manager.call("configure", 4096, 80, 5)
     for i in range(10):
-        made.call("put", 0, 5 * i, 0)
-    made.call("tick")
-    assert [made.call("exists", 0, 5 * i).status for i in range(10)] == [0] * 5 + [1] * 5
+        manager.call("put", 0, 5 * i, 0)
+    manager.call("tick")
+    assert [manager.call("exists", 0, 5 * i).status for i in range(10)] == [0] * 5 + [1] * 5
 
 
 @pytest.mark.parametrize("policy", range(6))
 def test_every_policy_is_kept_to_the_size(policy: int) -> None:
-    made = pair(policy=policy, max_size=500, watermark=60)
+    manager = pair(policy=policy, max_size=500, watermark=60)
     for key in range(128):
-        made.call("put", 0, key, 0)
-        assert size(made) <= 490
-    made.instance.check()
+        manager.call("put", 0, key, 0)
+        assert size(manager) <= 490
+    manager.instance.check()
 
 
 def test_the_thread_evicts_what_puts_trigger_and_ends_with_the_call() -> None:
@@ -172,18 +173,18 @@ def test_the_thread_evicts_what_puts_trigger_and_ends_with_the_call() -> None:
 
 
 def test_a_wrong_size_is_noticed_at_quiescence() -> None:
-    made = pair()
-    made.instance.call("put", 0, 5, 0)
-    made.instance.call("misbook")
-    with pytest.raises(InvariantViolation, match="I42:|I45:"):
-        made.instance.check()
+    manager = pair()
+    manager.instance.call("put", 0, 5, 0)
+    manager.instance.call("misbook")
+    with pytest.raises(InvariantViolation, match=r"I42:|I45:"):
+        manager.instance.check()
 
 
 def test_a_forgotten_trigger_is_noticed_at_quiescence() -> None:
-    made = pair(max_size=100)
-    made.instance.call("put", 0, 5, 0)
-    made.instance.call("leave_marked")
+    manager = pair(max_size=100)
+    manager.instance.call("put", 0, 5, 0)
+    manager.instance.call("leave_marked")
     for i in range(8):
-        made.instance.call("put", 0, 5 * i, 0)
-    with pytest.raises(InvariantViolation, match="I61:|I63:"):
-        made.instance.check()
+        manager.instance.call("put", 0, 5 * i, 0)
+    with pytest.raises(InvariantViolation, match=r"I61:|I63:"):
+        manager.instance.check()

@@ -56,8 +56,8 @@ def test_a_removal_sifts_in_either_direction() -> None:
 
 
 def test_a_cursor_that_fills_a_gap_in_another_branch_goes_up() -> None:
-    # Places 1 to 4 are below the first, 5 to 8 below the second, 9 to 12 below the third: the cursor
-    # at 3 fills the gap in place 5, whose upper neighbour is at 10.
+    # Places 1 to 4 are below the first, 5 to 8 below the second, 9 to 12 below the third: the
+    # cursor at 3 fills the gap in place 5, whose upper neighbour is at 10.
     values = (1, 10, 2, 20, 30, 11, 12, 13, 14, 3)
     pair = started(*values)
     pair.call("remove", FIRST + values.index(11))

@@ -27,8 +27,8 @@ TestMachine = machine_test("delayed_manager", also=("add_many",))
 
 
 def started(**settings: int) -> Pair:
-    given = {"tick": 10, "strict": 0, "lookahead": 0, "start": 0, "prune_interval": 0, "spread": 5}
-    return Pair("delayed_manager", given | settings)
+    chosen = {"tick": 10, "strict": 0, "lookahead": 0, "start": 0, "prune_interval": 0, "spread": 5}
+    return Pair("delayed_manager", chosen | settings)
 
 
 def passed(pair: Pair, milliseconds: int) -> None:
@@ -193,7 +193,7 @@ def test_a_trigger_after_the_close_is_noticed() -> None:
         pair.instance.call("trigger_closed")
 
 
-# What the judge of concurrent answers accepts and refuses.
+# The judge of concurrent answers: what it accepts and refuses.
 
 Row = tuple[int, str, tuple[int, ...], tuple[int, tuple[int, ...]], int, int]
 SETTINGS = {"tick": 1, "strict": 1, "lookahead": 0, "start": 0, "prune_interval": 0, "spread": 5}
@@ -209,19 +209,19 @@ def refused(*rows: Row) -> str:
         (
             thread,
             names.index(name),
-            [*given, 0, 0, 0][:3],
+            [*chosen, 0, 0, 0][:3],
             [status, *words],
             start,
             end,
             RETURNED,
             0,
         )
-        for thread, name, given, (status, words), start, end in rows
+        for thread, name, chosen, (status, words), start, end in rows
     ]
-    made = History(
+    history = History(
         signatures, frozen(np.array(records, dtype=RECORD)), (), "test", "test", SETTINGS
     )
-    return ModelJudge(delayed_answers.Model).message(made, 2)
+    return ModelJudge(delayed_answers.Model).message(history, 2)
 
 
 def add(message: int, start: int, end: int, *, thread: int = 0, status: int = TRACKED) -> Row:

@@ -74,7 +74,7 @@ def test_a_message_at_the_end_of_time_is_kept() -> None:
 
 
 def test_a_message_that_comes_twice_counts_once() -> None:
-    """What made count and map disagree in #25617."""
+    """The case in which count and map disagreed in #25617."""
     pair = started()
     pair.call("add", 1, 30)
     pair.call("add", 1, 30)
@@ -85,7 +85,9 @@ def test_a_message_that_comes_twice_counts_once() -> None:
 
 
 def test_a_timer_that_was_cancelled_is_armed_again() -> None:
-    """As in #25996: the timer is cancelled, what is first now is due, and then something comes for later."""
+    """The case of #25996: the timer is cancelled, the first message is due, then one for later is
+    added.
+    """
     pair = started(strict=1, tick=1)
     pair.call("add", 1, 5)
     pair.call("add", 2, 7)

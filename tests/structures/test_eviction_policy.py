@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_ml._core import EVICTION_POLICIES
 from pulsar_ml.harness.subjects.subject import Result
 from pulsar_ml.specs.eviction_policy import digest
-from pulsar_ml.specs.policies import POLICIES
 from pulsar_ml.suites.eviction_policy import SUITE
 from tests.structures.machine import (
     SEEDS,
@@ -16,7 +16,11 @@ from tests.structures.machine import (
     run_threads,
 )
 
-CENTRAL_QUEUE, RELEASED_QUEUE, STASH_QUEUE, LEDGER_SCAN, LRU, S3_FIFO = KINDS = range(6)
+KINDS = range(len(EVICTION_POLICIES))
+CENTRAL_QUEUE, RELEASED_QUEUE, STASH_QUEUE, LEDGER_SCAN, LRU, S3_FIFO = (
+    list(EVICTION_POLICIES).index(name)
+    for name in ("central_queue", "released_queue", "stash_queue", "ledger_scan", "lru", "s3_fifo")
+)
 OVER, INTERRUPTED = 0, 1
 BYTES = 24  # counted for a key divisible by five while length_shift is 0
 AT_ONCE = -1  # dispatch: the copy is released at once
@@ -51,10 +55,6 @@ def assert_victims(result: Result, *keys: int, cache: int = 0) -> None:
     assert result.words[3] % 2**64 == digest((cache, key) for key in keys)
 
 
-def test_there_is_a_model_for_each_kind() -> None:
-    assert len(POLICIES) == len(KINDS)
-
-
 @EVERY_KIND
 @pytest.mark.parametrize("seed", SEEDS[:4])
 def test_long_programs_have_the_models_victims_in_its_order(kind: int, seed: int) -> None:
@@ -75,7 +75,7 @@ def test_threads_keep_the_invariants(seed: int) -> None:
     run_threads(SUITE, seed)
 
 
-# What all kinds have in common.
+# The common part of all policies.
 
 
 @EVERY_KIND
@@ -177,7 +177,8 @@ def test_released_readers_keep_a_size_pass_busy_for_ever(entries: int) -> None:
     pair = started(RELEASED_QUEUE, max_requeue=max_requeue, extend=1)
     put(pair, *range(0, 5 * entries, 5))
     bound = (max_requeue + 2) * entries + 1
-    # Without readers the pass would end within the bound; with them it does not, however long it runs.
+    # Without readers the pass would end within the bound; with them it does not, however long it
+    # runs.
     for most_steps in (bound, 40 * bound):
         result = pair.instance.call("free_while_read", 1, most_steps)
         assert (result.status, result.words) == (INTERRUPTED, (0, 0, most_steps, most_steps))
@@ -322,7 +323,8 @@ def test_s3_fifo_remembers_what_it_gave_up() -> None:
     pair = started(S3_FIFO)
     put(pair, *range(0, 60, 5))
     assert_victims(pair.call("free", 2 * BYTES, 1), 0, 5)
-    # Put again, it is not new any more and outlives the small queue, but for its tenth of all bytes.
+    # Put again, it is not new any more and outlives the small queue, but for its tenth of all
+    # bytes.
     put(pair, 0)
     assert_victims(pair.call("free", 11 * BYTES, 1), *range(10, 55, 5), 0, 55)
     pair.instance.check()

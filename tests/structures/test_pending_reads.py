@@ -166,7 +166,7 @@ def test_a_late_answer_is_refused_and_does_not_reach_the_next_read() -> None:
     pair.call("read", 0, 4, 4)
     pair.call("expire", 5)
     pair.call("collect", 0)
-    # The same memory, another token.
+    # The read reuses the memory under another token.
     pair.call("read", 0, 4, 4)
     assert pair.call("answer", OLDEST, RIGHT, 1).words[1:] == (1, 0, 1)
     assert pair.call("answer", OLDEST, RIGHT, 1).words[1:] == (0, 1, 1)

@@ -1,4 +1,4 @@
-"""What a structure's page says of its operations is what its model checks."""
+"""The page of a structure says of its operations what its model checks."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ MODELLED = [suite for suite in SUITES.values() if suite.model]
 
 
 def declared(page: str) -> tuple[set[str], dict[str, str]]:
-    """The operations that a page calls linearizable, and its table of the weakly consistent ones."""
+    """The linearizable operations of a page, and its table of the weakly consistent ones."""
     section = page.split("## Linearization points", 1)[1].split("\n## ", 1)[0]
     listed = re.search(r"^Linearizable: (.*?)\.$", section, re.MULTILINE | re.DOTALL)
     assert listed is not None, "the page does not say which operations are linearizable"
     table = section.split("| operation | what its answer means |\n| --- | --- |\n", 1)
     rows = table[1].splitlines() if len(table) > 1 else []
-    return set(re.findall(r"`(\w+)`", listed[1])), dict(
-        re.fullmatch(r"\| `(\w+)` \| (.*) \|", row).groups()  # type: ignore[union-attr]
+    return set(re.findall(r"`(\w+)`", listed[1])), {
+        match[1]: match[2]
         for row in rows
-        if row
-    )
+        if (match := re.fullmatch(r"\| `(\w+)` \| (.*) \|", row)) is not None
+    }
 
 
 @pytest.mark.parametrize("suite", MODELLED, ids=lambda suite: suite.name)

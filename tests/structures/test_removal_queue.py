@@ -208,11 +208,11 @@ def test_a_failed_allocation_loses_nothing(policy: int) -> None:
 
 
 def run_failing(policy: int, failing: int) -> bool:
-    given, program = calls_of("removal_queue", 1, 40)
-    given["policy"] = policy
+    chosen, program = calls_of("removal_queue", 1, 40)
+    chosen["policy"] = policy
     _native.fail_allocation_after(failing)
     try:
-        pair = Pair("removal_queue", given)
+        pair = Pair("removal_queue", chosen)
     except MemoryError:
         return True
     failed = False
@@ -240,7 +240,7 @@ def test_a_lost_wrapper_is_noticed() -> None:
     pair = started()
     put(pair, 0, 5)
     assert pair.instance.call("lose").status == 1
-    with pytest.raises(InvariantViolation, match="I64|I23"):
+    with pytest.raises(InvariantViolation, match=r"I64|I23"):
         pair.instance.check()
 
 

@@ -1,4 +1,4 @@
-"""The folder into which a run writes what it finds. Nothing in it is ever overwritten."""
+"""The folder into which a run writes records of failures. No file is ever overwritten."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ DEFAULT = Path("runs/stress")
 
 
 class Records:
-    """Replay records of one run, and the program in flight, which outlives a crash.
+    """Writes the replay records of one run, and that of the program in flight, for a crash.
 
-    The folder is made at the start and removed at the end when nothing was found.
+    The folder is made at the start, and removed at the end when it is empty.
     """
 
     def __init__(self, folder: Path | None) -> None:

@@ -1,38 +1,33 @@
-"""Running one record again and again. Real threads do not replay exactly, so this counts."""
+"""Runs the program of a record again and again: real threads do not replay exactly."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
 
-from pulsar_ml.campaign.local.progress import Progress
-from pulsar_ml.campaign.local.session import (
-    EXIT_CLEAN,
-    EXIT_INTERRUPTED,
-    EXIT_NOTHING_EXERCISED,
-    EXIT_VIOLATION,
-    LEAK,
-)
+from pulsar_ml.campaign.local.session import LEAK
 from pulsar_ml.campaign.local.watch import MemorySeries, ProcessWatch
+from pulsar_ml.campaign.trial import trial as trials
 from pulsar_ml.campaign.trial.crashed_trial import INVARIANTS, crashed_trial
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import (
-    NOTHING_EXERCISED,
     STUCK,
     TrialOptions,
     TrialResult,
     replay_trial,
 )
+from pulsar_ml.exit_codes import CLEAN, INTERRUPTED, NOTHING_EXERCISED, VIOLATION, ExitCode
 from pulsar_ml.harness.search.child import Limits, LostError, Tail, watch
+from pulsar_ml.progress import ProgressDisplay
 
 
 @dataclass(slots=True)
 class Replay:
-    """How often a record's program failed again.
+    """The counts of a record's runs.
 
-    ``seen`` counts failed runs by invariant; ``first`` is the first failed run's result and
-    ``grown`` what became of the memory when the record is of a leak.
+    ``seen`` counts failed runs by invariant; ``first`` is the result of the first failed run.
+    ``grown`` says how memory grew, for the record of a leak.
     """
 
     record: ReplayRecord
@@ -46,14 +41,12 @@ class Replay:
     other_program: bool = False
     interrupted: bool = False
 
-    def exit_code(self) -> int:
+    def exit_code(self) -> ExitCode:
         if self.interrupted:
-            return EXIT_INTERRUPTED
+            return INTERRUPTED
         if self.failed or self.grown:
-            return EXIT_VIOLATION
-        if self.runs == self.nothing_exercised:
-            return EXIT_NOTHING_EXERCISED
-        return EXIT_CLEAN
+            return VIOLATION
+        return NOTHING_EXERCISED if self.runs == self.nothing_exercised else CLEAN
 
 
 def replay(
@@ -65,19 +58,20 @@ def replay(
     module: str | None,
     leak_threshold: int,
     limits: Limits,
-    progress: Progress,
+    progress: ProgressDisplay,
 ) -> Replay:
-    """Run the program up to ``repeats`` times; without ``count_all`` only until it fails.
+    """Runs the program up to ``repeats`` times; without ``count_all`` only until it fails.
 
-    What took its process along runs in a child process, within ``limits``.
-
-    The record of a leak always takes all repeats, because growth shows over many.
+    A program that crashed or blocked its process runs in a child process, within ``limits``. The
+    record of a leak always takes all repeats, because growth shows over many.
     """
     outcome = Replay(record)
     memory = MemorySeries()
     with ProcessWatch() as watch:
         try:
-            progress.begin(f"replay of {record.suite}", None, repeats, record.seed, record.threads)
+            title = f"replay of {record.suite}"
+            where = f"from seed {record.seed} on {record.threads} threads"
+            progress.begin(title, repeats, f"{title}: {repeats} runs {where}")
             while outcome.runs < repeats:
                 if record.invariant in INVARIANTS.values():
                     result = replay_in_child(suite, record, module, limits)
@@ -85,8 +79,8 @@ def replay(
                     result = replay_trial(suite, record, module=module)
                 add(outcome, result)
                 memory.add(watch.resident())
-                progress.advance(
-                    outcome.runs, outcome.runs * record.threads * record.operations, outcome.failed
+                progress.update(
+                    outcome.runs, f"{title}: {outcome.runs:,} runs, {outcome.failed} failed"
                 )
                 if outcome.seen[STUCK] or (
                     outcome.failed and not count_all and record.invariant != LEAK
@@ -103,7 +97,7 @@ def replay(
 def replay_in_child(
     suite: Suite, record: ReplayRecord, module: str | None, limits: Limits
 ) -> TrialResult:
-    """One run of a record's program in a process of its own; that this is lost is the run's violation."""
+    """Runs a record's program once in a process of its own, whose loss is a violation."""
     results: list[TrialResult] = []
     tail = Tail()
     try:
@@ -127,8 +121,8 @@ def replay_in_child(
 
 def add(outcome: Replay, result: TrialResult) -> None:
     outcome.runs += 1
-    outcome.build_id = result.build_id or outcome.build_id  # a lost run did not tell it
-    outcome.nothing_exercised += result.verdict == NOTHING_EXERCISED
+    outcome.build_id = result.build_id or outcome.build_id  # a lost run has none
+    outcome.nothing_exercised += result.verdict == trials.NOTHING_EXERCISED
     if result.violations:
         outcome.failed += 1
         outcome.seen.update({violation.invariant for violation in result.violations})
@@ -158,8 +152,10 @@ def describe(outcome: Replay) -> list[str]:
     elif record.invariant == LEAK:
         lines.append(f"not reproduced: memory levelled off over {outcome.runs} runs of one program")
     if outcome.first is not None:
-        for violation in outcome.first.violations:
-            lines.append(f"now: {violation.invariant} ({violation.phase}): {violation.message}")
+        lines += [
+            f"now: {violation.invariant} ({violation.phase}): {violation.message}"
+            for violation in outcome.first.violations
+        ]
         seen = ", ".join(
             f"{invariant} {count} times" for invariant, count in outcome.seen.most_common()
         )

@@ -1,57 +1,51 @@
-"""What a run prints at its end: tables for people, one JSON object for programs."""
+"""The printed result of a run on real threads: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pulsar_ml.campaign.local.session import (
-    EXIT_CLEAN,
-    EXIT_INTERRUPTED,
-    EXIT_NOTHING_EXERCISED,
-    EXIT_VIOLATION,
-    Tally,
-)
+from pulsar_ml.campaign.local.session import SuiteRun
 from pulsar_ml.campaign.local.watch import MEGABYTE
 from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.command_line import replay_command
+from pulsar_ml.exit_codes import CLEAN, INTERRUPTED, NOTHING_EXERCISED, VIOLATION, ExitCode
+from pulsar_ml.tables import print_table
 
 VERDICTS = {
-    EXIT_CLEAN: "clean: nothing was violated",
-    EXIT_VIOLATION: "VIOLATION",
-    EXIT_NOTHING_EXERCISED: "nothing exercised: no two operations were seen to overlap",
-    EXIT_INTERRUPTED: "interrupted: what was found so far is above",
+    CLEAN: "clean: nothing was violated",
+    VIOLATION: "VIOLATION",
+    NOTHING_EXERCISED: "nothing exercised: no two operations were seen to overlap",
+    INTERRUPTED: "interrupted: the results so far are above",
 }
 
 
-def replay_command(record: Path, foreign: str | None) -> str:
-    """What to type to run a record again."""
-    words = [
-        "python",
-        "-m",
-        "stress",
-        *(["--suites", foreign] if foreign else []),
-        "replay",
-        str(record),
-    ]
-    return shlex.join(words)
+def verdict(code: ExitCode, runs: Sequence[SuiteRun]) -> str:
+    """The last line of a run. A clean one says how many programs prove nothing."""
+    idle = sum(run.nothing_exercised for run in runs)
+    if code != CLEAN or not idle:
+        return VERDICTS[code]
+    programs = sum(run.programs for run in runs)
+    return f"{VERDICTS[code]}; {idle:,} of {programs:,} programs saw no overlap and prove nothing"
 
 
 def print_suites(console: Console, suites: Mapping[str, Suite]) -> None:
-    table = Table(
-        "suite", "threads", "operations", "invariants", "what it does", box=None, pad_edge=False
-    )
+    table = Table(box=None, pad_edge=False)
+    table.add_column("suite", no_wrap=True)
+    for name in ("threads", "operations"):
+        table.add_column(name, justify="right")
+    table.add_column("invariants", overflow="fold")
+    table.add_column("summary", overflow="fold")
     for suite in suites.values():
         ids = ", ".join(suite.invariants)
         table.add_row(
             suite.name, str(suite.threads), str(suite.operations), ids, escape(suite.summary)
         )
-    console.print(table)
+    print_table(console, table, ("operations", "threads", "invariants"))
 
 
 def suites_as_data(suites: Mapping[str, Suite]) -> list[dict[str, Any]]:
@@ -70,52 +64,50 @@ def suites_as_data(suites: Mapping[str, Suite]) -> list[dict[str, Any]]:
     ]
 
 
-def print_tally(console: Console, tally: Tally, foreign: str | None) -> None:
+def print_run(console: Console, run: SuiteRun, suites: str | None) -> None:
     """The summary of one suite."""
-    console.print(facts(tally))
-    if tally.possible:
+    console.print(facts(run))
+    if run.possible:
         console.print()
-        console.print(coverage(tally))
-        missing = [pair for pair in tally.possible if not tally.pairs[pair]]
-        console.print(coverage_line(tally, missing), highlight=False)
-    for failure in tally.failures:
+        console.print(coverage(run))
+        missing = [pair for pair in run.possible if not run.pairs[pair]]
+        console.print(coverage_line(run, missing), highlight=False)
+    for failure in run.failures:
         console.print()
         for violation in failure.violations:
             console.print(
-                f"[bold red]{escape(violation.invariant)}[/] ({violation.phase}) at seed {failure.seed}: "
-                f"{escape(violation.message)}",
+                f"[bold red]{escape(violation.invariant)}[/] ({violation.phase}) "
+                f"at seed {failure.seed}: {escape(violation.message)}",
                 highlight=False,
                 soft_wrap=True,
             )
         console.print(
-            f"    {escape(replay_command(failure.record, foreign))}",
+            f"    {escape(replay_command(failure.record, suites))}",
             highlight=False,
             soft_wrap=True,
         )
 
 
-def facts(tally: Tally) -> Table:
+def facts(run: SuiteRun) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column()
-    seeds = (
-        f"{tally.first_seed}..{tally.first_seed + tally.programs - 1}" if tally.programs else "none"
-    )
-    native = tally.native_ns / 1e9
-    rate = f"{tally.operations / native:,.0f}/s while threads ran" if native else "none"
-    table.add_row("suite", f"{tally.suite} on build {tally.build_id}, {tally.threads} threads")
-    table.add_row("programs", f"{tally.programs:,} in {tally.elapsed:.1f} s, seeds {seeds}")
-    table.add_row("operations", f"{tally.operations:,}, {rate}, {tally.overlaps:,} overlaps seen")
-    if tally.nothing_exercised:
-        table.add_row("", f"{tally.nothing_exercised:,} programs saw no overlap")
-    if tally.judged:
-        unknown = f", {tally.unknown:,} of them too long to tell" if tally.unknown else ""
+    seeds = f"{run.first_seed}..{run.first_seed + run.programs - 1}" if run.programs else "none"
+    native = run.native_ns / 1e9
+    rate = f"{run.operations / native:,.0f}/s while threads ran" if native else "none"
+    table.add_row("suite", f"{run.suite} on build {run.build_id}, {run.threads} threads")
+    table.add_row("programs", f"{run.programs:,} in {run.elapsed:.1f} s, seeds {seeds}")
+    table.add_row("operations", f"{run.operations:,}, {rate}, {run.overlaps:,} overlaps seen")
+    if run.nothing_exercised:
+        table.add_row("", f"{run.nothing_exercised:,} programs saw no overlap")
+    if run.judged:
+        unknown = f", {run.unknown:,} of them too long to tell" if run.unknown else ""
         table.add_row(
-            "answers", f"{tally.judged:,} recorded histories compared with the model{unknown}"
+            "answers", f"{run.judged:,} recorded histories compared with the model{unknown}"
         )
-    if tally.usage is not None:
-        use = tally.usage
-        growth = "" if tally.memory_judged else ", growth not judged"
+    if run.usage is not None:
+        use = run.usage
+        growth = "" if run.memory_judged else ", growth not judged"
         table.add_row(
             "CPU",
             f"{use.cpu_percent:.0f} % of one processor, up to {use.threads_peak} threads seen",
@@ -132,29 +124,28 @@ def facts(tally: Tally) -> Table:
     return table
 
 
-def coverage(tally: Tally) -> Table:
-    """A triangle of operation pairs: how often each was seen to overlap; a dash cannot overlap.
+def coverage(run: SuiteRun) -> Table:
+    """A triangle of operation pairs: the overlaps seen of each; a dash marks impossible pairs.
 
     Columns have numbers instead of names, so that many operations fit on a narrow terminal.
     """
-    names = list(dict.fromkeys(name for pair in tally.possible for name in pair))
+    names = list(dict.fromkeys(name for pair in run.possible for name in pair))
     table = Table("", "overlaps", box=None, pad_edge=False)
     for number in range(len(names)):
         table.add_column(str(number + 1), justify="right")
     for row, first in enumerate(names):
         cells = [
-            "" if column < row else cell(tally, first, names[column])
-            for column in range(len(names))
+            "" if column < row else cell(run, first, names[column]) for column in range(len(names))
         ]
         table.add_row(str(row + 1), first, *cells)
     return table
 
 
-def cell(tally: Tally, first: str, second: str) -> str:
-    if (first, second) in tally.possible:
-        return compact(tally.pairs[first, second])
-    if (second, first) in tally.possible:
-        return compact(tally.pairs[second, first])
+def cell(run: SuiteRun, first: str, second: str) -> str:
+    if (first, second) in run.possible:
+        return compact(run.pairs[first, second])
+    if (second, first) in run.possible:
+        return compact(run.pairs[second, first])
     return "-"
 
 
@@ -167,38 +158,36 @@ def compact(count: int) -> str:
     return f"{count // 1_000_000}M"
 
 
-def coverage_line(tally: Tally, missing: list[tuple[str, str]]) -> str:
-    seen = len(tally.possible) - len(missing)
-    line = f"{seen} of {len(tally.possible)} possible pairs of operations were seen to overlap"
+def coverage_line(run: SuiteRun, missing: list[tuple[str, str]]) -> str:
+    seen = len(run.possible) - len(missing)
+    line = f"{seen} of {len(run.possible)} possible pairs of operations were seen to overlap"
     if missing and seen:
         line += "; never: " + ", ".join(f"{first} with {second}" for first, second in missing)
     return line
 
 
-def tally_as_data(tally: Tally, foreign: str | None) -> dict[str, Any]:
-    use = tally.usage
+def run_as_data(run: SuiteRun, suites: str | None) -> dict[str, Any]:
+    use = run.usage
     return {
-        "suite": tally.suite,
-        "build_id": tally.build_id,
-        "threads": tally.threads,
-        "first_seed": tally.first_seed,
-        "programs": tally.programs,
-        "operations": tally.operations,
-        "operations_per_second": tally.operations / (tally.native_ns / 1e9)
-        if tally.native_ns
-        else 0.0,
-        "elapsed_seconds": tally.elapsed,
-        "overlaps": tally.overlaps,
-        "nothing_exercised": tally.nothing_exercised,
-        "judged": tally.judged,
-        "unknown": tally.unknown,
-        "pairs_possible": len(tally.possible),
+        "suite": run.suite,
+        "build_id": run.build_id,
+        "threads": run.threads,
+        "first_seed": run.first_seed,
+        "programs": run.programs,
+        "operations": run.operations,
+        "operations_per_second": run.operations / (run.native_ns / 1e9) if run.native_ns else 0.0,
+        "elapsed_seconds": run.elapsed,
+        "overlaps": run.overlaps,
+        "nothing_exercised": run.nothing_exercised,
+        "judged": run.judged,
+        "unknown": run.unknown,
+        "pairs_possible": len(run.possible),
         "pairs": [
-            {"first": first, "second": second, "count": tally.pairs[first, second]}
-            for first, second in tally.possible
+            {"first": first, "second": second, "count": run.pairs[first, second]}
+            for first, second in run.possible
         ],
-        "interrupted": tally.interrupted,
-        "memory_judged": tally.memory_judged,
+        "interrupted": run.interrupted,
+        "memory_judged": run.memory_judged,
         "usage": None
         if use is None
         else {name: getattr(use, name) for name in type(use).__slots__},
@@ -206,13 +195,13 @@ def tally_as_data(tally: Tally, foreign: str | None) -> dict[str, Any]:
             {
                 "seed": failure.seed,
                 "record": str(failure.record),
-                "replay": replay_command(failure.record, foreign),
+                "replay": replay_command(failure.record, suites),
                 "violations": [
                     {"invariant": seen.invariant, "message": seen.message, "phase": seen.phase}
                     for seen in failure.violations
                 ],
             }
-            for failure in tally.failures
+            for failure in run.failures
         ],
-        "exit_code": tally.exit_code(),
+        "exit_code": run.exit_code(),
     }

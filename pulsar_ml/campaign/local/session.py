@@ -1,4 +1,4 @@
-"""The loop of a run: programs of increasing seeds until the budget is spent, and their tally."""
+"""The loop of a run on real threads: programs of increasing seeds until the budget is spent."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pulsar_ml.campaign.local.progress import Progress
 from pulsar_ml.campaign.local.records import Records
 from pulsar_ml.campaign.local.watch import MemorySeries, ProcessWatch, Usage, sanitized
+from pulsar_ml.campaign.trial import trial as trials
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import (
-    NOTHING_EXERCISED,
     STUCK,
-    VIOLATION,
     TrialOptions,
     TrialResult,
     Violation,
@@ -24,14 +22,9 @@ from pulsar_ml.campaign.trial.trial import (
     load_native,
     run_trial,
 )
+from pulsar_ml.exit_codes import CLEAN, INTERRUPTED, NOTHING_EXERCISED, VIOLATION, ExitCode
 from pulsar_ml.harness.subjects.program import possible_pairs
-
-EXIT_CLEAN = 0
-EXIT_VIOLATION = 1
-EXIT_USAGE = 2
-EXIT_NOTHING_EXERCISED = 3
-EXIT_FAILED = 4
-EXIT_INTERRUPTED = 130
+from pulsar_ml.progress import ProgressDisplay
 
 LEAK = "leak"
 GROWTH = "growth"
@@ -39,21 +32,21 @@ GROWTH = "growth"
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When a suite has run enough: after ``seconds`` or after ``programs``, one of which is None."""
+    """The end of a suite's run: after ``seconds`` or after ``programs``; the other one is None."""
 
     seconds: float | None
     programs: int | None
 
-    def share(self, parts: int) -> Budget:
-        """An equal part of it, at least one program."""
+    def share(self, suites: int) -> Budget:
+        """The budget of each of several suites: an equal share, at least one program."""
         return Budget(
-            None if self.seconds is None else self.seconds / parts,
-            None if self.programs is None else max(1, self.programs // parts),
+            None if self.seconds is None else self.seconds / suites,
+            None if self.programs is None else max(1, self.programs // suites),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedProgram:
     """A failed program: its violations and the file from which it can be replayed."""
 
     seed: int
@@ -62,8 +55,8 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Tally:
-    """What the programs of one suite did so far."""
+class SuiteRun:
+    """The counts and failures of one suite's programs so far."""
 
     suite: str
     build_id: str
@@ -79,7 +72,7 @@ class Tally:
     native_ns: int = 0
     elapsed: float = 0.0
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[FailedProgram] = field(default_factory=list)
     interrupted: bool = False
     memory_judged: bool = False
     usage: Usage | None = None
@@ -88,20 +81,18 @@ class Tally:
         self.programs += 1
         self.operations += result.operations
         self.overlaps += result.overlaps
-        self.nothing_exercised += result.verdict == NOTHING_EXERCISED
+        self.nothing_exercised += result.verdict == trials.NOTHING_EXERCISED
         self.judged += result.judged
         self.unknown += result.unknown
         self.native_ns += result.duration_ns
         self.pairs.update(result.pairs)
 
-    def exit_code(self) -> int:
+    def exit_code(self) -> ExitCode:
         if self.interrupted:
-            return EXIT_INTERRUPTED
+            return INTERRUPTED
         if self.failures:
-            return EXIT_VIOLATION
-        if self.programs == self.nothing_exercised:
-            return EXIT_NOTHING_EXERCISED
-        return EXIT_CLEAN
+            return VIOLATION
+        return NOTHING_EXERCISED if self.programs == self.nothing_exercised else CLEAN
 
 
 def run_suite(
@@ -111,21 +102,21 @@ def run_suite(
     budget: Budget,
     options: TrialOptions,
     records: Records,
-    progress: Progress,
+    progress: ProgressDisplay,
     most_failures: int,
     leak_threshold: int,
-    told: Callable[[TrialResult], object] = lambda result: None,
-) -> Tally:
-    """Run programs of ``seed``, ``seed + 1``, ... until the budget is spent.
+    on_result: Callable[[TrialResult], object] = lambda result: None,
+) -> SuiteRun:
+    """Runs programs of ``seed``, ``seed + 1``, ... until the budget is spent.
 
-    Ends early after ``most_failures`` failed programs, when threads hang, and at Ctrl-C, which the
-    tally then says. Memory that grows by more than ``leak_threshold`` bytes is one more failure; 0
-    turns that off, and so does a sanitizer, which keeps freed memory. ``told`` gets each result once, the
-    last one with that failure.
+    Ends early after ``most_failures`` failed programs, when threads hang, and at Ctrl-C, which
+    sets ``interrupted``. Memory that grows by more than ``leak_threshold`` bytes is one more
+    failure; 0 turns that off, and so does a sanitizer, which keeps freed memory. ``on_result`` gets
+    each result once, the last one with the failure of memory.
     """
     subject = find_subject(load_native(options.module), suite)
     threads = suite.threads if options.threads is None else options.threads
-    tally = Tally(
+    run = SuiteRun(
         suite=suite.name,
         build_id=subject.build_id,
         threads=threads,
@@ -137,66 +128,75 @@ def run_suite(
     started = time.monotonic()
     with ProcessWatch() as watch:
         try:
-            progress.begin(suite.name, budget.seconds, budget.programs, seed, threads)
-            while not spent(tally, budget, started) and len(tally.failures) < most_failures:
-                number = seed + tally.programs
-                records.announce(in_flight(suite, number, options, tally))
+            total = budget.seconds or budget.programs
+            goal = f"{budget.programs} programs" if budget.programs else f"{budget.seconds:g} s"
+            headline = f"{suite.name}: {goal} from seed {seed} on {threads} threads"
+            progress.begin(suite.name, total, headline)
+            while not spent(run, budget, started) and len(run.failures) < most_failures:
+                number = seed + run.programs
+                records.announce(in_flight(suite, number, options, run))
                 result = run_trial(suite, number, options)
-                tally.add(result)
+                run.add(result)
                 if last is not None:
-                    told(last)
+                    on_result(last)
                 last = result
                 memory.add(watch.resident())
                 if result.violations:
-                    tally.failures.append(
-                        Failure(number, result.violations, records.keep(result.replay))
+                    run.failures.append(
+                        FailedProgram(number, result.violations, records.keep(result.replay))
                     )
-                progress.advance(tally.programs, tally.operations, len(tally.failures))
+                done = time.monotonic() - started if budget.seconds else run.programs
+                progress.update(done, f"{suite.name}: {counts(run)}")
                 if any(violation.invariant == STUCK for violation in result.violations):
                     break
         except KeyboardInterrupt:
-            tally.interrupted = True
-        tally.elapsed = time.monotonic() - started
-        tally.usage = watch.usage()
+            run.interrupted = True
+        run.elapsed = time.monotonic() - started
+        run.usage = watch.usage()
     if leak_threshold and not sanitized():
-        tally.memory_judged = memory.judged()
-        last = judge_memory(tally, memory, leak_threshold, last, records)
+        run.memory_judged = memory.judged()
+        last = judge_memory(run, memory, leak_threshold, last, records)
     if last is not None:
-        told(last)
+        on_result(last)
     progress.end()
-    return tally
+    return run
 
 
-def spent(tally: Tally, budget: Budget, started: float) -> bool:
+def counts(run: SuiteRun) -> str:
+    failed = len(run.failures)
+    return f"{run.programs:,} programs, {run.operations:,} operations, {failed} failed"
+
+
+def spent(run: SuiteRun, budget: Budget, started: float) -> bool:
     if budget.programs is not None:
-        return tally.programs >= budget.programs
+        return run.programs >= budget.programs
     # At least one program, however short the time.
-    return tally.programs > 0 and time.monotonic() - started >= (budget.seconds or 0)
+    return run.programs > 0 and time.monotonic() - started >= (budget.seconds or 0)
 
 
-def in_flight(suite: Suite, seed: int, options: TrialOptions, tally: Tally) -> ReplayRecord:
-    """The record of a program before it runs; its settings follow from seed and suite."""
+def in_flight(suite: Suite, seed: int, options: TrialOptions, run: SuiteRun) -> ReplayRecord:
+    """The record of a program that is about to run; its settings follow from seed and suite."""
     return ReplayRecord(
         suite=suite.name,
         seed=seed,
-        threads=tally.threads,
+        threads=run.threads,
         operations=suite.operations if options.operations is None else options.operations,
         noise=options.noise,
         settings={},
-        build_id=tally.build_id,
+        build_id=run.build_id,
         module=options.module,
         mutant=options.mutant,
     )
 
 
 def judge_memory(
-    tally: Tally, memory: MemorySeries, threshold: int, last: TrialResult | None, records: Records
+    run: SuiteRun, memory: MemorySeries, threshold: int, last: TrialResult | None, records: Records
 ) -> TrialResult | None:
-    """The last result, with a violation more when memory grew without end."""
+    """The last result, with one more violation when memory grew without end."""
     message = memory.leak(threshold)
     if message is None or last is None:
         return last
     grown = Violation(LEAK, message, GROWTH)
     record = replace(last.replay, invariant=LEAK, message=message)
-    tally.failures.append(Failure(record.seed, (grown,), records.keep(record)))
-    return replace(last, violations=(*last.violations, grown), verdict=VIOLATION)
+    run.failures.append(FailedProgram(record.seed, (grown,), records.keep(record)))
+    return replace(last, violations=(*last.violations, grown), verdict=trials.VIOLATION)

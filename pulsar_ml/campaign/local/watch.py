@@ -1,4 +1,4 @@
-"""What the process uses while it runs, and whether its memory grows without end."""
+"""Measures the use of the machine by this process, and detects memory that grows for ever."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 import psutil
 
 MEGABYTE = 1 << 20
+LEAK_MEGABYTES = 8.0  # steady growth that is a leak unless the user says another limit
 
 # A series keeps at most this many samples; then every second one goes and the stride doubles.
 MOST_SAMPLES = 256
-FEWEST_SAMPLES = 16
+FEWEST_SAMPLES = 64  # programs differ in size, so that few of them show no trend
 SAMPLE_SECONDS = 0.25
 
 # Runtimes that keep freed memory on purpose; growth says nothing under them.
@@ -60,7 +61,7 @@ class ProcessWatch:
         self._sampler.join()
 
     def usage(self) -> Usage:
-        """What was used so far; the CPU share is since the previous call."""
+        """The use so far; the CPU share is since the previous call."""
         self._look()
         switches = self._process.num_ctx_switches()
         return Usage(
@@ -101,11 +102,11 @@ class MemorySeries:
         self._rounds += 1
 
     def judged(self) -> bool:
-        """Whether there are rounds enough to say anything."""
+        """True when there are enough samples for a verdict."""
         return len(self.samples) >= FEWEST_SAMPLES
 
     def leak(self, threshold: int) -> str | None:
-        """What grew, when the memory seems to grow for ever by ``threshold`` bytes and more; else None.
+        """A sentence when the memory seems to grow for ever by ``threshold`` bytes or more.
 
         The first half of the rounds is warm-up: arenas, caches and the peak of the largest program
         fill up then. Over the second half two things must hold together. The line fitted through
@@ -129,12 +130,12 @@ class MemorySeries:
 
 
 def rise(samples: np.ndarray) -> float:
-    """From the middle of the first half to the middle of the second."""
+    """The rise from the median of the first half to that of the second."""
     middle = len(samples) // 2
     return float(np.median(samples[middle:]) - np.median(samples[:middle]))
 
 
 def sanitized() -> bool:
-    """Whether a sanitizer's runtime is in this process."""
+    """True when a sanitizer's runtime is in this process."""
     paths = {entry.path for entry in psutil.Process().memory_maps()}
     return any(name in path for path in paths for name in SANITIZERS)

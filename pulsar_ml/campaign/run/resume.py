@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 
 from pulsar_ml.campaign.plan.plan import Chunk, Plan
 from pulsar_ml.campaign.plan.rounds import Rounds
+from pulsar_ml.campaign.store.columns import SCHEMA_VERSION
 from pulsar_ml.campaign.store.ledger import Ids, ledger_of
 from pulsar_ml.campaign.store.merge import Summary, add_chunks, add_violations
 from pulsar_ml.campaign.store.schema import (
     CHUNKS,
-    SCHEMA_VERSION,
     TRIALS,
     VERDICTS,
     VERSION_KEY,

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pulsar_ml.campaign.store.schema import METADATA, SCHEMA_VERSION, TRIALS, VIOLATIONS
+from pulsar_ml.campaign.store.columns import SCHEMA_VERSION
+from pulsar_ml.campaign.store.schema import METADATA, TRIALS, VIOLATIONS
 from pulsar_ml.campaign.store.store import RUN_VERSION, waves_of
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.input_files import bounded_text

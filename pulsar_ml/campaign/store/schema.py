@@ -12,66 +12,38 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pulsar_ml.campaign.store.columns import (
+    INT32,
+    INT64,
+    KEY,
+    MEASURED,
+    SCHEMA_VERSION,
+    STRING,
+    TIME,
+    VIOLATION,
+    Column,
+)
 from pulsar_ml.campaign.store.sketch import union
 
-# 1 had no columns about the engine, 2 none about models, 3 none about logs and parts, and no table
-# of chunks
-SCHEMA_VERSION = 4
 VERSION_KEY = b"pulsar_ml.schema_version"
 METADATA = {VERSION_KEY: str(SCHEMA_VERSION).encode()}
 
 VERDICTS = ("clean", "violation", "nothing_exercised")
 
-_KEY = [
-    pa.field("run_id", pa.string(), nullable=False),
-    pa.field("chunk_id", pa.int64(), nullable=False),
-    pa.field("suite", pa.string(), nullable=False),
-    pa.field("seed", pa.int64(), nullable=False),
-    pa.field("build_id", pa.string(), nullable=False),
-]
-_MEASURED = [
-    pa.field("threads", pa.int32(), nullable=False),
-    pa.field("operations", pa.int64(), nullable=False),  # executed by all threads of the trial
-    pa.field("overlaps", pa.int64(), nullable=False),  # pairs of operations that overlapped
-    pa.field("engine", pa.string(), nullable=False),  # threads or controlled
-    pa.field(
-        "mode", pa.string(), nullable=False
-    ),  # this field to ``rest``: empty or 0 on real threads
-    pa.field("strategy", pa.string(), nullable=False),
-    pa.field("executions", pa.int64(), nullable=False),
-    pa.field("steps", pa.int64(), nullable=False),
-    pa.field(
-        "classes", pa.int64(), nullable=False
-    ),  # executions that differ in which store a load read
-    pa.field("once", pa.int64(), nullable=False),  # classes seen exactly once
-    pa.field("cut", pa.int64(), nullable=False),  # executions that the bound on steps ended
-    pa.field("exhausted", pa.string(), nullable=False),  # what an exhaustive search proved
-    pa.field("bounds", pa.string(), nullable=False),  # bounds that left executions out of it
-    pa.field("part", pa.string(), nullable=False),  # the part of it that ran; "": the whole search
-    pa.field("rest", pa.string(), nullable=False),  # the unfinished rest of that part
-    pa.field("judged", pa.int64(), nullable=False),  # histories compared with the suite's model
-    pa.field("unknown", pa.int64(), nullable=False),  # histories whose check ran out of its budget
-    pa.field("duration_us", pa.int64(), nullable=False),
-    pa.field("verdict", pa.string(), nullable=False),  # one of VERDICTS
-    pa.field("host", pa.string(), nullable=False),
-    pa.field("finished_at", pa.timestamp("us", tz="UTC"), nullable=False),
-]
-_FOUND = [
-    pa.field("invariant", pa.string(), nullable=False),
-    pa.field("signature", pa.string(), nullable=False),  # see pulsar_ml.campaign.trial.signature
-    pa.field("message", pa.string(), nullable=False),
-    pa.field(
-        "phase", pa.string(), nullable=False
-    ),  # running or quiescence; running if the process died
-    pa.field("replay", pa.string(), nullable=False),  # a replay record or a failure, as JSON
-    pa.field(
-        "executor", pa.string(), nullable=False
-    ),  # Spark's executor; this and ``log`` are empty elsewhere
-    pa.field(
-        "log", pa.string(), nullable=False
-    ),  # path on the host, or URL, of the executor's output
-    pa.field("unlisted", pa.int64(), nullable=False),  # violations of this signature without a row
-]
+_KINDS = {
+    STRING: pa.string(),
+    INT32: pa.int32(),
+    INT64: pa.int64(),
+    TIME: pa.timestamp("us", tz="UTC"),
+}
+
+
+def _fields(columns: Sequence[Column]) -> list[pa.Field]:
+    return [pa.field(column.name, _KINDS[column.kind], nullable=False) for column in columns]
+
+
+_KEY, _MEASURED, _FOUND = _fields(KEY), _fields(MEASURED), _fields(VIOLATION)
+
 _COPIED = {"threads", "engine", "mode", "strategy", "duration_us", "host", "finished_at"}
 _OF_TRIAL = [field for field in _MEASURED if field.name in _COPIED]
 

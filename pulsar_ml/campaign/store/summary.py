@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -19,12 +14,18 @@ from rich.text import Text
 from pulsar_ml.campaign.plan.allocation import Gain
 from pulsar_ml.campaign.plan.rounds import Arm
 from pulsar_ml.campaign.store.merge import Group, SuiteTotals, Summary
+from pulsar_ml.tables import print_table
 
 if TYPE_CHECKING:
     from pulsar_ml.campaign.plan.exhaustive import Program, Searched
 
 SHOWN_GROUPS = 50  # the files hold all groups
 SHOWN_ROUNDS = 8  # only the last rounds are shown
+# Columns of the table of suites that a narrow terminal does without, the first one first.
+OPTIONAL = (
+    "Cut", "Steps/s", "Ops/s", "Unseen", "Pairs", "Unknown", "Operations", "Risk below", "Overlaps",
+    "Per s", "Judged",
+)  # fmt: skip
 
 ReplayCommand = Callable[[Group], str]
 
@@ -32,11 +33,12 @@ ReplayCommand = Callable[[Group], str]
 def print_summary(console: Console, summary: Summary, replay: ReplayCommand) -> None:
     """Print totals by suite, then violations by signature, each with its replay command."""
     if summary.suites:
-        console.print(controlled_table(summary) if summary.executions else suites_table(summary))
+        table = controlled_table(summary) if summary.executions else suites_table(summary)
+        print_table(console, table, OPTIONAL)
     if not summary.groups:
         return
     groups = summary.in_order()
-    console.print(violations_table(groups[:SHOWN_GROUPS]))
+    print_table(console, violations_table(groups[:SHOWN_GROUPS]), ("Phase",))
     exactly = "step by step" if summary.executions else "real threads: it may take several tries"
     console.print(f"Replay the smallest seed of each ({exactly}):")
     for group in groups[:SHOWN_GROUPS]:
@@ -49,12 +51,12 @@ def print_summary(console: Console, summary: Summary, replay: ReplayCommand) -> 
 
 
 def suites_table(summary: Summary) -> Table:
-    table = Table(title="Suites", title_justify="left")
-    table.add_column("Suite")
+    table = Table(title="Suites", title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
+    table.add_column("Suite", no_wrap=True)
     for name in (
         "Trials",
-        "Violating",
-        "Nothing exercised",
+        "Viola-\nting",
+        "Nothing\nexer-\ncised",
         "Operations",
         "Overlaps",
         "Pairs",
@@ -132,12 +134,12 @@ def answers(totals: SuiteTotals) -> tuple[str, str]:
 
 def violations_table(groups: list[Group]) -> Table:
     table = Table(title="Violations by signature", title_justify="left")
-    table.add_column("Suite")
-    table.add_column("Invariant")
-    table.add_column("Count", justify="right")
-    table.add_column("Smallest seed", justify="right", no_wrap=True)
-    table.add_column("Phase")
-    table.add_column("Message at that seed", overflow="fold")
+    table.add_column("Suite", overflow="fold")
+    table.add_column("Invariant", overflow="fold")
+    table.add_column("Count", justify="right", no_wrap=True)
+    table.add_column("Smallest\nseed", justify="right", no_wrap=True)
+    table.add_column("Phase", no_wrap=True)
+    table.add_column("Message at that seed", overflow="fold", min_width=20)
     for group in groups:
         table.add_row(
             Text(group.suite),
@@ -267,18 +269,3 @@ def short_number(number: float) -> str:
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Format a count: ``1 signature``, ``2 signatures``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
-def python_command() -> str:
-    """Return the shell command for this interpreter: ``python`` if the PATH finds it."""
-    found = shutil.which("python")
-    if found and os.path.abspath(found) == os.path.abspath(sys.executable):
-        return "python"
-    return shlex.quote(short_path(Path(sys.executable)))
-
-
-def short_path(path: Path) -> str:
-    """Return a path relative to the working directory, if below it; links stay as they are."""
-    absolute = Path(os.path.abspath(path))
-    here = Path.cwd()
-    return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)

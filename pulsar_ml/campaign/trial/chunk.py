@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.store.columns import violation_row
 from pulsar_ml.campaign.trial.engines import run_trial
 from pulsar_ml.campaign.trial.signature import signature
 from pulsar_ml.campaign.trial.suite import Suite
@@ -86,19 +87,16 @@ def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, obj
         "host": host,
         "finished_at": datetime.now(UTC),
         "violations": [
-            {
-                "invariant": found.invariant,
-                "signature": signature(result.suite, found.invariant, found.message, found.places),
-                "message": found.message,
-                "phase": found.phase,
-                "replay": found.record
+            violation_row(
+                invariant=found.invariant,
+                signature=signature(result.suite, found.invariant, found.message, found.places),
+                message=found.message,
+                phase=found.phase,
+                replay=found.record
                 or replace(
                     result.replay, invariant=found.invariant, message=found.message
                 ).to_json(),
-                "executor": "",  # this and the next field are filled in on the executor
-                "log": "",
-                "unlisted": 0,
-            }
+            )
             for found in result.violations
         ],
         "wall_us": result.duration_ns // 1000,

@@ -20,7 +20,7 @@ from pulsar_ml.harness.building.load import load_extension
 from pulsar_ml.harness.subjects.program import Program, generate
 from pulsar_ml.harness.subjects.result import RunResult
 from pulsar_ml.harness.subjects.subject import Instance, InvariantViolation, Subject
-from pulsar_ml.harness.subjects.threads import run
+from pulsar_ml.harness.subjects.threads import run_program
 
 PRODUCT = "pulsar_ml.operations._native"
 CHECKED = "pulsar_ml.operations._checked"  # the same sources, compiled for the engine
@@ -163,7 +163,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
         noise=options.noise,
     )
     instance = subject.create(threads=len(program.threads), settings=program.settings)
-    result = run(instance, program)
+    result = run_program(instance, program)
     violations = running_violations(result) + quiescent_violations(instance, result)
     del instance
     before = judge_counts(suite)

@@ -45,7 +45,7 @@ def build_extension(
 
     ``into`` receives the result, in a folder named by a hash of the source, the headers and .pxd files beside
     it, the flags and the macros, so that a second call with equal input compiles nothing. Other files that
-    the source includes or ``cimport``s are not part of the hash: give a fresh ``into`` when they changed.
+    the source includes or cimports are not part of the hash: give a fresh ``into`` when they changed.
     ``include`` lists folders to search before that of the source and the one that holds the installed
     ``pulsar_ml``. ``language`` is "c" or "c++". ``checked`` builds for the engine: load the result with
     :func:`pulsar_ml.harness.building.load.load_checked`. The macro PML_BUILD_ID says in the module what it

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pulsar_ml/harness/subjects/subject.h"
+#include "pulsar_ml/harness/subject.h"
 
 #define ENGINE_MOST_THREADS 64    /* of one execution, those that the code under test starts included */
 #define ENGINE_CLASSES (1 << 14)  /* classes that are told apart; of more, a uniform sample */

@@ -42,7 +42,7 @@ MOST_BYTES = 1 << 30  # of a history in text
 FORMATS = (".parquet", ".arrow", ".jsonl", ".edn")
 
 
-def save(history: History, path: Path) -> None:
+def save_history(history: History, path: Path) -> None:
     """Write ``history`` in the format that the name ends with; UsageError for another one."""
     writers = {".parquet": save_table, ".arrow": save_table, ".jsonl": save_lines}
     if path.suffix not in writers:
@@ -50,7 +50,7 @@ def save(history: History, path: Path) -> None:
     writers[path.suffix](history, path)
 
 
-def load(path: Path, *, keyed: bool = False) -> History:
+def load_history(path: Path, *, keyed: bool = False) -> History:
     """The history in a file. Raises UsageError when it cannot be opened or has another ending, and
     BadRecordError, with one sentence, when it is damaged, truncated, foreign or of a newer version.
 

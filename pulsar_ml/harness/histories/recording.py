@@ -11,7 +11,7 @@ from pulsar_ml.harness.histories.history import RETURNED, History, history_of_ru
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.result import RunResult
 from pulsar_ml.harness.subjects.subject import Instance, Subject
-from pulsar_ml.harness.subjects.threads import run
+from pulsar_ml.harness.subjects.threads import run_program
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.engine import Campaign
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 def record_run(
     instance: Instance, program: Program, *, patience_ns: int = 120_000_000_000
 ) -> tuple[RunResult, History]:
-    """Run ``program`` as :func:`pulsar_ml.harness.subjects.threads.run` does, and keep its history.
+    """Run ``program`` as :func:`pulsar_ml.harness.subjects.threads.run_program` does, and keep its history.
 
     Stamps are nanoseconds of the monotonic clock, read behind a full fence, so the recording orders more than
     the subject does: it is for the answers, not for races. Operations of threads that were left
     behind are pending.
     """
     records = record_array(program.threads)
-    result = run(instance, program, patience_ns=patience_ns, records=records)
+    result = run_program(instance, program, patience_ns=patience_ns, records=records)
     history = history_of_run(
         signatures(instance.subject),
         records,

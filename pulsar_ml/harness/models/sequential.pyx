@@ -7,16 +7,16 @@ What a model promises less of when threads run beside each other it declares its
   the checker, its beginning and its end, with what the other threads do in between;
 * ``fresh_spans``: more of those, of an instance that is ``fresh``;
 * ``begins(operation, arguments, *, thread)``: the beginning of such a call;
-* ``foresees``: True when ``begins`` is told the answer too, as ``given``, and says whether it may begin so.
+* ``foresees``: True when ``begins`` is told the answer too, as ``result``, and says whether it may begin so.
   For calls whose answer is decided at one moment and which then go on doing things that others see;
 * ``hidden()`` and ``happens(thread)``: the threads whose call under way may do a step next that no answer
   tells of, and what that step does. Each may happen before the next beginning or end of a call, or not;
   a call does not end while its thread is among them;
-* ``idle(operation, given)``: whether the end of such a call, with that answer, may come at any time and
+* ``idle(operation, result)``: whether the end of such a call, with that answer, may come at any time and
   changes nothing; without it, no end is such a one;
-* ``fits(operation, *, thread, given)``: False only if ``concurrent`` would refuse that end of a call; it
+* ``fits(operation, *, thread, result)``: False only if ``concurrent`` would refuse that end of a call; it
   changes nothing, which makes it quicker to ask;
-* ``concurrent(operation, arguments, *, thread, given)``: whether a weak operation may answer ``given`` now,
+* ``concurrent(operation, arguments, *, thread, result)``: whether a weak operation may answer ``result`` now,
   and if so its effect with that answer;
 * ``fresh``: False, and set to True on an instance whose threads see at once what others wrote, as under
   sequential consistency; then ``concurrent`` may be stricter;
@@ -287,7 +287,7 @@ cdef class Sequential:
         thread, given = (<tuple>call)[3], (<tuple>call)[2]
         if pending or operation.weak:
             if operation.ends and not pending and self.fits is not None:
-                if not self.fits(state.whole, operation.name, thread=thread, given=given):
+                if not self.fits(state.whole, operation.name, thread=thread, result=given):
                     return ()
             model = state.model()
             return (self.state(model, state),) if self.apply(model, operation, call) else ()
@@ -326,14 +326,14 @@ cdef class Sequential:
         given = None if (<tuple>call)[2] is UNKNOWN else (<tuple>call)[2]
         if operation.begins:
             if self.foresees:
-                return bool(model.begins(operation.name, arguments, thread=thread, given=given))
+                return bool(model.begins(operation.name, arguments, thread=thread, result=given))
             model.begins(operation.name, arguments, thread=thread)
             return True
         if given is None:
             # Nobody waits for its answer any more: whichever it would get, if it happens at all.
             model.step(operation.name, arguments, thread=thread)
             return True
-        return bool(model.concurrent(operation.name, arguments, thread=thread, given=given))
+        return bool(model.concurrent(operation.name, arguments, thread=thread, result=given))
 
     def describe(self, call):
         if call.name in self.spans:

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 
-cdef extern from "pulsar_ml/harness/subjects/subject.h" nogil:
+cdef extern from "pulsar_ml/harness/subject.h" nogil:
     enum:
         PML_SUBJECT_ABI
         PML_MAX_ARGUMENTS

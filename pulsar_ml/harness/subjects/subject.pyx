@@ -59,7 +59,7 @@ cdef class Subject:
     """A structure under test. Made by a native module, never by hand."""
 
     def __init__(self):
-        raise TypeError("subjects come from native modules; see pulsar_ml/harness/subjects/subject.h")
+        raise TypeError("subjects come from native modules; see pulsar_ml/harness/subject.h")
 
     @property
     def name(self) -> str:

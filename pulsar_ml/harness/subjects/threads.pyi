@@ -10,7 +10,7 @@ from pulsar_ml.harness.subjects.result import RunResult as RunResult
 from pulsar_ml.harness.subjects.result import ThreadViolation as ThreadViolation
 from pulsar_ml.harness.subjects.subject import Instance
 
-def run(
+def run_program(
     instance: Instance,
     program: Program,
     *,

@@ -124,7 +124,7 @@ _left_behind = []
 assert sizeof(Slot) == LINE, "a slot must fill its line"
 
 
-def run(
+def run_program(
     Instance instance not None, program, *, patience_ns: int = 120_000_000_000, records=None
 ) -> RunResult:
     """Run ``program`` on ``instance``, each thread's calls on a thread of its own; 1 to 64 threads.

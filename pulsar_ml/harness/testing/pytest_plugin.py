@@ -69,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         f"{MARKER}(executions=20000, seconds=None, programs=20, threads=2, operations=4, mode='c11', "
         "strategy='portfolio', seed=0, split=True, ...): defaults of the fixture of that name; see "
-        "pulsar_ml.harness.search.interleave.interleave. split=False: not one test for each worker of pytest-xdist",
+        "pulsar_ml.harness.interleave. split=False: not one test for each worker of pytest-xdist",
     )
     replayed = None
     if (given := config.getoption("interleave_replay")) is not None:

@@ -194,12 +194,7 @@ def interleavings(
     points: int = 64,
     decisions: int = 5,
 ) -> Interleaving:
-    """A program, a schedule for it and a seed. The test calls ``run`` on it::
-
-    @given(interleavings(SUBJECT, threads=3))
-    def test_no_interleaving_breaks_it(interleaving):
-        interleaving.run(executions=200)
-    """
+    """Draw a program, a schedule for it and a seed; the test calls ``run`` on the result."""
     program = draw(
         programs(subject, threads=threads, operations=operations, mix=mix, settings=settings)
     )

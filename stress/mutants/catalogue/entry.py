@@ -58,10 +58,10 @@ while not u32_cas_weak_relaxed(cell, &seen, (seen & ~<uint32_t>EXTRA_HANDLE) | a
         title="a read count is made known by a relaxed exchange",
         origin="port",
         file=FILE,
-        old="if u32_cas_strong_acq_rel(cell, &seen, seen | made):\n    return made\n",
+        old="if u32_cas_strong_acq_rel(cell, &seen, seen | fresh):\n    return fresh\n",
         new="""
-if u32_cas_weak_relaxed(cell, &seen, seen | made):
-    return made
+if u32_cas_weak_relaxed(cell, &seen, seen | fresh):
+    return fresh
 """,
         suite="range_cache",
         breaks="I70",
@@ -91,10 +91,10 @@ if read_count:
         title="a read count is made by load and store",
         origin="port",
         file=FILE,
-        old="if u32_cas_strong_acq_rel(cell, &seen, seen | made):\n    return made\n",
+        old="if u32_cas_strong_acq_rel(cell, &seen, seen | fresh):\n    return fresh\n",
         new="""
-u32_store_release(cell, seen | made)
-return made
+u32_store_release(cell, seen | fresh)
+return fresh
 """,
         suite="expected_reads",
         breaks="I70",

@@ -14,9 +14,9 @@ MUTANTS: tuple[Mutant, ...] = (
         file=FILE,
         old="""
 limiter.remaining += permits
-told = limiter_settle(limiter)
+ready = limiter_settle(limiter)
 monitor_leave(&limiter.monitor)
-return told
+return ready
 """,
         new="""
 limiter.remaining += permits

@@ -7,8 +7,9 @@ from libcpp.atomic cimport (
     atomic, memory_order_acquire, memory_order_relaxed, memory_order_release,
 )
 
-from pulsar_ml.harness.subjects.subject cimport (
-    PML_SUBJECT_ABI, PmlArgument, PmlCall, PmlOperation, PmlResult, PmlSubject, PmlViolation, wrap_subject,
+from pulsar_ml.harness cimport (
+    PML_SUBJECT_ABI, PmlArgument, PmlCall, PmlOperation, PmlResult, PmlSubject, PmlViolation,
+    wrap_subject,
 )
 
 cdef extern from "<atomic>" namespace "std" nogil:

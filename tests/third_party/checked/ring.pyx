@@ -1,6 +1,6 @@
 """The two rings as subjects."""
 
-from pulsar_ml.harness.subjects.subject cimport PmlSubject, wrap_subject
+from pulsar_ml.harness cimport PmlSubject, wrap_subject
 
 
 cdef extern from "ring_table.hpp":

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstring>
 
-#include "pulsar_ml/harness/subjects/subject.h"
+#include "pulsar_ml/harness/subject.h"
 #include "ring.hpp"
 
 template <std::memory_order Publish>

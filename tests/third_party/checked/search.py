@@ -8,12 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pulsar_ml.harness.building.load import load_checked
-from pulsar_ml.harness.search.explore import explore
-from pulsar_ml.harness.search.failure import replay
-from pulsar_ml.harness.search.lanes import lane_table, summary
-from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness import explore, failure_text, generate, load_checked, shrink
 
 EXIT_CODES = {"clean": 0, "violation": 1, "nothing_exercised": 3}
 PROGRAMS = 4
@@ -29,10 +24,7 @@ def main(module: str, name: str, mode: str = "c11") -> int:
         executions += done.executions
         verdicts.add(done.verdict)
         if done.failure is not None:
-            small = shrink(done.failure, subject)
-            again = replay(small, subject)
-            print(summary(small, again))
-            print(lane_table(small, again.trace, subject=subject))
+            print(failure_text(shrink(done.failure, subject), subject))
             return EXIT_CODES["violation"]
     verdict = "clean" if "clean" in verdicts else "nothing_exercised"
     print(f"{name}: {verdict} after {executions} executions in mode {mode}")

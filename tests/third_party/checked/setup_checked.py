@@ -9,7 +9,7 @@ import runpy
 
 from setuptools import setup
 
-from pulsar_ml.harness.building.checked import checked_extension
+from pulsar_ml.harness import checked_extension
 
 project = runpy.run_path("setup.py")
 

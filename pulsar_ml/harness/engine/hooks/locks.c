@@ -131,6 +131,7 @@ static void release_blocked(Object *o, uint64_t which)
 static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
 {
     uint32_t id = (uint32_t)t->number << 26 | t->points;
+    drain(t);                     /* taken by an atomic exchange, which under TSO empties the buffer */
     clock_join(t->clock, o->clock);
     E.hooks++;
     E.class_hash += mix64((uint64_t)o->last << 32 | id);
@@ -211,6 +212,15 @@ static int mutex_trylock(Thread *t, const void *mutex, int kind, uint64_t pc)
     return 0;
 }
 
+/* TSO: unlocking empties the buffer, whose stores may be held back until here while others step. */
+static void drain_late(Thread *t, uintptr_t address)
+{
+    if (!t->buffer_count)
+        return;
+    announce(t, OP_UNLOCK, address, 1);
+    drain(t);
+}
+
 static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
 {
     Object *o = find_object(t, mutex, OBJECT_MUTEX);
@@ -220,7 +230,7 @@ static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
         misuse(t, mutex, "a thread unlocks a mutex that it does not hold", pc);
     if (o->owner < 0)
         misuse(t, mutex, "a thread unlocks a lock that nobody holds", pc);
-    drain(t);
+    drain_late(t, (uintptr_t)mutex);
     if (--o->count)
         return 0;
     o->owner = -1;
@@ -262,7 +272,7 @@ static void rwlock_unlock(Thread *t, const void *lock, uint64_t pc)
     Object *o = find_object(t, lock, OBJECT_RWLOCK);
     if (o->owner != t->number && !(o->readers & t->bit))
         misuse(t, lock, "a thread unlocks a read-write lock that it does not hold", pc);
-    drain(t);
+    drain_late(t, (uintptr_t)lock);
     if (o->owner == t->number) {
         o->owner = -1;
         released(t, o, o->clock, OP_UNLOCK, pc);
@@ -301,8 +311,8 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
 {
     Object *o;
     int woken = 0;
-    drain(t);                     /* a system call, so a barrier */
     announce(t, OP_WAKE, (uintptr_t)at, 1);
+    drain(t);                     /* a system call, so a barrier */
     o = find_object(t, at, kind);
     while (o->blocked && most--) {
         uint32_t n = (uint32_t)__builtin_popcountll(o->blocked);
@@ -320,8 +330,8 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
 static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int timed, uint64_t pc)
 {
     Object *o;
-    drain(t);
     announce(t, OP_WAIT, (uintptr_t)word, 0);
+    drain(t);
     if (!heap_ok((uintptr_t)word))
         heap_fail(t, (uintptr_t)word, 4, OP_WAIT, pc);
     o = find_object(t, word, OBJECT_FUTEX);

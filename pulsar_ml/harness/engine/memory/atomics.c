@@ -271,10 +271,13 @@ static inline int atomic_cas(Thread *t, uintptr_t address, uint32_t width, int o
         drain(t);
     v = atomic_variable(t, address, width, OP_CAS, 1, pc);
     if (v->n > 1) {
+        /* A failed exchange is a load of its own order, which may see older stores than an exchange. */
         uint32_t places[ENGINE_HISTORY], n = 0, oldest = oldest_place(t, v, is_sc(order));
-        for (uint32_t p = v->n; p-- > oldest;) {
+        uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_place(t, v, 0);
+        for (uint32_t p = v->n; p-- > oldest_failed;) {
             m = message_at(v, p);
-            if (p + 1 == v->n || !message_at(v, p + 1)->rmw || m->low != *low || m->high != *high)
+            if (m->low != *low || m->high != *high ||
+                (p >= oldest && (p + 1 == v->n || !message_at(v, p + 1)->rmw)))
                 places[n++] = p;
         }
         place = places[n > 1 ? choose(t, CHOOSE_READ, n) : 0];

@@ -1,0 +1,230 @@
+"""Explores the programs of a suite under the engine, and writes the failures."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pulsar_ml.campaign.local.failures import checked_subject, shrink_failure
+from pulsar_ml.campaign.store.summary import counted
+from pulsar_ml.campaign.trial.controlled import program_of, to_result
+from pulsar_ml.campaign.trial.judging import judge_of
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
+from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED, VIOLATION, ExitCode
+from pulsar_ml.harness.judges.oracle import Judge
+from pulsar_ml.harness.search.child import Limits, LostError
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.sandbox import lost_exploration, watch
+from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.progress import ProgressDisplay
+
+
+@dataclass(slots=True)
+class SuiteExploration:
+    """The counts of all programs of one suite, and its first failure."""
+
+    suite: str
+    programs: int = 0
+    executions: int = 0
+    seconds: float = 0.0
+    rechecked: int = 0
+    exhausted: Counter[str] = field(default_factory=Counter)  # programs by the proof
+    missed: tuple[float, float, float] = (0.0, 0.0, 0.0)  # depth 1 to 3, the worst program's
+    counts: Counter[str] = field(default_factory=Counter)
+    failure: Failure | None = None
+    failed: TrialResult | None = None  # the trial of its program, without the failure
+    found: str = ""  # the place of the failure, which a shrunk failure no longer knows
+
+    def add(self, done: Exploration) -> None:
+        self.programs += 1
+        self.executions += done.executions
+        self.seconds += done.seconds
+        self.rechecked += done.rechecked
+        if done.exhausted:
+            self.exhausted[done.exhausted] += 1
+        first, second, third = (
+            max(self.missed[depth - 1], done.missed(depth)) for depth in (1, 2, 3)
+        )
+        self.missed = (first, second, third)
+        self.counts.update(done.statistics)
+        self.failure = done.failure
+        if done.failure is not None:
+            found = done.failure
+            self.found = (
+                f"execution {found.execution} of program {self.programs} "
+                f"(strategy {found.strategy})"
+            )
+
+    def exit_code(self) -> ExitCode:
+        if self.failure is not None:
+            return VIOLATION
+        return CLEAN if self.counts["shared"] else NOTHING_EXERCISED
+
+    def lines(self) -> list[str]:
+        rate = self.executions / self.seconds if self.seconds else 0.0
+        steps = self.counts["steps"] / self.seconds if self.seconds else 0.0
+        made = max(self.executions, 1)
+        return [
+            f"{self.suite}: {self.executions:,} executions of {self.programs} programs in "
+            f"{self.seconds:.1f} s ({rate:,.0f} executions/s, {steps:,.0f} steps/s)",
+            f"  classes seen: {self.counts['classes']:,}; unseen mass about "
+            f"{self.counts['once'] / made:.2%}; cut by the step limit: "
+            f"{self.counts['cut'] / made:.2%}; made twice and equal: {self.rechecked}",
+            *(
+                f"  exhausted {what}: {programs} programs"
+                for what, programs in self.exhausted.items()
+            ),
+            *self.answers(),
+            *([f"  failed in {self.found}"] if self.failure else self.risks()),
+        ]
+
+    def answers(self) -> list[str]:
+        """The number of histories that were compared with the suite's model."""
+        if not self.counts["judged"]:
+            return ["  answers: not compared with a model"]
+        unknown = self.counts["unknown"]
+        return [
+            f"  answers: {self.counts['judged']:,} histories compared with the model"
+            + (f", {unknown:,} of them too long to tell" if unknown else "")
+        ]
+
+    def risks(self) -> list[str]:
+        """Bounds on the failures that the executions may have missed."""
+        lines = [
+            f"  with 95 % confidence a failure of these programs is rarer than 1 in "
+            f"{max(self.executions, 1) / 3:,.0f} executions; load buffering is outside the memory "
+            "model"
+        ]
+        made = [self.counts[f"pct_{depth}"] for depth in (1, 2, 3)]
+        if any(made):
+            bounds = "; ".join(
+                f"depth {depth}: {missed:.2g} ({executions:,} executions)"
+                for depth, missed, executions in zip((1, 2, 3), self.missed, made, strict=True)
+            )
+            lines.append(
+                f"  PCT missed a bug of the schedule with probability at most, by program: {bounds}"
+            )
+        return lines
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "suite": self.suite,
+            "programs": self.programs,
+            "executions": self.executions,
+            "seconds": self.seconds,
+            "rechecked": self.rechecked,
+            "exhausted": dict(self.exhausted),
+            "pct_missed": self.missed,
+            "counts": dict(self.counts),
+            "failure": None if self.failure is None else json.loads(self.failure.to_json()),
+        }
+
+
+def explore_suite(
+    suite: Suite,
+    total: SuiteExploration,
+    *,
+    threads: int | None,
+    operations: int | None,
+    seeds: int,
+    executions: int,
+    seed: int,
+    progress: ProgressDisplay,
+    module: str,
+    mutant: str | None,
+    limits: Limits | None,
+    answers: bool = True,
+    on_result: Callable[[TrialResult], object] | None = None,
+    **options: Any,
+) -> None:
+    """Explores programs of ``seeds`` seeds until one fails; adds the counts to ``total``.
+
+    Runs in a child process when there are ``limits``. ``on_result`` gets the trial of each program
+    that did not fail.
+    """
+    subject = checked_subject(suite.subject, module, mutant)
+    size = TrialOptions(threads=threads, operations=operations)
+    judge = judge_of(suite.model) if answers else None
+
+    def program_of_number(number: int) -> Program:
+        return program_of(subject, suite, seed + number, size)
+
+    def search(tell: Callable[[Exploration], object]) -> None:
+        for number in range(seeds):
+            before = None if judge is None else dataclasses.replace(judge.counts)
+            done = explore(
+                subject,
+                program_of_number(number),
+                executions=executions,
+                seed=seed,
+                judge=judge,
+                **options,
+            )
+            if judge is not None and before is not None:
+                statistics = dict(done.statistics)
+                statistics["judged"] = judge.counts.judged - before.judged
+                statistics["unknown"] = judge.counts.unknown - before.unknown
+                done = dataclasses.replace(done, statistics=statistics)
+            tell(done)
+            if done.failure is not None:
+                break
+
+    def add(done: Exploration) -> None:
+        if on_result is not None:
+            program = program_of_number(total.programs)
+            silent = dataclasses.replace(done, failure=None)
+            trial = TrialOptions(module=module, mutant=mutant, noise=False)
+            result = to_result(suite, trial, subject, program, silent)
+            if done.failure is None:
+                on_result(result)
+            else:
+                total.failed = result
+        total.add(done)
+        text = f"{suite.name}: {total.executions:,} executions of {total.programs} programs"
+        progress.update(total.programs, text)
+
+    goal = f"{counted(seeds, 'program')} from seed {seed} under the engine"
+    progress.begin(suite.name, seeds, f"{suite.name}: {goal}, {executions:,} executions each")
+    try:
+        if limits is None:
+            search(add)
+        else:
+            watch(search, add, limits=limits)
+    except LostError as lost:
+        add(
+            lost_exploration(
+                lost, subject, program_of_number(total.programs), {"seed": seed, **options}
+            )
+        )
+    finally:
+        progress.end()
+
+
+def keep_failure(
+    total: SuiteExploration,
+    records: Path | None,
+    module: str,
+    mutant: str | None,
+    limits: Limits | None,
+    judge: Judge | None = None,
+) -> Path | None:
+    """Shrinks and writes the failure of a suite, if it has one; returns the path of the file."""
+    if total.failure is None:
+        return None
+    folder = records or Path("runs/explore") / time.strftime("%Y%m%d-%H%M%S")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{total.suite}-{total.failure.execution}.json"
+    failure = dataclasses.replace(total.failure, module=module, mutant=mutant)
+    path.write_text(failure.to_json() + "\n")  # before shrinking, which may be interrupted
+    subject = checked_subject(failure.subject, module, mutant)
+    total.failure = shrink_failure(failure, subject, limits, judge)
+    path.write_text(total.failure.to_json() + "\n")
+    return path

@@ -1,0 +1,101 @@
+"""Failures of the engine as files: read, made again step by step, made smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from pulsar_ml.campaign.trial.judging import judge_of
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import CHECKED, load_native, select_mutant
+from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.harness.engine import Campaign  # noqa: F401  (before checked modules are loaded)
+from pulsar_ml.harness.judges.oracle import Judge
+from pulsar_ml.harness.search.child import Limits, LostError
+from pulsar_ml.harness.search.failure import Failure, Replayed, replay
+from pulsar_ml.harness.search.lanes import lane_table, summary
+from pulsar_ml.harness.search.sandbox import call, replay_lost
+from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.subjects.subject import Subject
+from pulsar_ml.input_files import bounded_text
+
+T = TypeVar("T")
+
+
+def checked_subject(name: str, module: str = CHECKED, mutant: str | None = None) -> Subject:
+    """A subject of a checked module: an importable name, or the path of a shared object.
+
+    Raises UsageError when the module has no such subject or mutant.
+    """
+    native = load_native(module)
+    select_mutant(native, mutant)
+    subjects: Mapping[str, Subject] = getattr(native, "SUBJECTS", {})
+    if name not in subjects:
+        known = ", ".join(subjects) or "none"
+        raise UsageError(f"the checked module {module} has no subject {name!r}; it has: {known}")
+    return subjects[name]
+
+
+def read_failure(path: Path) -> Failure:
+    """The failure in a file. BadRecordError names the file."""
+    text = bounded_text(path, "the failure")
+    try:
+        return Failure.from_text(text)
+    except BadRecordError as error:
+        raise BadRecordError(f"{path}: {error}") from None
+
+
+def subject_of(failure: Failure, module: str | None, mutant: str | None) -> Subject:
+    """The subject of a failure in its own checked module, or in another one."""
+    if module is not None:
+        return checked_subject(failure.subject, module, mutant)
+    return checked_subject(failure.subject, failure.module or CHECKED, mutant or failure.mutant)
+
+
+def judge_for(suites: Mapping[str, Suite], subject: str) -> Judge | None:
+    """The judge of the first suite about this subject that has a model."""
+    models = [suite.model for suite in suites.values() if suite.subject == subject and suite.model]
+    return judge_of(models[0]) if models else None
+
+
+def guarded(work: Callable[[], T], limits: Limits | None) -> T:
+    """Returns what ``work`` returns; runs it in a child process when there are limits."""
+    return work() if limits is None else call(work, limits=limits)
+
+
+def replay_failure(
+    failure: Failure, subject: Subject, judge: Judge | None, limits: Limits | None
+) -> Replayed:
+    """Makes a failure again, once. One that lost its process always runs in a child process."""
+    if failure.lost:
+        return replay_lost(failure, subject, limits=limits)
+    return guarded(lambda: replay(failure, subject, judge), limits)
+
+
+def shrink_failure(
+    failure: Failure,
+    subject: Subject,
+    limits: Limits | None,
+    judge: Judge | None = None,
+    executions: int | None = None,
+) -> Failure:
+    """The failure made smaller; the same failure when shrinking loses the process."""
+    try:
+        return guarded(lambda: shrink(failure, subject, budget=executions, judge=judge), limits)
+    except LostError:
+        return failure
+
+
+def described(
+    failure: Failure,
+    again: Replayed,
+    subject: Subject | None = None,
+    *,
+    sources: bool = True,
+) -> str:
+    """The text about a failure that was made again; with a subject also its table of steps."""
+    lines = [summary(failure, again)]
+    if subject is not None and again.trace:
+        lines.append(lane_table(failure, again.trace, subject=subject, sources=sources))
+    return "\n".join(lines)

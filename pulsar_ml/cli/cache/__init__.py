@@ -1,0 +1,1 @@
+"""Commands about the cache: its settings and simulations."""

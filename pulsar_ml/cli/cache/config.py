@@ -1,0 +1,179 @@
+"""``pulsar-ml config``: the settings of the cache, explained or checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pulsar_ml.cli import options as shared
+from pulsar_ml.cli.command import command as new_command
+from pulsar_ml.cli.command import option
+from pulsar_ml.config import (
+    BY_ANY_KEY,
+    SETTINGS,
+    Reading,
+    Setting,
+    read_broker_conf,
+    read_mapping,
+    without_effect,
+)
+from pulsar_ml.config.setting import PULSAR
+from pulsar_ml.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+def chosen(keys: Sequence[str]) -> list[Setting]:
+    """The settings of these keys, or all. A part of a key stands for every key that contains it."""
+    if not keys:
+        return list(SETTINGS)
+    found: list[Setting] = []
+    for key in keys:
+        exact = [BY_ANY_KEY[key]] if key in BY_ANY_KEY else []
+        part = [
+            setting
+            for setting in SETTINGS
+            if key.lower() in setting.key.lower() or key == setting.name
+        ]
+        if not exact and not part:
+            raise UsageError(f"no setting has {key!r} in its key; list them all with --explain")
+        found += [setting for setting in exact or part if setting not in found]
+    return found
+
+
+def shown(setting: Setting, reading: Reading) -> str:
+    """The effective value with its unit, marked when it is derived from other settings."""
+    value = reading.config.effective(setting.key)
+    if value is None:
+        return "no limit (derived)"
+    unit = f" {setting.unit}" if setting.unit and setting.unit != "fraction" else ""
+    derived = " (derived)" if getattr(reading.config, setting.name) is None else ""
+    return setting.format(value) + unit + derived
+
+
+def description(setting: Setting, idle: str | None) -> Text:
+    from rich.text import Text
+
+    what = Text(setting.key, style="bold")
+    what.append(f"\n{setting.meaning}", style="not bold")
+    what.append(f"\nTakes {setting.allowed}.", style="not bold")
+    if setting.derived:
+        what.append(f" Unset: {setting.derived}.", style="not bold")
+    what.append(
+        " May change while running." if setting.dynamic else " Set at start.", style="not bold"
+    )
+    if setting.interplay:
+        what.append(f"\n{setting.interplay}", style="not bold dim")
+    if setting.origin != PULSAR:
+        what.append(f"\nFrom: {setting.origin}.", style="not bold dim")
+    if idle is not None:
+        what.append(f"\nWithout effect: {idle}.", style="not bold yellow")
+    return what
+
+
+def explain(settings: Sequence[Setting], reading: Reading) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    idle = without_effect(reading.config)
+    table = Table(title="settings of the cache", show_lines=True)
+    table.add_column("key and meaning", ratio=1, overflow="fold", min_width=24)
+    for column in ("value", "default", "from"):
+        table.add_column(column, overflow="fold")
+    for setting in settings:
+        table.add_row(
+            description(setting, idle.get(setting.key)),
+            Text(shown(setting, reading)),
+            setting.format(setting.default) or "derived",
+            Text(Path(reading.origins[setting.key]).name),
+        )
+    console = Console()
+    console.print(table)
+    for remark in reading.remarks:
+        console.print(Text(remark))
+    if reading.unknown:
+        console.print(f"{len(reading.unknown)} keys are no settings of the cache; they are kept:")
+        for key, where in reading.unknown_at.items():
+            console.print(Text(f"  {where}: {key}"))
+
+
+def json_text(settings: Sequence[Setting], reading: Reading) -> str:
+    idle = without_effect(reading.config)
+    rows = [
+        {
+            "key": setting.key,
+            "name": setting.name,
+            "value": getattr(reading.config, setting.name),
+            "default": setting.default,
+            "unit": setting.unit,
+            "type": setting.kind.__name__,
+            "low": setting.low,
+            "high": setting.high,
+            "choices": list(setting.choices),
+            "dynamic": setting.dynamic,
+            "from": reading.origins[setting.key],
+            "origin": setting.origin,
+            "meaning": setting.meaning,
+            "derived": setting.derived,
+            "interplay": setting.interplay,
+            "without_effect": idle.get(setting.key, ""),
+        }
+        for setting in settings
+    ]
+    unknown = [
+        {"key": key, "value": value, "from": reading.unknown_at[key]}
+        for key, value in reading.unknown.items()
+    ]
+    return json.dumps(
+        {
+            "settings": rows,
+            "cache_size_bytes": reading.config.cache_size_bytes(),
+            "unknown": unknown,
+            "remarks": list(reading.remarks),
+        },
+        indent=2,
+    )
+
+
+@new_command(
+    "config",
+    examples=(
+        "config --explain",
+        "config --explain --key watermark --key TTL",
+        "config --explain --broker-conf broker.conf",
+        "config > broker.conf",
+    ),
+)
+@option("--explain", "explained", is_flag=True, help="Print a table that explains each setting.")
+@option(
+    "--key",
+    "keys",
+    multiple=True,
+    help="Only this key, or all keys that contain it. Repeatable.",
+)
+@shared.broker_conf
+@shared.as_json
+def command(
+    explained: bool, keys: tuple[str, ...], broker_conf: Path | None, as_json: bool
+) -> None:
+    """Explain the settings of the cache, or check a broker.conf.
+
+    Without --explain or --json the command prints a broker.conf with every setting and comments;
+    unknown settings of the file that was read come last, unchanged.
+
+    A wrong value ends with exit code 2 and one line: file, line, value, and the allowed values.
+    """
+    reading = read_broker_conf(broker_conf) if broker_conf is not None else read_mapping({})
+    settings = chosen(keys)
+    if as_json:
+        click.echo(json_text(settings, reading))
+    elif explained or keys:
+        explain(settings, reading)
+    else:
+        click.echo(reading.to_broker_conf(), nl=False)

@@ -1,0 +1,1 @@
+"""Commands about Spark and about results of many runs."""

@@ -1,0 +1,166 @@
+"""``pulsar-ml explore``: suites under the engine, where one seed decides every switch and fault."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pulsar_ml.campaign.local.exploring import SuiteExploration, explore_suite, keep_failure
+from pulsar_ml.campaign.local.failures import checked_subject, described, replay_failure
+from pulsar_ml.campaign.local.run_writer import exploration_writer, with_failure
+from pulsar_ml.campaign.local.suites import choose_suites, load_suites
+from pulsar_ml.campaign.trial.judging import judge_of
+from pulsar_ml.campaign.trial.trial import CHECKED
+from pulsar_ml.cli import options as shared
+from pulsar_ml.cli.command import command as new_command
+from pulsar_ml.cli.command import option
+from pulsar_ml.cli.output import print_json
+from pulsar_ml.command_line import command_line, short_path, suites_words
+from pulsar_ml.exit_codes import INTERRUPTED, SEARCH, ExitCode, worst
+from pulsar_ml.harness.engine import FAULTS, REUSE, STRATEGIES
+from pulsar_ml.harness.search.child import Limits
+from pulsar_ml.progress import ProgressDisplay
+
+SEEDS = 50
+EXECUTIONS = 2_000
+OFFERED = tuple(strategy for strategy in STRATEGIES if strategy != "replay")
+
+
+@new_command(
+    "explore",
+    examples=(
+        "explore mpsc_queue --seeds 500",
+        "explore refcount --strategy preemptions --bound 3 --mode sc",
+        "explore mine --suites my_suites --module ./mine.so",
+    ),
+    exit_codes=SEARCH,
+)
+@click.argument("suite")
+@shared.suites()
+@shared.module(CHECKED)
+@shared.mutant()
+@shared.seed()
+@shared.seeds(SEEDS)
+@shared.threads(63)
+@shared.operations
+@shared.executions(EXECUTIONS)
+@option(
+    "--strategy",
+    type=click.Choice(OFFERED),
+    default="portfolio",
+    show_default=True,
+    group=shared.SEARCH,
+    help="How schedules are chosen.",
+)
+@option(
+    "--bound",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    group=shared.SEARCH,
+    help="Preemptions or delays of an exhaustive strategy.",
+)
+@shared.mode
+@option(
+    "--fault",
+    "faults",
+    multiple=True,
+    type=click.Choice(tuple(FAULTS)),
+    group=shared.SEARCH,
+    help="Fault that may happen. Repeatable.",
+)
+@option(
+    "--reuse",
+    type=click.Choice(tuple(REUSE)),
+    default="mixed",
+    show_default=True,
+    group=shared.SEARCH,
+    help="When freed memory is handed out again.",
+)
+@option(
+    "--races/--no-races",
+    default=True,
+    show_default=True,
+    group=shared.SEARCH,
+    help="Report data races. Without, only results count, not declared memory orders.",
+)
+@option(
+    "--answers/--no-answers",
+    default=True,
+    show_default=True,
+    group=shared.SEARCH,
+    help="Compare answers with the suite's model, where it has one.",
+)
+@shared.sandbox()
+@shared.records
+@shared.run_directory
+@shared.as_json
+def command(
+    suite: str,
+    suites: str,
+    records: Path | None,
+    out: Path | None,
+    as_json: bool,
+    sandbox: bool,
+    patience: float,
+    **options: Any,
+) -> ExitCode:
+    """Search the schedules of one SUITE, or of "all": small programs, many executions of each.
+
+    The search of a suite ends with its first failure, which is made smaller and written to the
+    folder of --records.
+    """
+    chosen = choose_suites(load_suites(suites), (suite,))
+    options["module"] = module = options["module"] or CHECKED
+    mutant = options["mutant"]
+    limits = sandbox_limits(sandbox, patience)
+    totals: list[SuiteExploration] = []
+    interrupted = False
+    subjects = {each.name: checked_subject(each.subject, module, mutant) for each in chosen}
+    build_id = str(subjects[chosen[0].name].build_id)
+    writer = exploration_writer(out, build_id, options, suites) if out else None
+    with writer or nullcontext(), ProgressDisplay() as progress:
+        for each in chosen:
+            total = SuiteExploration(each.name)
+            totals.append(total)
+            judge = judge_of(each.model)
+            try:
+                explore_suite(
+                    each,
+                    total,
+                    progress=progress,
+                    limits=limits,
+                    on_result=writer.add if writer else None,
+                    **options,
+                )
+            except KeyboardInterrupt:  # the results so far are kept and shown
+                interrupted = True
+            path = keep_failure(total, records, module, mutant, limits, judge)
+            if writer and total.failed and total.failure:
+                writer.add(with_failure(total.failed, total.failure, options))
+            if not as_json:
+                click.echo("\n".join(total.lines()))
+                if path is not None and total.failure is not None:
+                    subject = subjects[each.name]
+                    again = replay_failure(total.failure, subject, judge, limits)
+                    click.echo(described(total.failure, again))
+                    steps = command_line("trace", short_path(path), *suites_words(suites))
+                    click.echo(f"  written to {path}\n  step by step: {steps}")
+            if interrupted:
+                break
+        if writer and interrupted:
+            writer.status = "interrupted"
+    if writer and not as_json:
+        click.echo(writer.where())
+    code = INTERRUPTED if interrupted else worst(total.exit_code() for total in totals)
+    if as_json:
+        print_json({"exit_code": code, "suites": [total.as_data() for total in totals]})
+    return code
+
+
+def sandbox_limits(sandbox: bool, patience: float) -> Limits | None:
+    """The limits of the child process; None runs code under test in this process."""
+    return Limits(wall=patience, cpu=min(patience, Limits().cpu or patience)) if sandbox else None

@@ -1,0 +1,125 @@
+"""``pulsar-ml linearize``: a recorded history against a sequential model."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pulsar_ml.cli import options as shared
+from pulsar_ml.cli.command import command as new_command
+from pulsar_ml.cli.command import option
+from pulsar_ml.errors import PulsarMlError
+from pulsar_ml.exit_codes import CLEAN, FAILED, INTERRUPTED, UNKNOWN, USAGE, VIOLATION, ExitCode
+from pulsar_ml.harness.histories.files import load_history
+from pulsar_ml.harness.histories.history import History
+from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, Verdict, check
+from pulsar_ml.harness.linearize.picture import describe_verdict
+from pulsar_ml.harness.models import MODELS, model_named
+from pulsar_ml.harness.models.conformance import check_model
+from pulsar_ml.harness.models.model import Keyed, ModelError, at_fault, raised
+
+ANSWERS = {LEGAL: CLEAN, ILLEGAL: VIOLATION}
+
+
+@new_command(
+    "linearize",
+    examples=(
+        "linearize history.jsonl --model register",
+        "linearize history.edn --model cas-register --keyed",
+        "linearize run.parquet --model mymodels.py:Cache",
+    ),
+    exit_codes=(CLEAN, VIOLATION, USAGE, FAILED, UNKNOWN, INTERRUPTED),
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@option(
+    "--model",
+    "name",
+    required=True,
+    metavar="NAME|MODULE:OBJECT|FILE.py:OBJECT",
+    group="Model",
+    help=f"The sequential object: {', '.join(MODELS)}, or a model of yours.",
+)
+@option(
+    "--keyed",
+    is_flag=True,
+    group="Model",
+    help="One such object for each key, which is the first argument of every call.",
+)
+@option(
+    "--no-partition",
+    is_flag=True,
+    group=shared.LIMITS,
+    help="Check independent parts together, not one by one.",
+)
+@option(
+    "--no-monitors",
+    is_flag=True,
+    group=shared.LIMITS,
+    help="Search also where distinct values make a faster check possible.",
+)
+@option(
+    "--steps",
+    default=50_000_000,
+    show_default=True,
+    type=click.IntRange(1),
+    group=shared.LIMITS,
+    help="Steps of all searches together.",
+)
+@option(
+    "--memory",
+    default=1024,
+    show_default=True,
+    type=click.IntRange(1),
+    group=shared.LIMITS,
+    help="MiB for each of: the model's states, its answers, the configurations of a search.",
+)
+@shared.as_json
+def command(
+    file: Path,
+    name: str,
+    keyed: bool,
+    no_partition: bool,
+    no_monitors: bool,
+    steps: int,
+    memory: int,
+    as_json: bool,
+) -> ExitCode:
+    """Check whether the history in FILE is linearizable.
+
+    FILE is .parquet, .arrow or .jsonl of the harness, .jsonl of another program, or Jepsen's .edn.
+    """
+    sys.path.insert(0, "")  # where a user's model is
+    history = load_history(file, keyed=keyed)
+    model = model_named(name)
+    if keyed:
+        model = Keyed(model)
+    options = Options(
+        partition=not no_partition, monitors=not no_monitors, most_steps=steps, memory=memory << 20
+    )
+    try:
+        check_model(model, history)
+        verdict = check(history, model, options=options)
+        shown = as_text(history, verdict) if as_json else describe_verdict(history, verdict, model)
+    except ModelError as error:
+        raise click.UsageError(f"the model {name} cannot be used: {error}") from None
+    except PulsarMlError:
+        raise
+    except Exception as error:
+        if not at_fault(model, error):
+            raise
+        raise click.UsageError(
+            f"the model {name} cannot be used: it raised {raised(error)}"
+        ) from error
+    click.echo(shown)
+    return ANSWERS.get(verdict.answer, UNKNOWN)
+
+
+def as_text(history: History, verdict: Verdict) -> str:
+    content: dict[str, Any] = {"operations": len(history), "criterion": verdict.criterion}
+    content |= dataclasses.asdict(verdict)
+    return json.dumps(content, indent=2, default=str)

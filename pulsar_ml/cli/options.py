@@ -1,0 +1,270 @@
+"""The options that several commands share: each name has one meaning, defined here once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pulsar_ml.cli.command import Decorator, option
+from pulsar_ml.command_line import DEFAULT_SUITES
+from pulsar_ml.errors import UsageError
+
+CODE = "Code under test"
+PROGRAMS = "Programs"
+SEARCH = "Engine"
+LIMITS = "Limits"
+SPARK = "Where trials run"
+OUTPUT = "Output"
+
+MOST_SEED = 2**63 - 1
+MODES = ("sc", "tso", "c11")
+
+
+def together(*decorators: Decorator) -> Decorator:
+    """Several options as one decorator, listed in this order."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+# Code under test
+
+
+def suites(default: str | None = DEFAULT_SUITES) -> Decorator:
+    return option(
+        "--suites",
+        metavar="MODULE",
+        default=default,
+        group=CODE,
+        help="Importable module whose SUITES are used.  [default: "
+        + ("the package's own]" if default else "those of the run]"),
+    )
+
+
+def module(default: str) -> Decorator:
+    return option(
+        "--module",
+        metavar="MODULE",
+        default=None,
+        group=CODE,
+        help=f"Native module with the code under test: a name or a .so file.  [default: {default}]",
+    )
+
+
+def mutant(default: str = "") -> Decorator:
+    more = f"  [default: {default}]" if default else ""
+    return option(
+        "--mutant",
+        metavar="ID",
+        group=CODE,
+        help=f"Mutant to select, in a module that has mutants.{more}",
+    )
+
+
+# Programs
+
+
+def seed(default: int | None = 0, more: str = "") -> Decorator:
+    return option(
+        "--seed",
+        type=click.IntRange(0, MOST_SEED),
+        default=default,
+        show_default=default is not None,
+        group=PROGRAMS,
+        help=f"First seed. {more}".strip(),
+    )
+
+
+def seeds(default: int | None, more: str = "") -> Decorator:
+    return option(
+        "--seeds",
+        type=click.IntRange(1, MOST_SEED),
+        default=default,
+        show_default=default is not None,
+        group=PROGRAMS,
+        help=f"How many seeds. {more}".strip(),
+    )
+
+
+def seconds(help_text: str) -> Decorator:
+    return option(
+        "--seconds", type=click.FloatRange(0, min_open=True), group=PROGRAMS, help=help_text
+    )
+
+
+def threads(most: int) -> Decorator:
+    return option(
+        "--threads",
+        type=click.IntRange(1, most),
+        group=PROGRAMS,
+        help="Threads of a program.  [default: the suite's]",
+    )
+
+
+operations = option(
+    "--operations",
+    type=click.IntRange(1, 10_000_000),
+    group=PROGRAMS,
+    help="Operations of each thread.  [default: the suite's]",
+)
+noise = option(
+    "--noise/--no-noise",
+    default=True,
+    show_default=True,
+    group=PROGRAMS,
+    help="Disturb the schedule of real threads.",
+)
+
+# Engine
+
+
+def executions(default: int | None, more: str = "") -> Decorator:
+    return option(
+        "--executions",
+        type=click.IntRange(1),
+        default=default,
+        show_default=default is not None,
+        group=SEARCH,
+        help=f"Executions of each program, at most. {more}".strip(),
+    )
+
+
+mode = option(
+    "--mode",
+    type=click.Choice(MODES),
+    default="c11",
+    show_default=True,
+    group=SEARCH,
+    help="Memory model.",
+)
+
+# Limits
+
+
+def sandbox() -> Decorator:
+    """Options that say whether code under test runs in a child process, and for how long."""
+    from pulsar_ml.harness.search.child import Limits
+
+    return together(
+        option(
+            "--sandbox/--no-sandbox",
+            default=True,
+            show_default=True,
+            group=LIMITS,
+            help="Run in a child process, which a crash or a hang cannot leave.",
+        ),
+        patience(Limits().wall),
+    )
+
+
+def patience(default: float) -> Decorator:
+    return option(
+        "--patience",
+        metavar="SECONDS",
+        type=click.FloatRange(0, min_open=True),
+        default=default,
+        show_default=True,
+        group=LIMITS,
+        help="Time after which one run or execution is called a hang.",
+    )
+
+
+# Where trials run
+
+
+def runner(*choices: str, default: str) -> Decorator:
+    return option(
+        "--runner",
+        type=click.Choice(choices),
+        default=default,
+        show_default=True,
+        group=SPARK,
+        help="Spark, processes of this machine, or (inline) this process.",
+    )
+
+
+def master(default: str | None = None) -> Decorator:
+    shown = default or "local[*]"
+    return option(
+        "--master",
+        metavar="URL",
+        default=default,
+        group=SPARK,
+        help=f"Spark master: local[N], spark://HOST:PORT, k8s://URL, yarn.  [default: {shown}]",
+    )
+
+
+conf = option(
+    "--conf", metavar="KEY=VALUE", multiple=True, group=SPARK, help="Spark setting. Repeatable."
+)
+environment = option(
+    "--environment",
+    metavar="ARCHIVE",
+    type=click.Path(path_type=Path),
+    group=SPARK,
+    help="Python environment of executors, made by pulsar-ml pack.",
+)
+workers = option(
+    "--workers",
+    type=click.IntRange(1),
+    group=SPARK,
+    help="Processes of the pool.  [default: cores / threads]",
+)
+
+# Cache
+
+broker_conf = option(
+    "--broker-conf",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A broker.conf to read settings from.",
+)
+
+# Output
+
+
+def out(help_text: str, default: str | None = None, **kind: Any) -> Decorator:
+    return option(
+        "--out",
+        type=click.Path(path_type=Path, **kind),
+        default=default,
+        show_default=default is not None,
+        group=OUTPUT,
+        help=help_text,
+    )
+
+
+run_directory = out("New results directory, as a sweep writes it.", file_okay=False)
+records = option(
+    "--records",
+    type=click.Path(path_type=Path, file_okay=False),
+    group=OUTPUT,
+    help="Folder for records of failures.  [default: a new folder in runs/]",
+)
+as_json = option("--json", "as_json", is_flag=True, group=OUTPUT, help="Print JSON.")
+
+
+def key_value(pair: str, name: str) -> tuple[str, str]:
+    """Splits ``KEY=VALUE``; UsageError names the option otherwise."""
+    key, equals, value = pair.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"{name} takes KEY=VALUE, not {pair!r}")
+    return key.strip(), value.strip()
+
+
+def spark_settings(pairs: tuple[str, ...]) -> dict[str, str]:
+    """The values of ``--conf``."""
+    return dict(key_value(pair, "--conf") for pair in pairs)
+
+
+def module_path(name: str) -> str:
+    """A module's name, or the absolute path of a .so file."""
+    return os.path.abspath(name) if name.endswith(".so") or "/" in name else name

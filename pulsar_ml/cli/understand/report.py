@@ -1,0 +1,133 @@
+"""``pulsar-ml report``: a report about a run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from pulsar_ml.campaign.store.read_run import open_run
+from pulsar_ml.cli import options as shared
+from pulsar_ml.cli.command import command as new_command
+from pulsar_ml.cli.command import option
+from pulsar_ml.errors import UsageError
+from pulsar_ml.exit_codes import SEARCH
+from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.report import formats
+from pulsar_ml.report.findings import Findings, gather
+from pulsar_ml.report.page import render
+from pulsar_ml.report.traces import TraceView, trace_views
+
+HTML = "html"
+FORMATS: dict[str, Callable[[Findings, Sequence[TraceView]], str]] = {
+    HTML: lambda findings, views: render(findings, views, made_at=datetime.now(UTC)),
+    "sarif": formats.as_sarif,
+    "junit": formats.as_junit,
+    "markdown": formats.as_markdown,
+    "json": formats.as_json,
+}
+WITH_DRAWINGS = (HTML,)
+
+
+@new_command(
+    "report",
+    examples=(
+        "report runs/20250102T030405-abcd",
+        "report runs/20250102T030405-abcd --out report.html --traces 200",
+        "report runs/20250102T030405-abcd --format sarif > found.sarif",
+    ),
+    exit_codes=SEARCH,
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@option(
+    "--out",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    group=shared.OUTPUT,
+    help="File of the report; - is the terminal.  [default: RUN/report.html; other formats: -]",
+)
+@option(
+    "--format",
+    "kind",
+    type=click.Choice(tuple(FORMATS)),
+    default=HTML,
+    show_default=True,
+    group=shared.OUTPUT,
+    help="Page or data format.",
+)
+@option(
+    "--traces",
+    default=50,
+    show_default=True,
+    type=click.IntRange(0),
+    group=shared.OUTPUT,
+    help="Signatures whose interleaving is drawn; each failure is made again once.",
+)
+@option(
+    "--kill-table",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    group=shared.OUTPUT,
+    help="Kill table (CSV of make kill-table).  [default: RUN/kill_table.csv, if it exists]",
+)
+@shared.module("the one that failed")
+def command(
+    run: Path,
+    out: Path | None,
+    kind: str,
+    traces: int,
+    module: str | None,
+    kill_table: Path | None,
+) -> int:
+    """Report about RUN, the results directory of a sweep, or of run or explore with --out.
+
+    The page needs no network. Interleavings are drawn where this build is the one that failed;
+    elsewhere the page says so and shows the stored facts. A growing run can be reported at any
+    time. The exit code is that of the run.
+    """
+    found, what = read(run, traces if kind in WITH_DRAWINGS else 0, module, kill_table)
+    # JSON may contain lone surrogates, which no file can hold.
+    text = FORMATS[kind](found, what).encode(errors="replace").decode()
+    if out is None and kind == HTML:
+        out = run / "report.html"
+    if out is None or str(out) == "-":
+        click.echo(text, nl=False)
+    else:
+        write(out, text)
+        click.echo(f"{out}: {len(text.encode()) / 1e3:,.0f} kB", err=True)
+    return int(found.exit_code)
+
+
+def read(
+    directory: Path, traces: int, module: str | None = None, kill_table: Path | None = None
+) -> tuple[Findings, list[TraceView]]:
+    """The findings of a run and their drawings, with progress on the terminal."""
+    run = open_run(directory)
+    with ProgressDisplay() as progress:
+        progress.begin("reading rows", run.rows())
+        found = gather(run, progress.advance, kill_cells=kill_table)
+        groups = found.summary.in_order()
+        progress.begin("making failures again", len(groups))
+        return found, list(
+            trace_views(groups, most=traces, module=module, on_view=progress.advance)
+        )
+
+
+def write(path: Path, text: str) -> None:
+    """Replaces the file at ``path`` by the whole text, or leaves it as it is."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None

@@ -1,0 +1,48 @@
+"""``pulsar-ml trace``: a failure of the engine, step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pulsar_ml.campaign.local.failures import (
+    described,
+    judge_for,
+    read_failure,
+    replay_failure,
+    subject_of,
+)
+from pulsar_ml.campaign.local.suites import load_suites
+from pulsar_ml.cli import options as shared
+from pulsar_ml.cli.command import command as new_command
+from pulsar_ml.cli.find.explore import sandbox_limits
+from pulsar_ml.exit_codes import SEARCH, VIOLATION, ExitCode
+
+
+@new_command(
+    "trace",
+    examples=("trace runs/explore/20250102-030405/refcount-17.json",),
+    exit_codes=SEARCH[1:],
+)
+@click.argument("failure", type=click.Path(path_type=Path))
+@shared.suites()
+@shared.module("the failure's")
+@shared.mutant("the failure's")
+@shared.sandbox()
+def command(
+    failure: Path,
+    suites: str,
+    module: str | None,
+    mutant: str | None,
+    sandbox: bool,
+    patience: float,
+) -> ExitCode:
+    """Make a FAILURE of the engine again and print its steps, one column for each thread."""
+    content = read_failure(failure)
+    subject = subject_of(content, module, mutant)
+    judge = judge_for(load_suites(suites), content.subject)
+    again = replay_failure(content, subject, judge, sandbox_limits(sandbox, patience))
+    sources = (mutant or content.mutant) is None  # line numbers of a mutant are not the sources'
+    click.echo(described(content, again, subject, sources=sources))
+    return VIOLATION

@@ -1,0 +1,1 @@
+"""The machines of a cluster: checked, packed for, and started here."""

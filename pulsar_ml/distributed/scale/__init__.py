@@ -1,0 +1,1 @@
+"""The cost of a sweep: measured here, computed for a cluster."""

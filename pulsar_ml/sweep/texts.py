@@ -1,0 +1,78 @@
+"""The sentences of a sweep: its headline, its rounds, its verdict."""
+
+from __future__ import annotations
+
+from pulsar_ml.campaign.plan.rounds import Round, Rounds
+from pulsar_ml.campaign.run.waves import Outcome
+from pulsar_ml.campaign.store import summary as report
+from pulsar_ml.campaign.trial.engines import is_controlled
+from pulsar_ml.campaign.trial.trial import TrialOptions
+from pulsar_ml.progress import clock
+
+SHOWN_ARMS = 8  # of a round that begins
+
+
+def shares(decided: Round) -> str:
+    """The trials of a round by suite and strategy, the largest parts first."""
+    parts = sorted(decided.parts, key=lambda part: (-len(part), part.arm))
+    rest = parts[SHOWN_ARMS:]
+    words = [f"{part.arm} {len(part):,}" for part in parts[:SHOWN_ARMS]]
+    if rest:
+        words.append(f"{len(rest)} others {sum(map(len, rest)):,}")
+    return f"{', '.join(words)} trials"
+
+
+def engine_words(options: TrialOptions, rounds: Rounds | None = None) -> str:
+    """The engine of the trials, in words."""
+    if not is_controlled(options):
+        return "real threads"
+    strategies = rounds.strategies if rounds else (options.strategy,)
+    noun = "strategies" if len(strategies) > 1 else "strategy"
+    return (
+        f"engine controlled (mode {options.mode}, {noun} {', '.join(strategies)}, "
+        f"{options.executions:,} executions each)"
+    )
+
+
+def verdict(
+    options: TrialOptions, outcome: Outcome, planned: int | None, seconds: float | None = None
+) -> str:
+    """The last line of a sweep: how it ended and what that means.
+
+    ``planned`` is None for a sweep without a number of trials. ``seconds`` is the time after which
+    the clock stopped it.
+    """
+    summary = outcome.summary
+    status = outcome.status
+    if status == "stopped" and seconds is not None:
+        status = f"stopped after {seconds:g} s"
+    if not summary.trials:
+        none = "no trial" if planned is None else f"none of {planned:,} trials"
+        return f"{status}: {none} came to its end"
+    ran = (
+        f"{summary.trials:,} trials"
+        if planned is None
+        else f"{summary.trials:,} of {planned:,} trials"
+    )
+    if is_controlled(options):
+        ran += f" with {summary.executions:,} executions under the engine"
+    if summary.judged:
+        ran += f", {report.counted(summary.judged, 'history', 'histories')} judged"
+        ran += f" ({summary.unknown:,} unknown)"
+    ran += f" in {clock(outcome.seconds)}"
+    match summary.verdict:
+        case "violation":
+            signatures = report.counted(len(summary.groups), "signature")
+            found = f"{report.counted(summary.violations, 'violation')} with {signatures}"
+        case "nothing_exercised":
+            found = f"nothing exercised by {', '.join(summary.idle_suites)}, which proves nothing"
+        case _:
+            found = "no violation"
+    idle = sum(totals.nothing_exercised for totals in summary.suites.values())
+    if idle and summary.verdict == "clean":
+        ran += f"; {report.counted(idle, 'trial')} exercised nothing and {proves(idle)} nothing"
+    return f"{status}: {found} in {ran}"
+
+
+def proves(number: int) -> str:
+    return "proves" if number == 1 else "prove"

@@ -1,0 +1,78 @@
+"""The README prints what its commands print, and shows the picture that the report draws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pages import ROOT, Block, Reader, blocks, commands, prints
+from tools.race_image import IMAGE, draw, source
+
+README = ROOT / "README.md"
+
+
+def console(start: str) -> Block:
+    """Return the console block whose first command starts so."""
+    (block,) = [
+        block
+        for block in blocks(README)
+        if block.language == "console" and block.text.startswith("$ " + start)
+    ]
+    return block
+
+
+def follow(block: Block, folder: Path) -> None:
+    reader = Reader(folder)
+    for command, expected in commands(block):
+        printed = reader.run(command)
+        assert prints(expected, printed), f"{command}\n" + "\n".join(printed)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "reader"
+    path.mkdir()
+    return path
+
+
+def test_the_first_example_finds_the_bug(folder: Path) -> None:
+    (folder / "ticket.pyx").write_text(source("ticket.pyx"))
+    (test,) = [block for block in blocks(README) if block.file == "test_ticket.py"]
+    (folder / test.file).write_text(test.text)
+    follow(console("pytest"), folder)
+
+
+def test_the_picture_is_drawn_from_the_sources(tmp_path: Path) -> None:
+    assert draw(tmp_path) == IMAGE.read_text()
+    assert f"]({IMAGE.relative_to(ROOT)})" in README.read_text()
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_sweep_prints_what_the_readme_shows(folder: Path) -> None:
+    follow(console("pulsar-ml sweep --suite range_cache --suite removal_queue"), folder)
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_known_bug_is_found_as_the_readme_shows(folder: Path) -> None:
+    follow(console("pulsar-ml sweep --suite range_cache --seeds"), folder)
+
+
+@pytest.mark.xdist_group("mutants")
+def test_the_engine_finds_what_the_readme_shows(folder: Path) -> None:
+    follow(console("pulsar-ml explore"), folder)
+
+
+def test_the_example_of_the_cache_runs() -> None:
+    (example,) = [
+        block for block in blocks(README) if block.text.startswith("from pulsar_ml import")
+    ]
+    names: dict[str, object] = {}
+    exec(compile(example.text, str(README), "exec"), names)
+    assert bytes(names["view"]) == b"payload"  # type: ignore[call-overload]
+
+
+def test_every_console_block_is_followed() -> None:
+    followed = Path(__file__).read_text().count("follow(console(")
+    # This line has the words once more.
+    assert followed - 1 == sum(block.language == "console" for block in blocks(README))
