@@ -23,7 +23,7 @@ from pulsar_ml.harness.linearize import (
     check,
     core,
 )
-from pulsar_ml.harness.linearize.picture import lanes
+from pulsar_ml.harness.linearize.picture import describe_verdict, lanes
 from pulsar_ml.harness.models import MODELS, Counter, KeyValueMap, Queue, Register
 from pulsar_ml.harness.models.model import Keyed
 from tests.linearize.histories import SHAPES, histories

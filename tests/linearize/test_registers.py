@@ -120,7 +120,9 @@ def test_writes_at_any_time_and_again_are_as_many_open_copies() -> None:
                 int(record["thread"]), call.name, call.arguments, call.result,
                 int(record["invoked"]), None if record["ending"] else int(record["returned"]),
             )
-            for record, call in zip(sample.records, map(sample.call, range(len(sample))), strict=True)
+            for record, call in zip(
+                sample.records, map(sample.call, range(len(sample))), strict=True
+            )
         ]  # fmt: skip
         copies = [
             Operation(200 + copy, "write", (value,), None, -1, None)
