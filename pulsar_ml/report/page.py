@@ -35,7 +35,7 @@ MOST_PROGRAMS = 1_000  # the most listed programs of an exhaustive run
 MOST_ARMS = 1_000
 MOST_CHARACTERS = 84  # the most characters of a step that widen its lane
 CHART = (600, 120)
-LABEL = "The interleaving; the same is below as text"
+LABEL = "The interleaving, which is also below as text"
 SPARK = (160, 28)
 
 
@@ -95,7 +95,7 @@ def render(findings: Findings, views: Sequence[TraceView], *, made_at: datetime)
 
 
 def environment() -> jinja2.Environment:
-    """Return the environment of the templates, which escape every text of a run."""
+    """The environment of the templates, which escape every text of a run."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -106,7 +106,7 @@ def environment() -> jinja2.Environment:
 
 
 def style_of(*names: str) -> str:
-    """Join style sheets of the templates."""
+    """Style sheets of the templates, joined."""
     return "".join((TEMPLATES / f"{name}.css").read_text() for name in names)
 
 

@@ -37,7 +37,8 @@ class Cursor(NamedTuple):
 class Moment(NamedTuple):
     """The container between two changes, as far as a query may tell it from others.
 
-    While somebody churns, cursors of those values may be there besides, and so many changes more.
+    While a churn is under way, cursors of those values may be there besides, and so many changes
+    more.
     """
 
     slowest: int  # of the values, -1: none has one

@@ -93,8 +93,8 @@ class Model:
     # A dispatch makes a copy, whose release others see, and looks at the entry once more after
     # that.
     spans: ClassVar[frozenset[str]] = REMOVALS | RANGES | {"dispatch"}
-    # When an entry is found matters to those who see every change at once; its counts are read
-    # later.
+    # The moment at which an entry is found matters to threads that see every change at once; its
+    # counts are read later.
     fresh_spans: ClassVar[frozenset[str]] = LOOKS
     foresees = True
 
@@ -124,12 +124,12 @@ class Model:
             Key, int
         ] = {}  # expected reads: the most of one put, or their sum; and added ones
         self.copied: dict[Key, int] = {}
-        # Entries and bytes that were told and are not known gone; below 0 while a removal is under
-        # way.
+        # Entries and bytes that answers counted and that are not known to be gone; below 0 while a
+        # removal is under way.
         self.loose = self.loose_bytes = 0
         self.slack = self.slack_bytes = 0  # of UNTOLD ones that turned out to be gone
         self.dropped = 0  # empty wrappers, and those that passes emptied
-        self.strays = 0  # entries put that no answer told of, and keys under which they may be
+        self.strays = 0  # entries put that no answer mentions, and keys under which they may be
         self.strange: frozenset[Key] = frozenset()
 
     def canonical(self) -> object:

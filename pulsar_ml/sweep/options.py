@@ -160,7 +160,7 @@ class RunnerOptions:
 
 
 ONLY_FOREVER = {"waves": "--waves", "report_every": "--report-every", "witnesses": "--witnesses"}
-ONLY_SPARK = {"rows": "--rows", "speculate": "--speculate"}
+ONLY_SPARK = {"rows": f"--rows {EXECUTORS}", "speculate": "--speculate"}
 
 
 def check(options: SweepOptions) -> None:

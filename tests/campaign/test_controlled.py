@@ -197,7 +197,11 @@ def test_an_execution_that_takes_its_process_along_is_named_and_made_again(tmp_p
         f"{message}; tried again: {message}",
     )
     failure = Failure.from_text(violation["replay"])
-    assert failure.lost and failure.seed == 6 and failure.execution + 1 == found[1]["executions"]
+    assert (
+        failure.ended_process
+        and failure.seed == 6
+        and failure.execution + 1 == found[1]["executions"]
+    )
     path = tmp_path / "failure.json"
     path.write_text(violation["replay"])
     done = CliRunner().invoke(main, ["replay", "--json", str(path)])

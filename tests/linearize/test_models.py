@@ -99,13 +99,13 @@ class Raising(Register):
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        (Mutable(), "step() changed the state it was given"),
+        (Mutable(), "step() changed its argument, the state"),
         (Unhashable(), "cannot be hashed"),
         (WrongHash(), "have different hashes"),
-        (NotIterable(), "step() should give the states that may follow"),
-        (Fickle(), "otherwise when it is asked again"),
-        (FalselyPure(), "is called pure and leads from"),
-        (NoPending(), "without a result it cannot"),
+        (NotIterable(), "step() should return an iterable of the next states"),
+        (Fickle(), "the second time"),
+        (FalselyPure(), "and yet step() leads from"),
+        (NoPending(), "without a result it does not"),
         (Half(), "a model with equal() also has hash()"),
         (object(), "a model has a method init()"),
         (Raising(), "step(), for write(1) from None, raised KeyError: 'write' ("),
@@ -143,7 +143,7 @@ def test_a_key_that_is_not_said_to_be_one_is_no_argument() -> None:
         [Operation(0, "write", ("x", 1), None, 0, 1), Operation(0, "read", ("x",), 1, 2, 3)]
     )
     check_model(Keyed(Register()), keyed)
-    with pytest.raises(UsageError, match=r"if the first one is a key.*--keyed"):
+    with pytest.raises(UsageError, match=r"if the first one is the key.*--keyed"):
         check_model(Register(), keyed)
     with pytest.raises(
         UsageError, match=r"write\(1\), has 1 argument; .* one for each key takes 2$"

@@ -11,6 +11,7 @@ import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -115,7 +116,7 @@ def built(name: str, compiler: str) -> ModuleType:
     return load_checked(path)
 
 
-def run(module: str, name: str, compiler: str, **options: object) -> Exploration:
+def run(module: str, name: str, compiler: str, **options: Any) -> Exploration:
     native = built(module, compiler)
     subject = native.SUBJECTS[name]
     program = generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)

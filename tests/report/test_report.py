@@ -243,8 +243,7 @@ def test_signatures_and_violations_beyond_the_limits_are_counted(
 ) -> None:
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_GROUPS", 5)
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_MEMBERS", 3)
-    words = ["one", "two", "three", "four", "five", "six", "seven"]
-    rows = [row(seed, found=[violation("I1", word)]) for seed, word in enumerate(words)]
+    rows = [row(seed, found=[violation("I1", letter)]) for seed, letter in enumerate("abcdefg")]
     page = page_of(write_run(tmp_path / "run", rows))
     assert len(page_data(page)) == 5
     text = Reader(page).text
@@ -298,7 +297,7 @@ def test_findings_of_a_run_are_those_of_its_rows(tmp_path: Path) -> None:
     assert found.yields["controlled", "c11", "portfolio"].executions == 900
 
 
-# Rounds -----------------------------------------------------------------------------------------
+# Rounds -------------------------------------------------------------------------------------------
 
 
 def run_in_rounds(directory: Path) -> Path:

@@ -165,7 +165,7 @@ def story(sweep: Sweep, gate: Gate, steps: Sequence[tuple[Victims, bool]]) -> No
             kill(victims(driver, trial))
             if ends:
                 assert driver.wait(TIMEOUT) == -signal.SIGKILL
-            # What started them is gone or was told so, and they are gone as well.
+            # Their parents are dead or were stopped, and these processes are gone as well.
             assert psutil.wait_procs(chain, timeout=TIMEOUT)[1] == []
             if ends:
                 done = read_trials(sweep.directory / "out")["seed"].to_pylist()
@@ -209,14 +209,14 @@ def test_ctrl_c_and_on_it_goes(tmp_path: Path) -> None:
         driver.kill()
         driver.wait()
     text = sweep.log.read_text()
-    assert f"--resume {tmp_path / 'out'}" in text.split("go on with: ")[1]
+    assert "--resume out" in text.split("go on with: ")[1]
     done = read_trials(tmp_path / "out")["seed"].to_pylist()
     assert sorted(done) == list(range(8)), "the chunk that ran was waited for"
     assert sweep.start("--resume", "out").wait(TIMEOUT) == 0
     assert sorted(read_trials(tmp_path / "out")["seed"].to_pylist()) == list(range(SEEDS))
 
 
-def test_a_trial_that_waits_for_ever_is_told_and_made_again(tmp_path: Path) -> None:
+def test_a_trial_that_waits_for_ever_is_reported_and_made_again(tmp_path: Path) -> None:
     gate = Gate(tmp_path / "gate")
     (seed, *_) = gated_seeds()
     gate.close(seed)
@@ -224,20 +224,20 @@ def test_a_trial_that_waits_for_ever_is_told_and_made_again(tmp_path: Path) -> N
     assert sweep.start().wait(TIMEOUT) == 1, sweep.log.read_text()
     assert sorted(read_trials(tmp_path / "out")["seed"].to_pylist()) == list(range(SEEDS))
     (row,) = read_violations(tmp_path / "out").to_pylist()
-    told = "no execution ended within 3 s: the code under test blocks its process"
+    message = "no execution ended within 3 s: the code under test blocks its process"
     assert (row["seed"], row["invariant"], row["message"]) == (
         seed,
         "hang",
-        f"{told}; tried again: {told}",
+        f"{message}; tried again: {message}",
     )
     (record,) = (tmp_path / "out" / "records").iterdir()
-    replay = [sys.executable, "-m", "stress", "--suites", "sweep_suites", "replay", str(record)]
+    replay = [sys.executable, "-m", "stress", "replay", str(record), "--suites", "sweep_suites"]
     env = {**sweep.env, "PYTHONPATH": str(ROOT / "tests" / "spark")}
     done = subprocess.run(
         [*replay, "--patience", "3"], cwd=ROOT, env=env, capture_output=True, text=True
     )
     assert done.returncode == 1, done.stdout + done.stderr
-    assert f"now: hang (running): {told}" in done.stdout
+    assert f"now: hang (running): {message}" in done.stdout
 
 
 STEPS = [(python_worker, False), (executor, False), (only_driver, True), (everything, True)]

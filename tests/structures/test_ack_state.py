@@ -182,7 +182,9 @@ def test_a_dispatcher_that_nobody_tells_is_noticed_at_quiescence() -> None:
     pair.call("dispatch", 2)
     pair.instance.call("forget_dispatchers")
     assert pair.instance.call("ack_entry", 0, 0).words[0] == 0
-    with pytest.raises(InvariantViolation, match="I99: the dispatcher of kind 2 was told 0 times"):
+    with pytest.raises(
+        InvariantViolation, match="I99: the dispatcher of kind 2 was resumed 0 times"
+    ):
         pair.instance.check()
 
 
