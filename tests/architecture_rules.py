@@ -1,7 +1,7 @@
 """The rules of the house as functions from sources to complaints.
 
-``Sources`` maps paths (``"pulsar_ml/errors.py"``) to texts, so that a rule can be shown a wrong tree
-of one file. Each rule returns one line for each breach; ``test_architecture.py`` applies them.
+``Sources`` maps paths (``"pulsar_ml/errors.py"``) to texts, so that a rule can be shown a wrong
+tree of one file. Each rule returns one line for each breach; ``test_architecture.py`` applies them.
 """
 
 from __future__ import annotations
@@ -200,7 +200,8 @@ def structures_have_no_cycle(sources: Sources) -> list[str]:
     below = {
         name: {
             other for other in names
-            if f"pulsar_ml.structures.{other}" in cython_imports(sources[f"pulsar_ml/structures/{name}.pxd"])
+            if f"pulsar_ml.structures.{other}"
+            in cython_imports(sources[f"pulsar_ml/structures/{name}.pxd"])
         }
         for name in names
     }  # fmt: skip
@@ -261,11 +262,11 @@ def product_knows_no_harness(sources: Sources) -> list[str]:
     parts = tuple("include " + path.removeprefix("pulsar_ml/") for path in face)
     found = allow(sources, product, (*(f"pulsar_ml.{name}" for name in known), *parts))
     for path in product:
-        if match := re.search(
+        match = re.search(
             r"harness|mutant|PML_FAULTS|fail_allocation", sources[path], re.IGNORECASE
-        ):
-            if path != "pulsar_ml/__init__.py":
-                found.append(f"{path} says {match[0]!r}")
+        )
+        if match and path != "pulsar_ml/__init__.py":
+            found.append(f"{path} says {match[0]!r}")
     return found
 
 

@@ -220,7 +220,7 @@ def gather(
 
 
 def gain_counter_of(run: SavedRun) -> GainCounter | None:
-    """The counter of gains by round, or None for a run without rounds. BadRecordError for a damaged round."""
+    """The counter of gains by round; None without rounds. BadRecordError for a damaged round."""
     if not run.facts["rounds"]:
         return None
     try:

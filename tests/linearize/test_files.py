@@ -224,7 +224,7 @@ def test_a_truncated_table_is_damaged(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_history(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="should end with .parquet"):
+    with pytest.raises(UsageError, match=r"should end with \.parquet"):
         load_history(tmp_path / "h.csv")
     with pytest.raises(UsageError, match="cannot be read"):
         load_history(tmp_path / "none.jsonl")
