@@ -230,11 +230,11 @@ def of_recorded(
     )
 
 
-def waiting_places(campaign: Campaign, waiting: Mapping[int, int]) -> str:
-    """The place of each thread that waits, in brackets; "" when none does.
+def waiting_places(campaign: Campaign, waiting: Any) -> str:
+    """Return the place of each thread that waits, in brackets; "" when none does.
 
-    ``waiting`` maps threads to the code where they are blocked, 0: a thread runs in a loop and stands where
-    it made its last step.
+    ``waiting`` maps threads to the code addresses where they are blocked. 0: a thread runs in a
+    loop, and its place is that of its last step.
     """
     if not waiting:
         return ""
