@@ -32,6 +32,7 @@ try:
         Campaign,
         beat_into,
         locate,
+        match_places_by,
         symbol_at,
     )
 finally:
@@ -56,5 +57,6 @@ __all__ = [
     "Campaign",
     "beat_into",
     "locate",
+    "match_places_by",
     "symbol_at",
 ]

@@ -1,4 +1,4 @@
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -27,6 +27,7 @@ STEP_LIMIT: int
 def beat_into(buffer: Buffer | None) -> None: ...
 def locate(pc: int) -> tuple[str, int] | None: ...
 def symbol_at(pc: int) -> str: ...
+def match_places_by(is_place: Callable[[int, str], bool]) -> None: ...
 
 CALL: np.dtype[np.void]
 RECORD: np.dtype[np.void]

@@ -253,15 +253,13 @@ cdef class Campaign:
 
     cdef bint pass_over(self) except -1:
         """Whether the race that engine_again() met last is suppressed, and was not known yet."""
-        from pulsar_ml.harness.search.symbols import is_place
-
         cdef const EngineFailure* f = engine_failure()
         if f.kind != FAIL_RACE or f.event < 0 or f.other_event < 0:
             return False
         cdef int64_t count
         cdef const EngineEvent* events = engine_trace(&count)
         pair = (events[f.other_event].pc, events[f.event].pc)
-        if not any([is_place(pc, text) for pc in pair for text in self.suppress]):
+        if not any([_is_place(pc, text) for pc in pair for text in self.suppress]):
             return False
         if not engine_suppress(pair[0], pair[1]):
             return False

@@ -22,3 +22,12 @@ def symbol_at(pc: int) -> str:
     if pc == 0 or dladdr(<const void*><size_t>pc, &info) == 0 or info.dli_sname is NULL:
         return ""
     return info.dli_sname.decode()
+
+
+cdef object _is_place = lambda pc, text: False
+
+
+def match_places_by(is_place) -> None:
+    """Let ``is_place(pc, text)`` tell which code the texts of ``suppress`` name."""
+    global _is_place
+    _is_place = is_place

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pulsar_ml.harness.engine import locate, symbol_at
+from pulsar_ml.harness.engine import locate, match_places_by, symbol_at
 
 LONG_NAME = 80  # characters of a function's name
 ARGUMENTS = re.compile(r"<[^<>]+>")
@@ -152,3 +152,6 @@ def without_templates(function: str) -> str:
     while len(shorter) > LONG_NAME and (found := ARGUMENTS.search(shorter)) is not None:
         shorter = f"{shorter[: found.start()]}{{}}{shorter[found.end() :]}"
     return shorter.replace("{}", "<...>")
+
+
+match_places_by(is_place)
