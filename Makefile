@@ -1,22 +1,26 @@
 # Everything runs in a private virtual environment in .venv, made on first use.
 #
-#   make sweep                   the main job: build, sweep seeds over the core on local Spark
+#   make sweep                   the main job: build, sweep seeds over the core on local Spark for a
+#                                minute; SECONDS=600 for longer, SEEDS=200 for a number
 #   make test                    build and run all tests
 #   make stress SUITE=...        real threads; SANITIZE=thread|address|undefined for a sanitizer
 #   make cluster                 a Spark master and two workers here; make cluster-stop ends them
-#   make mutants                 known bugs against the true core: what the sweep finds
-#   make kill-table              what each technique finds of each known bug, as docs/kill-table.md
+#   make mutants                 sweep known bugs, and the true core, which must stay silent
+#   make kill-table              which technique finds which known bug, as docs/kill-table.md
 #   make bench                   speed and memory, one table
 #   make docs                    the documentation as a site, build/docs/index.html
 #   make wheel                   dist/*.whl
-#   make clean                   everything that was built; results under runs/ stay
+#   make clean                   remove everything that was built; results under runs/ stay
 
 PYTHON ?= python3
-SEEDS ?= 200
+SEEDS ?=
+SECONDS ?= 60
 SUITE ?= all
 ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
+# Runs a command and shows how far it is.
+STEP := $(PYTHON) tools/progress.py
 # pytest-xdist: one process a core.
 WORKERS ?= auto
 
@@ -24,14 +28,18 @@ WORKERS ?= auto
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,12s/^# *//p' Makefile
+	@sed -n '3,13s/^#  //p' Makefile
 
 $(VENV)/installed: pyproject.toml
 	@tools/prerequisites.sh $(PYTHON)
 	@echo "making the virtual environment $(VENV) (PySpark alone is a download of several hundred MB)"
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --upgrade pip "setuptools>=77" "cython>=3.3,<3.4" wheel
-	@$(BIN)/python tools/requirements.py | $(BIN)/python -m pip install --quiet --requirement /dev/stdin
+	@$(STEP) "virtual environment" build/venv.log $(PYTHON) -m venv $(VENV)
+	@$(STEP) "build tools" build/tools.log $(BIN)/python -m pip install --progress-bar off \
+		--upgrade pip "setuptools>=77" "cython>=3.3,<3.4" wheel
+	@$(BIN)/python tools/requirements.py > build/requirements.txt
+	@# Python compiles a module when it is first imported; compiling all takes half a minute.
+	@$(STEP) "packages" build/packages.log $(BIN)/python -m pip install --progress-bar off \
+		--no-compile --requirement build/requirements.txt
 	@# An editable install by a path file: the checkout is what runs, from any directory.
 	@$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_paths()["purelib"], "pulsar_ml.pth").write_text(str(pathlib.Path.cwd()))'
 	@# The console command, which an installed wheel brings by itself.
@@ -41,15 +49,13 @@ $(VENV)/installed: pyproject.toml
 
 build: $(VENV)/installed
 	@tools/prerequisites.sh $(PYTHON)
-	@echo "building the extensions"
-	@mkdir -p build && $(BIN)/python setup.py -q build_ext --inplace > build/build.log 2>&1 || \
-		{ cat build/build.log >&2; echo "the build failed; its output is above and in build/build.log" >&2; exit 4; }
+	@$(STEP) "extensions" build/build.log $(BIN)/python setup.py -q build_ext --inplace
 
 java:
 	@tools/prerequisites.sh $(PYTHON) java
 
 sweep: java build
-	@$(BIN)/python -m spark.sweep --seeds $(SEEDS) $(ARGS)
+	@$(BIN)/python -m pulsar_ml sweep $(if $(SEEDS),--seeds $(SEEDS),--seconds $(SECONDS)) $(ARGS)
 
 cluster: java build
 	@$(BIN)/python -m spark.cluster start $(ARGS)
@@ -73,7 +79,7 @@ mutants: java build
 
 kill-table: build
 	@$(BIN)/python -m stress.mutants --faults || test $$? = 1
-	@$(BIN)/python -m stress.mutants.kill_table $(ARGS)
+	@$(BIN)/python -m stress.mutants.table $(ARGS)
 
 bench: build
 	@$(BIN)/python -m benchmarks $(ARGS)

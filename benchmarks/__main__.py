@@ -14,7 +14,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measure import Benchmark, Figure, measure, told
+from benchmarks.measure import Benchmark, Figure, measure, progress
 from pulsar_ml.errors import PulsarMlError
 
 STRUCTURES = (
@@ -49,7 +49,7 @@ STRUCTURES = (
 
 
 def machine() -> str:
-    """One line that says on what the figures were measured."""
+    """One line about the machine."""
     model = platform.processor() or platform.machine()
     for line in (
         Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else ()
@@ -60,7 +60,8 @@ def machine() -> str:
     load = psutil.getloadavg()[0]
     return (
         f"{model}, {psutil.cpu_count()} cores, {psutil.virtual_memory().total >> 30} GiB, "
-        f"{platform.system()} {platform.release()}, Python {platform.python_version()}, load {load:.1f}"
+        f"{platform.system()} {platform.release()}, Python {platform.python_version()}, "
+        f"load {load:.1f}"
     )
 
 
@@ -70,9 +71,11 @@ def number(value: float) -> str:
 
 
 def table(figures: Sequence[Figure]) -> Table:
-    made = Table(title="medians, with the lowest and highest of the repeats")
+    result = Table(title="medians, with the lowest and highest of the repeats")
     for column in ("benchmark", "unit", "median", "lowest", "highest", "repeats", "target", ""):
-        made.add_column(column, justify="left" if column in {"benchmark", "unit", ""} else "right")
+        result.add_column(
+            column, justify="left" if column in {"benchmark", "unit", ""} else "right"
+        )
     for row in figures:
         benchmark = row.benchmark
         bound = (
@@ -80,7 +83,7 @@ def table(figures: Sequence[Figure]) -> Table:
             if benchmark.target is None
             else ("≥ " if benchmark.at_least else "≤ ") + f"{benchmark.target:g}"
         )
-        made.add_row(
+        result.add_row(
             benchmark.name,
             benchmark.unit,
             number(row.median),
@@ -90,11 +93,11 @@ def table(figures: Sequence[Figure]) -> Table:
             bound,
             {None: "", True: "met", False: "missed"}[row.met],
         )
-    return made
+    return result
 
 
 class WithRows(click.Command):
-    """A command whose help says what the rows of the structures beside ``--help`` are."""
+    """A command whose help describes the rows of the structures on the command line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta["named"] = [name for name in STRUCTURES if name in args]
@@ -112,7 +115,7 @@ class WithRows(click.Command):
 
 
 def described(row: Benchmark) -> str:
-    """The unit of a row, its target and what it is about."""
+    """The unit of a row, its target and its explanation."""
     target = "" if row.target is None else f", {'≥' if row.at_least else '≤'} {row.target:g}"
     return f"{row.unit}{target}" + (f": {row.about}" if row.about else "")
 
@@ -124,22 +127,23 @@ def described(row: Benchmark) -> str:
     default=5,
     show_default=True,
     type=click.IntRange(1),
-    help="Runs of each benchmark; three if it takes long and they agree.",
+    help="Repeats of each benchmark; three for slow ones that agree.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def main(structures: tuple[str, ...], repeats: int, as_json: bool) -> None:
     """Measure speed and memory of STRUCTURES (default: all).
 
-    Figures depend on what else the machine does: compare rows of one run, and look at the spread.
+    Figures depend on the machine and its load: compare rows of one run, and look at the spread.
+    Only ratios within one run, and counts of bytes and rows, have targets.
 
     \b
     python -m benchmarks
     python -m benchmarks range_cache removal_queue --repeats 9
-    python -m benchmarks spark --help      what its rows are
+    python -m benchmarks spark --help      describes its rows
 
     \b
-    Exit codes: 0 measured, 2 usage error, 4 a benchmark failed, 130 interrupted; what was measured by then is
-    printed, with the names of the rows that are missing.
+    Exit codes: 0 measured, 2 usage error, 4 a benchmark failed, 130 interrupted. Finished rows are
+    printed in any case, with the names of the missing ones.
     """
     chosen = [
         benchmark
@@ -149,8 +153,8 @@ def main(structures: tuple[str, ...], repeats: int, as_json: bool) -> None:
     figures: list[Figure] = []
     code = 0
     try:
-        with told(Console(stderr=True), len(chosen), repeats) as tell:
-            measure(chosen, repeats, figures, tell)
+        with progress(Console(stderr=True), len(chosen), repeats) as on_repeat:
+            measure(chosen, repeats, figures, on_repeat)
     except KeyboardInterrupt:
         click.echo(f"Interrupted: {missing(chosen, repeats, figures)}", err=True)
         code = 130
@@ -162,9 +166,9 @@ def main(structures: tuple[str, ...], repeats: int, as_json: bool) -> None:
 
 
 def show(
-    figures: Sequence[Figure], asked: Sequence[Benchmark], repeats: int, *, as_json: bool
+    figures: Sequence[Figure], chosen: Sequence[Benchmark], repeats: int, *, as_json: bool
 ) -> None:
-    """The figures that there are, as a table or as JSON, which names the rows of ``asked`` without any."""
+    """Prints the figures as a table or as JSON; JSON also names the missing rows."""
     if not as_json:
         console = Console(width=None if Console().is_terminal else 140)
         console.print(machine())
@@ -184,21 +188,21 @@ def show(
         }
         for row in figures
     ]
-    made = {"machine": machine(), "repeats": repeats, "figures": rows}
-    click.echo(json.dumps({**made, "missing": not_measured(asked, figures)}, indent=2))
+    data = {"machine": machine(), "repeats": repeats, "figures": rows}
+    click.echo(json.dumps({**data, "missing": not_measured(chosen, figures)}, indent=2))
 
 
-def not_measured(asked: Sequence[Benchmark], figures: Sequence[Figure]) -> list[str]:
-    return [row.name for row in asked[len(figures) :]]
+def not_measured(chosen: Sequence[Benchmark], figures: Sequence[Figure]) -> list[str]:
+    return [row.name for row in chosen[len(figures) :]]
 
 
-def missing(asked: Sequence[Benchmark], repeats: int, figures: Sequence[Figure]) -> str:
-    """What of the rows that were asked for was not measured."""
-    left = not_measured(asked, figures)
-    said = f"{len(figures)} of {len(asked)} rows were measured"
+def missing(chosen: Sequence[Benchmark], repeats: int, figures: Sequence[Figure]) -> str:
+    """A message that counts the finished rows and names the missing ones."""
+    left = not_measured(chosen, figures)
+    text = f"{len(figures)} of {len(chosen)} rows were measured"
     if figures and not figures[-1].whole:
-        said += f", the last with {figures[-1].repeats} of {repeats} repeats"
-    return said + "".join(f"\n  missing: {name}" for name in left)
+        text += f", the last with {figures[-1].repeats} of {repeats} repeats"
+    return text + "".join(f"\n  missing: {name}" for name in left)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Cost of ack_state: a cursor with one million ranges is made, stored, cut short and restored."""
+"""Cost of ack_state: making, storing, truncating and restoring a cursor with a million ranges."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ MARK = (0, -1)
 
 
 def entries(order: str) -> list[tuple[int, int]]:
-    """Every other entry of a ledger: as many ranges."""
-    made = [(0, 2 * number + 1) for number in range(MILLION)]
+    """Every other entry of a ledger, each of which is a range."""
+    positions = [(0, 2 * number + 1) for number in range(MILLION)]
     if order == "random":
-        random.Random(1).shuffle(made)
-    return made
+        random.Random(1).shuffle(positions)
+    return positions
 
 
-def made(order: str) -> tuple[AckState, float]:
+def acknowledged(order: str) -> tuple[AckState, float]:
+    """A cursor with a million acknowledged entries, and the seconds that it took."""
     acks = AckState(MARK, max_bytes=None, max_ranges=MILLION)
     acknowledge = acks.acknowledge
     places = entries(order)
@@ -35,7 +36,7 @@ def made(order: str) -> tuple[AckState, float]:
 
 @cache
 def full() -> AckState:
-    return made("ascending")[0]
+    return acknowledged("ascending")[0]
 
 
 def milliseconds(run: Callable[[], object]) -> float:
@@ -75,17 +76,20 @@ def size(max_bytes: int | None, what: str) -> Callable[[], float]:
 
 BENCHMARKS = (
     Benchmark(
-        "ack_state: acknowledge a million, ascending", lambda: 1e9 * made("ascending")[1] / MILLION
+        "ack_state: acknowledge a million, ascending",
+        lambda: 1e9 * acknowledged("ascending")[1] / MILLION,
     ),
     Benchmark(
         "ack_state: acknowledge a million, in random order",
-        lambda: 1e9 * made("random")[1] / MILLION,
+        lambda: 1e9 * acknowledged("random")[1] / MILLION,
     ),
     Benchmark("ack_state: encode a million ranges", encode(None), unit="ms"),
     Benchmark("ack_state: bytes of a million ranges", size(None, "bytes"), unit="bytes"),
     Benchmark("ack_state: restore a million ranges", restore(None), unit="ms"),
-    Benchmark("ack_state: encode what fits 5 MiB", encode(FIVE_MIB), unit="ms"),
-    Benchmark("ack_state: bytes of what fits 5 MiB", size(FIVE_MIB, "bytes"), unit="bytes"),
-    Benchmark("ack_state: ranges left out by 5 MiB", size(FIVE_MIB, "left"), unit="ranges"),
-    Benchmark("ack_state: restore what fits 5 MiB", restore(FIVE_MIB), unit="ms"),
+    Benchmark("ack_state: encode the ranges that fit 5 MiB", encode(FIVE_MIB), unit="ms"),
+    Benchmark(
+        "ack_state: bytes of the ranges that fit 5 MiB", size(FIVE_MIB, "bytes"), unit="bytes"
+    ),
+    Benchmark("ack_state: ranges beyond 5 MiB", size(FIVE_MIB, "left"), unit="ranges"),
+    Benchmark("ack_state: restore the ranges that fit 5 MiB", restore(FIVE_MIB), unit="ms"),
 )

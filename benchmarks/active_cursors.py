@@ -1,6 +1,7 @@
-"""Cost of the active cursors: seeks of 1 to 99 entries with queries between, and cursors that come and go.
+"""Cost of the active cursors: seeks of 1 to 99 entries, queries, cursors that come and go.
 
-With several threads a figure is the time from the first start to the last end over the operations of all.
+With several threads a figure is the time from the first start to the last end, divided by the
+operations of all threads.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ EVERY = (1, 10, 100)
 
 
 def measured(kind: str, method: str, count: int, threads: int, *arguments: int) -> float:
-    """Nanoseconds an operation, of the given container and loop."""
+    """Nanoseconds of an operation of a container."""
     container = getattr(loops("cursor_loops"), kind)(count, threads)
     each = OPERATIONS // threads
     times: list[tuple[int, int]] = []
@@ -49,7 +50,7 @@ def native_bytes(kind: str) -> float:
 
 NAME = "active_cursors"
 BENCHMARKS = (
-    *rows(NAME, "seek, nobody asks", "Active", "run", 0, 0),
+    *rows(NAME, "seek, no queries", "Active", "run", 0, 0),
     *(
         row
         for every in EVERY

@@ -1,6 +1,7 @@
-"""Cost of the cursor heap: seeks of 1 to 99 entries, each answering the slowest position, and queries alone.
+"""Cost of the cursor heap: seeks of 1 to 99 entries, each returning the slowest position; queries.
 
-With several threads a figure is the time from the first start to the last end over the operations of all.
+With several threads a figure is the time from the first start to the last end, divided by the
+operations of all threads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Delayed messages of a topic: bytes of each with 1 to 1,000 subscriptions, beside a tracker for each.
+"""Delayed messages of a topic: bytes of a message with 1 to 1,000 subscriptions.
 
-``python -m benchmarks delayed_manager`` prints the rows. ``python -m benchmarks.delayed_manager`` prints one
-table of the bytes; ``--plot FILE`` draws it (needs matplotlib), ``--full`` measures ten million messages.
+One manager for all subscriptions is compared with a tracker for each. ``python -m benchmarks
+delayed_manager`` prints the rows. ``python -m benchmarks.delayed_manager`` prints one table of the
+bytes; ``--plot FILE`` draws it (needs matplotlib), ``--full`` measures ten million messages.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ SUBSCRIPTIONS = (1, 10, 100, 1000)
 MILLION = 1_000_000
 MANY, MANY_SUBSCRIPTIONS, DRAINING = 10 * MILLION, 100, 10
 GIB = 2**30
-A_MILLION_A_SECOND = 1000.0  # nanoseconds
 
 
 def shared_bytes(subscriptions: int) -> float:
@@ -30,21 +30,21 @@ def shared_bytes(subscriptions: int) -> float:
 
 
 def own_bytes(subscriptions: int) -> float:
-    """The same with a tracker for each subscription, each alike."""
+    """Bytes of malloc for each message of a topic, with a tracker for each subscription."""
     return float(subscriptions * loops("delay_loops").tracker(MESSAGES)[1] / MESSAGES)
 
 
 def measured(messages: int, subscriptions: int, draining: int) -> dict[str, float]:
-    """MiB of malloc, and ns to add a message, to add it once more and to drain one."""
-    _, given, added, again, total, drained = loops("delay_loops").manager(
+    """MiB of malloc, and ns to add a message, to add it again and to drain one."""
+    _, allocated, added, again, total, drained = loops("delay_loops").manager(
         messages, subscriptions, draining
     )
     if total != messages * draining:
         raise RuntimeError(f"{total} messages were drained, not {messages * draining}")
     return {
-        "MiB": given / 2**20,
+        "MiB": allocated / 2**20,
         "add": added / messages,
-        "add once more": again / messages,
+        "add again": again / messages,
         "drain": drained / total,
     }
 
@@ -73,17 +73,15 @@ BENCHMARKS = (
     ),
     *(
         Benchmark(
-            f"delayed_manager: likewise with a tracker for each, {count:,}",
+            f"delayed_manager: bytes with a tracker for each, {count:,} subscriptions",
             bytes_with(own_bytes, count),
             unit="bytes",
         )
         for count in SUBSCRIPTIONS
     ),
     *(
-        Benchmark(
-            f"delayed_manager: {what}, of a million", of_a_million(what), target=A_MILLION_A_SECOND
-        )
-        for what in ("add", "add once more", "drain")
+        Benchmark(f"delayed_manager: {what}, of a million", of_a_million(what))
+        for what in ("add", "add again", "drain")
     ),
 )
 
@@ -106,8 +104,8 @@ def full_table() -> Table:
     for column in ("", "measured", "target"):
         table.add_column(column, justify="left" if not column else "right")
     table.add_row("memory", f"{found['MiB']:.1f} MiB", f"≤ {GIB >> 20} MiB")
-    for what in ("add", "add once more", "drain"):
-        table.add_row(what, f"{1000 / found[what]:.1f} million/s", "≥ 1 million/s")
+    for what in ("add", "add again", "drain"):
+        table.add_row(what, f"{1000 / found[what]:.1f} million/s", "")
     return table
 
 

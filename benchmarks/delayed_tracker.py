@@ -1,4 +1,4 @@
-"""One subscription's own tracker of delayed messages: bytes, and the time to add and to take a million."""
+"""A subscription's tracker of delayed messages: bytes, and time to add and to take a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processor time of the eviction policies: passes over 1 to 100,000 ledgers, inserts with eviction, hits."""
+"""Processor time of the eviction policies: passes over up to 100,000 ledgers, inserts, hits."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pulsar_ml._core import EVICTION_POLICIES
 T = TypeVar("T")
 
 KINDS = tuple(EVICTION_POLICIES)
-# Those for which a read that is still expected is a reason to keep an entry.
+# Policies that keep an entry while a read of it is expected.
 WAITING = ("central_queue", "released_queue", "stash_queue")
 
-COUNT = 200_000  # entries in the cache when a pass comes
+COUNT = 200_000  # entries in the cache before the passes
 LEDGERS = (1, 1_000, 100_000)
-BATCH = 1_000  # entries that a pass is asked for
+BATCH = 1_000  # entries that a pass shall remove
 PASSES = 20
 PAYLOAD = 100  # bytes of an entry
 STANDING = 10_000  # entries that stay while others come and go
@@ -36,17 +36,17 @@ def processor_time(call: Callable[[], T]) -> tuple[int, T]:
 
 
 def passes(kind: str, ledgers: int, *, by_time: bool) -> tuple[float, float]:
-    """Nanoseconds for each entry that a pass was asked for, and entries removed for each."""
+    """Nanoseconds for each entry that a pass shall remove, and removed entries for each."""
     broker = loops("ledgers").Ledgers(KINDS.index(kind), ledgers)
     broker.put(COUNT, PAYLOAD)
-    # A pass for which nothing is old: the policy has sorted in what was put.
+    # A pass that finds nothing old: after it the policy has sorted all entries.
     broker.evict(1, 0, PAYLOAD, True)
     spent, (_, removed) = processor_time(lambda: broker.evict(PASSES, BATCH, PAYLOAD, by_time))
     return spent / (PASSES * BATCH), removed / (PASSES * BATCH)
 
 
 def turn_over(kind: str, batch: int, *, expected: int) -> float:
-    """Entries a microsecond that are put in batches while as many bytes are freed after each."""
+    """Entries put a microsecond, in batches, if each batch evicts as many bytes as it adds."""
     broker = loops("ledgers").Ledgers(KINDS.index(kind), 10, 5, STANDING)
     broker.put(STANDING, PAYLOAD, expected)
     spent, _ = processor_time(lambda: broker.turn_over(TURNED // batch, batch, PAYLOAD, expected))
@@ -69,10 +69,11 @@ def surplus() -> float:
 
 def rows() -> Iterator[Benchmark]:
     for by_time, kind, ledgers in product((True, False), KINDS, LEDGERS):
-        name = f"eviction_policy: {kind}, {'time' if by_time else 'size'} pass, ledgers {ledgers:,}, an entry"
+        how = "time" if by_time else "size"
+        name = f"eviction_policy: {kind}, {how} pass, ledgers {ledgers:,}, an entry"
         yield Benchmark(name, partial(cost, kind, ledgers, by_time))
     yield Benchmark(
-        "eviction_policy: ledger_scan, removed for each entry asked for, ledgers 100,000",
+        "eviction_policy: ledger_scan, removed over requested, ledgers 100,000",
         surplus,
         unit="entries",
     )

@@ -1,7 +1,7 @@
-"""Isolation: what it costs a trial to run in a child of a supervisor, and what a crash costs there.
+"""The cost of isolation: trials in a child of a supervisor, and crashes there.
 
-The trials do nothing for a given time, so that the difference is the isolation's. A supervisor imports this
-file for them, so what it does not need is imported where it is used.
+The trials spin for a fixed time, so the difference is the cost of isolation. A supervisor imports
+this file, so its functions import what the supervisor does not need.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TURNS = 5
 
 
 def spin(suite: Suite, seed: int, nanoseconds: int) -> TrialResult:
-    """A trial of so many nanoseconds of processor time."""
+    """A trial of this many nanoseconds of processor time."""
     end = time.thread_time_ns() + nanoseconds
     while time.thread_time_ns() < end:
         pass
@@ -83,10 +83,10 @@ def new() -> Isolation:
 
 @cache
 def place() -> Isolation:
-    made = new()
-    atexit.register(made.close)
-    made.start()
-    return made
+    isolation = new()
+    atexit.register(isolation.close)
+    isolation.start()
+    return isolation
 
 
 def chunk(count: int) -> Chunk:
@@ -94,14 +94,14 @@ def chunk(count: int) -> Chunk:
 
 
 def isolated(trial: Trial, count: int) -> float:
-    """Seconds of a chunk in a supervisor that runs."""
+    """Seconds of a chunk in a running supervisor."""
     began = time.perf_counter()
     place().run(SUITE, chunk(count), JOB, trial=trial)
     return time.perf_counter() - began
 
 
 def bare(trial: Trial, count: int) -> float:
-    """Seconds of the same chunk in this process."""
+    """Seconds of a chunk in this process."""
     began = time.perf_counter()
     run_chunk(SUITE, chunk(count), JOB, trial=trial)
     return time.perf_counter() - began
@@ -113,7 +113,10 @@ def per_trial(run: Callable[[Trial, int], float], trial: Trial, count: int) -> C
 
 
 def cost(trial: Trial, count: int) -> Callable[[], float]:
-    """Percent by which a chunk takes longer: the fastest of some in turn, which others disturbed least."""
+    """Percent by which a chunk takes longer: the fastest of five against the fastest of five.
+
+    Other work on the machine disturbs the fastest least.
+    """
 
     def run() -> float:
         times = [(isolated(trial, count), bare(trial, count)) for _ in range(TURNS)]
@@ -124,16 +127,16 @@ def cost(trial: Trial, count: int) -> Callable[[], float]:
 
 def start() -> float:
     """Milliseconds until a supervisor is ready, with its imports."""
-    made = new()
+    isolation = new()
     began = time.perf_counter()
-    made.start()
+    isolation.start()
     spent = time.perf_counter() - began
-    made.close()
+    isolation.close()
     return spent * 1e3
 
 
 def of_a_chunk() -> float:
-    """Milliseconds of a chunk of one trial that does nothing: the child, and the way of its row."""
+    """Milliseconds of a chunk of one empty trial: the child process, and its row."""
     return isolated(nothing, 1) * 1e3
 
 
@@ -142,12 +145,12 @@ def nothing(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
 
 
 def recovery() -> float:
-    """Milliseconds of a crash: the child that ended, its second try, the row."""
+    """Milliseconds of a crash: the dead child, its second attempt, the row."""
     return isolated(crashing, CRASHES) / CRASHES * 1e3
 
 
 def share_of_crashes() -> float:
-    """Percent by which a chunk takes longer when one trial of ten crashes, of 1 ms each."""
+    """Percent by which a chunk of trials of 1 ms takes longer if one in ten crashes."""
     return (isolated(crashing_at_10, 150) / isolated(of_1_ms, 135) - 1) * 100
 
 
@@ -160,6 +163,6 @@ BENCHMARKS = (
     Benchmark("isolation: the difference, 1 ms", cost(of_1_ms, 1_000), "%", 5.0),
     Benchmark("isolation: a chunk of one trial that does nothing", of_a_chunk, "ms"),
     Benchmark("isolation: start of a supervisor", start, "ms"),
-    Benchmark("isolation: a crash and its second try", recovery, "ms"),
+    Benchmark("isolation: a crash and the second attempt", recovery, "ms"),
     Benchmark("isolation: one crash in ten trials of 1 ms", share_of_crashes, "%"),
 )

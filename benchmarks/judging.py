@@ -1,8 +1,7 @@
-"""What judging answers costs in the engine: how many times longer executions take with the suite's model.
+"""The cost of judging answers in the engine: how many times longer executions take with a model.
 
-Of each suite that has a model: a few small programs, as many executions of each as ``python -m stress
-explore`` makes, on one core; once as they are and once with every history compared with the model, from a
-judge that knows nothing yet.
+Each suite with a model runs three small programs on one core, 2,000 executions of each: once
+without the model, and once with a new judge that compares every history with it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def rate(suite: Suite, judged: bool) -> float:
     """Thousand executions per second of processor time."""
     subject = _checked.SUBJECTS[suite.subject]
     judge = ModelJudge(importlib.import_module(suite.model).Model) if judged else None
-    made, seconds = 0, 0.0
+    executions, seconds = 0, 0.0
     for number in range(PROGRAMS):
         program = program_of(subject, suite, SEED + number, TrialOptions())
         done = explore(
@@ -36,9 +35,9 @@ def rate(suite: Suite, judged: bool) -> float:
         )
         if done.failure is not None:
             raise RuntimeError(f"{suite.name}: {done.failure.kind}: {done.failure.message}")
-        made += done.executions
+        executions += done.executions
         seconds += done.seconds
-    return made / seconds / 1e3
+    return executions / seconds / 1e3
 
 
 def judged(name: str) -> Callable[[], float]:

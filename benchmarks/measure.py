@@ -1,4 +1,4 @@
-"""What a benchmark is, how it is repeated, and how far that is."""
+"""Benchmarks, their repeats, and the display of their progress."""
 
 from __future__ import annotations
 
@@ -27,10 +27,15 @@ LINE_SECONDS = 2.0  # between two lines of progress
 class Benchmark:
     """One row of the table.
 
-    ``run`` prepares what it needs, measures once and returns the figure in ``unit``. ``target`` is an
-    upper bound, or a lower one when ``at_least``. ``about`` says what the row is, where its name does not.
-    ``enough`` is for rows that take long: they are not repeated a fourth time when the lowest and the highest
-    figure are within so much of the median.
+    Only rows that do not depend on the machine have a target: ratios of two measurements of the
+    same repeat, and counts of bytes and rows.
+
+    Attributes:
+        run: prepares, measures once and returns the figure in ``unit``.
+        target: an upper bound of the figure, or a lower one if ``at_least``.
+        about: explains the row, if its name does not.
+        enough: for slow rows: no more than three repeats if the lowest and the highest figure
+            differ by at most this share of the median.
     """
 
     name: str
@@ -42,7 +47,7 @@ class Benchmark:
     enough: float | None = None
 
     def settled(self, samples: Sequence[float]) -> bool:
-        """Whether more repeats would say nothing new."""
+        """Returns true if the repeats so far agree."""
         if self.enough is None or len(samples) < LEAST_REPEATS:
             return False
         return max(samples) - min(samples) <= self.enough * abs(statistics.median(samples))
@@ -57,11 +62,11 @@ class Figure:
     low: float
     high: float
     repeats: int
-    whole: bool  # it was not stopped
+    whole: bool  # false if it was interrupted
 
     @property
     def met(self) -> bool | None:
-        """Whether the target was met, None without a target."""
+        """True if the target was met; None without a target."""
         target = self.benchmark.target
         if target is None:
             return None
@@ -70,7 +75,7 @@ class Figure:
 
 @cache
 def loops(module: str = "loops") -> ModuleType:
-    """The native loops of this build of the core, compiled on first use below ``build/benchmarks``."""
+    """The native loops of this build of the core, compiled at first use."""
     into = HERE.parent / "build" / "benchmarks" / BUILD_ID
     return load_extension(build_extension(HERE / f"{module}.pyx", into=into))
 
@@ -81,16 +86,14 @@ def figure(benchmark: Benchmark, samples: Sequence[float], *, whole: bool = True
     )
 
 
-Tell = Callable[[str, int, int], object]
+# Called before each repeat with the row's name, its number and the number of the repeat, from 0.
+OnRepeat = Callable[[str, int, int], object]
 
 
 def measure(
-    benchmarks: Sequence[Benchmark], repeats: int, figures: list[Figure], tell: Tell
+    benchmarks: Sequence[Benchmark], repeats: int, figures: list[Figure], on_repeat: OnRepeat
 ) -> None:
-    """Adds a figure for each benchmark to ``figures``; one that is stopped is that of the repeats it had.
-
-    ``tell`` is called before each repeat with the row's name, its number and that of the repeat, from 0.
-    """
+    """Adds a figure for each benchmark to ``figures``, even if it is interrupted."""
     for number, benchmark in enumerate(benchmarks):
         samples: list[float] = []
         whole = False
@@ -98,7 +101,7 @@ def measure(
             for repeat in range(repeats):
                 if benchmark.settled(samples):
                     break
-                tell(benchmark.name, number, repeat)
+                on_repeat(benchmark.name, number, repeat)
                 samples.append(benchmark.run())
             whole = True
         finally:
@@ -107,8 +110,8 @@ def measure(
 
 
 @contextmanager
-def told(console: Console, rows: int, repeats: int) -> Iterator[Tell]:
-    """Tells which row is measured: in a bar on a terminal, by a line now and then elsewhere."""
+def progress(console: Console, rows: int, repeats: int) -> Iterator[OnRepeat]:
+    """Shows the current row: a bar on a terminal, a line every two seconds elsewhere."""
     if console.is_terminal:
         columns = (
             TextColumn("{task.description}"),
@@ -123,7 +126,7 @@ def told(console: Console, rows: int, repeats: int) -> Iterator[Tell]:
     ended = threading.Event()
     now = ""
 
-    def tell(name: str, number: int, repeat: int) -> None:
+    def on_repeat(name: str, number: int, repeat: int) -> None:
         nonlocal now
         now = f"{name}: row {number + 1} of {rows}, repeat {repeat + 1} of {repeats}"
 
@@ -135,19 +138,24 @@ def told(console: Console, rows: int, repeats: int) -> Iterator[Tell]:
     thread = threading.Thread(target=lines, daemon=True)
     thread.start()
     try:
-        yield tell
+        yield on_repeat
     finally:
         ended.set()
         thread.join()
 
 
 def per_operation(loop: str, count: int, *, module: str = "loops") -> Callable[[], float]:
-    """A run that calls ``<module>.<loop>(count)``."""
-    return lambda: getattr(loops(module), loop)(count) / count
+    """A run that calls ``<module>.<loop>(count)`` and returns nanoseconds of one operation."""
+    return lambda: float(getattr(loops(module), loop)(count)) / count
+
+
+def ratio(run: Callable[[], float], floor: Callable[[], float]) -> Callable[[], float]:
+    """A run that measures two figures, one after the other, and divides the first by the second."""
+    return lambda: run() / floor()
 
 
 def in_threads(functions: Sequence[Callable[[], int]]) -> list[int]:
-    """Run the functions at the same time and return what each returned."""
+    """Runs the functions at the same time and returns their results."""
     results = [0] * len(functions)
 
     def call(index: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from benchmarks.measure import Benchmark, loops
 
 COUNT = 100_000
@@ -10,11 +12,11 @@ COUNT = 100_000
 def run(operation: str) -> float:
     positions = loops().Map(COUNT)
     spent = {name: getattr(positions, name)() for name in ("put", "find", "walk", "remove")}
-    return spent[operation] / COUNT
+    return float(spent[operation]) / COUNT
 
 
 BENCHMARKS = tuple(
-    Benchmark(f"position_map: {label}", lambda operation=operation: run(operation))
+    Benchmark(f"position_map: {label}", partial(run, operation))
     for label, operation in (
         ("put", "put"),
         ("find", "find"),

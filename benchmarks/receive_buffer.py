@@ -1,9 +1,9 @@
-"""What a cache of received messages counts and what it pins: PIP-430's note about the cache size, measured.
+"""Counted and pinned bytes of a cache of received messages: PIP-430's note about the cache size.
 
-A connection reads into buffers whose size adapts, and entries are slices of them. A frame that does not
-end in its buffer is joined with the next one by a copy into a buffer of a power of two, as Netty's frame
-decoder does.
-``python -m benchmarks.receive_buffer`` prints bytes and ratios for all combinations.
+A connection reads into buffers whose size adapts, and entries are slices of them. A frame that does
+not end in its buffer is joined with the next one by a copy into a buffer of a power of two, as
+Netty's frame decoder does. ``python -m benchmarks.receive_buffer`` prints bytes and ratios for all
+combinations.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ SIZES = (100, 1_000, 10_000, 100_000)  # bytes of a message
 MEGABYTE = 1 << 20
 STREAM = 16 * MEGABYTE  # bytes that a connection receives
 MAXIMA = (1_048_576, 65_536)  # brokerAdaptiveRecvByteBufAllocatorMaximumSize
-SPARSE = 16  # of so many messages one is cached: the others' topics have no readers
+SPARSE = 16  # one message of this many is cached: the other topics have no readers
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """One stream and how it is cached.
 
-    A ``busy`` connection fills every buffer; an idle one has one message to read at a time. One message of
-    ``every`` is cached.
+    A ``busy`` connection fills every buffer; an idle one reads one message at a time. One message
+    of ``every`` is cached.
     """
 
     size: int
@@ -44,7 +44,7 @@ class Case:
 
 
 def messages(manager: EntryCacheManager, case: Case) -> Iterator[BufferSlice]:
-    """The slices that a connection cuts from what it receives."""
+    """Yields the slices that a connection cuts from the bytes that it receives."""
     guess = ReceiveBufferSize(maximum=case.maximum)
     received = rest = 0
     while received < STREAM:
@@ -61,7 +61,7 @@ def messages(manager: EntryCacheManager, case: Case) -> Iterator[BufferSlice]:
 
 
 def sizes(case: Case) -> tuple[int, int]:
-    """Bytes counted and bytes pinned once the whole stream was received."""
+    """Bytes counted and bytes pinned after the whole stream was received."""
     with EntryCacheManager(copy_entries=case.copy) as manager:
         cache = manager.range_cache("topic")
         for number, message in enumerate(messages(manager, case)):
@@ -77,7 +77,7 @@ def ratio(case: Case) -> float:
 
 
 def cut(copy: bool) -> float:
-    """Nanoseconds to make an entry of a received message of 1,000 bytes, from Python."""
+    """Nanoseconds to make an entry of a received message of 1,000 bytes in Python."""
     size, count = 1_000, 1_000
     with EntryCacheManager() as manager:
         buffer = manager.receive_buffer(size * count)
@@ -108,10 +108,11 @@ def measured(case: Case) -> Callable[[], float]:
 BENCHMARKS = (
     Benchmark("receive_buffer: slice, entry, released", lambda: cut(False)),
     Benchmark("receive_buffer: copy, entry, released", lambda: cut(True)),
-) + tuple(
-    Benchmark(f"receive_buffer: pinned over counted, {case.name}", measured(case), unit="x")
-    for case in CASES
-    if case.busy and case.every == SPARSE
+    *(
+        Benchmark(f"receive_buffer: pinned over counted, {case.name}", measured(case), unit="x")
+        for case in CASES
+        if case.busy and case.every == SPARSE
+    ),
 )
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from benchmarks.measure import Benchmark
-from benchmarks.range_cache import COUNT, filled
+from benchmarks.measure import Benchmark, ratio
+from benchmarks.range_cache import COUNT, filled, put_and_evict
+
+
+def one_pass(by_time: bool) -> float:
+    return float(filled().evict(by_time)) / COUNT
+
 
 BENCHMARKS = (
+    Benchmark("removal_queue: time pass, an entry", lambda: one_pass(True)),
+    Benchmark("removal_queue: size pass, an entry", lambda: one_pass(False)),
     Benchmark(
-        "removal_queue: time pass, an entry", lambda: filled().evict(True) / COUNT, target=80
-    ),
-    Benchmark(
-        "removal_queue: size pass, an entry", lambda: filled().evict(False) / COUNT, target=80
+        "removal_queue: time pass over a put with later eviction",
+        ratio(lambda: one_pass(True), put_and_evict),
+        unit="x",
+        target=1,
     ),
 )

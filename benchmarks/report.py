@@ -1,5 +1,6 @@
-"""The page about a run: how long it takes to make, and how large it is. Each violation has a signature of its
-own, which is the most that a page can have to hold for its number of violations.
+"""The page about a run: time to make it, and its size.
+
+Each violation has a different signature, which makes the page as large as it can be.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from benchmarks.measure import Benchmark
 from pulsar_ml.campaign.store.read_run import open_run
-from pulsar_ml.campaign.store.schema import EMPTY_VIOLATION, ROW, split
+from pulsar_ml.campaign.store.schema import ROW, split
 from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.report.findings import gather
@@ -27,7 +28,7 @@ STARTED = datetime(2025, 1, 2, 3, 4, tzinfo=UTC)
 
 
 def write_run(directory: Path, violations: int) -> None:
-    """A run with so many trials under the engine, each with a violation that looks like no other."""
+    """Writes a run with this many trials of the engine, each with a different violation."""
     store = RunStore(directory)
     store.write_run({"run_id": "made-up", "status": "finished", "build_id": "none", "host": "here"})
     trials, found = split(
@@ -48,12 +49,13 @@ def row(seed: int) -> dict[str, object]:
         "classes": 1 + 40_000 // (seed + 100), "once": 1, "cut": seed % 3,
         "exhausted": "", "bounds": "", "part": "", "rest": "", "judged": 0, "unknown": 0,
         "duration_us": 2_000, "verdict": "violation", "host": "here",
-        "finished_at": STARTED.replace(minute=seed // 200 % 60), "wall_us": 2_000, "attempt": 0, "sketch": (),
+        "finished_at": STARTED.replace(minute=seed // 200 % 60), "wall_us": 2_000, "attempt": 0,
+        "sketch": (),
         "violations": [
             {
-                **EMPTY_VIOLATION, "invariant": f"I{seed % 90}", "signature": f"{seed:012x}", "phase": "running",
+                "invariant": f"I{seed % 90}", "signature": f"{seed:012x}", "phase": "running",
                 "message": f"the count is {seed} behind the {seed * seed} of another thread",
-                "replay": record.to_json(),
+                "replay": record.to_json(), "executor": "", "log": "", "unlisted": 0,
             }
         ],
     }  # fmt: skip
@@ -61,9 +63,9 @@ def row(seed: int) -> dict[str, object]:
 
 @cache
 def directory(violations: int) -> tempfile.TemporaryDirectory[str]:
-    made = tempfile.TemporaryDirectory()
-    write_run(Path(made.name) / "run", violations)
-    return made
+    folder = tempfile.TemporaryDirectory()
+    write_run(Path(folder.name) / "run", violations)
+    return folder
 
 
 def page(violations: int) -> str:

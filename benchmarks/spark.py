@@ -1,10 +1,10 @@
-"""Sweeps on Spark: what they keep of the speed of a bare process pool, what tasks, rows and isolation cost,
-when the first result is there, what the loss of an executor costs, and how long a large run takes to resume.
+"""Sweeps on Spark: speed against a bare pool, costs of tasks, rows and isolation, recovery.
 
-A trial spins in native code until its thread has had so much of a processor, so others on the machine make
-it longer, but no smaller. What is compared is measured in turn, in one repeat. Executors import this file
-for its suites, so most imports are where they are needed. ``python -m benchmarks report`` measures the page
-about a run.
+Further rows measure the time to the first result, the loss of an executor, and the resumption of a
+large run. A trial spins in native code until its thread has used a fixed processor time, so other
+work on the machine makes it longer, never shorter. Rows that are compared are measured in the same
+repeat. Executors import this file for its suites, so its functions import what executors do not
+need. ``python -m benchmarks report`` measures the page about a run.
 """
 
 from __future__ import annotations
@@ -61,21 +61,21 @@ BUILD_ID = "spinning"
 HERE = Path(__file__).resolve().parent
 SLOT_SECONDS = 8  # of work for each core, in tasks of one second
 EMPTY_TASKS = 40  # beside one for each core
-ROWS = 4_000  # of a task whose rows are what takes time
+ROWS = 4_000  # of a task that spends its time on rows
 ISOLATED = 1_000  # trials of 1 ms
-RESUMED = 1_000_000  # trials in so many waves
-WAVES = 5
+RESUMED = 1_000_000  # trials
+WAVES = 5  # of the run with these trials
 CHUNK = 1_000
 KILLED_SEEDS = 160  # trials of 100 ms in chunks of a second, on two executors
 POLL_SECONDS = 0.01
 TIMEOUT = 600.0
-AGREE = 0.02  # of three repeats: more would say nothing new
+AGREE = 0.02  # spread of three repeats that makes more repeats unnecessary
 UNSTABLE = (
     "run_id",
     "host",
     "finished_at",
     "duration_us",
-)  # differ between two runs of the same trials
+)  # columns that differ between two runs of the same trials
 
 
 def module() -> str:
@@ -105,7 +105,7 @@ def chunks_of(name: str, count: int, size: int) -> list[Chunk]:
 
 @cache
 def spark() -> SparkRunner:
-    """Spark inside this machine, as ``python -m spark.sweep`` starts it, one task on each core."""
+    """Spark on this machine, as ``pulsar-ml sweep`` starts it, one task on each core."""
     from pulsar_ml.distributed.runner import SparkRunner
     from pulsar_ml.distributed.session import open_session, settings
     from pulsar_ml.distributed.shipping import link_installed, pack
@@ -126,14 +126,14 @@ def spark() -> SparkRunner:
 
 @cache
 def pool() -> Pool:
-    """Processes that run chunks and nothing else: no isolation, no Spark."""
+    """Processes that only run chunks, without isolation and Spark."""
     from multiprocessing import get_context
 
-    # Linux shares processors out by sessions, and each supervisor has one of its own.
-    made = get_context("spawn").Pool(cores(), initializer=os.setsid)
-    atexit.register(made.terminate)
-    by_pool(made, chunks_of("nothing", 4 * cores(), 1))
-    return made
+    # Linux divides processor time among sessions, and each supervisor has its own session.
+    processes = get_context("spawn").Pool(cores(), initializer=os.setsid)
+    atexit.register(processes.terminate)
+    by_pool(processes, chunks_of("nothing", 4 * cores(), 1))
+    return processes
 
 
 def in_pool(work: tuple[Job, Chunk]) -> pa.RecordBatch | None:
@@ -163,34 +163,34 @@ def by_spark(runner: SparkRunner, chunks: Sequence[Chunk]) -> float:
 
 
 class Turns:
-    """Measurements that several rows share: the first row that asks for a repeat makes it for all of them.
+    """Measurements that several rows share. The first row of a repeat measures for all of them.
 
-    ``measure`` gets the number of the repeat, so that it can change who comes first.
+    ``measure`` gets the number of the repeat, so that it can alternate the order.
     """
 
     def __init__(self, measure: Callable[[int], Mapping[str, float]]) -> None:
         self._measure = measure
-        self._made: list[Mapping[str, float]] = []
+        self._figures: list[Mapping[str, float]] = []
 
     def row(self, name: str) -> Callable[[], float]:
         at = count()
 
         def run() -> float:
             repeat = next(at)
-            while len(self._made) <= repeat:
-                self._made.append(self._measure(len(self._made)))
-            return self._made[repeat][name]
+            while len(self._figures) <= repeat:
+                self._figures.append(self._measure(len(self._figures)))
+            return self._figures[repeat][name]
 
         return run
 
 
 def side_by_side(name: str, size: int) -> Turns:
-    """Trials per second of the pool and of Spark, and the percentage of the first that the second reaches."""
+    """Trials per second of the pool and of Spark, and Spark's percentage of the pool."""
 
     def measure(repeat: int) -> dict[str, float]:
         chunks = chunks_of(name, SLOT_SECONDS * cores(), size)
         trials = len(chunks) * size
-        sides = [
+        sides: list[tuple[str, Callable[[], float]]] = [
             ("pool", lambda: by_pool(pool(), chunks)),
             ("spark", lambda: by_spark(spark(), chunks)),
         ]
@@ -206,7 +206,7 @@ def one_wave() -> float:
 
 
 def empty_task() -> float:
-    """Milliseconds of a core, over those of a chunk in the pool."""
+    """Milliseconds of a core for one more task, less those of a chunk in the pool."""
     few, many = (chunks_of("nothing", number, 1) for number in (cores(), cores() + EMPTY_TASKS))
     spent = by_spark(spark(), many) - by_spark(spark(), few)
     spent -= by_pool(pool(), many) - by_pool(pool(), few)
@@ -214,7 +214,7 @@ def empty_task() -> float:
 
 
 def one_row() -> float:
-    """Microseconds, over those of a row in the pool."""
+    """Microseconds of a row, less those of a row in the pool."""
     one, many = (chunks_of("nothing", 1, number) for number in (1, 1 + ROWS))
     spent = by_spark(spark(), many) - by_spark(spark(), one)
     spent -= by_pool(pool(), many) - by_pool(pool(), one)
@@ -225,14 +225,14 @@ def one_row() -> float:
 def place() -> Isolation:
     from pulsar_ml.campaign.trial.isolation import Isolation
 
-    made = Isolation()
-    atexit.register(made.close)
-    made.start()
-    return made
+    isolation = Isolation()
+    atexit.register(isolation.close)
+    isolation.start()
+    return isolation
 
 
 def isolation() -> float:
-    """Microseconds of a trial, over those that it takes in this process."""
+    """Microseconds of an isolated trial, less those of a trial in this process."""
     from pulsar_ml.campaign.trial.chunk import run_chunk
 
     suite, (chunk,) = SUITES["1_ms"], chunks_of("1_ms", 1, ISOLATED)
@@ -255,8 +255,8 @@ def sweep(out: Path, *options: str) -> subprocess.Popen[str]:
     )
 
 
-def told(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """What a sweep says at its end."""
+def sweep_result(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """The JSON object that a sweep prints at its end."""
     output, problem = process.communicate(timeout=TIMEOUT)
     if process.returncode:
         raise RuntimeError(f"a sweep ended with {process.returncode}: {problem.strip()[-300:]}")
@@ -281,14 +281,14 @@ def first_result(*options: str) -> Callable[[], float]:
             )
             wait_for((out / "trials" / "wave-00000.parquet").exists, process)
             spent = time.perf_counter() - began
-            told(process)
+            sweep_result(process)
             return spent
 
     return run
 
 
 def with_a_loss(repeat: int) -> dict[str, float]:
-    """Seconds of a sweep on two executors, undisturbed and with one of them killed; rows that differ."""
+    """Seconds of a sweep on two executors, without and with a killed one; rows that differ."""
     with tempfile.TemporaryDirectory() as directory:
         runs = [Path(directory) / name for name in ("undisturbed", "killed")]
         options = ["--suite", "100_ms", "--seeds", str(KILLED_SEEDS), "--chunk-size", "10"]
@@ -297,10 +297,10 @@ def with_a_loss(repeat: int) -> dict[str, float]:
         for run in runs:
             process = sweep(run, *options)
             if run is runs[1]:
-                # The first wave is there, one chunk for each; all others are in the second.
+                # The first wave had one chunk for each executor; the second has all others.
                 wait_for((run / "trials" / "wave-00000.parquet").exists, process)
                 executors_of(process.pid)[0].kill()
-            seconds.append(float(told(process)["seconds"]))
+            seconds.append(float(sweep_result(process)["seconds"]))
         tables = [stable(run) for run in runs]
     return {"undisturbed": seconds[0], "killed": seconds[1], "differing": differing(*tables)}
 
@@ -310,7 +310,7 @@ def differing(rows: Sequence[Any], others: Sequence[Any]) -> int:
 
 
 def executors_of(pid: int) -> list[psutil.Process]:
-    """The executors that a driver has started, each in a Java of its own."""
+    """The executors of a driver, each a Java process."""
     found = []
     for process in psutil.Process(pid).children(recursive=True):
         with suppress(psutil.Error):  # trials come and go
@@ -320,7 +320,7 @@ def executors_of(pid: int) -> list[psutil.Process]:
 
 
 def stable(run: Path) -> list[dict[str, Any]]:
-    """The rows of a run without what differs between two runs of the same trials."""
+    """The rows of a run, without the columns that differ between two runs of the same trials."""
     from pulsar_ml.campaign.store.store import read_trials
 
     rows: list[dict[str, Any]] = read_trials(run).drop_columns(list(UNSTABLE)).to_pylist()
@@ -329,13 +329,13 @@ def stable(run: Path) -> list[dict[str, Any]]:
 
 @cache
 def large_run() -> Path:
-    """A run that was interrupted behind its last wave but one."""
+    """A run that was interrupted after five of its six waves."""
     from pulsar_ml.campaign.plan.plan import Plan
     from pulsar_ml.campaign.store.store import RunStore
 
-    made = tempfile.TemporaryDirectory()
-    atexit.register(made.cleanup)
-    directory = Path(made.name) / "run"
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    directory = Path(folder.name) / "run"
     trials = RESUMED + RESUMED // WAVES
     plan = Plan(("nothing",), 0, trials, trials // CHUNK, job().options)
     facts = {"run_id": job().run_id, "build_id": BUILD_ID, "plan": plan.to_json(), "runner": {}}
@@ -354,8 +354,9 @@ def wave_of(wave: int) -> tuple[pa.Table, pa.Table]:
 
     seeds = np.arange(RESUMED // WAVES) + wave * (RESUMED // WAVES)
     known = {
-        "run_id": job().run_id, "chunk_id": seeds // CHUNK, "suite": "nothing", "seed": seeds, "threads": 1,
-        "build_id": BUILD_ID, "operations": 1, "engine": "threads", "verdict": "clean", "host": "here",
+        "run_id": job().run_id, "chunk_id": seeds // CHUNK, "suite": "nothing", "seed": seeds,
+        "build_id": BUILD_ID, "threads": 1, "operations": 1, "engine": "threads",
+        "verdict": "clean", "host": "here",
         "finished_at": np.datetime64("2025-01-02T03:04", "us"), "duration_us": seeds % 1000,
     }  # fmt: skip
     columns = []
@@ -368,7 +369,7 @@ def wave_of(wave: int) -> tuple[pa.Table, pa.Table]:
 
 
 def resume() -> float:
-    """Seconds until it is known what a run has and what it lacks."""
+    """Seconds until the finished and the missing trials of a run are known."""
     from pulsar_ml.campaign.run.resume import past_of
 
     run = large_run()
@@ -401,7 +402,7 @@ BENCHMARKS = (
                 f"spark: trials of {length}, bare pool",
                 turns.row("pool"),
                 "1/s",
-                about="processes that run the same chunks and do nothing else, one on each core",
+                about="processes that run the same chunks, one on each core",
                 enough=AGREE,
             ),
             Benchmark(
@@ -418,7 +419,7 @@ BENCHMARKS = (
                 "%",
                 95.0,
                 at_least=True,
-                about="the second over the first, repeat by repeat",
+                about="Spark over the pool, in the same repeat",
                 enough=AGREE,
             ),
         )
@@ -430,32 +431,32 @@ BENCHMARKS = (
         "spark: a task",
         empty_task,
         "ms",
-        about="what one more task with one empty trial takes a core, over a chunk in the pool",
+        about="one more task with one empty trial, less a chunk in the pool",
     ),
     Benchmark(
         "spark: a row",
         one_row,
         "us",
-        about="what one more empty trial of a task takes, over one in the pool",
+        about="one more empty trial of a task, less one in the pool",
     ),
     Benchmark(
         "spark: isolation of a trial",
         isolation,
         "us",
-        about="of 1 ms in a supervisor, over the same here",
+        about="1 ms in a supervisor, less 1 ms in this process",
     ),
     Benchmark(
         "spark: start to first result",
         first_result("--master", f"local[{cores()}]"),
         "s",
-        about="from the command until its first wave is on disk, with the start of Java",
+        about="from the command until its first wave is on disk, including the start of Java",
         enough=AGREE,
     ),
     Benchmark(
         "spark: start to first result, --runner pool",
         first_result("--runner", "pool"),
         "s",
-        about="the same without Spark",
+        about="from the command until its first wave is on disk, without Spark",
         enough=AGREE,
     ),
     Benchmark(
@@ -466,14 +467,14 @@ BENCHMARKS = (
         enough=AGREE,
     ),
     Benchmark(
-        "spark: the same, one of them killed",
+        "spark: a sweep on two executors, one of them killed",
         LOSS.row("killed"),
         "s",
-        about="behind the first wave, with kill -9",
+        about="after the first wave, with kill -9",
         enough=AGREE,
     ),
     Benchmark(
-        "spark: rows that differ then",
+        "spark: rows that differ from the sweep without the loss",
         LOSS.row("differing"),
         "rows",
         0.0,
@@ -484,6 +485,6 @@ BENCHMARKS = (
         "spark: resume a run of a million trials",
         resume,
         "s",
-        about=f"until the command knows what is missing; {WAVES} waves",
+        about=f"until the command knows the missing trials; {WAVES} waves",
     ),
 )

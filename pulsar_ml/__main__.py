@@ -1,4 +1,4 @@
-"""``python -m pulsar_ml``: the command ``pulsar-ml``."""
+"""Runs the command ``pulsar-ml``, as ``python -m pulsar_ml``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# The classes of the Python face, for extensions that cimport them.
+# The classes of the Python binding, for extensions that cimport them.
 
 from libc.stdint cimport int64_t, uint32_t
 
@@ -19,7 +19,7 @@ cdef class NativeMemory:
     cdef bint copy_entries          # whether cached entries have bytes of their own
     cdef object clock               # None: the monotonic clock; else called for nanoseconds
     cdef object __weakref__
-    cdef int64_t now(self, object given, str role) except? -1
+    cdef int64_t now(self, object value, str role) except? -1
 
 
 cdef class ReceiveBuffer:

@@ -1,8 +1,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, SupportsIndex, TypeAlias, final
+from typing import Any, Final, NamedTuple, Never, Self, SupportsIndex, TypeAlias, final
 
-from typing_extensions import Buffer, Never
+from typing_extensions import Buffer
 
 from pulsar_ml.positions import Evicted, Position, Removed
 from pulsar_ml.stats import CacheStats
@@ -157,7 +157,7 @@ class EntryCacheManager:
     @property
     def max_size(self) -> int | None: ...
     @max_size.setter
-    def max_size(self, given: SupportsIndex | None) -> None: ...
+    def max_size(self, value: SupportsIndex | None) -> None: ...
     def stats(self) -> CacheStats: ...
     def start(self) -> None: ...
     def stop(self) -> None: ...

@@ -1,4 +1,4 @@
-"""The Python face of the broker cache: argument checks, GIL release, errors, and nothing else."""
+"""The Python binding of the broker cache: argument checks, GIL release, errors, and nothing else."""
 
 from __future__ import annotations
 
@@ -71,19 +71,19 @@ cdef enum:
     MILLISECOND = 1000000       # nanoseconds
 
 
-cdef NativePosition to_position(object given, str role) except *:
+cdef NativePosition to_position(object value, str role) except *:
     try:
-        ledger_id, entry_id = given
+        ledger_id, entry_id = value
         return position(PyNumber_Index(ledger_id), PyNumber_Index(entry_id))
     except (TypeError, ValueError):
         raise InvalidPositionError(
-            f"{role} must be a Position or a (ledger_id, entry_id) pair, not {given!r}") from None
+            f"{role} must be a Position or a (ledger_id, entry_id) pair, not {value!r}") from None
     except OverflowError:
-        raise InvalidPositionError(f"{role} {given!r} does not fit signed 64-bit ids") from None
+        raise InvalidPositionError(f"{role} {value!r} does not fit signed 64-bit ids") from None
 
 
-cdef NativePosition to_stored(object given) except *:
-    cdef NativePosition at = to_position(given, "position")
+cdef NativePosition to_stored(object value) except *:
+    cdef NativePosition at = to_position(value, "position")
     if not position_is_stored(at):
         raise InvalidPositionError(
             f"position {at.ledger_id}:{at.entry_id} names no stored entry; both ids must be >= 0")
@@ -98,31 +98,30 @@ cdef int check_range(NativePosition first, NativePosition last) except -1:
     return 0
 
 
-cdef int64_t to_time(object given, str role) except? -1:
+cdef int64_t to_time(object value, str role) except? -1:
     try:
-        return PyNumber_Index(given)
+        return PyNumber_Index(value)
     except OverflowError:
-        raise InvalidSizeError(f"{role}={given!r} does not fit 64-bit nanoseconds") from None
+        raise InvalidSizeError(f"{role}={value!r} does not fit 64-bit nanoseconds") from None
 
 
-# The time a caller gave, or now.
-# The same, by default the monotonic clock now.
-cdef int64_t to_now(object given, str role) except? -1:
-    return monotonic_ns() if given is None else to_time(given, role)
+# The time of an argument; None is now on the monotonic clock.
+cdef int64_t to_now(object value, str role) except? -1:
+    return monotonic_ns() if value is None else to_time(value, role)
 
 
-cdef int32_t to_count(object given, str role, int32_t most) except -1:
-    given = PyNumber_Index(given)
-    if not 0 <= given <= most:
-        raise InvalidSizeError(f"{role}={given!r} is outside 0..{most}")
-    return given
+cdef int32_t to_count(object value, str role, int32_t most) except -1:
+    value = PyNumber_Index(value)
+    if not 0 <= value <= most:
+        raise InvalidSizeError(f"{role}={value!r} is outside 0..{most}")
+    return value
 
 
-cdef int64_t to_size(object given, str role) except -1:
-    given = PyNumber_Index(given)
-    if not 0 <= given <= INT64_MAX:
-        raise InvalidSizeError(f"{role}={given!r} must be at least 0 and fit 64 bits")
-    return given
+cdef int64_t to_size(object value, str role) except -1:
+    value = PyNumber_Index(value)
+    if not 0 <= value <= INT64_MAX:
+        raise InvalidSizeError(f"{role}={value!r} must be at least 0 and fit 64 bits")
+    return value
 
 
 # The one place where a status becomes an exception.

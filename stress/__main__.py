@@ -12,9 +12,14 @@ from stress import invariants
 
 
 @main.command("invariants", cls=Command)
-@option("--write", is_flag=True, help="Bring every file made of invariants.toml up to date.")
+@option(
+    "--write", is_flag=True, help="Write the page, the headers and the structures' pages instead."
+)
 def invariants_command(write: bool) -> None:
-    """Print the page of invariants: suites and tests that check each, known bugs that break it."""
+    """Print docs/invariants.md: the suites and tests that check each invariant, and its known bugs.
+
+    With --write, bring everything up to date that is made of pulsar_ml/suites/invariants.toml.
+    """
     if write:
         for path, text in invariants.current_files().items():
             path.write_text(text)

@@ -24,7 +24,7 @@ moment that another thread can see outside a lock that is named; *quiet* means w
 under way; *progress* means in the end. A violation row carries one of these ids or one of a
 structure's own (`OP-1`, `MQ-2`, ...), whose sentence is on the structure's page.
 
-*Checked by* names suites (each runs on real threads and in the engine: `python -m stress run
+*Checked by* names suites (each runs on real threads and in the engine: `pulsar-ml run
 SUITE`) and tests. *Known bugs* are mutants that break the invariant and that its suite must report.
 
 `python -m stress invariants --write` makes this page of `pulsar_ml/suites/invariants.toml`, the

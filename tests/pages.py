@@ -40,7 +40,7 @@ def blocks(page: Path) -> list[Block]:
 def commands(block: Block) -> Iterator[tuple[str, list[str]]]:
     """Yield each command of a console block with the lines that it should print."""
     for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
-        command, *expected = part.splitlines()
+        command, *expected = part.replace("\\\n", " ").splitlines()
         yield command, expected
 
 

@@ -94,8 +94,8 @@ EXAMPLES: list[tuple[Rule, list[Sources], list[Sources]]] = [
         [
             {GLOSSARY: "### part\n\nA.\n", "stress/a.py": "class Part: ...\n",
              "spark/b.py": "class Part(Base): ...\n"},
-            {GLOSSARY: "### range cache\n\nA.\n", "stress/a.py": "class RangeCache: ...\n",
-             "pulsar_ml/b.pxd": "cdef struct RangeCache:\n    int a\n"},
+            {GLOSSARY: "### build id\n\nA.\n\n## The cache\n", "stress/a.py": "class BuildId: ...\n",
+             "pulsar_ml/b.pxd": "cdef struct BuildId:\n    int a\n"},
             {"stress/a.py": "class Tally: ...\n", "stress/b.py": "class Tally: ...\n"},
             {GLOSSARY: "### model\n\nA.\n", "stress/a.py": "class Model: ...\n",
              "stress/b.py": "class Model: ...\n", "pulsar_ml/specs/c.py": "class Model: ...\n"},
@@ -109,6 +109,9 @@ EXAMPLES: list[tuple[Rule, list[Sources], list[Sources]]] = [
              "pulsar_ml/b.pxd": "cdef struct Part\ncdef struct Part:\n    int a\n"},
             {GLOSSARY: "### model\n\nA.\n", "pulsar_ml/specs/a.py": "class Model: ...\n",
              "pulsar_ml/specs/b.py": "class Model: ...\n"},
+            {GLOSSARY: "## The cache\n\n### range cache\n\nA.\n",
+             "stress/a.py": "class RangeCache: ...\n",
+             "pulsar_ml/b.pxd": "cdef struct RangeCache:\n    int a\n"},
         ],
     ),
 ]  # fmt: skip

@@ -1,7 +1,6 @@
 """Runs ``pulsar-ml`` on a sanitizer build: ``sanitized.py thread run range_cache ...``.
 
-Each sanitizer has its own build tree under build/; its runtime is loaded before Python's own
-memory.
+Each sanitizer has its own build tree under build/; its runtime is loaded before Python.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ RUNTIME = {"thread": "libtsan.so", "address": "libasan.so", "undefined": "libubs
 OPTIONS = {
     # Reports end the run with exit code 66, so that no report passes for a clean run.
     "thread": {"TSAN_OPTIONS": "halt_on_error=1 exitcode=66 second_deadlock_stack=1"},
-    # Python keeps memory until the process ends; the suites' balances find leaks of the core.
+    # Python keeps memory until the process ends; the suites find leaks of the core themselves.
     "address": {"ASAN_OPTIONS": "detect_leaks=0 exitcode=66"},
     "undefined": {"UBSAN_OPTIONS": "print_stacktrace=1 halt_on_error=1 exitcode=66"},
 }
@@ -66,7 +65,7 @@ def main() -> None:
         raise SystemExit(f"usage: sanitized.py {'|'.join(RUNTIME)} ARGUMENTS OF pulsar-ml")
     sanitizer, arguments = sys.argv[1], sys.argv[2:]
     library = build(sanitizer)
-    # The sanitized package stands before the checkout; -P keeps Python from putting the working
+    # The sanitized package comes before the checkout; -P keeps Python from putting the working
     # directory first.
     environment = {
         **os.environ,

@@ -66,7 +66,7 @@ cdef class AckState:
     partly acknowledged batches (managedLedgerMaxBatchDeletedIndexToPersist), with or without a
     limit of bytes. ``max_ranges_in_metadata_store`` limits what is encoded for the metadata store.
     ``pause_dispatch``: dispatcherPauseOnAckStatePersistentEnabled. ``resume()`` is called, in the
-    thread of whoever acknowledged and outside every lock, when a dispatcher that was paused has to
+    thread that acknowledged and outside every lock, when a dispatcher that was paused has to
     read on.
 
     All methods may be called from any number of threads. Raises InvalidSizeError,
@@ -89,7 +89,7 @@ cdef class AckState:
         with nogil:
             ack_state_destroy(&self.native)
 
-    # Ends a change: what became of it, and the dispatcher is told.
+    # Ends a change: raises for a refused one, and resumes the dispatcher.
     cdef bint finish(self, AckChange change, uint32_t resumed, str what) except -1:
         if resumed and self.resume is not None:
             self.resume()
@@ -181,8 +181,8 @@ cdef class AckState:
     def may_dispatch(self, *, bint replay=False, bint delayed=False) -> bool:
         """True if the dispatcher may read on. After False, ``resume`` is called once it may; the
         dispatcher then calls this again. ``delayed``: on behalf of messages that are due; they are
-        held back alike, as in the proposal, and who asks for them takes no wake-up from who asks
-        for others.
+        held back alike, as in the proposal, and a dispatch of them takes no wake-up from a dispatch
+        of others.
 
         With ``replay`` always: messages that were delivered before lie in the gaps between the
         ranges, and acknowledging them is what closes the gaps.
@@ -234,21 +234,21 @@ cdef class AckState:
         """The state that was encoded; other keywords as for the class. StorageError for damaged
         bytes.
         """
-        cdef AckState made = cls(mark_delete, **limits)
+        cdef AckState state = cls(mark_delete, **limits)
         cdef int64_t n_ranges = to_size(ranges, "ranges")
         cdef int64_t n_batches = to_size(batches, "batches")
         cdef const unsigned char* at = data
         cdef int64_t length = len(data)
         cdef AckRestored restored
         with nogil:
-            restored = ack_state_restore(&made.native, at, length, n_ranges, n_batches)
+            restored = ack_state_restore(&state.native, at, length, n_ranges, n_batches)
         if restored == ACK_DAMAGED:
             raise StorageError(
                 f"{length} bytes are not {n_ranges} ascending ranges and {n_batches} batches behind "
                 f"{mark_delete}")
         if restored != ACK_RESTORED:
             raise AllocationError("no native memory left for the acknowledgements")
-        return made
+        return state
 
 
 cdef object encode_acks(AckState acks, AckScope scope):

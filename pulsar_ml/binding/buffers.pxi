@@ -67,16 +67,16 @@ cdef class ReceiveBuffer:
         self.check_usable()
         cdef int64_t first = to_count(start, "start", INT32_MAX)
         cdef int64_t size = to_count(length, "length", INT32_MAX)
-        cdef BufferSlice made
+        cdef BufferSlice part
         if first + size > self.native.filled:
             raise InvalidSizeError(
                 f"bytes {first}..{first + size} were not received; {self.native.filled} were")
-        made = BufferSlice.__new__(BufferSlice)
-        made.owner = self.owner
-        made.payload = payload_slice(self.native, <uint32_t>first, <uint32_t>size)
-        if made.payload is NULL:
+        part = BufferSlice.__new__(BufferSlice)
+        part.owner = self.owner
+        part.payload = payload_slice(self.native, <uint32_t>first, <uint32_t>size)
+        if part.payload is NULL:
             raise AllocationError("no native memory for a slice; nothing was changed")
-        return made
+        return part
 
     def release(self) -> None:
         """Give up the receiver's share; slices keep the buffer. ReleasedError when that was done

@@ -24,22 +24,22 @@ cdef enum:
     MILLISECOND_NS = 1000000
 
 
-cdef CursorPosition to_place(object given) except *:
-    if given is None:
+cdef CursorPosition to_cursor_position(object value) except *:
+    if value is None:
         return untracked()
-    return tracked_at(to_position(given, "position"))
+    return tracked_at(to_position(value, "position"))
 
 
 cdef object from_place(CursorPosition seen):
     return Position(seen.at.ledger_id, seen.at.entry_id) if seen.tracked else None
 
 
-cdef int64_t to_grace(object given, str role) except -1:
+cdef int64_t to_grace(object value, str role) except -1:
     cdef int64_t most = INT64_MAX // MILLISECOND_NS
-    given = PyNumber_Index(given)
-    if not 0 <= given <= most:
-        raise InvalidSizeError(f"{role}={given!r} is outside 0..{most}")
-    return <int64_t>given * MILLISECOND_NS
+    value = PyNumber_Index(value)
+    if not 0 <= value <= most:
+        raise InvalidSizeError(f"{role}={value!r} is outside 0..{most}")
+    return <int64_t>value * MILLISECOND_NS
 
 
 cdef object no_cursor_memory(str name):
@@ -71,7 +71,7 @@ cdef class ActiveManagedCursorContainer:
     """The active cursors of a managed ledger: how many are at the position of one of them or before
     it.
 
-    Positions are recorded at once and sorted when somebody asks. A cursor without a position (None)
+    Positions are recorded at once and sorted by the next query. A cursor without a position (None)
     is registered and counts for the size, not for ranks or the slowest position.
 
     ``continue_caching_added_entries_after_last_active_cursor_leaves_millis``: for how long entries
@@ -114,7 +114,7 @@ cdef class ActiveManagedCursorContainer:
         A name that is there already keeps its place in the order and gets this position and
         durability. Raises InvalidPositionError, AllocationError.
         """
-        cdef CursorPosition target = to_place(at)
+        cdef CursorPosition target = to_cursor_position(at)
         cdef uint64_t id = 0
         cdef int64_t version
         with self.naming:
@@ -147,7 +147,7 @@ cdef class ActiveManagedCursorContainer:
 
         Raises InvalidPositionError.
         """
-        cdef CursorPosition target = to_place(at)
+        cdef CursorPosition target = to_cursor_position(at)
         cdef uint64_t id = self.id_of(name)
         cdef int64_t version
         with nogil:
@@ -249,7 +249,7 @@ cdef class ManagedCursorContainer:
         A name that is there already keeps its place in the order and gets this position and
         durability. Raises InvalidPositionError, AllocationError.
         """
-        cdef CursorPosition target = to_place(at)
+        cdef CursorPosition target = to_cursor_position(at)
         cdef uint64_t id = 0
         cdef int64_t version
         with self.naming:
@@ -280,7 +280,7 @@ cdef class ManagedCursorContainer:
         With None it is not tracked any more. A cursor that is unknown or not tracked is not
         touched, and the answer is None: add it again to track it. Raises InvalidPositionError.
         """
-        cdef CursorPosition target = to_place(at)
+        cdef CursorPosition target = to_cursor_position(at)
         cdef uint64_t id = self.id_of(name)
         cdef SlowestChange change
         cdef int64_t version

@@ -25,10 +25,10 @@ cdef enum:
     BUCKET_CHUNK_BITS = 6
 
 
-cdef int64_t to_milliseconds(object given, str role) except? -1:
-    cdef object number = PyNumber_Index(given)
+cdef int64_t to_milliseconds(object value, str role) except? -1:
+    cdef object number = PyNumber_Index(value)
     if not 0 <= number <= INT64_MAX:
-        raise InvalidSizeError(f"{role}={given!r} is outside 0..{INT64_MAX}")
+        raise InvalidSizeError(f"{role}={value!r} is outside 0..{INT64_MAX}")
     return number
 
 
@@ -98,7 +98,7 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
                 known = (self.numbered, weakref.WeakSet())
             number = known[0]
             with nogil:
-                view.native = delayed_view_open(&self.native, number, <int64_t>&view.told)
+                view.native = delayed_view_open(&self.native, number, <int64_t>&view.triggered)
             if view.native is NULL:
                 raise AllocationError(f"no native memory for a view of {topic!r}; nothing was changed")
             view.factory = self
@@ -137,7 +137,7 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
     cdef object may_dispatch
     cdef object calling         # held while the trigger is called, and by close
     cdef bint open
-    cdef pml_i32 told           # by a fire, until the trigger was called
+    cdef pml_i32 triggered      # by a fire, until the trigger was called
 
     def __dealloc__(self):
         if self.native is not NULL:
@@ -264,25 +264,25 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         """
         cdef InMemoryTopicDelayedDeliveryTrackerView view
         cdef int64_t clock = now
-        cdef int64_t told
+        cdef int64_t fired
         with nogil:
-            told = delayed_manager_fire(self.native.manager, clock)
-        if told <= 0:
+            fired = delayed_manager_fire(self.native.manager, clock)
+        if fired <= 0:
             return 0
         with self.factory.naming:
             known = self.factory.topics.get(self.topic)
             views = list(known[1]) if known is not None else []
         for view in views:
             with view.calling:
-                if i32_exchange_acquire(&view.told, 0) and view.open and view.trigger is not None:
+                if i32_exchange_acquire(&view.triggered, 0) and view.open and view.trigger is not None:
                     view.trigger()
-        return told
+        return fired
 
     def resume(self, *, now) -> bool:
         """Dispatch goes on: calls the trigger if a message is due, and says whether one is.
 
-        For whoever learns that a paused dispatcher may read again. What became due while it was
-        paused is still there, but the timer has told of it already. Raises ClosedError.
+        Call it when a paused dispatcher may read again: messages that became due meanwhile are
+        still there, but the timer has triggered for them already. Raises ClosedError.
         """
         cdef bint due = self.has_message_available(now=now)
         with self.calling:

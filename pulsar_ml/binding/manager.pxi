@@ -14,20 +14,20 @@ EVICTION_POLICIES = MappingProxyType(native_policies())
 DEFAULT_MAX_SIZE = 128 << 20    # of managedLedgerCacheSizeMB in a factory that nobody configured
 
 
-cdef int64_t to_max_size(object given) except -1:
-    return INT64_MAX if given is None else to_size(given, "max_size")
+cdef int64_t to_max_size(object value) except -1:
+    return INT64_MAX if value is None else to_size(value, "max_size")
 
 
-cdef int64_t to_watermark(object given) except -1:
-    if not 0 < given <= 1:
-        raise InvalidSizeError(f"watermark={given!r} must be a fraction above 0 and at most 1 of max_size")
-    return round(given * MILLION)
+cdef int64_t to_watermark(object value) except -1:
+    if not 0 < value <= 1:
+        raise InvalidSizeError(f"watermark={value!r} must be a fraction above 0 and at most 1 of max_size")
+    return round(value * MILLION)
 
 
-cdef int64_t to_nanoseconds(object given, str role, double least) except -1:
-    if not least <= given <= INT64_MAX // MILLISECOND:
-        raise InvalidSizeError(f"{role}={given!r} ms must be at least {least:g} and fit 64-bit nanoseconds")
-    return <int64_t>(given * MILLISECOND)
+cdef int64_t to_nanoseconds(object value, str role, double least) except -1:
+    if not least <= value <= INT64_MAX // MILLISECOND:
+        raise InvalidSizeError(f"{role}={value!r} ms must be at least {least:g} and fit 64-bit nanoseconds")
+    return <int64_t>(value * MILLISECOND)
 
 
 @cython.final
@@ -177,7 +177,7 @@ cdef class EntryCacheManager:
 
     @property
     def receive_buffer_size(self) -> int:
-        """Bytes of all receive buffers that somebody keeps, cached or not."""
+        """Bytes of all receive buffers that are still referenced, cached or not."""
         return i64_load_relaxed(&self.owner.memory.buffers.allocated)
 
     @property
@@ -193,8 +193,8 @@ cdef class EntryCacheManager:
         return self.stats().max_size
 
     @max_size.setter
-    def max_size(self, given) -> None:
-        self.configure(max_size=given)
+    def max_size(self, value) -> None:
+        self.configure(max_size=value)
 
     def configure(
         self, *, max_size=..., watermark=..., eviction_interval_ms=..., time_threshold_ms=...,
@@ -271,10 +271,10 @@ cdef class EntryCacheManager:
         """
         self.check_open()
         cdef int64_t now = self.owner.now(None, "")
-        cdef bint made
+        cdef bint triggered
         with nogil:
-            made = cache_manager_look(self.owner.manager, now)
-        return made
+            triggered = cache_manager_look(self.owner.manager, now)
+        return triggered
 
     # Passes ---------------------------------------------------------------------------------------
 

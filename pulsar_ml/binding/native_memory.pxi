@@ -40,12 +40,12 @@ cdef class NativeMemory:
             release(self.policy)
             release(self.memory)
 
-    cdef int64_t now(self, object given, str role) except? -1:
-        if given is None:
+    cdef int64_t now(self, object value, str role) except? -1:
+        if value is None:
             if self.clock is None:
                 return monotonic_ns()
-            given, role = self.clock(), "the clock's time"
-        return to_time(given, role)
+            value, role = self.clock(), "the clock's time"
+        return to_time(value, role)
 
 
 cdef ManagerSettings unchanged_settings() noexcept:

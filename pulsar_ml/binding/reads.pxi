@@ -34,7 +34,8 @@ cdef enum:
     READS_CHUNK_BITS = 6
     MOST_READS = 1 << 20        # under way, or with copies out, at a time
     MOST_WAITING = 1 << 24      # requests in the queue of a limiter
-    FAILURES = 1024             # exceptions of failed reads that are kept for those who still wait
+    # exceptions of failed reads that are kept for requests that still wait
+    FAILURES = 1024
 
 
 # An exception of a callback, which has nobody to go to: sys.unraisablehook gets it.
@@ -43,7 +44,7 @@ cdef void report_unraisable(object error, object callback) noexcept:
     PyErr_WriteUnraisable(callback)
 
 
-# A limiter that copies of entries may outlive: whoever may call it holds a reference.
+# A limiter that copies of entries may outlive: each possible caller holds a reference.
 cdef struct SharedLimiter:
     InflightLimiter limiter
     pml_i32 references
@@ -65,7 +66,7 @@ cdef void permits_copy_released(void* context, int64_t share) noexcept nogil:
 # A request that waited: the argument is its WaitingPermits, which was kept alive for this.
 cdef bint permits_told(void* context, int64_t argument, int64_t permits, bint granted) noexcept nogil:
     with gil:
-        return (<WaitingPermits><object><void*>argument).told(permits, granted)
+        return (<WaitingPermits><object><void*>argument).on_answer(permits, granted)
 
 
 @cython.final
@@ -74,29 +75,29 @@ cdef class WaitingPermits:
     cdef InflightReadsLimiter limiter
     cdef object callback
 
-    cdef bint told(self, int64_t permits, bint granted) noexcept:
-        cdef Permits made = None
+    cdef bint on_answer(self, int64_t permits, bint granted) noexcept:
+        cdef Permits granted_permits = None
         try:
             if granted:
-                made = wrap_permits(self.limiter, permits)
-            self.callback(made)
+                granted_permits = wrap_permits(self.limiter, permits)
+            self.callback(granted_permits)
             return True
         except BaseException as error:
             report_unraisable(error, self.callback)
-            if made is None or not made.held:
+            if granted_permits is None or not granted_permits.held:
                 return True
             # The limiter takes back what the callback still had.
-            made.held = 0
+            granted_permits.held = 0
             return False
         finally:
             Py_DECREF(self)
 
 
 cdef Permits wrap_permits(InflightReadsLimiter limiter, int64_t permits):
-    cdef Permits made = Permits.__new__(Permits)
-    made.limiter = limiter
-    made.held = permits
-    return made
+    cdef Permits granted_permits = Permits.__new__(Permits)
+    granted_permits.limiter = limiter
+    granted_permits.held = permits
+    return granted_permits
 
 
 @cython.final
@@ -246,11 +247,11 @@ cdef class InflightReadsLimiter:
             limiter_close(&self.shared.limiter)
 
 
-cdef int64_t to_reads_size(object given, str role, int64_t most) except -1:
-    given = PyNumber_Index(given)
-    if not 0 <= given <= most:
-        raise InvalidSizeError(f"{role}={given!r} is outside 0..{most}")
-    return given
+cdef int64_t to_reads_size(object value, str role, int64_t most) except -1:
+    value = PyNumber_Index(value)
+    if not 0 <= value <= most:
+        raise InvalidSizeError(f"{role}={value!r} is outside 0..{most}")
+    return value
 
 
 # Pending reads -----------------------------------------------------------------------------------
@@ -288,7 +289,7 @@ cdef class PendingReadsManager:
     ``start(token, ledger_id, first, last, expected_reads)`` is called for each read of the storage,
     with the ``expected_reads`` of the request that makes it; it answers by :meth:`complete` or
     :meth:`fail`, once, from any thread, perhaps before it returns. What it raises fails the read.
-    ``read_timeout_millis`` (0: none) applies when somebody calls :meth:`expire`.
+    ``read_timeout_millis`` (0: none) applies when :meth:`expire` is called.
 
     All methods may be called from any number of threads, also from inside ``start`` and listeners.
     Origin: ``PendingReadsManager`` of Pulsar 4.1.
@@ -370,10 +371,10 @@ cdef class PendingReadsManager:
         finally:
             Py_DECREF(requester)
 
-    cdef uint64_t to_token(self, object given) except? 0:
-        if not 0 <= given < 1 << 64 or not pending_was_token(&self.native, given):
-            raise UsageError(f"token={given!r} is none that start was called with")
-        return given
+    cdef uint64_t to_token(self, object value) except? 0:
+        if not 0 <= value < 1 << 64 or not pending_was_token(&self.native, value):
+            raise UsageError(f"token={value!r} is none that start was called with")
+        return value
 
     cdef object error_of(self, PendingStatus status, uint64_t failed):
         if status == PENDING_DELIVERED:
@@ -381,7 +382,7 @@ cdef class PendingReadsManager:
         if status == PENDING_FAILED:
             return self.failures.get(failed) or StorageError("the storage failed to read")
         if status == PENDING_INCOMPLETE:
-            return StorageError("the answer of the storage lacks an entry that it was asked for")
+            return StorageError("the answer of the storage lacks an entry of the read")
         if status == PENDING_TIMED_OUT:
             return ReadTimeoutError("the storage did not answer within read_timeout_millis")
         if status == PENDING_OUT_OF_MEMORY:
@@ -392,9 +393,10 @@ cdef class PendingReadsManager:
         """The storage's answer to ``start``; False when the read was completed or timed out before.
 
         Takes over the entries, which are new ones that nobody else holds: they are released
-        afterwards, whatever the answer. Foreign ones are released, missing ones fail who wants
-        them. UsageError, and then nothing happened, for an entry of another manager, with a view
-        that is open, or held elsewhere, or for a token that ``start`` was never called with.
+        afterwards, whatever the answer. Foreign entries are released, and missing ones fail the
+        requests that need them. UsageError, and then nothing happened, for an entry of another
+        manager, with a view that is open, or held elsewhere, or for a token that ``start`` was
+        never called with.
         """
         cdef uint64_t native_token = self.to_token(token)
         cdef int64_t count = len(entries)
@@ -435,7 +437,7 @@ cdef class PendingReadsManager:
         return taken
 
     def invalidate(self, ledger_id) -> None:
-        """Let nothing join the reads of a ledger any more; those who wait get their answers."""
+        """Keep new requests from joining the reads of a ledger; waiting requests get their answers."""
         cdef int64_t native_id = PyNumber_Index(ledger_id)
         with nogil:
             pending_reads_invalidate(&self.native, native_id)

@@ -1,8 +1,8 @@
 /* The C-level contract between the harness and a structure under test ("subject").
  *
- * A subject is a table: how to create an instance, which operations exist and with which argument
- * ranges, how to apply one, what must hold when nobody is inside, how to destroy. The harness knows
- * operations and results and nothing else. All functions run without the GIL.
+ * A subject is a table: functions that create, call, check and destroy an instance, and the
+ * operations with the ranges of their arguments. The harness knows operations and results, and
+ * nothing else. All functions run without the GIL.
  */
 #ifndef PULSAR_ML_SUBJECT_H
 #define PULSAR_ML_SUBJECT_H
@@ -34,17 +34,17 @@ typedef struct {
 /* One operation of a program. */
 typedef struct {
     int32_t code;             /* index into the subject's operations */
-    int32_t noise;            /* what the runner does before it: 0 nothing, see threads.pyx */
+    int32_t noise;            /* a pause before the call; see program.py */
     int64_t arguments[PML_MAX_ARGUMENTS];
 } PmlCall;
 
-/* What an operation returned. Unused words are 0, so that results compare as bytes. */
+/* The result of an operation. Unused words are 0, so that results compare as bytes. */
 typedef struct {
     int64_t status;
     int64_t words[PML_RESULT_WORDS];
 } PmlResult;
 
-/* The first broken invariant that a call or a check saw; found is 0 or 1. */
+/* The first broken invariant that a call or a check found; found is 0 or 1. */
 typedef struct {
     int32_t found;
     char invariant[28];
@@ -65,7 +65,7 @@ typedef struct {
     /* May be called by many threads at once, each with its own number in 0..threads-1. */
     void (*apply)(void *instance, int32_t thread, const PmlCall *call, PmlResult *result,
                   PmlViolation *violation);
-    /* Called when no thread is inside; gives back what threads still hold, then checks in full. */
+    /* Called at quiescence: releases what threads still hold, then checks every invariant. */
     void (*check)(void *instance, PmlViolation *violation);
     void (*destroy)(void *instance);
 } PmlSubject;

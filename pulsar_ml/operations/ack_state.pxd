@@ -2,8 +2,8 @@
 # and up to an entry, ledgers that end, a dispatcher that is paused, and states that are stored and
 # come back.
 #
-# Beside the state stands what was asked to be acknowledged (set before the call) and what was
-# acknowledged (set after it): the state lies between the two, and so does what is read back.
+# Beside the state stands the requested acknowledgements (set before the call) and those that were
+# made (set after it): the state lies between the two, and so does what is read back.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -223,7 +223,8 @@ cdef inline void ack_store(
     seen = ack_contained(&restored)
     ack_state_destroy(&restored)
     if seen & ~requested:
-        violate(violation, b"AC-2", b"of %llx only %llx was acknowledged", <int64_t>seen, <int64_t>requested, 0)
+        violate(violation, b"AC-2", b"of %llx only %llx was acknowledged", <int64_t>seen,
+                <int64_t>requested, 0)
     missing = before & ~seen
     if missing and not plan.ranges_left and not plan.batches_left:
         violate(violation, b"AC-2", b"%llx is gone, and nothing was left out", <int64_t>missing, 0, 0)
@@ -360,7 +361,7 @@ cdef inline void ack_check(void* instance, PmlViolation* violation) noexcept nog
     for kind in range(AK_KINDS):
         if u32_load_relaxed(&run.state.open) and i64_load_relaxed(&run.resumptions[kind]) < i64_load_relaxed(
                 &run.owed[kind]):
-            violate(violation, b"I99", b"the dispatcher of kind %lld was told %lld times to go on, not %lld",
+            violate(violation, b"I99", b"the dispatcher of kind %lld was resumed %lld times, not %lld",
                     kind, i64_load_relaxed(&run.resumptions[kind]), i64_load_relaxed(&run.owed[kind]))
     ack_store(run, False, &ignored, violation)
 

@@ -183,7 +183,7 @@ cdef inline void world_empty(CacheWorld* world, PmlViolation* violation) noexcep
         dropped += world.threads[thread].missing + world.threads[thread].passed_entries
         for cache in range(world.n_caches):
             offered += world.threads[thread].put_entries[cache]
-    # Where nothing is queued, who removes an entry recycles its wrapper.
+    # Where nothing is queued, the thread that removes an entry recycles its wrapper.
     if not world.policy.row.queued:
         offered = dropped
     if not world_equal(world, violation, b"I23", b"wrappers offered less those dropped, against the queue",

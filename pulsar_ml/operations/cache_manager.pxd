@@ -59,7 +59,7 @@ cdef enum:
 cdef struct ManagerWorld:
     CacheWorld* world
     CacheManager manager
-    int64_t dropped             # empty wrappers that the world was told of
+    int64_t dropped             # empty wrappers that the world has counted
     pml_u32 free_for_all        # entries went by other ways than size passes, or settings changed
 
 
@@ -239,7 +239,7 @@ cdef inline bint manager_check_marks(
     ManagerWorld* at, const ManagerStats* stats, PmlViolation* violation
 ) noexcept nogil:
     cdef CacheWorld* world = at.world
-    # The largest entry has 56 bytes. A scan asks each cache for its part.
+    # The largest entry has 56 bytes. A scan takes a part from each cache.
     cdef int64_t part = <int64_t>56 << world.length_shift
     cdef int64_t low_mark = i64_load_relaxed(&at.manager.low_mark)
     if u32_load_relaxed(&at.free_for_all) or not stats.evictions:

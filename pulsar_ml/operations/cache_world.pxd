@@ -209,7 +209,7 @@ cdef inline Payload* world_bytes(CacheWorld* world, uint32_t length, int64_t inc
     return payload
 
 
-# The second word tells the incarnation, and in its last bit whether a keeper shares the payload.
+# The second word is the incarnation, and in its last bit whether a keeper shares the payload.
 cdef inline Payload* world_payload(
     CacheWorld* world, int64_t cache, int64_t key, int64_t incarnation, bint kept
 ) noexcept nogil:
@@ -237,7 +237,7 @@ cdef inline void world_deallocated(void* context, int64_t argument) noexcept nog
     i64_fetch_add_relaxed(&world.deallocated, 1)
     i64_fetch_add_relaxed(&world.deallocated_sum, <int64_t>(words[1] >> 1))
     # If only this entry and the keeper share it, nobody else can come to share it any more.
-    # Acquire: those who did have read what they wanted.
+    # Acquire: other sharers have read the bytes before.
     if i32_load_acquire(&payload.references) == 1 + <int32_t>(words[1] & 1):
         words[0] = 0
 
@@ -308,8 +308,8 @@ cdef inline uint32_t world_entry(
     cdef int64_t incarnation
     cdef uint32_t entry, read_count
     cdef Payload* payload
-    me.n_entries += 1
-    incarnation = <int64_t>thread << 40 | me.n_entries
+    me.incarnations += 1
+    incarnation = <int64_t>thread << 40 | me.incarnations
     payload = world_payload(world, cache, key, incarnation, world.keep and world_can_keep(me))
     if payload is NULL:
         return 0

@@ -9,7 +9,7 @@
 # container lacks.
 #
 # Answers say which registration of a number they are about and which data version they made:
-# everybody's numbers change hands meanwhile, and the model is asked about cursors, not about who
+# everybody's numbers change hands meanwhile, and the model judges cursors, not who
 # came first to a number. What stands for a registered cursor is a name: the cursor's id and, in
 # bits that the small worlds here leave free in it, a tag that no other registration of the program
 # has.
@@ -257,7 +257,7 @@ cdef inline int64_t cursor_iterate(
 # Checks ------------------------------------------------------------------------------------------
 
 # The registered cursor number `index` of all numbers and threads: the last change of its place or,
-# if asked, of its durability; NULL when there is no such cursor.
+# if requested, of its durability; NULL when there is no such cursor.
 cdef inline const CursorNote* cursor_last_note(
     const CursorWorld* world, int64_t index, bint of_durability
 ) noexcept nogil:

@@ -29,7 +29,7 @@ cdef enum:
     DELAY_NOTED = 64        # messages that notes are kept of; single messages are among them
     DELAY_LEDGER_BITS = 17  # numbers of one ledger
     DELAY_LEDGER = 3        # the first one
-    DELAY_BATCH = 40        # a request for so many asks for all
+    DELAY_BATCH = 40        # a request for so many or more is one for all
     DELAY_CHUNK = 64        # messages of one call of the structure
 
 

@@ -77,8 +77,8 @@ cdef struct ViewNote:
     DelayedView* view
     int64_t topic
     pml_i32 closed
-    pml_i32 due            # it should read
-    pml_i32 room           # it gave its topic a chance to prune
+    pml_i32 due             # it should read
+    pml_i32 prunes          # it gave its topic a chance to prune
     pml_i64 most_marked     # the highest number it marked, -1: none
     pml_u8[64] added
     pml_u8[64] returned
@@ -213,7 +213,7 @@ cdef inline void manager_run_scheduled(
         if n < 0:
             result.status = DELAY_CLOSED
             return
-        i32_store_relaxed(&note.room, 1)
+        i32_store_relaxed(&note.prunes, 1)
         if n == room:
             i32_store_relaxed(&note.due, 1)
         digest = delay_take(&run.notes[note.topic], digest, got, n, now, violation)
@@ -346,7 +346,7 @@ cdef inline void manager_apply(
         violate(violation, b"I100", b"a view was triggered after its close", 0, 0, 0)
 
 
-# Views that were told to read do so, and nobody else.
+# Only views that were triggered read.
 cdef inline void manager_read_due(ManagerRun* run, int64_t now, PmlViolation* violation) noexcept nogil:
     cdef PmlResult ignored
     cdef int64_t i
@@ -383,7 +383,7 @@ cdef inline void manager_check_view(ManagerRun* run, ViewNote* note, PmlViolatio
     else:
         violate(violation, b"I95", b"the timer does not come to an end", 0, 0, 0)
     if delayed_view_has_message(note.view, INT64_MAX) != 0:
-        violate(violation, b"I95", b"the timer left messages that nobody was told of", 0, 0, 0)
+        violate(violation, b"I95", b"the timer left messages for which no view was triggered", 0, 0, 0)
     expect_equal(violation, b"I94", b"messages left", delayed_view_count(note.view, INT64_MAX), 0)
     for i in range(DELAY_NOTED):
         if there[i] and i > i64_load_relaxed(&note.most_marked) and not u8_load_relaxed(&note.returned[i]):
@@ -398,7 +398,7 @@ cdef inline void manager_check(void* instance, PmlViolation* violation) noexcept
     memset(&ignored, 0, sizeof(ignored))
     # Before the check itself makes views read.
     for i in range(run.opened):
-        if i32_load_relaxed(&run.views[i].room) and not run.views[i].view.manager.table.pruned:
+        if i32_load_relaxed(&run.views[i].prunes) and not run.views[i].view.manager.table.pruned:
             violate(violation, b"DM-9", b"nothing was pruned, from time %lld on", run.start, 0, 0)
     for i in range(run.opened):
         note = &run.views[i]

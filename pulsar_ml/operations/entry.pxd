@@ -1,7 +1,7 @@
 # Entries that threads copy, hold and pass on, as operations for the harness.
 #
-# An entry's position is its serial number, used once; its bytes follow from the position, so that
-# whoever holds an entry knows what it must contain. Entries that count a read, and every second
+# An entry's position is its serial number, used once; its bytes follow from the position, so that a
+# thread that holds an entry knows what it must contain. Entries that count a read, and every second
 # other one, carry a callback, which keeps the books of expected reads.
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t, uint64_t

@@ -1,8 +1,8 @@
 # References that a thread holds, and mailboxes through which threads pass them on.
 #
 # A reference is a word above 0 whose meaning the structure's table defines. Hands belong to one
-# thread. A mailbox is a cell that all threads exchange with: whoever takes a word out owns that
-# reference, and the exchange orders all that the former owner did before.
+# thread. A mailbox is a cell that all threads exchange with: the thread that takes a word out owns
+# that reference, and the exchange orders all that the former owner did before.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 

@@ -2,7 +2,7 @@
 # while or by copies that threads pass on, time that goes on, and callbacks that refuse what they
 # are granted.
 #
-# A callback asks the limiter how many permits remain: one that was run under the monitor would wait
+# A callback reads how many permits remain: one that was run under the monitor would wait
 # for itself. After each operation the queue is looked at under the monitor.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
@@ -60,8 +60,8 @@ cdef enum:
     IL_FREE = 0
     IL_WAITS = 1
     IL_HELD = 2             # granted
-    IL_FAILED = 3           # told that it failed
-    IL_DECLINED = 4         # told that it was granted, and refused that
+    IL_FAILED = 3           # answered: it failed
+    IL_DECLINED = 4         # answered: it was granted, and declined that
 
 
 # The violations that a callback can see.
@@ -73,7 +73,7 @@ cdef enum:
 cdef struct LimiterRequest:
     pml_i32 state
     pml_i32 answers
-    int64_t permits         # asked for; the thread's, as the next
+    int64_t permits         # requested; the thread's, as the next
     bint declines
 
 
@@ -163,8 +163,8 @@ cdef inline void limiter_audit(LimiterRun* run, PmlResult* result, PmlViolation*
     expect_equal(violation, b"IL-3", b"requests in the queue", length, limiter.waiting)
     if length > limiter.queue_size:
         violate(violation, b"IL-3", b"more than %lld requests wait", limiter.queue_size, 0, 0)
-    # Inside: what is told later was taken off the queue later, or by a call that is still under
-    # way.
+    # Inside: a request that is answered later was taken off the queue later, or by a call that is
+    # still under way.
     result.words[2] = i64_load_relaxed(&run.answers)
     monitor_leave(&limiter.monitor)
     limiter_report(run, violation)
@@ -173,9 +173,9 @@ cdef inline void limiter_audit(LimiterRun* run, PmlResult* result, PmlViolation*
 cdef inline void limiter_report(LimiterRun* run, PmlViolation* violation) noexcept nogil:
     cdef int32_t wrong = i32_load_relaxed(&run.wrong)
     if wrong == IL_TOLD_TWICE:
-        violate(violation, b"I82", b"a request was told that did not wait", 0, 0, 0)
+        violate(violation, b"I82", b"a request that did not wait was answered", 0, 0, 0)
     elif wrong == IL_WRONG_PERMITS:
-        violate(violation, b"I88", b"a request was told other permits than it asked for", 0, 0, 0)
+        violate(violation, b"I88", b"a request was answered with other permits than it requested", 0, 0, 0)
 
 
 cdef inline void limiter_ask(
@@ -307,7 +307,7 @@ cdef inline void limiter_release_all(LimiterRun* run, PmlViolation* violation) n
         for i in range(IL_REQUESTS):
             request = &run.owners[thread].requests[i]
             if i32_load_acquire(&request.state) == IL_WAITS:
-                violate(violation, b"I82", b"request %lld of thread %lld was never told", i, thread, 0)
+                violate(violation, b"I82", b"request %lld of thread %lld was never answered", i, thread, 0)
             elif i32_load_relaxed(&request.state) == IL_HELD:
                 limiter_release(&run.limiter, request.permits)
             i32_store_relaxed(&request.state, IL_FREE)

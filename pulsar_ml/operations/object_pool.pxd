@@ -1,7 +1,8 @@
 # A small pool whose objects are taken and given back by all threads, as operations for the harness.
 #
 # Each object carries a mark that its taker exchanges in and its giver exchanges out, and a plain
-# pattern that only the holder writes: whoever finds another mark or pattern shares the object.
+# pattern that only the holder writes: a thread that finds another mark or pattern shares the
+# object.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -56,7 +57,7 @@ cdef struct PooledObject:
 
 cdef struct PoolHolder:
     int32_t held
-    uint32_t pooled_handle          # the object given back last
+    uint32_t pooled_handle  # the object given back last
     int64_t serial
     uint32_t[64] handles
     char[112] apart

@@ -76,7 +76,7 @@ cdef inline void pass_in_slices(
     if run.removed.entries < 0 or run.removed.bytes < 0:
         world_violate(world, violation, b"I46", b"a pass answers %lld entries, %lld bytes",
                       run.removed.entries, run.removed.bytes, 0)
-    # The largest entry has 56 bytes. A scan asks each cache for its part.
+    # The largest entry has 56 bytes. A scan takes a part from each cache.
     elif not run.by_time and run.removed.bytes - run.target >= (
             <int64_t>56 << world.length_shift) * (
             1 if world.policy.row.queued else world.n_caches):

@@ -2,7 +2,7 @@
 # whose outstanding reads the threads complete, in any order, rightly and wrongly, once and twice.
 #
 # Beside each position stands how many of its copies were delivered. A listener looks at every
-# entry, and asks for the number of reads under way: one that was called under the monitor would
+# entry, and reads the number of reads under way: one that was called under the monitor would
 # wait for itself. After each operation the lists are looked at under the monitor.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
@@ -131,7 +131,7 @@ cdef inline void pending_ask(
 
 # answer(which, kind, again): completes an outstanding read of the storage; `again`: and once more.
 # Answers which read that was, in the place of how many are outstanding: threads start reads and
-# pick them in any order, and the model should be asked about reads.
+# pick them in any order, and the model should judge reads.
 cdef inline void pending_complete(
     PendingRun* run, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:

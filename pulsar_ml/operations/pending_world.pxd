@@ -1,4 +1,4 @@
-# The world of the pending reads' operations: who asked for what, a storage with outstanding reads,
+# The world of the pending reads' operations: the requests, a storage with outstanding reads,
 # and how often each position was delivered.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
@@ -87,7 +87,7 @@ cdef struct PendingRun:
     PendingReads reads
     int32_t threads
     bint immediate
-    bint quiet              # no thread is inside: whoever holds the monitor is the caller
+    bint quiet              # no thread is inside: a thread that holds the monitor is the caller
     PendingStatus closed
     pml_i32 wrong
     pml_i64 clock
@@ -130,7 +130,7 @@ cdef inline void pending_run_release(PendingRun* run) noexcept nogil:
     release(run)
 
 
-# Also without a check before: answers whoever waits, so that nothing is left behind.
+# Also without a check before: answers all waiting requests, so that nothing is left behind.
 cdef inline void pending_run_destroy(void* instance) noexcept nogil:
     cdef PendingRun* run = <PendingRun*>instance
     cdef int32_t i

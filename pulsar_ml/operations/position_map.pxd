@@ -234,7 +234,7 @@ cdef inline void map_find_shared(
         result.status = PM_ABSENT
 
 
-# Removing a handle that nobody put is refused, whatever is at the position.
+# Removing a handle that nobody put is refused, whether the position is taken or not.
 cdef inline void map_remove_foreign(
     MapRun* run, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:

@@ -2,7 +2,7 @@
 #
 # A thread knows how many references it holds and gives back no others. Beside each count stand
 # fields that only holders may read: they carry the pattern of the incarnation while the object
-# lives and are wiped by whoever releases last.
+# lives and are wiped by the thread that releases last.
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint64_t
 
@@ -52,7 +52,7 @@ cdef enum:
 
 # The owner of an object's fields while nobody holds a reference.
 cdef enum:
-    RC_FREE = 0             # whoever exchanges it for RC_TAKEN
+    RC_FREE = 0             # the thread that exchanges it for RC_TAKEN
     RC_TAKEN = 1
 
 

@@ -26,7 +26,9 @@ from pulsar_ml.campaign.store.read_run import SIGNATURE, SavedRun, json_object
 from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS
 from pulsar_ml.command_line import replay_command
 from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.exit_codes import of_run
 from pulsar_ml.report.kill_cells import NAME, KillCells, read_kill_cells
+from pulsar_ml.versioned_json import check_keys, check_object
 
 if TYPE_CHECKING:
     from pulsar_ml.campaign.plan.exhaustive import Program, Searched
@@ -37,6 +39,14 @@ MOST_POINTS = 200  # the most points of a curve
 POINTS_OF_BATCH = 50  # the most new points of a curve from one batch of rows
 MOST_TEXT = 4_000  # the most characters of a message
 KILL_TABLE = "kill-table.json"
+KILL_ROW: dict[str, Any] = {
+    "mutant": str | None,
+    "suites": list,
+    "invariants": list,
+    "title": str,
+    **dict.fromkeys(("seeds", "found", "crashed"), int),
+    "as_expected": bool,
+}
 KILL_VERSION = 1
 REGISTRY = "pulsar_ml.suites.registry"  # the registry of commands without --suites
 MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}", re.ASCII)
@@ -157,9 +167,7 @@ class Findings:
     @property
     def exit_code(self) -> int:
         """The exit code of the command that produced the run."""
-        by_status = {"interrupted": 130, "failed": 4}
-        by_verdict = {"violation": 1, "nothing_exercised": 3, "clean": 0}
-        return by_status.get(self.run.facts["status"], by_verdict[self.verdict])
+        return of_run(self.run.facts["status"], self.verdict)
 
     def command(self, group: Group) -> str:
         """The command that replays a group's smallest seed; "" when its record is missing."""
@@ -169,8 +177,10 @@ class Findings:
         if record is None:
             return ""
         registry = self.run.facts["runner"].get("registry")
-        other = isinstance(registry, str) and MODULE.fullmatch(registry) and registry != REGISTRY
-        return replay_command(record, registry if other else None)
+        is_foreign = (
+            isinstance(registry, str) and MODULE.fullmatch(registry) and registry != REGISTRY
+        )
+        return replay_command(record, str(registry) if is_foreign else None)
 
 
 def gather(
@@ -210,7 +220,7 @@ def gather(
 
 
 def gain_counter_of(run: SavedRun) -> GainCounter | None:
-    """The counter of gains by round, or None for a run without rounds. BadRecordError for a damaged round."""
+    """The counter of gains by round; None without rounds. BadRecordError for a damaged round."""
     if not run.facts["rounds"]:
         return None
     try:
@@ -299,21 +309,10 @@ def read_kill_table(run: SavedRun) -> list[dict[str, Any]]:
     """The rows of a sweep over mutants: the mutant, its suites, and how many seeds found it."""
     path = run.directory / KILL_TABLE
     content = json_object(path)
-    if (version := content.get("version", KILL_VERSION)) != KILL_VERSION or type(
-        version
-    ) is not int:
-        raise BadRecordError(
-            f"{path} has version {version!r:.60}; this release reads version {KILL_VERSION}"
-        )
-    rows = content.get("rows")
-    kinds = {"title": str, "seeds": int, "found": int, "crashed": int, "as_expected": bool}
-    if not isinstance(rows, list) or not all(
-        isinstance(row, dict)
-        and isinstance(row.get("mutant"), str | None)
-        and isinstance(row.get("suites"), list)
-        and isinstance(row.get("invariants"), list)
-        and all(type(row.get(name)) is kind for name, kind in kinds.items())
-        for row in rows
-    ):
-        raise BadRecordError(f'{path} is damaged: its "rows" should be mutants with counts')
-    return rows[:MOST_GROUPS]
+    content = check_object(
+        {"version": KILL_VERSION, **content}, str(path), versions=(KILL_VERSION,)
+    )
+    rows = check_keys(content, {"rows": list[dict[str, Any]]}, str(path), others=True)["rows"]
+    for number, row in enumerate(rows):
+        check_keys(row, KILL_ROW, f"row {number} of {path}", optional={"mutant"}, others=True)
+    return list(rows[:MOST_GROUPS])

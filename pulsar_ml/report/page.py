@@ -35,7 +35,7 @@ MOST_PROGRAMS = 1_000  # the most listed programs of an exhaustive run
 MOST_ARMS = 1_000
 MOST_CHARACTERS = 84  # the most characters of a step that widen its lane
 CHART = (600, 120)
-LABEL = "The interleaving; the same is below as text"
+LABEL = "The interleaving, which is also below as text"
 SPARK = (160, 28)
 
 
@@ -84,8 +84,7 @@ def render(findings: Findings, views: Sequence[TraceView], *, made_at: datetime)
                 if view.timeline is not None
             ],
             data=[
-                group_data(findings, group, view)
-                for group, view in zip(groups, views, strict=True)
+                group_data(findings, group, view) for group, view in zip(groups, views, strict=True)
             ],
             violations=findings.summary.violations + findings.dropped,
             made_at=f"{made_at:%Y-%m-%d %H:%M} UTC",
@@ -96,7 +95,7 @@ def render(findings: Findings, views: Sequence[TraceView], *, made_at: datetime)
 
 
 def environment() -> jinja2.Environment:
-    """Return the environment of the templates, which escape every text of a run."""
+    """The environment of the templates, which escape every text of a run."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -107,7 +106,7 @@ def environment() -> jinja2.Environment:
 
 
 def style_of(*names: str) -> str:
-    """Join style sheets of the templates."""
+    """Style sheets of the templates, joined."""
     return "".join((TEMPLATES / f"{name}.css").read_text() for name in names)
 
 

@@ -100,7 +100,7 @@ def facts(record: Failure | ReplayRecord) -> tuple[str, ...]:
 
 def reason(failure: Failure, module: str | None) -> str:
     """The reason for not reproducing a failure; "" when there is none."""
-    if failure.lost:
+    if failure.ended_process:
         return f"{failure.kind}: no decisions are known, only its seed and number"
     if module is None and failure.module not in ("", CHECKED):
         return (

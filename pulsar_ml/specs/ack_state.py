@@ -99,7 +99,7 @@ class Model:
         self.pauses = True
         self.waiting = [
             0
-        ] * KINDS  # dispatchers that may have to be told, at least those that have to
+        ] * KINDS  # dispatchers that may have to be resumed, at least those that have to
         self.under_way: dict[
             int, tuple[str, int]
         ] = {}  # by thread: the operation, and its kind or status

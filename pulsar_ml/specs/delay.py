@@ -8,7 +8,7 @@ from dataclasses import dataclass
 TRACKED, DELIVER_NOW, NO_MEMORY, CLOSED = range(4)
 
 MOST_TIME = 2**63 - 1
-BATCH = 40  # a request for as many messages or more asks for all
+BATCH = 40  # a request for as many messages or more is one for all
 CHUNK = 64  # messages of one call of the structure
 ENTRIES = 64  # of a ledger, for single messages
 STRIDES = (1, 1, 3, 64)  # between the messages of a run

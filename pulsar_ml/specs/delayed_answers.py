@@ -446,8 +446,8 @@ def topic_fits(view: View, before: frozenset[Pair], words: Sequence[int]) -> boo
 def chosen(
     wanted: set[Pair], possible: set[Pair], most: int, count: int, expected_digest: int
 ) -> frozenset[Pair] | None:
-    """Messages whose digest was ``told``: the first so many of all that must and some that may
-    come.
+    """Messages whose digest is ``expected_digest``: the first so many of all that must and some
+    that may come.
     """
     if not 0 <= count <= most:
         return None

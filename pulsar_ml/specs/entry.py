@@ -110,7 +110,7 @@ class Model:
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         if result == answer(NO_MEMORY, len(self.hands.threads[thread])):
-            # Nothing changed, and whatever was refused would have been tried. It cannot be exact:
+            # Nothing changed, and every refused object would have been tried. It cannot be exact:
             # an entry takes an object each of up to three pools, one after the other, and gives
             # back what it has when the next one is empty; and a pool looks at its free list and its
             # limit at two moments (see object_pool). Meanwhile each of the others holds one object

@@ -1,4 +1,5 @@
-"""Permits of reads under way: who has how many, who waits for some, and who is being told.
+"""Permits of reads under way: the permits of each request, the requests that wait, and the answers
+on their way.
 
 Each call decides at one moment and then does the rest in moments of its own: it tells the requests
 that it took off the queue, gives back what these decline, which may take off others, and looks at
@@ -81,9 +82,9 @@ class Model:
         self.queue_size = settings["queue_size"]
         self.remaining = self.maximum
         self.clock = 0
-        self.now = 0  # the latest time that the limiter was told
+        self.now = 0  # the latest time that a call named
         self.taken = 0  # requests that were taken off the queue
-        self.answers = 0  # those of them that were told by calls that ended
+        self.answers = 0  # those of them that calls answered which ended
         # By number: thread * REQUESTS + place. Whoever waits is not forgotten by its thread.
         self.requests = (EMPTY,) * (REQUESTS * threads)
         self.queue: tuple[int, ...] = ()  # their numbers
@@ -339,8 +340,8 @@ class Model:
         return -self.waiting(number).since
 
     def settle(self, thread: int) -> None:
-        """Takes off the queue what fits or is too old; the thread tells it, and owes what is
-        declined.
+        """Takes requests that fit or are too old off the queue; the thread answers them, and owes
+        what is declined.
         """
         declined = 0
         while self.queue:

@@ -58,11 +58,11 @@ class Model(range_answers.Model):
         self.putting: frozenset[int] = frozenset()  # threads whose latest call was a put
         self.evicting: frozenset[int] = frozenset()  # and of these, those that may still evict
         self.was_above = False
-        self.seen_so_far = [(0, 0, 0)] * threads  # what stats told a thread last
+        self.seen_so_far = [(0, 0, 0)] * threads  # the last answer of stats to each thread
         self.mine = [0] * threads  # entries put
-        self.taken = [0] * threads  # entries that a thread's removals and passes told
+        self.taken = [0] * threads  # entries that a thread's removals and passes answered
         self.bytes = 0  # put
-        self.freed = 0  # bytes that anybody told
+        self.freed = 0  # bytes that any call answered
         self.freed_before: dict[int, int] = {}  # that, as it was when a thread's stats began
 
     def canonical(self) -> object:
@@ -132,7 +132,7 @@ class Model(range_answers.Model):
         return True
 
     def serve(self, arguments: Sequence[int], thread: int) -> None:
-        """Puts that nobody tells of: their keys are anybody's guess from here on."""
+        """Puts that no answer mentions: their keys may be in any state from here on."""
         cache, first, puts = arguments[0] % self.n_caches, arguments[1] % self.n_keys, arguments[2]
         # Each takes a number, or none where memory runs out.
         self.refused[thread] += puts

@@ -1,4 +1,4 @@
-"""Storage reads under way, joined and split, and who waits for them.
+"""Storage reads under way, joined and split, and the requests that wait for them.
 
 Each call decides at one moment and then does the rest in moments of its own: a request starts its
 reads, an answer completes the read that was picked, an expiry completes what is too old, one after
@@ -21,7 +21,7 @@ DONE, WAITING, NOTHING, FULL = range(4)
 REQUESTS = 4  # of one thread
 KEYS = 24  # entries of a ledger
 
-# Kinds of answers of the storage that hold every entry that was asked for.
+# Kinds of answers of the storage that have every entry of the read.
 COMPLETE = (0, 1, 4)
 WITHOUT_LAST, WITHOUT_FIRST, NOTHING_AT_ALL = 3, 5, 7
 
@@ -32,7 +32,7 @@ READ, NOT_READ, MATCHED, MATCHED_INCLUDED, MISSED, MISS_LEFT, MISS_RIGHT, MISS_B
 
 class Request(NamedTuple):
     """Told by threads under way that were done with a part of it, a bit for each; ``known``: its
-    thread was inside after it was told, and must see that."""
+    thread was inside after the answer, and must see that."""
 
     parts: int = 0
     failed: bool = False
@@ -93,13 +93,13 @@ class Model:
         self.immediate = bool(settings["immediate"])
         self.timeout = settings["timeout"]
         self.clock = 0
-        self.now = 0  # the latest time that was told
+        self.now = 0  # the latest time that a call named
         self.running: tuple[Read, ...] = ()
         self.outstanding: tuple[int, ...] = ()  # tags of those that are, or are about to be
         self.started = (0,) * threads
         self.before = (0,) * threads  # of those, started by calls that ended
         self.requests = (FREE,) * (REQUESTS * threads)  # by number: thread * REQUESTS + place
-        self.collected: tuple[Request, ...] = ()  # those that somebody tells yet
+        self.collected: tuple[Request, ...] = ()  # those whose answer is still on its way
         self.steps = (IDLE,) * threads  # of the calls under way: what is to do yet
         self.answered = (0, 0)  # delivered and failed
         self.counts: tuple[int, ...] = (0,) * 8

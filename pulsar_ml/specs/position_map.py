@@ -60,7 +60,8 @@ class Model:
         self.pages = settings["limit"] - 1
         self.places = min(PLACES, 1 << settings["spread"])
         self.maps: list[dict[Position, int]] = [{}, {}]
-        self.ever: list[dict[Position, frozenset[int]]] = [{}, {}]  # who put each position so far
+        # the threads that put each position so far
+        self.ever: list[dict[Position, frozenset[int]]] = [{}, {}]
         self.scans: dict[
             int, tuple[set[Position], set[Position]]
         ] = {}  # by thread: surely seen, and perhaps

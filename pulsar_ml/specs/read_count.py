@@ -1,4 +1,4 @@
-"""Counts of expected reads, shared by whoever holds a reference."""
+"""Counts of expected reads, shared by a thread that holds a reference."""
 
 from __future__ import annotations
 
@@ -69,6 +69,6 @@ class Model:
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         if result == answer(EXHAUSTED, len(self.hands.threads[thread])):
-            # Nothing changed, and whatever was refused would have been tried.
+            # Nothing changed, and every refused object would have been tried.
             return self.takes == self.counts
         return self.step(operation, arguments, thread=thread) == result

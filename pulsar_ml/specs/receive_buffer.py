@@ -72,7 +72,7 @@ class Model:
         self.guesses = [Guess(16, 64, 256) for _ in range(threads)]
         self.slots: list[Entry | None] = [None] * SLOTS
         self.filled = [False] * SLOTS  # ever
-        self.emptied = [-1] * SLOTS  # who took out of it last
+        self.emptied = [-1] * SLOTS  # the thread that took out of each last
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         status, word = self.apply(operation, arguments, thread)
@@ -152,6 +152,6 @@ class Model:
             stale = self.filled[slot] and self.emptied[slot] != thread and not self.fresh
             return self.slots[slot] is not None or stale
         if result == answer(NO_MEMORY, len(held)):
-            # Nothing changed, and whatever was refused would have been tried.
+            # Nothing changed, and every refused object would have been tried.
             return self.takes == self.entries
         return self.step(operation, arguments, thread=thread) == result

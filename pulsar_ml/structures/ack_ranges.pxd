@@ -3,7 +3,7 @@
 #
 # Origin       ManagedCursorImpl's individualDeletedMessages and batchDeletedIndexes (Pulsar 4.1).
 #              There a range ends with its ledger, or spans ledgers after a comparison with the log;
-#              here somebody says where a ledger ends, and only then ranges of two ledgers become
+#              here a caller says where a ledger ends, and only then ranges of two ledgers become
 #              one.
 # Threads      One at a time changes it; the mark may be read beside that under the owner's stamped
 #              lock.

@@ -2,7 +2,7 @@
 #
 # Origin       ManagedCursorImpl and PersistentDispatcherMultipleConsumers of Pulsar 4.1 (PIP-299).
 #              There the number of ranges alone decides (#26499), and evaluation and flag may cross;
-#              here every limit counts, and who sets the flag looks again.
+#              here every limit counts, and the thread that sets the flag looks again.
 # Threads      Any thread between init and destroy.
 # Invariants   AS-1 `open` is set exactly when all of the state may be stored or no caller requested
 #              pauses, whenever the lock is free of a writer.
@@ -61,7 +61,7 @@ cdef enum AckScope:
 cdef struct AckState:
     pml_u64 lock
     pml_u32 open            # 1: dispatch may go on
-    pml_u32 paused          # bits by kind: a dispatcher waits to be told
+    pml_u32 paused          # bits by kind: a dispatcher waits to be resumed
     pml_i64 size            # bytes, had all of it been stored
     # Under the lock.
     AckRanges acks
@@ -125,7 +125,7 @@ cdef inline bint ack_state_may_dispatch(AckState* state, DispatchKind kind) noex
         fence_seq_cst()
         if not u32_load_relaxed(&state.open):
             return False
-    # It goes on by itself; whether somebody else took the bit away meanwhile does not matter.
+    # It goes on by itself, even if another thread took the bit away meanwhile.
     if u32_load_relaxed(&state.paused) & bit:
         ack_state_pause(state, bit, False)
     return True

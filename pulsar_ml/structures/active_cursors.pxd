@@ -2,7 +2,7 @@
 # one of them.
 #
 # Origin       ActiveManagedCursorContainerImpl (Pulsar 4.1, PIP-430). Changes are recorded and
-#              applied when somebody asks. Here the list is of groups, not of cursors, so that a
+#              applied by the next query. Here the list is of groups, not of cursors, so that a
 #              move crosses many cursors in one step; many or far moves end in one sweep. Mended:
 #              moves of the tail out of or onto a shared group, null updates, queries under the
 #              wrong lock, retained cursors.
@@ -53,7 +53,7 @@ from pulsar_ml.sync.atomics cimport (
 
 
 cdef enum:
-    ACTIVE_FEWEST_REMOVALS = 64     # removed cursors that may wait for somebody else's flush
+    ACTIVE_FEWEST_REMOVALS = 64     # removed cursors that may wait for another thread's flush
 
 
 # The memory that all containers of a manager share.
@@ -147,7 +147,7 @@ cdef inline int64_t active_cursors_add(
     return version
 
 
-# Says where a cursor is now, or that it is not tracked any more; applied when somebody asks. The
+# Says where a cursor is now, or that it is not tracked any more; applied by the next query. The
 # data version that this made, or 0 when there is no such cursor.
 cdef inline int64_t active_cursors_update(
     ActiveCursors* container, uint64_t id, CursorPosition target

@@ -4,14 +4,14 @@
 # Origin       The sorted list of nodes of ActiveManagedCursorContainerImpl (Pulsar 4.1), whose
 #              nodes at one position share a counter. Here those are one group, and the list is of
 #              groups.
-# Threads      One at a time: whoever is in the container's write section. Queries read `group` and
+# Threads      One at a time: the thread in the container's write section. Queries read `group` and
 #              `rank` under a stamp; see active_cursors.pxd.
 # Invariants   AG-1 (I72) groups ascend strictly, their links, head and tail agree, and no group is
 #              empty.
 #              AG-2 (I73) a group's rank is the number of members of all groups up to it.
 #              AG-3 (I74) cursors of one position share one group.
-# Ordering     A cursor's group is stored with release: who reads it with acquire finds its memory
-#              made.
+# Ordering     A cursor's group is stored with release: a thread that reads it with acquire finds
+#              its memory made.
 # Reclamation  Groups come with the cursors and go with them; those not in the list are kept as
 #              spare ones. There is one for each cursor, so nothing here allocates or fails.
 # Not promised Any order among the cursors of a group.

@@ -59,7 +59,8 @@ cdef enum:
     MILLION = 1000000
     TRIGGER = 98                # percent of the largest size; a constant of the original
     STRIPES = 16                # a power of two
-    PASS_SLICE = 1 << 16        # steps before a pass gives the policy's monitor to who waits for it
+    # steps after which a pass lets a waiting thread have the policy's monitor
+    PASS_SLICE = 1 << 16
 
 
 # The clock of the thread's passes, in nanoseconds.
@@ -365,7 +366,7 @@ cdef inline EvictionPass cache_manager_expiry(const CacheManager* manager, int64
     return time_pass(<int64_t>(<uint64_t>now - <uint64_t>time_to_live), now)
 
 
-# A time pass, if asked for, and the size pass after it; how many entries went.
+# A time pass, if requested, and the size pass after it; answers the entries removed.
 cdef inline int64_t cache_manager_passes(CacheManager* manager, bint by_time, int64_t now) noexcept nogil:
     cdef EvictionPass old = cache_manager_expiry(manager, now)
     cdef EvictionPass over = size_pass(0, now)
@@ -380,7 +381,7 @@ cdef inline int64_t cache_manager_passes(CacheManager* manager, bint by_time, in
 
 # The trigger --------------------------------------------------------------------------------------
 
-# Sets the marker; True for the one that found it clear, who owes a task.
+# Sets the marker; True for the thread that found it clear, which owes a task.
 cdef inline bint cache_manager_mark(CacheManager* manager) noexcept nogil:
     if u32_exchange_acq_rel(&manager.marker, 1) != 0:
         return False
@@ -388,7 +389,8 @@ cdef inline bint cache_manager_mark(CacheManager* manager) noexcept nogil:
     return True
 
 
-# The task of whoever set the marker: to the watermark, by_time: after a time pass.
+# The task of the thread that set the marker: a size pass to the watermark, with `by_time` after a
+# time pass.
 cdef inline void cache_manager_task(CacheManager* manager, bint by_time, int64_t now) noexcept nogil:
     cdef int64_t inserted, changes, freed
     while True:

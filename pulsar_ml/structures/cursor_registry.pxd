@@ -109,7 +109,7 @@ cdef inline void registry_give(CursorRegistry* registry, CursorNode* node) noexc
     pool_give(registry.cursors, node.handle)
 
 
-# Every change that a caller asked for, after it was made; the version of the container from now on.
+# Counts a change that a caller requested, after the change; answers the container's new version.
 cdef inline int64_t registry_changed(CursorRegistry* registry) noexcept nogil:
     cdef int64_t version = i64_load_relaxed(&registry.version) + 1
     i64_store_relaxed(&registry.version, version)

@@ -10,8 +10,8 @@
 #              DB-3 (I98) a bucket with an owner is in its index under its key, unless a thread is
 #              in the exclusive section in which that changes.
 # Ordering     The lock's.
-# Reclamation  Buckets are pooled, and their memory stays what it is: whoever comes late takes the
-#              lock, sees another owner or key and looks again. The lock is never reset.
+# Reclamation  Buckets are pooled, and their memory stays what it is: a thread that comes late takes
+#              the lock, sees another owner or key and looks again. The lock is never reset.
 # Not promised Speed with many ledgers in one bucket: one that is not the last is put between the
 #              others.
 

@@ -4,10 +4,10 @@
 # Origin       TopicDelayedDeliveryTrackerManager of PIP-448 and its branch (#24927). Mended: strict
 #              delivery is not early (buckets round up), the prune clock may start anywhere, counts
 #              equal sets, a last close and a new subscription exclude each other, a bucket's lock
-#              does not retire while somebody waits. A view returns each message once, not all of
+#              does not retire while a reader waits. A view returns each message once, not all of
 #              them again until it marks them deleted (see "Retrieval" in the page).
 # Threads      Any thread, except init, destroy and free. A view's memory stays until free: others
-#              may be inside when it is closed, and are told.
+#              may be inside when it is closed, and get an answer that says so.
 # Invariants   DM-5 (I94) a message above a view's mark-delete position and cursor is returned to
 #              the view once it is due; a message that is added behind a view's cursor takes the
 #              cursor back.
@@ -171,7 +171,7 @@ cdef inline DelayedView* delayed_view_open(
 
 
 # Closes a view; False when it was closed. With the last one the manager leaves its factory and its
-# messages are forgotten. Others may be inside: they end before, or are told.
+# messages are forgotten. Calls that are inside end before, or answer that the view is closed.
 cdef inline bint delayed_view_close(DelayedView* view) noexcept nogil:
     cdef DelayedManager* manager = view.manager
     cdef DelayedView** link
@@ -273,20 +273,20 @@ cdef inline DelayAnswer delayed_view_add(
             answer = DELAY_NO_MEMORY
         else:
             view_note_time(view, deliver_at, tick)
-            # After the lock of the bucket: whoever read it before said so first.
+            # After the lock of the bucket: a view that read the bucket before set `passed` first.
             late = key <= i64_load_relaxed(&table.passed)
             if not late:
                 table_arm(table, key)
     stamped_unlock_read(&view.lock)
     if late:
-        # Without the view's lock: one who seeks back holds the views and waits for it.
+        # Without the view's lock: a thread that seeks back holds the views and waits for this lock.
         manager_late(manager, key)
     return answer
 
 
 # In the view's section: where it goes on, which may be before its cursor.
 cdef inline DelayCursor view_from(DelayedView* view, int64_t late) noexcept nogil:
-    # The end of time means that nothing is late; whoever is there delivers every message at once.
+    # The end of time means that nothing is late: at that time every message is delivered at once.
     if late == INT64_MAX or late > view.cursor.key:
         return view.cursor
     if late == view.cursor.key and view.cursor.at.ledger_id < 0:

@@ -3,16 +3,16 @@
 #
 # Origin       The concurrent map and the lock map of InMemoryTopicDelayedDeliveryTrackerManager
 #              (PIP-448's branch, #24927). There a bucket's lock is dropped with the bucket while
-#              others wait for it; here whoever got the lock looks whether the bucket is still the
-#              one it looked for.
+#              others wait for it; here the thread that got the lock checks that the bucket is still
+#              the one it looked for.
 # Threads      Any thread whose view is open, but for what says otherwise.
 # Invariants   DM-1 (I91) the count is the number of positions in all buckets.
 #              DM-2 (I98) a bucket is read and changed under its lock, while it has its owner and
 #              its key.
 #              DM-3 (I95) a bucket that no fire has looked at is not before the timer's target.
 #              DM-4 no view has passed a bucket that is above `passed`.
-# Ordering     Locks: view -> views -> bucket -> index, and the timer's monitor last; whoever holds
-#              the index lock takes no other. The table counts in relaxed cells.
+# Ordering     Locks: view -> views -> bucket -> index, and the timer's monitor last; a thread that
+#              holds the index lock takes no other. The table counts in relaxed cells.
 # Reclamation  An empty bucket is taken out of the index under both locks, and goes back to its
 #              pool.
 # Not promised That a bucket that was found is there later.
@@ -81,7 +81,7 @@ cdef inline int64_t table_limit(DelayTable* table, int64_t now) noexcept nogil:
 # Buckets -----------------------------------------------------------------------------------------
 
 # The first bucket at a key or after it, which it replaces, up to a limit; 0 when there is none.
-# When a view passes it, those who add to it later are told.
+# A view that passes the bucket sets `passed`, which later adds to the bucket see.
 cdef inline uint32_t table_next(
     DelayTable* table, int64_t* key, int64_t limit, bint passes
 ) noexcept nogil:
@@ -92,7 +92,7 @@ cdef inline uint32_t table_next(
     if key[0] > limit:
         handle = 0
     if handle and passes:
-        # In the section: a bucket that is made later below this key is made by one who sees it.
+        # In the section: a thread that makes a bucket below this key later sees `passed`.
         seen = i64_load_relaxed(&table.passed)
         # Fails when another view passed a bucket.
         while seen < key[0]:
@@ -120,7 +120,7 @@ cdef inline uint32_t table_bucket(DelayTable* table, int64_t key) noexcept nogil
     if not fresh:
         return 0
     bucket = bucket_at(table.buckets, fresh)
-    # One who comes late from its last life may look at it.
+    # A thread that is late may look at it as the bucket that it was before.
     stamped_lock_write(&bucket.lock)
     stamped_lock_write(&table.index_lock)
     handle = index_find(&table.index, key)
@@ -275,7 +275,7 @@ cdef inline int64_t table_count_above(
 # The timer ---------------------------------------------------------------------------------------
 
 # Arms the timer for a bucket, unless it is armed for one that is not later. Only a fire disarms it:
-# what somebody armed for another view is not taken away.
+# a target that was armed for another view stays.
 cdef inline void table_arm(DelayTable* table, int64_t key) noexcept nogil:
     cdef int64_t target = i64_load_relaxed(&table.target)
     # Seen after the lock of the bucket: a fire that did not see the message took its target away
@@ -307,7 +307,7 @@ cdef inline bint table_start_fire(DelayTable* table, int64_t now) noexcept nogil
 
 
 # Arms the timer for the first bucket that is not due. Also whenever a view finds nothing: a smaller
-# tick may have taken away what the timer told it of.
+# tick may make messages due later than the timer said.
 cdef inline void table_arm_next(DelayTable* table, int64_t now) noexcept nogil:
     cdef int64_t limit = table_limit(table, now)
     cdef int64_t key = max(limit, <int64_t>-1)

@@ -354,7 +354,7 @@ cdef inline pml_u32* entry_reads_cell(const EntryPool* pool, uint32_t handle) no
 # The handle of the shared read count, 0 when no read was expected and nobody shares it yet. Of a
 # cached entry it may be replaced at any time, but inside the write section of its wrapper.
 cdef inline uint32_t entry_read_count(const EntryPool* pool, uint32_t handle) noexcept nogil:
-    # Pairs with the release of who made the read count or let the entry adopt it.
+    # Pairs with the release of the thread that made the read count or let the entry adopt it.
     return u32_load_acquire(entry_reads_cell(pool, handle)) & EXTRA_HANDLE
 
 

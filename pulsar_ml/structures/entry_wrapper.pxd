@@ -5,7 +5,7 @@
 #              instance" becomes "equal position and the same owning cache".
 # Threads      wrapper_read: any thread, on any wrapper it found, however stale. Everything else:
 #              inside the wrapper's write section. wrapper_recycle: the eviction policy after it let
-#              go of it, or who emptied a wrapper that was never queued.
+#              go of it, or the thread that emptied a wrapper that was never queued.
 # Invariants   EW-1 (I9) key, value and owner that a read used came from one write section.
 #              EW-2 (I28) an empty wrapper has no key, no value, no owner and size 0.
 #              EW-3 (I32) wrapper_clear succeeds once for each incarnation.

@@ -1,4 +1,4 @@
-# The table of eviction policies. A policy decides which entries of all caches leave, and when.
+# The eviction policies in one table: each decides which entries of all caches leave, and when.
 #
 # Origin       RangeCacheRemovalQueue and EntryCacheDefaultEvictionPolicy (Pulsar), PIP-430 in its
 #              two revisions, #24363; LRU and S3-FIFO are the alternatives. Each policy is one file
@@ -16,8 +16,7 @@
 #              monitor comes before wrapper locks.
 # Ordering     See monitor.pxd, mpsc_queue.pxd, entry_wrapper.pxd.
 # Reclamation  Nodes and lists of the policies go with the policy; wrappers with the cache memory.
-# Not promised The order of victims beyond what the kind says; that a pass frees what it was asked
-#              to.
+# Not promised An order of victims beyond that of the policy; that a size pass reaches its target.
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset

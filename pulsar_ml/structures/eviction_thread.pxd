@@ -74,7 +74,7 @@ cdef inline Status eviction_thread_start(CacheManager* manager) noexcept nogil:
     return PML_NO_MEMORY
 
 
-# Waits until the thread has run what it was given and is gone; False when there was none. A pass
+# Waits until the thread has run its task and has ended; False when there was none. A pass
 # that is under way ends early.
 cdef inline bint eviction_thread_stop(CacheManager* manager) noexcept nogil:
     cdef bint served

@@ -1,10 +1,10 @@
 # A limit on the bytes of storage reads under way: permits, a bounded queue of requests that wait
 # for them, and permits that go back with the last copy of an entry read.
 #
-# Origin       InflightReadsLimiter (Pulsar 4.1). The original tells a waiting request under its
-#              monitor and loses the permits when that throws (#26296); here it is told outside, and
-#              what it refuses goes back. Time is an argument; what a release is judged by is the
-#              latest time told.
+# Origin       InflightReadsLimiter (Pulsar 4.1). The original answers a waiting request under its
+#              monitor and loses the permits when that throws (#26296); here the request gets its
+#              answer outside, and what it refuses goes back. Time is an argument; what a release is
+#              judged by is the latest time that a call named.
 # Threads      Any thread, at any time between init and destroy, also from inside a callback.
 # Invariants   IL-1 (I87) the remaining permits lie between 0 and the maximum.
 #              IL-2 (I88, I89) granted permits come back once; with no permit out the maximum
@@ -71,7 +71,7 @@ cdef struct InflightLimiter:
     pml_u32 monitor
     # Under the monitor.
     int64_t remaining
-    int64_t now             # the latest time told
+    int64_t now             # the latest time that a call named
     uint32_t waiting
     uint32_t first, last    # of the queue
     bint closed
@@ -88,7 +88,7 @@ cdef inline Status limiter_init(
     limiter.timeout = timeout
     limiter.queue_size = queue_size
     limiter.remaining = maximum if maximum > 0 else 0
-    # Waiters that were taken off the queue and not told yet exist beside a full queue.
+    # Waiters that were taken off the queue and have no answer yet exist beside a full queue.
     status = pool_init(&limiter.waiters, sizeof(PermitsWaiter), <size_t>&(<PermitsWaiter*>NULL).link,
                        chunk_bits, 4 * queue_size + 64)
     if status == PML_OK:
@@ -123,8 +123,8 @@ cdef inline bint limiter_is_expired(
     return <int64_t>(<uint64_t>limiter.now - <uint64_t>waiter.since) >= limiter.timeout
 
 
-# Takes off the queue whatever is to be told: a first request that fits, or is past its timeout, and
-# so on. The first of a chain for limiter_tell, 0 when there is none.
+# Takes the requests that get their answer now off the queue: a first request that fits, or is past
+# its timeout, and so on. The first of a chain for limiter_tell, 0 when there is none.
 cdef inline uint32_t limiter_settle(InflightLimiter* limiter) noexcept nogil:
     cdef uint32_t ready = limiter.first
     cdef uint32_t last = 0
@@ -212,7 +212,7 @@ cdef inline uint32_t limiter_give_back(InflightLimiter* limiter, int64_t permits
 # Operations --------------------------------------------------------------------------------------
 
 # Asks for permits, 0 or more. Granted: `taken` is what limiter_release gives back later, 0 without
-# a limit. Otherwise `taken` is 0; a request that waits is told by its callback.
+# a limit. Otherwise `taken` is 0; a waiting request gets its answer by its callback.
 cdef inline Acquired limiter_acquire(
     InflightLimiter* limiter, int64_t permits, int64_t now, PermitsCallback callback, void* context,
     int64_t argument, int64_t* taken
@@ -262,7 +262,8 @@ cdef inline int64_t limiter_expire(InflightLimiter* limiter, int64_t now) noexce
     return due
 
 
-# Fails whatever waits, and refuses from now on. Permits that are out come back as ever.
+# Fails all waiting requests, and refuses new ones from now on. Permits that are out come back as
+# ever.
 cdef inline void limiter_close(InflightLimiter* limiter) noexcept nogil:
     cdef uint32_t ready
     monitor_enter(&limiter.monitor)
@@ -295,7 +296,7 @@ cdef inline uint32_t limiter_share(
     if handle:
         share = <PermitsShare*>pool_at(&limiter.shares, handle)
         share.permits = permits
-        # Relaxed: whoever hands a copy on orders this before its release.
+        # Relaxed: the thread that hands a copy on orders this before its release.
         i32_store_relaxed(&share.copies, copies)
     return handle
 

@@ -1,10 +1,10 @@
-# The policy before the removal queue: every pass asks every cache.
+# The policy before the removal queue: every pass visits every cache.
 #
 # Origin       ManagedLedgerFactoryImpl.doCacheEviction and RangeCache.evictLEntriesBeforeTimestamp
 #              (time), EntryCacheDefaultEvictionPolicy (size), as #24363 shows them before it
 #              replaces both.
-# Threads      Steps: under the monitor. Nothing is queued: who removes an entry recycles its
-#              wrapper.
+# Threads      Steps: under the monitor. Nothing is queued: the thread that removes an entry
+#              recycles its wrapper.
 # Invariants   LS-1 (I51) a time pass walks each cache from its first position and leaves it at the
 #              first entry that is not older than the threshold.
 #              LS-2 a size pass takes the largest caches that together hold half of all bytes, and
@@ -14,11 +14,10 @@
 # Ordering     A cache's `open` (release) -> the scan (acquire).
 # Reclamation  The list of shares goes with the policy.
 # Not promised The oldest entries of all caches: a size pass goes by the sizes of caches, and a
-#              position need not be old because it is low. That a size pass frees what it was asked
-#              to: parts are rounded down, and a part of 0 is left out; and a cache may be asked for
-#              bytes that somebody else is just removing, so that the caches stay above their
-#              threshold until the next insert or tick. Its first step costs as much as there are
-#              caches.
+#              position need not be old because it is low. That a size pass reaches its target:
+#              parts are rounded down, and a part of 0 is left out; and a cache's part may be bytes
+#              that another thread is just removing, so that the caches stay above their threshold
+#              until the next insert or tick. Its first step costs as much as there are caches.
 
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport qsort

@@ -11,8 +11,8 @@
 # Ordering     See monitor.pxd and mpsc_queue.pxd.
 # Reclamation  Nodes are kept for each handle of a wrapper that was ever listed, and go with the
 #              policy.
-# Not promised That expected reads or the settings of the queues matter. A hit may be told after its
-#              wrapper was emptied or used again, which then counts as a use of what it holds.
+# Not promised That expected reads or the settings of the queues matter. A hit may be noted after
+#              its wrapper was emptied or used again, which then counts as a use of what it holds.
 
 from libc.stdint cimport int64_t, uint32_t
 

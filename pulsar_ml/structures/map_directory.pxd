@@ -11,8 +11,8 @@
 # Ordering     Installing an array (release) -> finding it (acquire). A record's branch (release) ->
 #              finding the branch (acquire), which holds in a reused array too. The version is
 #              stored (release) after that; the release fence before a retired array is written
-#              pairs with the acquire fence of the proof: who reads a record of a reused array also
-#              reads a later version.
+#              pairs with the acquire fence of the proof: a thread that reads a record of a reused
+#              array also reads a later version.
 # Reclamation  Retired arrays are reused and stay mapped until the directory is destroyed.
 # Not promised A change copies 24 bytes for every block in use. Ids scattered over very many blocks
 #              make changes linear in their number.
@@ -133,7 +133,7 @@ cdef inline uint32_t directory_find(
 ) noexcept nogil:
     cdef BranchArray* array = directory_enter(directory, proof)
     cdef int64_t count = i64_load_relaxed(&array.count)
-    # Dense ids of one ledger stand in order, so the first record tells where: right for a cache
+    # Dense ids of one ledger stand in order, so the first record says where: right for a cache
     # that reads its only ledger. Any number may come out otherwise, and the record is compared.
     cdef int64_t index = <int64_t>(
         <uint64_t>block - <uint64_t>i64_load_relaxed(&array.records[0].block))
@@ -167,8 +167,8 @@ cdef inline BranchArray* directory_spare(Directory* directory, int64_t count) no
         directory.retired = candidate.next_retired
     else:
         previous.next_retired = candidate.next_retired
-    # Pairs with the acquire fence in directory_proved: who reads what is written from here on also
-    # reads the version of the installation that retired this array.
+    # Pairs with the acquire fence in directory_proved: a thread that reads what is written from
+    # here on also reads the version of the installation that retired this array.
     fence_release()
     return candidate
 

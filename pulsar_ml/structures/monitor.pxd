@@ -1,7 +1,7 @@
 # A blocking mutual-exclusion lock for sections too long to spin on.
 #
 # Origin       The monitor of Pulsar's removal queue. The word is that of Drepper, "Futexes Are
-#              Tricky" (2011), mutex 2: 0 free, 1 held, 2 held and somebody may sleep.
+#              Tricky" (2011), mutex 2: 0 free, 1 held, 2 held and a thread may sleep.
 # Threads      Any thread. Not reentrant, not owned by a thread.
 # Invariants   MO-1 (I61) at most one thread is between enter and leave.
 # Ordering     leave (release) -> enter (acquire).

@@ -69,7 +69,8 @@ cdef inline void pool_destroy(Pool* pool) noexcept nogil:
 
 
 cdef inline void* pool_at(const Pool* pool, uint32_t handle) noexcept nogil:
-    # Relaxed: whoever holds a handle got it from a take or through a release that follows one.
+    # Relaxed: a thread that holds a handle got it from a take or through a release that follows
+    # one.
     cdef char* chunk = <char*>ptr_load_relaxed(&pool.chunks[handle >> pool.chunk_bits])
     return chunk + (handle & ((<uint32_t>1 << pool.chunk_bits) - 1)) * pool.stride
 

@@ -80,7 +80,7 @@ cdef inline void pending_discard(EntryPool* pool, const uint32_t* entries, int64
 
 
 # Moves what belongs to a part into the slots of its request, or copies it there when others want it
-# too. An entry that nobody asked for, or of another ledger, or a second one of a position stays
+# too. An entry outside the read, or of another ledger, or a second one of a position stays
 # where it is.
 cdef inline PendingStatus pending_fill(
     PendingReads* reads, PendingPart* part, uint32_t* entries, int64_t count, bint shared
@@ -238,7 +238,7 @@ cdef inline bint pending_reads_complete(
     return True
 
 
-# Nothing joins the reads of that ledger any more; those who wait for them get their answers.
+# Keeps new requests from joining the reads of that ledger; waiting requests get their answers.
 cdef inline void pending_reads_invalidate(PendingReads* reads, int64_t ledger_id) noexcept nogil:
     cdef uint32_t handle
     cdef PendingRead* read

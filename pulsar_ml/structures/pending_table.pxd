@@ -74,7 +74,7 @@ cdef struct PendingPart:
 
 # A request under way; its slots follow.
 cdef struct PendingRequest:
-    pml_i32 left            # parts that are not done, and one for who makes it
+    pml_i32 left            # parts that are not done, and one for the thread that makes it
     pml_i32 status          # the first failure
     uint64_t failed         # the token of that read
     int64_t ledger_id
@@ -106,7 +106,7 @@ cdef struct PendingReads:
     int64_t timeout         # nanoseconds; 0 or less: none
     pml_u32 monitor
     # Under the monitor.
-    int64_t now             # the latest time told
+    int64_t now             # the latest time that a call named
     uint32_t oldest, newest
     int64_t running
     PendingCounts counts

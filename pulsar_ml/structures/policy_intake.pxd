@@ -29,7 +29,7 @@ ctypedef void (*Touch)(PolicyIntake* intake, uint32_t handle, EntryWrapper* wrap
 cdef struct PolicyIntake:
     MpscQueue queue         # what was put and no pass has looked at
     pml_u32 monitor         # held by passes and by changes of settings
-    # False: nothing is queued, and who removes an entry recycles its wrapper
+    # False: nothing is queued, and the thread that removes an entry recycles its wrapper
     bint queued
     # a duplicate's expected reads are added, and what leaves is marked as evicted
     bint merges_counts

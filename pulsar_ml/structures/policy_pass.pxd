@@ -93,7 +93,7 @@ cdef struct PolicyRow:
     PolicyDestroy destroy   # alone, after any init
     PolicyHeld held         # wrappers in the state, empty ones too; exact at quiescence
     Touch touch             # a hit
-    # False: who removes an entry recycles its wrapper, and a size pass asks each
+    # False: the thread that removes an entry recycles its wrapper, and a size pass asks each
     bint queued
                             # cache for its part
     bint merges_counts      # see PolicyIntake

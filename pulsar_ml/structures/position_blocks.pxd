@@ -97,7 +97,7 @@ cdef inline BlockSpot blocks_above(const PositionBlocks* blocks, Position at) no
     cdef int64_t low = 0
     cdef int64_t high = blocks.used
     cdef int64_t middle
-    # The block that is asked: the last one whose first key is not behind the position.
+    # The block that may have the position: the last one whose first key is not behind it.
     while low < high:
         middle = (low + high) >> 1
         if position_less(at, (<Position*>block_record(blocks, blocks.blocks[middle], 0))[0]):

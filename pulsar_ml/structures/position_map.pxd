@@ -77,7 +77,7 @@ cdef inline void map_destroy(PositionMap* map) noexcept nogil:
 # Pages and branches -----------------------------------------------------------------------------
 
 # Gives a reservation back. The label is read before: afterwards the page may serve another range.
-# Its map need not be the caller's, who may have come by a stale handle.
+# Its map need not be the caller's: the caller may have come by a stale handle.
 cdef inline void page_leave(MapMemory* memory, MapPage* page, uint32_t handle) noexcept nogil:
     cdef int64_t first_id = i64_load_relaxed(&page.node.first_id)
     cdef uint32_t parent

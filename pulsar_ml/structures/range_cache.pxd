@@ -2,7 +2,7 @@
 # invalidation and eviction.
 #
 # Origin       RangeCache (Pulsar 4.1) over pages as on its main line. Mended here: a value that
-#              somebody released too often no longer leaves its bytes in the counters; a failed
+#              a holder released too often no longer leaves its bytes in the counters; a failed
 #              insert leaves nothing behind.
 # Threads      put, get, exists, ranges, removal, size: any thread. delete: alone, after everything
 #              was removed; it waits for a pass that is inside.
@@ -182,8 +182,8 @@ cdef inline Status range_cache_put(
     return status
 
 
-# The cached entry shares the expected reads of a duplicate from here on: who put that knows best
-# who will come to read. Copies that were made before keep what they share.
+# The cached entry shares the expected reads of a duplicate from here on: the newest put knows best
+# which reads will come. Copies that were made before keep what they share.
 cdef inline void range_cache_adopt(RangeCache* cache, Position key, uint32_t entry) noexcept nogil:
     cdef CacheMemory* memory = cache.memory
     cdef uint32_t handle = map_find(&cache.map, key)
@@ -228,8 +228,8 @@ cdef inline Status range_cache_link(
     if not handle:
         return PML_NO_MEMORY
     wrapper = wrapper_at(&memory.wrappers, handle)
-    # One write section around filling and linking: who finds the wrapper in the map waits until it
-    # is queued and counted, so size is never taken off before it was added.
+    # One write section around filling and linking: a thread that finds the wrapper in the map waits
+    # until it is queued and counted, so size is never taken off before it was added.
     stamped_lock_write(&wrapper.lock)
     wrapper_fill(wrapper, key, entry, cache.number, length, now)
     # The map first: a wrapper that lost its position must not be in the queue (#24363).
@@ -290,7 +290,7 @@ cdef inline uint32_t range_cache_retain(
             entry_release(&memory.entries, entry, 1)
         elif wrapper_unchanged(wrapper, stamp):
             return 0
-    # The wrapper's reference and ours, and its position, unless somebody released too often.
+    # The wrapper's reference and ours, and its position, unless a holder released too often.
     if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
         if cache.touch is not NULL:
             cache.touch(cache.intake, handle, wrapper)
@@ -307,7 +307,7 @@ cdef inline uint32_t range_cache_get(const RangeCache* cache, Position key) noex
 cdef inline bint range_cache_exists(const RangeCache* cache, Position key) noexcept nogil:
     cdef uint32_t handle = map_find(&cache.map, key)
     cdef uint64_t stamp
-    # The handle may stand in a page that serves another range by now: the wrapper tells.
+    # The handle may stand in a page that serves another range by now: the wrapper's key shows that.
     return handle != 0 and wrapper_look(
         wrapper_at(&cache.memory.wrappers, handle), key, cache.number, &stamp) != 0
 
@@ -342,7 +342,7 @@ cdef inline void range_cache_unlink(
     cdef uint32_t entry = u32_load_relaxed(&wrapper.value)
     cdef int64_t before = removed.bytes
     cdef bint retained
-    # Always first, so that clear makes progress whatever the value is like (#22814).
+    # Always first, so that clear makes progress in any state of the value (#22814).
     map_remove(&cache.map, key, handle)
     retained = entry_retain(&memory.entries, entry)
     removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)
@@ -351,7 +351,7 @@ cdef inline void range_cache_unlink(
         return
     if cache.intake.merges_counts and entry_read_count(&memory.entries, entry):
         read_count_mark_evicted(&memory.entries.read_counts, entry_read_count(&memory.entries, entry))
-    # Without our own, at least the cache's reference is left, unless somebody released too often.
+    # Without our own, at least the cache's reference is left, unless a holder released too often.
     if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
         range_cache_unpin(memory, entry, removed.bytes - before)
         entry_release(&memory.entries, entry, 2)

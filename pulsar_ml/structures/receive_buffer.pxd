@@ -12,13 +12,13 @@
 #              a slice of it, once, and in `allocated` from its allocation to its release.
 #              RB-3 (I41) `sliced` is the sum of the lengths counted for cached slices.
 # Ordering     References as in refcount.pxd. The books order nothing. The first pin and the last
-#              unpin are told by the read-modify-writes of `cached`, which never miss each other, so
-#              the books are exact at quiescence; `pinned` and `sliced` may be off in either
-#              direction before it.
+#              unpin are recognized by the read-modify-writes of `cached`, which never miss each
+#              other, so the books are exact at quiescence; `pinned` and `sliced` may be off in
+#              either direction before it.
 # Reclamation  The release of the last reference frees the buffer. A slice holds one reference;
-#              whoever pins holds a slice.
+#              a thread that pins holds a slice.
 # Not promised That pinned memory is what the cache alone keeps: a dispatch copy keeps its buffer as
-#              well. An entry that somebody released too often leaves its buffer in the books.
+#              well. An entry that was released too often leaves its buffer in the books.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 

@@ -10,7 +10,7 @@
 #              SQ-3 no entry that expects reads is removed before it is time_to_live_max old.
 # Ordering     See monitor.pxd and mpsc_queue.pxd.
 # Reclamation  As for the removal queue; a hole in the stash is closed when half of it is holes.
-# Not promised That a size pass frees what it was asked to: what is stashed and not old stays. A
+# Not promised That a size pass reaches its target: entries that are stashed and not old stay. A
 #              pass looks at the whole stash first, however long it is.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t

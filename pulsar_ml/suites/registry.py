@@ -1,11 +1,10 @@
-"""All suites by name. Each structure has one small module in this package that defines ``SUITE``."""
+"""All suites by name. Each structure has a module in this package that defines ``SUITE``."""
 
 from __future__ import annotations
 
 import importlib
 
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.errors import UsageError
 
 # The modules of this package that define a suite, in the order in which they are listed and run.
 STRUCTURES: tuple[str, ...] = (
@@ -39,17 +38,6 @@ def collect(structures: tuple[str, ...]) -> dict[str, Suite]:
         importlib.import_module(f"pulsar_ml.suites.{structure}").SUITE for structure in structures
     ]
     return {suite.name: suite for suite in suites}
-
-
-def foreign(module: str) -> dict[str, Suite]:
-    """The ``SUITES`` of another importable module; UsageError when it has none."""
-    try:
-        found = importlib.import_module(module).SUITES
-    except (ImportError, AttributeError) as error:
-        raise UsageError(
-            f"no suites in module {module!r}: {error}; it should define SUITES: dict[str, Suite]"
-        ) from None
-    return dict(found)
 
 
 SUITES: dict[str, Suite] = collect(STRUCTURES)

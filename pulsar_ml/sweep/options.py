@@ -136,7 +136,7 @@ class SweepOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunnerOptions:
-    """Where and how trials run, as run.json keeps it.
+    """The options of a runner, as run.json keeps them.
 
     Attributes:
         runner: spark, pool or inline.
@@ -160,7 +160,7 @@ class RunnerOptions:
 
 
 ONLY_FOREVER = {"waves": "--waves", "report_every": "--report-every", "witnesses": "--witnesses"}
-ONLY_SPARK = {"rows": "--rows", "speculate": "--speculate"}
+ONLY_SPARK = {"rows": f"--rows {EXECUTORS}", "speculate": "--speculate"}
 
 
 def check(options: SweepOptions) -> None:
@@ -213,7 +213,7 @@ def engine_options(engine: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def all_strategies() -> tuple[str, ...]:
     """All strategies of the engine."""
-    from pulsar_ml.campaign.trial.controlled import OFFERED
+    from pulsar_ml.harness.engine import OFFERED
 
     return OFFERED
 

@@ -72,8 +72,8 @@ class Row:
 
     @property
     def as_expected(self) -> bool:
-        seen = self.found + self.crashed > 0
-        return seen if self.mutant else not seen
+        reported = self.found + self.crashed > 0
+        return reported == (self.mutant is not None)
 
 
 class Comparison:
@@ -143,29 +143,29 @@ def row(
     mutant: str | None, title: str, suites: tuple[str, ...], seeds: int, outcome: Outcome
 ) -> Row:
     groups = outcome.summary.in_order()
-    lost = sum(group.count for group in groups if group.invariant in INVARIANTS.values())
+    crashes = sum(group.count for group in groups if group.invariant in INVARIANTS.values())
     return Row(
         mutant=mutant,
         title=title,
         suites=suites,
         seeds=seeds * len(suites),
-        found=sum(totals.violation for totals in outcome.summary.suites.values()) - lost,
-        crashed=lost + len(outcome.failures),
+        found=sum(totals.violation for totals in outcome.summary.suites.values()) - crashes,
+        crashed=crashes + len(outcome.failures),
         first_seed=min((group.seed for group in groups), default=None),
         invariants=tuple(sorted({group.invariant for group in groups})),
     )
 
 
 def table(rows: Sequence[Row]) -> Table:
-    made = Table(title="sweeps over mutants and over the true core")
+    result = Table(title="sweeps over mutants and over the true core")
     for column in ("mutant", "mistake", "suite"):
-        made.add_column(column, overflow="fold")
+        result.add_column(column, overflow="fold")
     for column in ("seeds", "found", "crashed", "first seed"):
-        made.add_column(column, justify="right")
-    made.add_column("reported as", overflow="fold")
-    made.add_column("")
+        result.add_column(column, justify="right")
+    result.add_column("reported as", overflow="fold")
+    result.add_column("")
     for line in rows:
-        made.add_row(
+        result.add_row(
             line.mutant or "-",
             line.title,
             ", ".join(line.suites),
@@ -176,7 +176,7 @@ def table(rows: Sequence[Row]) -> Table:
             ", ".join(line.invariants) or "-",
             "as expected" if line.as_expected else "WRONG",
         )
-    return made
+    return result
 
 
 def chosen(ids: Sequence[str], engine: str) -> list[Mutant]:
@@ -228,15 +228,15 @@ def command(
 ) -> ExitCode:
     """Show that sweeps report known bugs (default: all but the rare) and nothing on the true core.
 
-    Each MUTANT is compiled into a module of its own under build/, apart from the product, and swept
-    on the suite that must see it.
+    The mutants are compiled into a module under build/, apart from the product. Each is swept on
+    the suite that must report it.
 
     \b
     python -m spark.mutants H13 M17 --seeds 50
     python -m spark.mutants H06 M11 --engine controlled
     python -m spark.mutants --runner spark --master 'local-cluster[2,1,1024]'
 
-    Exit code 1: a mutant was missed, or the true core was blamed.
+    Exit code 1: a mutant was missed, or the true core was reported.
     """
     run_id = f"mutants-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
     directory = out or Path("runs") / run_id

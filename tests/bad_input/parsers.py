@@ -1,4 +1,4 @@
-"""Every file that some command or class reads, with an example that is right and the function that reads it.
+"""Every file that a command or class reads, with a good example and the function that reads it.
 
 ``READS`` in test_parsers.py holds this list against the sources.
 """
@@ -43,7 +43,8 @@ from pulsar_ml.managed_ledger.disk_storage import DiskStorage
 from pulsar_ml.report.findings import KILL_TABLE, gather
 from pulsar_ml.report.kill_cells import read_kill_cells
 from pulsar_ml.simulate.workload import load_workload, workload_text
-from stress.mutants import faults, results
+from stress.mutants.faults import results as faults
+from stress.mutants.table import results
 from tests.report.kit import failure_of, of_failure, row, violation, write_run
 
 
@@ -209,7 +210,7 @@ def jepsen() -> str:
 
 def kill_table(folder: Path) -> Path:
     cell = results.Cell(
-        "M01", "random", "0123456789ab", 20, 3, 4000, "12", "0.500", "I1 (3)", "2 threads"
+        "M01", "c11", "0123456789ab", "", "", "", 20, 3, 4000, "12", "0.500", "I1 (3)", "2 threads"
     )
     path = folder / "kill_table.csv"
     names = ",".join(asdict(cell))
@@ -225,7 +226,12 @@ def beside_a_run(folder: Path) -> Path:
 def fault_table(folder: Path) -> Path:
     path = folder / "faults.csv"
     faults.write(
-        path, [faults.Noticed("entry", "f", "store()", "relaxed", "012345", 10, "entry", "I1")]
+        path,
+        [
+            faults.FaultResult(
+                "entry", "f", "store()", "relaxed", "012345", "", "", "", 10, "entry", "I1"
+            )
+        ],
     )
     return path
 
@@ -286,7 +292,7 @@ def read_cursor(path: Path) -> None:
 
 
 def cursor_body(folder: Path) -> Path:
-    """What the checksum is of, so that what is damaged gets past it."""
+    """The bytes under the checksum, so that damage gets past it."""
     path = cursor(folder)
     path.write_bytes(path.read_bytes()[CHECKED.size :])
     return path

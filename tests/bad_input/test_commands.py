@@ -20,15 +20,15 @@ from pulsar_ml.cli import main as pulsar_ml
 from pulsar_ml.sweep.options import SweepOptions
 from pulsar_ml.sweep.sweep import kept_options
 from stress.mutants import __main__ as stress_mutants
-from stress.mutants.kill_table import main as kill_table
 from stress.mutants.sweep import command as mutants
+from stress.mutants.table.command import main as kill_table
 from tests.bad_input.damage import MANY, NO_FILES, digest, make_no_file, other_values
 from tests.bad_input.parsers import run_file
 from tests.report.kit import row, write_run
 
 APPS: dict[str, click.Command] = {
     "pulsar-ml": pulsar_ml,
-    "stress.mutants.kill_table": kill_table,
+    "stress.mutants.table": kill_table,
     "spark.mutants": mutants,
     "benchmarks": benchmarks,
 }
@@ -93,7 +93,7 @@ def test_an_option_that_does_not_exist(name: str) -> None:
 def test_numbers_and_choices_that_are_none(
     name: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With an argument that is missing or wrong, so that no command goes on with a number that it takes."""
+    """Gives a missing or wrong argument, too, so that no command starts work."""
     monkeypatch.chdir(tmp_path)
     app, words, command = COMMANDS[name]
     for option in command.params:
@@ -144,7 +144,7 @@ READ: dict[tuple[str, str], tuple[list[str], list[str]]] = {
     ),
     ("pulsar-ml sweep", "suites"): (["--runner", "inline", "--out", "made", "--suites"], []),
     ("pulsar-ml trace", "failure"): ([], []),
-    ("stress.mutants.kill_table", "path"): (["--page-only", "--page", "made", "--results"], []),
+    ("stress.mutants.table", "path"): (["--page-only", "--page", "made", "--results"], []),
 }
 # Paths that are written: a place where nothing can be.
 WRITTEN: dict[tuple[str, str], list[str]] = {
@@ -156,7 +156,7 @@ WRITTEN: dict[tuple[str, str], list[str]] = {
     ("pulsar-ml run", "out"): ["refcount", "--seeds", "1", "--out"],
     ("pulsar-ml simulate", "target"): ["nothing", "--plot"],
     ("pulsar-ml sweep", "out"): ["--runner", "inline", *SWEEP, "--out"],
-    ("stress.mutants.kill_table", "target"): ["--page-only", "--page"],
+    ("stress.mutants.table", "target"): ["--page-only", "--page"],
 }
 # Options that take a path and are not tried here, and why.
 ELSEWHERE = {

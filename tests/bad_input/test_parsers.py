@@ -1,5 +1,6 @@
-"""Each parser of a file gets files that are damaged, cut, hostile or none at all: it reads them, or says in
-one sentence what is wrong; it changes nothing, does not wait, and takes no memory beyond measure.
+"""Parsers get damaged, cut, hostile and missing files: they read them, or refuse in one sentence.
+
+A parser changes nothing, does not wait, and uses bounded memory.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def survives(parser: Parser, path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def right(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One file for each parser, in a folder of its own."""
+    """A file for each parser, in a folder of its own."""
     return {name: parser.make(tmp_path_factory.mktemp("right")) for name, parser in PARSERS.items()}
 
 
@@ -151,9 +152,9 @@ def test_no_plain_file(
     survives(PARSERS[name], path)
 
 
-# Where something is read, in which file, and by which parser of the list; or why no parser of it is needed.
+# The sources that read something, and the parser of the list; or why no parser is needed.
 READS = {
-    "pulsar_ml/campaign/store/compaction.py": "its own note, which tests/campaign/test_compaction.py damages",
+    "pulsar_ml/campaign/store/compaction.py": "its own note; see tests/campaign/test_compaction.py",
     "pulsar_ml/campaign/plan/exhaustive.py": "trials of a search, resumed",
     "pulsar_ml/campaign/trial/isolation.py": "rows of its own child, through a pipe",
     "pulsar_ml/campaign/trial/record.py": "replay record",
@@ -166,6 +167,9 @@ READS = {
     "pulsar_ml/campaign/store/store.py": "trials, resumed",
     "pulsar_ml/campaign/trial/supervisor.py": "rows of its own child, from memory",
     "pulsar_ml/campaign/store/witnesses.py": "violations, resumed",
+    "pulsar_ml/campaign/plan/plan.py": "run.json, resumed",
+    "pulsar_ml/report/findings.py": "kill-table.json of a run",
+    "pulsar_ml/versioned_json.py": "the helper of those above",
     "pulsar_ml/config/properties.py": "broker.conf",
     "pulsar_ml/harness/building/build.py": "an order to its own child",
     "pulsar_ml/harness/search/child.py": "what the kernel says of this process",
@@ -177,20 +181,23 @@ READS = {
     "pulsar_ml/managed_ledger/disk_storage.py": "ledgers of a storage",
     "pulsar_ml/report/kill_cells.py": "kill_table.csv, reported",
     "pulsar_ml/simulate/workload.py": "workload",
-    "pulsar_ml/cli/cluster.py": "cluster.json",
+    "pulsar_ml/distributed/machines/cluster.py": "cluster.json",
     "pulsar_ml/sweep/forever.py": "an order to its own child",
     "pulsar_ml/distributed/groups.py": "files that its own tasks made",
-    "pulsar_ml/cli/pack.py": "what its own child found in the archive that it made",
-    "pulsar_ml/cli/simulate_grid.py": "results of its own tasks",
-    "pulsar_ml/cli/explore.py": "a failure that this process made a moment ago",
-    "pulsar_ml/cli/failures.py": "failure",
-    "stress/invariants.py": "a file of the project, and its sources",
-    "stress/mutants/sanitized_trials.py": "lines of its own child",
-    "stress/mutants/tables.py": "kill_table.csv",
-    "pulsar_ml/cli/hunt.py": "a failure that this process made a moment ago",
+    "pulsar_ml/distributed/machines/environment.py": "the answer of its own child",
+    "pulsar_ml/distributed/grid.py": "results of its own tasks",
+    "pulsar_ml/campaign/local/exploring.py": "a failure that this process made",
+    "pulsar_ml/campaign/local/record_kind.py": "failure",
+    "pulsar_ml/cli/understand/replay.py": "a failure that this process made",
+    "pulsar_ml/suites/invariants.py": "a file of the project",
+    "stress/mutants/table/sanitized_trials.py": "lines of its own child",
+    "stress/mutants/csv_rows.py": "kill_table.csv",
+    "stress/mutants/faults/results.py": "reasons in a file of the project",
+    "pulsar_ml/cli/find/hunt.py": "a failure that this process made",
 }
 READING = re.compile(
-    r"""\b(json\.loads?|tomllib\.loads?|csv\.(DictReader|reader)|pq\.(read_\w+|ParquetFile)|pa\.ipc\.open\w+
+    r"""\b(json\.loads?|(?<!def\ )(?:read|check)_object|check_keys
+    |tomllib\.loads?|csv\.(DictReader|reader)|pq\.(read_\w+|ParquetFile)|pa\.ipc\.open\w+
     |ipc\.open_\w+|edn_format\.loads\w*|b85decode|urlsafe_b64decode|b64decode|decompress(obj)?|unpack(_from)?
     |sqlite3\.connect|configparser|yaml\.\w*load\w*|ElementTree|np\.(load|fromfile|genfromtxt|loadtxt)
     |ast\.literal_eval)\(|javaproperties\.parse\(""",
@@ -214,7 +221,7 @@ def test_the_parsers_that_the_list_names_are_tried() -> None:
     assert all(" " in reason for reason in reasons)
 
 
-# Whose bytes a pickle is made of in the same expression, or by the process at the other end of its own pipe.
+# Pickles whose bytes come from the same expression, or from the process at its own pipe.
 PICKLES = {
     "pulsar_ml/harness/search/child.py": "pickle.loads(pickle.dumps(",
     "pulsar_ml/harness/models/copies.pyx": "pickle.loads(pickle.dumps(",
@@ -235,8 +242,8 @@ def test_no_pickle_is_loaded_that_this_process_did_not_make() -> None:
                 if places := [text[match.start() :] for match in LOADING.finditer(text)]:
                     found[path.relative_to(ROOT).as_posix()] = places
     assert set(found) == set(PICKLES)
-    for path, places in found.items():
-        assert all(place.startswith(PICKLES[path]) for place in places), path
+    for name, places in found.items():
+        assert all(place.startswith(PICKLES[name]) for place in places), name
 
 
 @pytest.mark.parametrize(
@@ -268,7 +275,7 @@ def test_a_newer_version(
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("seconds = inf", "seconds: inf should be a number of 0 or more, at most"),
         ("seconds = nan", "seconds: nan should be"),

@@ -1,4 +1,4 @@
-"""The benchmarks run and report; how fast anything is, no test says."""
+"""The benchmarks run and report. No test depends on their figures."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from rich.console import Console
 
 from benchmarks import spark
 from benchmarks.__main__ import STRUCTURES, main
-from benchmarks.measure import Benchmark, Figure, figure, measure, told
+from benchmarks.measure import Benchmark, Figure, figure, measure, progress, ratio
 
 ROOT = Path(__file__).resolve().parents[2]
+INDEPENDENT = {"x", "%", "bytes", "MiB", "rows"}  # units
 
 
 def test_every_benchmark_file_is_listed() -> None:
@@ -44,9 +45,9 @@ def test_names_start_with_the_structure_and_are_unique() -> None:
 def test_the_median_and_the_extremes_of_the_repeats_are_kept() -> None:
     samples = iter([3.0, 1.0, 9.0])
     figures: list[Figure] = []
-    measure([Benchmark("x", lambda: next(samples))], 3, figures, lambda *told: None)
-    (made,) = figures
-    assert (made.median, made.low, made.high) == (3.0, 1.0, 9.0)
+    measure([Benchmark("x", lambda: next(samples))], 3, figures, lambda *repeat: None)
+    (row,) = figures
+    assert (row.median, row.low, row.high) == (3.0, 1.0, 9.0)
 
 
 @pytest.mark.parametrize(
@@ -58,15 +59,33 @@ def test_the_median_and_the_extremes_of_the_repeats_are_kept() -> None:
         ([0.0] * 5, 0.02, 3),
         ([0.0, 0.0, 1.0, 0.0, 0.0], 0.02, 5),
     ],
-    ids=["agree", "differ", "not asked", "nothing", "once something"],
+    ids=["agree", "differ", "no limit", "zeros", "one differs"],
 )
 def test_a_row_that_takes_long_ends_when_three_repeats_agree(
     samples: list[float], enough: float | None, repeats: int
 ) -> None:
     figures: list[Figure] = []
-    given = iter(samples)
-    measure([Benchmark("x", lambda: next(given), enough=enough)], 5, figures, lambda *told: None)
+    values = iter(samples)
+    measure([Benchmark("x", lambda: next(values), enough=enough)], 5, figures, lambda *repeat: None)
     assert figures[0].repeats == repeats
+
+
+def test_only_rows_that_do_not_depend_on_the_machine_have_a_target() -> None:
+    """Ratios of one repeat, and counts; a time of another machine judges nothing."""
+    judged = {
+        benchmark.name: benchmark.unit
+        for structure in STRUCTURES
+        for benchmark in importlib.import_module(f"benchmarks.{structure}").BENCHMARKS
+        if benchmark.target is not None
+    }
+    assert {name: unit for name, unit in judged.items() if unit not in INDEPENDENT} == {}
+    assert set(judged.values()) >= {"x", "%", "bytes"}
+
+
+def test_a_ratio_is_of_two_measurements_of_one_repeat() -> None:
+    runs, floors = iter([6.0, 10.0]), iter([2.0, 4.0])
+    times = ratio(lambda: next(runs), lambda: next(floors))
+    assert [times(), times()] == [3.0, 2.5]
 
 
 @pytest.mark.parametrize(
@@ -87,18 +106,19 @@ def test_the_command_prints_a_figure_for_each_benchmark_of_a_structure() -> None
         "mpsc_queue: offer and poll",
         "removal_queue: time pass, an entry",
         "removal_queue: size pass, an entry",
+        "removal_queue: time pass over a put with later eviction",
     ]
     assert all(row["median"] > 0 for row in report["figures"])
     assert "Python" in report["machine"]
 
 
-def stopped_by(what: Callable[[], object] | None) -> tuple[Benchmark, ...]:
-    """Two rows that are quick, and one whose second repeat is stopped before the last row has its turn."""
+def stopped_by(stop: Callable[[], object] | None) -> tuple[Benchmark, ...]:
+    """Two quick rows, one whose second repeat is interrupted, and a last one."""
     repeats = itertools.count()
 
     def third() -> float:
-        if what is not None and next(repeats) == 1:
-            what()
+        if stop is not None and next(repeats) == 1:
+            stop()
         return 3.25
 
     return (
@@ -129,7 +149,7 @@ def failing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "code", "said"),
+    ("stop", "code", "message"),
     [
         (lambda: signal.raise_signal(signal.SIGINT), 130, "Interrupted: 3 of 4 rows"),
         (failing, 4, "Failed: a row that cannot be measured; 3 of 4 rows"),
@@ -139,54 +159,54 @@ def failing() -> None:
 )
 @pytest.mark.parametrize("as_json", [False, True])
 def test_what_was_measured_is_printed_whatever_stops_the_rest(
-    what: Callable[[], object] | None,
+    stop: Callable[[], object] | None,
     code: int,
-    said: str,
+    message: str,
     as_json: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        importlib.import_module("benchmarks.refcount"), "BENCHMARKS", stopped_by(what)
+        importlib.import_module("benchmarks.refcount"), "BENCHMARKS", stopped_by(stop)
     )
     done = CliRunner().invoke(main, ["refcount", "--repeats", "2", *["--json"] * as_json])
     assert done.exit_code == code
-    whole = what is None
+    whole = stop is None
     if as_json:
-        made = json.loads(done.stdout)
-        assert [row["median"] for row in made["figures"]] == [1.25, 2.25, 3.25, 4.25][: 3 + whole]
-        assert [row["repeats"] for row in made["figures"]] == ([2] * 4 if whole else [2, 2, 1])
-        assert made["missing"] == ([] if whole else ["refcount: four"])
+        report = json.loads(done.stdout)
+        assert [row["median"] for row in report["figures"]] == [1.25, 2.25, 3.25, 4.25][: 3 + whole]
+        assert [row["repeats"] for row in report["figures"]] == ([2] * 4 if whole else [2, 2, 1])
+        assert report["missing"] == ([] if whole else ["refcount: four"])
     else:
         assert all(f"refcount: {name}" in done.stdout for name in ("one", "two", "three"))
         assert ("4.25" in done.stdout) == whole
-    assert said in done.stderr
+    assert message in done.stderr
     assert ("missing: refcount: four" in done.stderr) == (not whole)
     assert ("the last with 1 of 2 repeats" in done.stderr) == (not whole)
     assert "Aborted" not in done.stderr
 
 
-class Heard(io.StringIO):
-    """A file that says when something was written to it, and that is no terminal."""
+class Output(io.StringIO):
+    """A file that sets an event at the first write; it is no terminal."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.said = threading.Event()
+        self.written = threading.Event()
 
     def flush(self) -> None:
         super().flush()
         if self.getvalue():
-            self.said.set()
+            self.written.set()
 
 
 def test_a_line_says_which_row_takes_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.import_module("benchmarks.measure"), "LINE_SECONDS", 0.01)
-    heard = Heard()
+    output = Output()
     figures: list[Figure] = []
-    row = Benchmark("refcount: long", lambda: float(heard.said.wait(60)))
-    with told(Console(file=heard, force_terminal=False), 1, 1) as tell:
-        measure([row], 1, figures, tell)
+    row = Benchmark("refcount: long", lambda: float(output.written.wait(60)))
+    with progress(Console(file=output, force_terminal=False), 1, 1) as on_repeat:
+        measure([row], 1, figures, on_repeat)
     assert figures[0].median == 1.0
-    assert "refcount: long: row 1 of 1, repeat 1 of 1\n" in heard.getvalue()
+    assert "refcount: long: row 1 of 1, repeat 1 of 1\n" in output.getvalue()
 
 
 def test_an_unknown_structure_is_a_usage_error() -> None:
@@ -198,11 +218,11 @@ def test_an_unknown_structure_is_a_usage_error() -> None:
 def test_the_help_of_a_structure_says_what_its_rows_are() -> None:
     done = CliRunner().invoke(main, ["spark", "--help"])
     assert done.exit_code == 0, done.output
-    said = " ".join(done.stdout.split())
+    text = " ".join(done.stdout.split())
     for benchmark in spark.BENCHMARKS:
-        assert benchmark.name in said
+        assert benchmark.name in text
         assert benchmark.about
-    assert "%, ≥ 95: the second over the first" in said
+    assert "%, ≥ 95: Spark over the pool" in text
     assert "Rows of" not in CliRunner().invoke(main, ["--help"]).stdout
 
 

@@ -15,7 +15,7 @@ from tests.build.project import copy_project, succeed
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """``tree`` is a copy of the project after the build, to be copied by those who change it."""
+    """A copy of the project after the build; tests that change it copy it first."""
 
     tree: Path
     wheel: Path

@@ -14,7 +14,7 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
 
 def copy_project(target: Path) -> Path:
-    """The sources that a build needs, with what was compiled from them already.
+    """The sources that a build needs, with the files that were compiled from them already.
 
     Times are kept, so that the build commands compile what is out of date and nothing else.
     """
@@ -61,5 +61,5 @@ def succeed(*command: str | Path, cwd: Path, path: Path | None = None, **variabl
 def python(
     code: str, *, cwd: Path, path: Path | None = None, interpreter: str = sys.executable
 ) -> str:
-    """What a Python program prints that sees neither its working directory nor the checkout."""
+    """The output of a Python program that sees neither its working directory nor the checkout."""
     return succeed(interpreter, "-P", "-c", code, cwd=cwd, path=path).strip()

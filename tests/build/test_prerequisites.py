@@ -1,4 +1,4 @@
-"""tools/prerequisites.sh: what is missing is one sentence with the package to install."""
+"""tools/prerequisites.sh names a missing program and its package in one sentence."""
 
 from __future__ import annotations
 

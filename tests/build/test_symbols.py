@@ -1,4 +1,4 @@
-"""The product's compiled code holds nothing of the harness, of fault injection, of mutants."""
+"""The product's compiled code contains no harness, no fault injection and no mutants."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_sanitizer_would_be_found(tmp_path: Path) -> None:
 
 
 def test_the_symbol_table_is_there_to_be_read() -> None:
-    """A stripped module would pass the search above for want of names."""
+    """A stripped module has no names, so it would pass the search above."""
     assert any(name.endswith("evict_bytes") for name in symbols(CORE))
     assert {name for name in symbols(NATIVE) if "pml_fault" in name}
     assert not {name for name in symbols(CORE) if "pml_fault" in name}

@@ -1,4 +1,4 @@
-"""The ways to install: a wheel used from elsewhere, in place, editable; and a stranger's extension."""
+"""The ways to install: a wheel, in place, editable; and a stranger's extension."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_an_in_place_build_works(built: Built, tmp_path: Path) -> None:
 
 
 def test_an_editable_install_works_from_another_directory(built: Built, tmp_path: Path) -> None:
-    """The one build of the tests that compiles everything: an editable build starts from nothing."""
+    """An editable build starts from nothing; no other test compiles everything."""
     tree = tmp_path / "tree"
     shutil.copytree(built.tree, tree)
     home = tmp_path / "environment"

@@ -1,4 +1,4 @@
-"""The commands of an installed wheel, in an environment without the checkout, for a stranger's suite.
+"""The commands of an installed wheel, without the checkout, for a stranger's suite.
 
 The subject is the ticket lock of docs/testing-your-own.md with its mistake. The engine finds the
 mistake with the same seed every time.

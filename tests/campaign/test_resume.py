@@ -237,23 +237,25 @@ def write_broken_note(run: Path) -> None:
 
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no run.json": (lambda run: (run / "run.json").unlink(), "there is no run in .*: it has no run.json"),
-    "truncated": (lambda run: (run / "run.json").write_text('{"version": 1, "ru'), "run.json is damaged"),
-    "empty": (lambda run: (run / "run.json").write_text(""), "run.json is damaged"),
-    "deep": (lambda run: (run / "run.json").write_text("[" * 100_000), "run.json is damaged"),
-    "bytes": (lambda run: (run / "run.json").write_bytes(b"\xff\xfe\x00"), "run.json is damaged"),
-    "a list": (lambda run: (run / "run.json").write_text("[]"), "should be an object with a version"),
+    "truncated": (lambda run: (run / "run.json").write_text('{"version": 1, "ru'), "run.json is not JSON"),
+    "empty": (lambda run: (run / "run.json").write_text(""), "run.json is not JSON"),
+    "deep": (lambda run: (run / "run.json").write_text("[" * 100_000), "run.json is not JSON"),
+    "bytes": (lambda run: (run / "run.json").write_bytes(b"\xff\xfe\x00"), "run.json is not text"),
+    "a list": (lambda run: (run / "run.json").write_text("[]"), "it should be a JSON object"),
     "newer": (lambda run: rewrite(run, version=RUN_VERSION + 1), "use a newer pulsar_ml"),
-    "no run id": (lambda run: rewrite(run, run_id=...), "its run_id is None"),
-    "a build id of another kind": (lambda run: rewrite(run, build_id=7), "its build_id is 7"),
+    "no run id": (lambda run: rewrite(run, run_id=...), "run_id is missing; it should be a text"),
+    "a build id of another kind": (
+        lambda run: rewrite(run, build_id=7), "build_id is 7; it should be a text"
+    ),
     "another build": (lambda run: rewrite(run, build_id="another"), "trials of another run or build"),
-    "no plan": (lambda run: rewrite(run, plan=...), "its plan is None"),
+    "no plan": (lambda run: rewrite(run, plan=...), "plan is missing; it should be an object"),
     "a plan without seeds": (
         lambda run: rewrite(run, plan={"version": 2, "suites": ["a"], "options": {}}),
-        "this plan is damaged",
+        "first_seed is missing; it should be an integer",
     ),
     "a plan of words": (
         lambda run: rewrite(run, plan={**PLAN.to_json(), "options": {"executions": "many"}}),
-        "executions is 'many'",
+        'executions is "many"; it should be an integer',
     ),
     "a newer plan": (lambda run: rewrite(run, plan={**PLAN.to_json(), "version": 99}), "version 99"),
     "a plan of other chunks": (

@@ -284,9 +284,15 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda run: (run / "rounds" / round_name(1)).write_text('{"version": 1'),
         "round-00001",
     ),
-    "a newer round": (lambda run: rewrite(run, version=2), "it has version 2"),
-    "a round of other arms": (lambda run: rewrite(run, arms=[]), "each arm has seeds"),
-    "a round without arms": (lambda run: rewrite(run, arms=7), "damaged: TypeError"),
+    "a newer round": (
+        lambda run: rewrite(run, version=2),
+        "has version 2, this release reads up to 1",
+    ),
+    "a round of other arms": (
+        lambda run: rewrite(run, arms=[]),
+        "arms is \\[\\]; it should be a list with an arm",
+    ),
+    "a round without arms": (lambda run: rewrite(run, arms=7), "arms is 7; it should be a list"),
     "a round of other chunks": (
         lambda run: rewrite(run, first_chunk=0),
         "does not follow from the run's plan",
@@ -297,14 +303,14 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "seeds twice": (lambda run: shift(run, -1), "left out or there twice"),
     "seeds left out": (lambda run: shift(run, 1), "left out or there twice"),
-    "no settings": (lambda run: settle(run, {}), "its rounds are"),
+    "no settings": (lambda run: settle(run, {}), "rounds is missing; it should be an integer"),
     "other settings": (
         lambda run: settle(run, {"rounds": 3, "floor": 0.2, "strategies": []}),
         "damaged",
     ),
     "a strategy on real threads": (
         lambda run: settle(run, {"rounds": 4, "floor": 0.2, "strategies": ["pct"]}),
-        "its rounds are",
+        r'strategies is \["pct"\]; it should be the engine',
     ),
 }
 

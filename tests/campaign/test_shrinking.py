@@ -360,19 +360,22 @@ def test_a_run_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
     [
         (lambda path: path.write_text("{"), "not JSON"),
         (lambda path: path.write_text("[" * 100_000), "not JSON"),
-        (lambda path: path.write_text("[]"), "an object of version 1"),
+        (lambda path: path.write_text("[]"), "it should be a JSON object"),
         (
             lambda path: path.write_text(path.read_text().replace('"version": 1', '"version": 2')),
-            "version 1",
+            "version 2, this release reads up to 1",
         ),
         (
             lambda path: path.write_text(path.read_text().replace("smaller", "tiny")),
-            "the outcome is 'tiny'",
+            'outcome is "tiny"; it should be one of smaller',
         ),
-        (lambda path: path.write_text(path.read_text().replace('"steps"', '"paces"')), "damaged"),
+        (
+            lambda path: path.write_text(path.read_text().replace('"steps"', '"paces"')),
+            'unknown key "paces"',
+        ),
         (
             lambda path: path.write_text(path.read_text().replace('"of": "', '"off": "')),
-            "of which record",
+            "of is missing; it should be a text",
         ),
         (lambda path: path.with_name(path.name.replace(".state", "")).unlink(), "cannot be read"),
     ],

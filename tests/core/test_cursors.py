@@ -246,7 +246,7 @@ def test_a_name_that_is_added_again_has_one_cursor(kind: type[Container]) -> Non
     assert container.slowest_cursor_position() is None
 
 
-# The face ----------------------------------------------------------------------------------------
+# The binding -----------------------------------------------------------------------------------
 
 
 def test_caching_ends_with_the_grace_period() -> None:

@@ -1,4 +1,4 @@
-"""The Python face against a plain model, every step compared, eviction order included."""
+"""The Python binding against a plain model, every step compared, eviction order included."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def toys_path(*, checked: bool = False, name: str = "toys") -> Path:
-    """The shared object of the toys, compiled now unless that was done before; ``checked`` for the engine.
+    """The shared object of the toys, compiled now unless that was done before; ``checked`` for the
+    engine.
 
     ``name`` is the file: ``"toys"`` or ``"oracles"``.
     """

@@ -1,4 +1,5 @@
-"""Subjects whose mistakes show in nothing but their answers: for what compares answers with a specification.
+"""Subjects whose mistakes show in nothing but their answers: for what compares answers with a
+specification.
 
 tickets        correct: each caller gets the next number.
 tickets_twice  load and store instead of one addition: two callers may get the same number.

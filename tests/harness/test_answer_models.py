@@ -1,4 +1,4 @@
-"""Models of what may be answered beside other calls: they accept what one thread gets, and refuse twins."""
+"""Models of concurrent answers accept the answers of one thread, and refuse wrong twins."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ def test_what_threads_get_one_after_the_other_is_accepted(structure: str, fresh:
         for row in range(40):
             for thread, lane in enumerate(program.threads):
                 operation = subject.operations[int(lane[row]["code"])]
-                given = tuple(
+                arguments = tuple(
                     int(word) for word in lane[row]["arguments"][: len(operation.arguments)]
                 )
-                rows.append((operation.name, given, thread))
-        told: list[Row] = []
-        for moment, (name, given, thread) in enumerate(rows):
-            seen = model.step(name, given, thread=thread)
-            told.append((thread, name, given, seen, 2 * moment, 2 * moment + 1))
+                rows.append((operation.name, arguments, thread))
+        recorded: list[Row] = []
+        for moment, (name, arguments, thread) in enumerate(rows):
+            seen = model.step(name, arguments, thread=thread)
+            recorded.append((thread, name, arguments, seen, 2 * moment, 2 * moment + 1))
         message = ModelJudge(ANSWERS[structure].Model).message(
-            history(told, dict(program.settings)), 3, fresh=fresh
+            history(recorded, dict(program.settings)), 3, fresh=fresh
         )
         assert message == "", f"seed {seed}: {message}"
 
@@ -269,11 +269,11 @@ def test_a_stamp_is_refused_for_a_write_section_only() -> None:
 
 def test_a_pool_is_exhausted_only_if_no_object_was_free() -> None:
     taken: list[Row] = [(0, "take", (), answer(0, number), number, number) for number in (1, 2)]
-    given: Row = (0, "give", (0,), answer(0, 1), 3, 4)
+    back: Row = (0, "give", (0,), answer(0, 1), 3, 4)
     refusal: Row = (0, "take", (), answer(1, 1), 5, 6)
-    assert refused(object_pool, {"limit": 3}, *taken, given, refusal)
+    assert refused(object_pool, {"limit": 3}, *taken, back, refusal)
     between: Row = (1, "take", (), answer(0, 1), 4, 7)
-    assert not refused(object_pool, {"limit": 3}, *taken, given, between, refusal)
+    assert not refused(object_pool, {"limit": 3}, *taken, back, between, refusal)
 
 
 def test_publish_and_retain_are_refused_for_an_owner_only() -> None:
@@ -285,9 +285,9 @@ def test_publish_and_retain_are_refused_for_an_owner_only() -> None:
     assert refused(refcount, objects, published, last, (0, "publish", (0,), answer(1), 5, 6))
     assert not refused(refcount, objects, published, last, (1, "publish", (0,), answer(1), 5, 6))
     held: Row = (1, "retain", (0,), answer(0, 1, 1), 3, 4)
-    given: Row = (1, "release", (0, 1), answer(0), 5, 6)
+    back: Row = (1, "release", (0, 1), answer(0), 5, 6)
     refusal: Row = (1, "retain", (0,), answer(1), 7, 8)
-    assert refused(refcount, objects, published, held, given, refusal)
+    assert refused(refcount, objects, published, held, back, refusal)
     assert not refused(refcount, objects, published, refusal)
 
 

@@ -6,7 +6,7 @@ import importlib
 import random
 from collections import deque
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -66,12 +66,12 @@ def test_a_copy_is_equal_and_shares_nothing_that_can_change() -> None:
 
 
 def test_what_is_held_twice_stays_one() -> None:
-    made = copied(Everything())
-    assert made.again[0] is made.again[1] is made.shared is made.queue[1][1]
-    assert made.myself is made
-    assert made.kind is Count
-    assert made.queue.maxlen == 5
-    assert not hasattr(made.slotted, "never")
+    copy = copied(Everything())
+    assert copy.again[0] is copy.again[1] is copy.shared is copy.queue[1][1]
+    assert copy.myself is copy
+    assert copy.kind is Count
+    assert copy.queue.maxlen == 5
+    assert not hasattr(copy.slotted, "never")
 
 
 class Place(NamedTuple):
@@ -112,9 +112,9 @@ def test_models_are_copied(name: str) -> None:
         SUBJECTS[suite.subject], 0, threads=1, operations=1, settings=suite.settings
     ).settings
     model = importlib.import_module(name).Model(settings, 3)
-    made = copied(model)
-    assert made is not model
-    assert freeze(made) == freeze(model)
+    copy = copied(model)
+    assert copy is not model
+    assert freeze(copy) == freeze(model)
 
 
 def test_a_larger_key_weighs_more() -> None:
@@ -133,15 +133,16 @@ def test_only_what_can_change_is_copied_again() -> None:
     held = Held()
     names = changing(held, None, None)
     assert names is not None and sorted(names) == ["again", "inside"]
-    made = copied_but(held, names)
-    assert made.plain is held.plain and made.mark is held.mark
-    assert made.inside == held.inside and made.inside[1] is not held.inside[1]
-    assert made.again is made.inside[1]
-    made.more = 1
+    copy: Any = copied_but(held, names)
+    assert copy.plain is held.plain and copy.mark is held.mark
+    assert copy.inside == held.inside and copy.inside[1] is not held.inside[1]
+    assert copy.again is copy.inside[1]
+    copy.more = 1
     assert not hasattr(held, "more")
-    # Of another one only what it does not have in common is looked at, and what could change before.
-    made.plain = (made.inside,)
-    again = changing(made, held, names)
+    # Of another one only what it does not have in common is looked at, and what could change
+    # before.
+    copy.plain = (copy.inside,)
+    again = changing(copy, held, names)
     assert again is not None and sorted(again) == ["again", "inside", "plain"]
     assert changing(copied_but(held, names), held, names) == names
 
@@ -149,13 +150,13 @@ def test_only_what_can_change_is_copied_again() -> None:
 def test_objects_with_slots_or_ways_of_their_own_are_copied_as_a_whole() -> None:
     assert changing(Slotted(), None, None) is None
     assert changing(Count(1), None, None) is None
-    held = Held()
+    held: Any = Held()
     held.again = Opaque()
     names = changing(held, None, None)
     assert names is not None
-    made = copied_but(held, names)
-    assert isinstance(made.again, Opaque) and made.again is not held.again
-    assert made.plain == held.plain
+    copy = copied_but(held, names)
+    assert isinstance(copy.again, Opaque) and copy.again is not held.again
+    assert copy.plain == held.plain
 
 
 class Opaque:

@@ -22,7 +22,9 @@ USERS = [
     *(ROOT / "docs" / "examples").rglob("*.py"),
     *(ROOT / "tests" / "third_party" / "checked").rglob("*.py*"),
 ]
-IMPORT = re.compile(r"^\s*(?:from|import) (pulsar_ml\.harness[\w.]*)|cimport (pulsar_ml\.harness\S*)")
+IMPORT = re.compile(
+    r"^\s*(?:from|import) (pulsar_ml\.harness[\w.]*)|cimport (pulsar_ml\.harness\S*)"
+)
 # Parts of the product; a process that only imports the face needs none of them.
 HEAVY = ("numpy", "pyarrow", "psutil", "click", "hypothesis", "pytest", "pulsar_ml.harness.engine")
 

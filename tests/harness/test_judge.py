@@ -46,14 +46,14 @@ def history(rows: Sequence[Row], settings: dict[str, int]) -> History:
         (
             thread,
             names.index(name),
-            [*given, 0, 0, 0][:3],
+            [*values, 0, 0, 0][:3],
             [status, *words],
             start,
             end,
             RETURNED,
             0,
         )
-        for thread, name, given, (status, words), start, end in rows
+        for thread, name, values, (status, words), start, end in rows
     ]
     return History(
         signatures, frozen(np.array(records, dtype=RECORD)), (), "test", "test", settings
@@ -80,13 +80,14 @@ def test_answers_of_no_order_are_told_with_what_is_wrong() -> None:
         (2, "publish", (1,), answer(0, 1, 1), 1, 9),
     ]
     message = refused(refcount.Model, {"objects": 2}, *rows)
-    assert message.startswith("retain(0) -> (0, (2, 1, 0, 0)) of thread 1 cannot be put after")
+    assert message.startswith("retain(0) -> (0, (2, 1, 0, 0)) of thread 1 cannot follow")
     assert "publish(1)" not in message.split("illegal by themselves")[1]
 
 
 def test_what_takes_too_long_is_counted_and_not_called_right() -> None:
-    rows: list[Row] = [(thread, "offer", (), answer(0, 1), 1, 9) for thread in range(3)] + [
-        (0, "poll", (), answer(0, 1, thread), 10 + thread, 11 + thread) for thread in (2, 1, 0)
+    rows: list[Row] = [
+        *((thread, "offer", (), answer(0, 1), 1, 9) for thread in range(3)),
+        *((0, "poll", (), answer(0, 1, thread), 10 + thread, 11 + thread) for thread in (2, 1, 0)),
     ]
     quick = ModelJudge(mpsc_queue.Model, most_steps=2)
     assert quick.message(history(rows, {}), 3) == ""
@@ -181,12 +182,12 @@ def test_explaining_asks_the_model_only_so_often(monkeypatch: pytest.MonkeyPatch
     assert "publish(1)" not in refused(refcount.Model, {"objects": 2}, *rows)
     monkeypatch.setattr(core, "MORE_ANSWERS", -1)
     message = refused(refcount.Model, {"objects": 2}, *rows)
-    assert message.startswith("retain(0) -> (0, (2, 1, 0, 0)) of thread 1 cannot be put after")
+    assert message.startswith("retain(0) -> (0, (2, 1, 0, 0)) of thread 1 cannot follow")
     assert "publish(1)" in message
 
 
 def test_calls_at_any_time_need_not_begin_before_they_end() -> None:
-    """As is asked of the model when an illegal history is explained."""
+    """The explanation of an illegal history asks the model in this way."""
     rows: list[Row] = [
         (0, "configure", (4096,), answer(0), 1, 2),
         (0, "free", (0,), answer(0), 3, 4),
@@ -198,29 +199,29 @@ def test_calls_at_any_time_need_not_begin_before_they_end() -> None:
     assert "get(0, 3)" in message.split("illegal by themselves")[1]
 
 
-class Asked(refcount.Model):
-    """Counts how often it is asked, all of them together."""
+class Counting(refcount.Model):
+    """Counts the steps of all instances."""
 
     times = 0
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Any:
-        Asked.times += 1
+        Counting.times += 1
         return super().step(operation, arguments, thread=thread)
 
 
 def test_a_judge_that_is_kept_asks_its_model_less_and_less() -> None:
     subject = _checked.SUBJECTS["refcount"]
     program = generate(subject, 1, threads=2, operations=4, noise=False)
-    judge = ModelJudge(Asked)
-    Asked.times = 0
+    judge = ModelJudge(Counting)
+    Counting.times = 0
     first = explore(subject, program, executions=200, judge=judge)
-    once, histories = Asked.times, judge.counts.judged
+    once, histories = Counting.times, judge.counts.judged
     second = explore(subject, program, executions=200, judge=judge)
     assert first.failure is None
     assert second.failure is None
     assert once > 0
     assert judge.counts.judged == 2 * histories
-    assert Asked.times == once
+    assert Counting.times == once
 
 
 def test_histories_that_are_known_to_be_right_do_not_stop_a_run() -> None:
@@ -229,10 +230,10 @@ def test_histories_that_are_known_to_be_right_do_not_stop_a_run() -> None:
     judge = ModelJudge(mpsc_queue.Model)
     done = explore(subject, program, executions=2_000, judge=judge)
     assert done.failure is None
-    known, asked = judge.accepted.tolist()
-    assert judge.counts.judged == judge.stopped + known + asked
+    known, by_model = judge.accepted.tolist()
+    assert judge.counts.judged == judge.stopped + known + by_model
     assert judge.stopped == 1  # at the first one, of which nothing was prepared
-    assert known > asked > 0
+    assert known > by_model > 0
     every = ModelJudge(mpsc_queue.Model)
 
     def slowly(campaign: Campaign) -> str:
@@ -251,16 +252,16 @@ def test_a_judge_that_is_full_forgets_and_judges_again(
     subject = _checked.SUBJECTS["mpsc_queue"]
     program = generate(subject, 1, threads=3, operations=5, noise=False)
     judge = ModelJudge(mpsc_queue.Model)
-    made: list[Campaign] = []
+    prepared_for: list[Campaign] = []
     prepare = judge.prepare
 
     def counted(campaign: Campaign) -> Prepared:
-        made.append(campaign)
+        prepared_for.append(campaign)
         return prepare(campaign)
 
     monkeypatch.setattr(judge, "prepare", counted)
     assert explore(subject, program, executions=2_000, judge=judge).failure is None
-    assert len(made) > 1
+    assert len(prepared_for) > 1
     assert (judge.counts.unknown > 0) is unknown
 
 

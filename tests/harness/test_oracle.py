@@ -1,4 +1,4 @@
-"""Judges of answers: asked once for each history, their refusals are failures that replay and shrink."""
+"""Judges are asked once for each history; their refusals are failures that replay and shrink."""
 
 from __future__ import annotations
 
@@ -36,16 +36,20 @@ def program_of(subject: Subject, threads: int = 2, operations: int = 2) -> Progr
 
 def tickets(campaign: Campaign) -> str:
     """Every caller gets a number of its own."""
-    given = [
+    numbers = [
         call[3][0]
         for thread in range(len(campaign.program.threads))
         for call in campaign.calls(thread)
     ]
-    return "" if len(set(given)) == len(given) else f"two callers got one number: {sorted(given)}"
+    return (
+        ""
+        if len(set(numbers)) == len(numbers)
+        else f"two callers got one number: {sorted(numbers)}"
+    )
 
 
-class Asked:
-    """A judge that accepts everything and counts what it was asked."""
+class Recorder:
+    """A judge that accepts everything and keeps the histories."""
 
     def __init__(self) -> None:
         self.histories: list[History] = []
@@ -79,11 +83,11 @@ class Tickets:
     """A sequential model of ``tickets``."""
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
-        self.given = 0
+        self.numbers = 0
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
-        self.given += 1
-        return answer(0, self.given - 1)
+        self.numbers += 1
+        return answer(0, self.numbers - 1)
 
 
 def test_what_is_wrong_is_said_once_of_a_failure_that_shrinks(
@@ -94,7 +98,7 @@ def test_what_is_wrong_is_said_once_of_a_failure_that_shrinks(
     found = explore(subject, program_of(subject, 3, 3), executions=5000, judge=judge).failure
     assert found is not None and found.kind == WRONG_ANSWERS
     said = iter(("first", "second", "third"))
-    monkeypatch.setattr(judge_module, "told", lambda *_: next(said))
+    monkeypatch.setattr(judge_module, "explanation", lambda *_: next(said))
     assert shrink(found, subject, judge=judge).message == "first"
     shrunk = shrink(found, subject, judge=judge, budget=30)
     assert shrunk.message == "second"
@@ -118,7 +122,7 @@ def test_other_failures_are_passed_over_where_only_answers_count(oracles: Module
     assert replay(found.failure, subject, tickets).exact
     alone = explore(subject, program, executions=1, first=found.failure.execution, **options)
     assert alone.failure == found.failure
-    whole = explore(subject, program, executions=5000, judge=Asked(), answers_only=True)
+    whole = explore(subject, program, executions=5000, judge=Recorder(), answers_only=True)
     assert whole.failure is None and whole.executions == 5000
 
 
@@ -130,14 +134,15 @@ def test_right_answers_are_not_blamed(oracles: ModuleType) -> None:
 
 def test_a_judge_is_asked_once_for_each_history(oracles: ModuleType) -> None:
     subject = oracles.SUBJECTS["tickets"]
-    asked = Asked()
-    explore(subject, program_of(subject), executions=5000, judge=asked)
+    recorder = Recorder()
+    explore(subject, program_of(subject), executions=5000, judge=recorder)
     answers = [
-        tuple(tuple(call[3][0] for call in lane) for lane in each) for each in asked.histories
+        tuple(tuple(call[3][0] for call in lane) for lane in each) for each in recorder.histories
     ]
-    # Each thread takes two of four numbers, ascending: six ways, and some with calls that overlap or not.
+    # Each thread takes two of four numbers, ascending: six ways, and some with calls that overlap
+    # or not.
     assert len(set(answers)) == 6
-    assert len(asked.histories) <= 6 * 6
+    assert len(recorder.histories) <= 6 * 6
 
 
 def test_an_exhaustive_search_with_a_judge_takes_every_path_once(oracles: ModuleType) -> None:

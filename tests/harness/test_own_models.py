@@ -1,4 +1,6 @@
-"""Models of structures with moments of their own: histories that they accept, and wrong twins of them."""
+"""Models of structures with moments of their own: histories that they accept, and wrong twins of
+them.
+"""
 
 from __future__ import annotations
 

@@ -20,13 +20,13 @@ from tests.harness.test_judge import Row, history
 class Numbers:
     """take() -> the next number in the first word."""
 
-    asked = 0
+    steps = 0
 
     def init(self) -> int:
         return 0
 
     def step(self, state: int, call: Call) -> Iterable[int]:
-        Numbers.asked += 1
+        Numbers.steps += 1
         return [state + 1] if call.pending or call.result == answer(0, state) else []
 
     def describe(self, call: Call) -> str:
@@ -41,7 +41,7 @@ def test_answers_of_some_order_are_accepted_and_others_refused() -> None:
     judge = PlainJudge(Numbers)
     assert judge.message(history([take(0, 1, 1, 9), take(1, 0, 2, 3)], {}), 2) == ""
     assert judge.message(history([take(0, 1, 1, 2), take(1, 0, 3, 4)], {}), 2) == (
-        "number 1 of thread 0 cannot be put after any legal order of 0 calls; "
+        "number 1 of thread 0 cannot follow any legal order of 0 other calls; "
         "illegal by themselves: number 1 of thread 0"
     )
     assert (judge.counts.judged, judge.counts.unknown) == (2, 0)
@@ -51,9 +51,9 @@ def test_what_the_model_said_is_remembered_whatever_the_settings_and_threads() -
     judge = PlainJudge(Numbers)
     rows = [take(0, 1, 1, 9), take(1, 0, 2, 3)]
     assert judge.message(history(rows, {"size": 1}), 2) == ""
-    before = Numbers.asked
+    before = Numbers.steps
     assert judge.message(history(rows, {"size": 2}), 3, fresh=True) == ""
-    assert Numbers.asked == before
+    assert Numbers.steps == before
 
 
 def test_a_model_that_needs_too_much_memory_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:

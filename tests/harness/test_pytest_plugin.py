@@ -52,7 +52,9 @@ def oracles() -> Path:
 
 @pytest.fixture
 def run(tmp_path: Path, oracles: Path) -> Run:
-    """Runs pytest in a fresh project with the plugin, which an installed package brings by itself."""
+    """Runs pytest in a fresh project with the plugin, which an installed package brings by
+    itself.
+    """
     (tmp_path / "test_project.py").write_text(PROJECT.format(oracles=str(oracles)))
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     environment = {
@@ -112,8 +114,8 @@ def test_a_failure_shows_its_lanes_and_the_correct_subject_passes(run: Run, tmp_
 def test_a_record_replays_and_tests_of_other_subjects_stand_aside(run: Run, tmp_path: Path) -> None:
     run()
     record = record_of(tmp_path)
-    for given in (str(record), Failure.from_text(record.read_text()).short()):
-        done = run("--replay", given)
+    for values in (str(record), Failure.from_text(record.read_text()).short()):
+        done = run("--replay", values)
         assert done.returncode == 1
         assert "1 failed, 1 skipped" in done.stdout
         assert "made again, step by step" in done.stdout
@@ -150,7 +152,7 @@ def test_a_budget_of_the_command_line_is_in_the_place_of_the_tests_own(
     (programs,) = re.findall(r"executions of (\d+) program", done.stdout)
     assert 1 <= int(programs) < 1000
     for wrong, sentence in (
-        (("--seconds=1", "--executions=1"), "two budgets; give one of them"),
+        (("--seconds=1", "--executions=1"), "two budgets; use one of them"),
         (("--seconds=0",), "seconds is 0.0; it should be a number above 0"),
         (("--seconds=nan",), "seconds is nan; it should be a number above 0"),
     ):
@@ -181,7 +183,8 @@ def test_sarif_has_what_its_schema_requires_and_names_files_of_the_project(
     )
     assert run("--sarif=found.sarif").returncode == 1
     log = json.loads((tmp_path / "found.sarif").read_text())
-    # SARIF 2.1.0, section 3: sarifLog, run, tool, toolComponent, reportingDescriptor, result, message.
+    # SARIF 2.1.0, section 3: sarifLog, run, tool, toolComponent, reportingDescriptor, result,
+    # message.
     assert log["version"] == "2.1.0" and log["$schema"].endswith("sarif-2.1.0.json")
     (ran,) = log["runs"]
     assert ran["tool"]["driver"]["name"] == "pulsar_ml"

@@ -19,7 +19,7 @@ from pulsar_ml.harness.judges.judge import ModelJudge, as_checked
 from pulsar_ml.harness.linearize import ANSWERS, ModelChecker
 from pulsar_ml.harness.models.copies import freeze
 from pulsar_ml.harness.models.model import ModelError
-from pulsar_ml.harness.models.sequential import ENDS, Sequential, State
+from pulsar_ml.harness.models.sequential import ENDS, ModelState, Sequential
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.subjects.program import generate
 from pulsar_ml.operations import _checked
@@ -103,15 +103,15 @@ def test_where_hidden_steps_lead_from_another_state_is_left_out() -> None:
     states = Sequential(Counter, {}, 3)
 
     def after(
-        state: State, name: str, *arguments: int, given: int = 0, thread: int = 0
-    ) -> list[State]:
-        return list(states.step(state, Call(name, arguments, answer(0, given), thread)))
+        state: ModelState, name: str, *arguments: int, value: int = 0, thread: int = 0
+    ) -> list[ModelState]:
+        return list(states.step(state, Call(name, arguments, answer(0, value), thread)))
 
     (both,) = [
         two for one in after(states.start, "add", 5) for two in after(one, "add", 3, thread=1)
     ]
     assert len(states.reached(both)) == 4
-    (read,) = after(both, "get", given=5, thread=2)
+    (read,) = after(both, "get", value=5, thread=2)
     assert read.whole.coming == (0, 3, -1)
     assert after(both, "add ends", thread=1)[0].whole.sum == 3
     assert len(after(both, "add ends", thread=1)) == 1
@@ -120,7 +120,7 @@ def test_where_hidden_steps_lead_from_another_state_is_left_out() -> None:
 class Unpruned(Sequential):
     """Tells of every state to which any hidden steps and the call lead."""
 
-    def after_hidden(self, state: State, call: Call) -> Iterable[State]:
+    def after_hidden(self, state: ModelState, call: Call) -> Iterable[ModelState]:
         ends = not call.pending and call.name.endswith(ENDS)
         return dict.fromkeys(
             after
@@ -190,7 +190,7 @@ def test_ends_behind_their_beginnings_and_idle_ones_left_out_make_no_difference(
 
 
 def told_apart(model: Any) -> Any:
-    """The same model, with states that are only equal when all that it holds is."""
+    """Return a model whose states are equal only when all their attributes are."""
     return type("Whole", (model,), {"canonical": lambda self: freeze(vars(self))})
 
 
@@ -279,7 +279,7 @@ class Silent:
 
 
 def test_a_model_that_says_nothing_of_an_operation_is_told_apart_from_a_wrong_answer() -> None:
-    with pytest.raises(ModelError, match=r"Silent has no step\(\) and says nothing of get"):
+    with pytest.raises(ModelError, match=r"Silent has no step\(\) and does not declare get"):
         refused(Silent, {}, (0, "get", (0,), answer(0), 1, 2))
 
 
@@ -291,8 +291,8 @@ def test_an_end_is_tried_where_its_call_was_last_seen() -> None:
     judge = ModelJudge(importlib.import_module(SUITES["pending_reads"].model).Model)
     assert explore(subject, program, executions=200, judge=judge).failure is None
     assert judge.prepared is not None
-    asked = judge.prepared.asked
-    begun, ended = asked[: len(asked) // 2], asked[len(asked) // 2 :]
+    records = judge.prepared.records
+    begun, ended = records[: len(records) // 2], records[len(records) // 2 :]
     assert (begun["invoked"] == ended["invoked"]).all()
     seen = begun["moment"] > 0
     assert seen.any()

@@ -100,7 +100,7 @@ def test_a_race_is_found_and_program_and_schedule_shrink_together(
 
 
 class Numbers:
-    """What both ticket subjects should answer."""
+    """The machine of both ticket subjects."""
 
     def init(self) -> int:
         return 0

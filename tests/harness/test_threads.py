@@ -6,6 +6,8 @@ import dataclasses
 import os
 import signal
 import threading
+from types import ModuleType
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from pulsar_ml.harness.subjects.program import CALL, Program, generate
 from pulsar_ml.harness.subjects.threads import run_program
 
 
-def program_of(toys, name: str, threads: list[list[tuple[int, int]]]) -> Program:
+def program_of(toys: ModuleType, name: str, threads: list[list[tuple[int, int]]]) -> Program:
     """A program by hand: for each thread its (code, noise) pairs."""
     subject = toys.SUBJECTS[name]
     arrays = []
@@ -28,7 +30,7 @@ def program_of(toys, name: str, threads: list[list[tuple[int, int]]]) -> Program
     return Program(name, 0, {"start": 0}, names, tuple(arrays))
 
 
-def run_toy(toys, program: Program, **options):
+def run_toy(toys: ModuleType, program: Program, **options: Any) -> Any:
     instance = toys.SUBJECTS[program.subject].create(
         threads=len(program.threads), settings=program.settings
     )
@@ -36,7 +38,7 @@ def run_toy(toys, program: Program, **options):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 64])
-def test_all_operations_of_all_threads_are_done(toys, threads):
+def test_all_operations_of_all_threads_are_done(toys: ModuleType, threads: Any) -> None:
     toys.select_mutant(None)
     program = generate(toys.SUBJECTS["counter"], 1, threads=threads, operations=500)
     instance, result = run_toy(toys, program)
@@ -49,12 +51,12 @@ def test_all_operations_of_all_threads_are_done(toys, threads):
     instance.check()
 
 
-def test_threads_with_nothing_to_do_end(toys):
+def test_threads_with_nothing_to_do_end(toys: ModuleType) -> None:
     _, result = run_toy(toys, program_of(toys, "counter", [[], [(0, 0)], []]))
     assert result.completed == (0, 1, 0)
 
 
-def test_a_lost_update_is_found_when_all_is_quiet(toys):
+def test_a_lost_update_is_found_when_all_is_quiet(toys: ModuleType) -> None:
     program = generate(toys.SUBJECTS["racy"], 3, threads=2, operations=3000, noise=False)
     instance, result = run_toy(toys, program)
     assert not result.violations
@@ -62,24 +64,22 @@ def test_a_lost_update_is_found_when_all_is_quiet(toys):
         instance.check()
 
 
-def test_operations_that_must_overlap_are_seen_to(toys):
+def test_operations_that_must_overlap_are_seen_to(toys: ModuleType) -> None:
     hold, poke, free = 0, 1, 2
-    _, result = run_toy(
-        toys, program_of(toys, "meeting", [[(hold, 0)], [(poke, 0), (free, 0)]])
-    )
+    _, result = run_toy(toys, program_of(toys, "meeting", [[(hold, 0)], [(poke, 0), (free, 0)]]))
     # free starts while hold waits for it.
     assert result.overlaps[free][hold] == 1
     assert result.overlaps[hold][free] == 0
     assert result.overlaps[free][poke] == result.overlaps[poke][poke] == 0
 
 
-def test_one_thread_overlaps_with_nothing(toys):
+def test_one_thread_overlaps_with_nothing(toys: ModuleType) -> None:
     program = generate(toys.SUBJECTS["counter"], 1, threads=1, operations=2000)
     _, result = run_toy(toys, program)
     assert not np.array(result.overlaps).any()
 
 
-def test_every_noise_runs_and_the_caller_keeps_its_processors(toys):
+def test_every_noise_runs_and_the_caller_keeps_its_processors(toys: ModuleType) -> None:
     before = os.sched_getaffinity(0)
     noise = [0, 1, 1000, -1, -2, -3, -4, -258]
     _, result = run_toy(toys, program_of(toys, "counter", [[(0, kind) for kind in noise]] * 3))
@@ -87,7 +87,7 @@ def test_every_noise_runs_and_the_caller_keeps_its_processors(toys):
     assert os.sched_getaffinity(0) == before
 
 
-def test_a_violation_while_running_stops_all_threads(toys):
+def test_a_violation_while_running_stops_all_threads(toys: ModuleType) -> None:
     program = generate(
         toys.SUBJECTS["tattler"], 1, threads=4, operations=200_000, settings={"start": (50, 50)}
     )
@@ -99,40 +99,43 @@ def test_a_violation_while_running_stops_all_threads(toys):
     assert result.operations < 4 * 200_000
 
 
-def test_a_role_is_played_by_one_thread(toys):
+def test_a_role_is_played_by_one_thread(toys: ModuleType) -> None:
     for seed in range(10):
-        _, result = run_toy(
-            toys, generate(toys.SUBJECTS["owned"], seed, threads=5, operations=300)
-        )
+        _, result = run_toy(toys, generate(toys.SUBJECTS["owned"], seed, threads=5, operations=300))
         assert not result.violations
 
 
-def test_two_threads_in_one_role_are_noticed(toys):
+def test_two_threads_in_one_role_are_noticed(toys: ModuleType) -> None:
     instance = toys.SUBJECTS["owned"].create(threads=2)
     instance.call("poll", thread=0)
     with pytest.raises(AssertionError, match="T3"):
         instance.call("poll", thread=1)
 
 
+def left_behind() -> list[Any]:
+    """Return the runs whose threads were left behind, which no stub names."""
+    return list(vars(runner)["_left_behind"])
+
+
 class Interrupter:
     """Sends this process SIGUSR1, whose handler raises, once the toys report that threads run."""
 
-    def __init__(self, toys, times: int) -> None:
+    def __init__(self, toys: ModuleType, times: int) -> None:
         self.toys, self.times = toys, times
         self.handled = threading.Semaphore(0)
 
-    def __enter__(self):
+    def __enter__(self) -> Interrupter:
         self.before = self.toys.begun()
         self.old = signal.signal(signal.SIGUSR1, self.handle)
         self.sender = threading.Thread(target=self.send, args=(threading.get_ident(),))
         self.sender.start()
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: Any) -> None:
         self.sender.join()
         signal.signal(signal.SIGUSR1, self.old)
 
-    def handle(self, number, frame) -> None:
+    def handle(self, number: Any, frame: Any) -> None:
         self.handled.release()
         raise KeyboardInterrupt
 
@@ -144,7 +147,7 @@ class Interrupter:
             self.handled.acquire()
 
 
-def test_an_interrupt_stops_threads_between_operations(toys):
+def test_an_interrupt_stops_threads_between_operations(toys: ModuleType) -> None:
     program = generate(toys.SUBJECTS["slow"], 1, threads=2, operations=1_000_000, noise=False)
     with Interrupter(toys, 1), pytest.raises(KeyboardInterrupt):
         run_toy(toys, program)
@@ -154,17 +157,17 @@ def test_an_interrupt_stops_threads_between_operations(toys):
     assert toys.begun() == begun + 2
 
 
-def test_a_second_interrupt_leaves_hanging_threads_behind(toys):
+def test_a_second_interrupt_leaves_hanging_threads_behind(toys: ModuleType) -> None:
     toys.hold()
-    left = len(runner._left_behind)
+    left = len(left_behind())
     program = generate(toys.SUBJECTS["hang"], 1, threads=2, operations=1, noise=False)
     with Interrupter(toys, 2), pytest.raises(KeyboardInterrupt):
         run_toy(toys, program)
-    assert len(runner._left_behind) == left + 1
+    assert len(left_behind()) == left + 1
     toys.let_go()
 
 
-def test_threads_that_no_longer_move_are_reported(toys):
+def test_threads_that_no_longer_move_are_reported(toys: ModuleType) -> None:
     toys.hold()
     program = generate(toys.SUBJECTS["hang"], 1, threads=2, operations=2, noise=False)
     _, result = run_toy(toys, program, patience_ns=1)
@@ -176,7 +179,7 @@ def test_threads_that_no_longer_move_are_reported(toys):
     toys.let_go()
 
 
-def test_a_program_for_something_else_is_refused(toys):
+def test_a_program_for_something_else_is_refused(toys: ModuleType) -> None:
     instance = toys.SUBJECTS["counter"].create(threads=2)
     with pytest.raises(ValueError, match="the program is for subject 'racy'"):
         run_program(instance, generate(toys.SUBJECTS["racy"], 1, threads=2, operations=5))
@@ -191,7 +194,7 @@ def test_a_program_for_something_else_is_refused(toys):
 
 
 @pytest.mark.parametrize("code", [-1, 2])
-def test_an_operation_that_does_not_exist_is_refused(toys, code):
+def test_an_operation_that_does_not_exist_is_refused(toys: ModuleType, code: Any) -> None:
     instance = toys.SUBJECTS["counter"].create(threads=1)
     with pytest.raises(ValueError, match="operation code outside 0..1"):
         run_program(instance, program_of(toys, "counter", [[(code, 0)]]))
@@ -200,12 +203,12 @@ def test_an_operation_that_does_not_exist_is_refused(toys, code):
 @pytest.mark.parametrize(
     "array", [np.zeros(4, np.int64), np.zeros((2, 2), CALL), np.zeros(8, CALL)[::2]]
 )
-def test_arrays_of_another_layout_are_refused(toys, array):
+def test_arrays_of_another_layout_are_refused(toys: ModuleType, array: Any) -> None:
     program = dataclasses.replace(program_of(toys, "counter", [[]]), threads=(array,))
     with pytest.raises(TypeError, match="contiguous array of program.CALL"):
         run_program(toys.SUBJECTS["counter"].create(threads=1), program)
 
 
-def test_only_instances_are_run(toys):
+def test_only_instances_are_run(toys: ModuleType) -> None:
     with pytest.raises(TypeError):
-        run_program(None, program_of(toys, "counter", [[]]))
+        run_program(cast(Any, None), program_of(toys, "counter", [[]]))

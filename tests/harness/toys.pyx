@@ -77,8 +77,8 @@ cdef void violate(PmlViolation* violation, const char* invariant, const char* wh
              <long long>expected)
 
 
-# At a thread's first call, waits until every thread has got here, so that operations overlap however
-# busy the machine is. Gives up when a thread never comes.
+# At a thread's first call, waits until every thread has got here, so that operations overlap
+# however busy the machine is. Gives up when a thread never comes.
 cdef void meet(Toy* toy, int32_t thread) noexcept nogil:
     cdef int turn = 0
     if toy.totals[thread * SPACING + 1]:
@@ -90,7 +90,8 @@ cdef void meet(Toy* toy, int32_t thread) noexcept nogil:
         turn += 1
 
 
-# All threads load the first value before any stores, so all but one of the first additions are lost.
+# All threads load the first value before any stores, so all but one of the first additions are
+# block.
 cdef void add_racy(Toy* toy, int32_t thread, int64_t amount) noexcept nogil:
     cdef int64_t value = i64_load_relaxed(&toy.value)
     meet(toy, thread)
@@ -134,10 +135,10 @@ cdef void check_nothing(void* instance, PmlViolation* violation) noexcept nogil:
 
 cdef void apply_leaky(void* instance, int32_t thread, const PmlCall* call, PmlResult* result,
                       PmlViolation* violation) noexcept nogil:
-    cdef void* lost = allocate(LEAK)
-    if lost is not NULL:
-        memset(lost, 1, LEAK)
-        result.words[0] = (<char*>lost)[call.arguments[0]]
+    cdef void* block = allocate(LEAK)
+    if block is not NULL:
+        memset(block, 1, LEAK)
+        result.words[0] = (<char*>block)[call.arguments[0]]
 
 
 cdef void apply_tattler(void* instance, int32_t thread, const PmlCall* call, PmlResult* result,

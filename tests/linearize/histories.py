@@ -1,4 +1,4 @@
-"""Strategies for small histories, legal ones and others."""
+"""Strategies for small histories, legal and illegal."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ SHAPES: dict[str, Shape] = {
 
 @st.composite
 def histories(draw: Any, shape: Shape, *, most: int = 6, open_ones: bool = True) -> History:
-    """Up to ``most`` operations of three threads, with any results; stamps may coincide."""
+    """Up to ``most`` operations of three threads with any results; stamps may be equal."""
     clock = [0, 0, 0]
     ended = [False, False, False]
     operations = []
@@ -80,19 +80,19 @@ def histories(draw: Any, shape: Shape, *, most: int = 6, open_ones: bool = True)
 
 @st.composite
 def distinct(draw: Any, put: str, take: str, *, most: int = 8) -> History:
-    """Values that are put once; takes answer one of them, each mostly once, or nothing."""
+    """Distinct values, each put once; a take returns one of them, mostly only once, or nothing."""
     operations = []
     clock = [0, 0, 0, 0]
     values = list(range(draw(st.integers(1, 4))))
-    kinds = [(put, value) for value in values]
+    kinds: list[tuple[str, int | None]] = [(put, value) for value in values]
     kinds += [(take, value) for value in values if draw(st.integers(0, 4))]
     kinds += [(take, None)] * draw(st.integers(0, 2))
     for name, value in draw(st.permutations(kinds))[:most]:
         thread = draw(st.integers(0, 3))
         invoked = clock[thread] + draw(st.integers(1, 3))
         clock[thread] = invoked + draw(st.integers(0, 7))
-        given, answered = ((value,), None) if name == put else ((), value)
-        operations.append(Operation(thread, name, given, answered, invoked, clock[thread]))
+        arguments, result = ((value,), None) if name == put else ((), value)
+        operations.append(Operation(thread, name, arguments, result, invoked, clock[thread]))
     return history_of(operations)
 
 

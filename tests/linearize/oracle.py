@@ -1,13 +1,16 @@
-"""Linearizability by its definition: every order of every choice of calls, for small histories.
+"""Linearizability by its definition, for small histories: every order of every choice of calls.
 
-An order is given up as soon as its beginning is wrong, and for no other reason.
+An order is given up only when its beginning is illegal.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from hypothesis import given, settings
+from hypothesis.strategies import SearchStrategy
 
 from pulsar_ml.harness.histories.history import History
 
@@ -15,7 +18,7 @@ REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
 
 
 def oracle(history: History, model: Any, criterion: int = REAL_TIME) -> bool:
-    """Whether some order of the calls that returned, and of some that did not, is one of the model's."""
+    """True when some order of the calls that returned, and of a choice of the others, is legal."""
     before = relation(history, criterion)
     calls = [history.call(index) for index in range(len(history))]
     ended = {index for index in range(len(history)) if not history.records["ending"][index]}
@@ -36,7 +39,7 @@ def oracle(history: History, model: Any, criterion: int = REAL_TIME) -> bool:
 
 
 def relation(history: History, criterion: int) -> list[list[bool]]:
-    """[first][second]: first must come before second."""
+    """A matrix: [first][second] is true when the first call must come before the second one."""
     before = {REAL_TIME: in_time, PROGRAM_ORDER: in_program, QUIESCENCE: in_quiet}[criterion](
         history
     )
@@ -75,7 +78,7 @@ def in_program(history: History) -> Callable[[int, int], bool]:
 
 
 def in_quiet(history: History) -> Callable[[int, int], bool]:
-    """Ordered when at some moment between the two nothing was under way."""
+    """True when no call was under way at some moment between the two calls."""
     records = history.records
     returns = records["returned"].tolist()
 
@@ -91,3 +94,37 @@ def in_quiet(history: History) -> Callable[[int, int], bool]:
         )
 
     return before
+
+
+class Disagreements(NamedTuple):
+    """The number of wrong answers, and of legal and illegal histories by the definition."""
+
+    wrong: int
+    legal: int
+    illegal: int
+
+
+def disagreements(
+    answer: Callable[[History], bool], model: Any, histories: Iterable[History]
+) -> Disagreements:
+    """Compares answers with the definition."""
+    wrong = legal = illegal = 0
+    for history in histories:
+        expected = oracle(history, model)
+        legal += expected
+        illegal += not expected
+        wrong += answer(history) != expected
+    return Disagreements(wrong, legal, illegal)
+
+
+def examples(strategy: SearchStrategy[History], count: int) -> list[History]:
+    """The first ``count`` histories of a strategy, the same in each run."""
+    found: list[History] = []
+
+    @settings(max_examples=count, deadline=None, derandomize=True, database=None)
+    @given(strategy)
+    def run(history: History) -> None:
+        found.append(history)
+
+    run()
+    return found

@@ -1,4 +1,4 @@
-"""Looking ahead to the next reads changes how long a search takes, and nothing else."""
+"""Looking ahead to the next reads changes the duration of a search, and never its answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUICK = Options(explain=False, most_steps=20_000, natively=False)
 
 
 class Blind:
-    """A key-value map that says nothing of what may become legal."""
+    """A key-value map without leads()."""
 
     def __init__(self) -> None:
         self.map = KeyValueMap()
@@ -85,7 +85,7 @@ def test_illegal_histories_stay_illegal(together: bool) -> None:
 
 
 class Liar(KeyValueMap):
-    """Says that nothing ever becomes legal."""
+    """A map whose leads() says that no call ever becomes legal."""
 
     def leads(self, state: Any, call: Call) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""``python -m pulsar_ml linearize``."""
+"""The ``linearize`` command, run like a user runs it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_illegal_history_is_shown_in_lanes(tmp_path: Path) -> None:
     assert code == 1
     assert "illegal: not linearizable" in output
     assert "sequentially consistent: illegal" in output
-    # What a call answered that does nothing but answer is shown even if it is nothing.
+    # The result of a read is shown even if it is None.
     assert (
         "2 operations can be put in order; then nothing leads to operation 2, read() -> None\n"
         in output
@@ -55,15 +55,15 @@ def test_unknown_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     code, output = run(tmp_path, HARD, "--model", "queue", "--steps", "500")
     assert code == 5
     assert output.startswith("unknown: out of steps")
-    # What may be done about it.
-    assert "more --steps may answer it" in output
-    assert "up to 14 operations were under way at once, 0 of 16 did not return" in output
+    # Advice.
+    assert "more --steps may help" in output
+    assert "up to 14 operations overlapped, and 0 of 16 did not return" in output
     assert "histories in which each value is put only once have a quick answer" in output
 
 
 @pytest.mark.parametrize("most", [200, 600, 5000])
 def test_the_steps_of_all_searches_are_within_their_bound(most: int, tmp_path: Path) -> None:
-    """A monitor is asked between two searches, which share them."""
+    """A monitor runs between two searches, which share the limit of steps."""
     code, output = run(tmp_path, HARD, "--model", "queue", "--steps", str(most))
     steps = int(re.findall(r"after (\d+) steps", output)[0])
     assert (code, 0 < steps <= most + 2) == (5, True), output
@@ -71,7 +71,7 @@ def test_the_steps_of_all_searches_are_within_their_bound(most: int, tmp_path: P
 
 RAISING = """
 class Late:
-    asked = 0
+    calls = 0
 
     def init(self):
         return 0

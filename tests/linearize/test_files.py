@@ -1,4 +1,4 @@
-"""Histories on disk: round trips, what others wrote, and what is wrong with a file in one sentence."""
+"""Histories in files: round trips, foreign formats, and a sentence for each damaged file."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ def test_jepsens_edn_is_read(brackets: tuple[str, str], tag: str, tmp_path: Path
 def test_keys_of_jepsens_independent_tests(tmp_path: Path) -> None:
     path = tmp_path / "history.edn"
     path.write_text(
-        "{:process 0 :type :invoke :f :write :value [:a 1]} {:process 0 :type :ok :f :write :value [:a 1]}\n"
+        "{:process 0 :type :invoke :f :write :value [:a 1]} "
+        "{:process 0 :type :ok :f :write :value [:a 1]}\n"
         "{:process 0 :type :invoke :f :read :value [:b nil]}\n"
         "{:process 0 :type :ok :f :read :value [:b nil]}\n"
     )
@@ -168,23 +169,29 @@ LINE = {"thread": 0, "operation": "read", "arguments": [], "result": 5, "invoked
     ("name", "text", "sentence"),
     [
         ("h.jsonl", "", "h.jsonl is empty"),
-        ("h.jsonl", '{"kind": "pulsar', "h.jsonl, line 1, is not JSON, so it is damaged or truncated"),
-        ("h.jsonl", json.dumps({**HEAD, "version": 2}), "has version 2 of the format, this harness reads 1"),
-        ("h.jsonl", json.dumps({**HEAD, "kind": "a song"}), "is not a history"),
+        ("h.jsonl", '{"kind": "pulsar', "line 1 of h.jsonl is not JSON, so it is damaged or truncated"),
+        ("h.jsonl", json.dumps({**HEAD, "version": 2}), "has version 2, this release reads up to 1"),
+        ("h.jsonl", json.dumps({**HEAD, "kind": "a song"}),
+         'kind is "a song"; it should be "pulsar_ml history"'),
         ("h.jsonl", json.dumps({**HEAD, "operations": 3}),
          "is truncated: it should have 3 operations, it has 0"),
         ("h.jsonl", json.dumps({"kind": HEAD["kind"], "version": 1, "operations": 0}),
-         "is damaged: KeyError"),
+         "source is missing; it should be a text"),
         ("h.jsonl", json.dumps({**HEAD, "operations": 1}) + "\n" + json.dumps({**LINE, "operation": "dig"}),
          "operation 'dig' is not among the signatures"),
         ("h.jsonl", json.dumps({"thread": 0}), "operation 0 should be an object with thread, operation"),
+        ("h.jsonl", json.dumps({**LINE, "invoked": 0.5}), "invoked is 0.5; it should be an integer"),
+        ("h.jsonl", json.dumps({**LINE, "returned": 0.5}), "returned is 0.5; it should be an integer or"),
+        ("h.jsonl", json.dumps({**LINE, "thread": "a"}), 'thread is "a"; it should be an integer'),
+        ("h.jsonl", json.dumps({**LINE, "operation": 7}), "operation is 7; it should be a text"),
         ("h.jsonl", json.dumps({**LINE, "returned": 0}), "returned at 0, before it was invoked at 1"),
         ("h.edn", "{:process 0", "h.edn is not EDN, so it is damaged or truncated"),
         ("h.edn", "{:a 1}", "event 0 should be a map with process, type and f"),
         ("h.edn", "{:process 0 :type :ok :f :read}", "completes what process 0 did not invoke"),
         ("h.edn", "{:process 0 :type :maybe :f :read}",
          "has type 'maybe'; it should be invoke, ok, fail or info"),
-        ("h.parquet", "PAR1 and then nothing", "h.parquet is damaged, truncated or no parquet file"),
+        ("h.parquet", "PAR1 and then nothing",
+         "h.parquet is damaged, truncated or no parquet file"),
         ("h.arrow", "nothing", "h.arrow is damaged, truncated or no arrow file"),
     ],
 )  # fmt: skip
@@ -217,7 +224,7 @@ def test_a_truncated_table_is_damaged(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_history(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="should end with .parquet"):
+    with pytest.raises(UsageError, match=r"should end with \.parquet"):
         load_history(tmp_path / "h.csv")
     with pytest.raises(UsageError, match="cannot be read"):
         load_history(tmp_path / "none.jsonl")

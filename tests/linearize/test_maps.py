@@ -1,4 +1,4 @@
-"""Maps of strings, whose steps are native: against the definition, and against the model that is asked."""
+"""The native search for maps, compared with the definition and with the general search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_ml.harness.histories.history import History, Operation, history_of
@@ -16,7 +15,15 @@ from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
 from pulsar_ml.harness.linearize.shipped import maps_for
 from pulsar_ml.harness.models import KeyValueMap
 from tests.linearize.histories import histories
-from tests.linearize.oracle import REAL_TIME, allowed, oracle, relation, respects
+from tests.linearize.oracle import (
+    REAL_TIME,
+    allowed,
+    disagreements,
+    examples,
+    oracle,
+    relation,
+    respects,
+)
 from tests.linearize.test_ahead import strings
 
 ASKING = Options(natively=False, explain=False)
@@ -32,7 +39,7 @@ def searched(history: History, **more: Any) -> tuple[int, list[int]]:
 
 @st.composite
 def answered(draw: Any) -> History:
-    """Calls on two keys, answered in some order within their intervals, but perhaps for one of them."""
+    """Calls on two keys with the results of an order, except perhaps one of them."""
     clock = [0, 0, 0]
     calls = []
     for _ in range(draw(st.integers(3, 8))):
@@ -58,28 +65,16 @@ def answered(draw: Any) -> History:
             result = draw(st.sampled_from([None, "a", "b", "ab", "ba"]))
         operations.append(
             Operation(
-                thread + (10 + number) * opened, name, (key, value) if name in ("append", "put") else (key,),
-                result, invoked, None if opened else returned,
+                thread + (10 + number) * opened, name,
+                (key, value) if name in ("append", "put") else (key,), result, invoked,
+                None if opened else returned,
             )
         )  # fmt: skip
     return history_of(operations)
 
 
-def disagreements(answer: Callable[[History], bool]) -> tuple[int, int, int]:
-    """On how many small histories an answer is not the definition's; how many were legal, and illegal."""
-    wrong = legal = illegal = 0
-
-    @settings(max_examples=300, deadline=None, derandomize=True, database=None)
-    @given(st.one_of(answered(), answered(), histories(strings, most=5)))
-    def run(history: History) -> None:
-        nonlocal wrong, legal, illegal
-        expected = oracle(history, KeyValueMap())
-        legal += expected
-        illegal += not expected
-        wrong += answer(history) != expected
-
-    run()
-    return wrong, legal, illegal
+def small_histories() -> list[History]:
+    return examples(st.one_of(answered(), answered(), histories(strings, most=5)), 500)
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -93,7 +88,7 @@ def test_the_answer_is_that_of_the_definition(together: bool) -> None:
             assert allowed(history, KeyValueMap(), way)
         return found == 0
 
-    wrong, legal, illegal = disagreements(answer)
+    wrong, legal, illegal = disagreements(answer, KeyValueMap(), small_histories())
     assert wrong == 0
     assert min(legal, illegal) > 60
 
@@ -117,7 +112,7 @@ def with_other_steps(steps: dict[str, int]) -> Callable[[History], bool]:
     ids=["an append that puts", "a put that appends"],
 )
 def test_other_steps_are_found_out(answer: Callable[[History], bool]) -> None:
-    assert disagreements(answer)[0] > 5
+    assert disagreements(answer, KeyValueMap(), small_histories())[0] > 5
 
 
 def test_native_steps_and_the_model_agree_where_the_definition_cannot_go() -> None:
@@ -125,9 +120,9 @@ def test_native_steps_and_the_model_agree_where_the_definition_cannot_go() -> No
     for seed in range(30):
         history = key_value(seed, clients=4, operations=80, keys=3, broken=seed % 2 > 0)
         for together in (False, True):
-            asked = Options(explain=False, natively=False, partition=not together)
+            options = Options(explain=False, natively=False, partition=not together)
             native = Options(explain=False, partition=not together)
-            answer = check(history, KeyValueMap(), options=asked).answer
+            answer = check(history, KeyValueMap(), options=options).answer
             assert check(history, KeyValueMap(), options=native).answer == answer
             answers.append(answer)
     assert min(answers.count(LEGAL), answers.count(ILLEGAL)) > 5
@@ -143,7 +138,7 @@ def test_what_nobody_will_see_is_searched_once(broken: bool) -> None:
 
 
 def test_orders_of_appends_before_a_put_are_not_told_apart() -> None:
-    """A hundred thousand orders of some of eight appends lead to as many texts, but nobody gets one."""
+    """The orders of eight appends lead to a hundred thousand texts, which no call observes."""
     rows = [Operation(thread, "append", ("k", f"{thread}."), None, 0, 10) for thread in range(8)]
     rows += [
         Operation(20, "put", ("k", "new"), None, 5, 30),
@@ -175,7 +170,7 @@ def put(value: str, invoked: int, returned: int) -> Operation:
 def test_a_state_is_not_lost_while_a_get_that_began_may_still_answer_it(
     reads: list[Operation], answer: str
 ) -> None:
-    """The put of b must come before its get returns at 20; who began by then may come before it."""
+    """The put of b must come before its get returns at 20; calls begun by then may precede it."""
     history = history_of([put("a", 0, 5), get("b", 10, 20), put("b", 12, 40), *reads])
     assert oracle(history, KeyValueMap()) == (answer == LEGAL)
     assert check(history, KeyValueMap(), options=QUICK).answer == answer
@@ -230,12 +225,13 @@ def test_every_kind_of_value_has_an_answer(values: tuple[Any, Any]) -> None:
     rows = [
         row("put", ("k", first), None, 0), row("append", ("k", second), None, 1),
         row("get", ("k",), first + second, 2),
-        row("delete", ("k",), None, 3), row("get", ("k",), None, 4), row("append", ("k", second), None, 5),
+        row("delete", ("k",), None, 3), row("get", ("k",), None, 4),
+        row("append", ("k", second), None, 5),
         row("get", ("k",), second, 6),
     ]  # fmt: skip
     wrong = [*rows[:-1], row("get", ("k",), first + first, 6)]
-    for made, expected in ((rows, LEGAL), (wrong, ILLEGAL)):
-        history = history_of(made)
+    for calls, expected in ((rows, LEGAL), (wrong, ILLEGAL)):
+        history = history_of(calls)
         assert check(history, KeyValueMap(), options=QUICK).answer == expected
         assert check(history, KeyValueMap(), options=ASKING).answer == expected
 

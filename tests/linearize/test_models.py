@@ -1,4 +1,4 @@
-"""The models that ship keep their contract; models that do not are refused before a search."""
+"""The models of this package keep their contract; models that break it are refused."""
 
 from __future__ import annotations
 
@@ -99,13 +99,13 @@ class Raising(Register):
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        (Mutable(), "step() changed the state it was given"),
+        (Mutable(), "step() changed its argument, the state"),
         (Unhashable(), "cannot be hashed"),
         (WrongHash(), "have different hashes"),
-        (NotIterable(), "step() should give the states that may follow"),
-        (Fickle(), "otherwise when it is asked again"),
-        (FalselyPure(), "is called pure and leads from"),
-        (NoPending(), "without a result it cannot"),
+        (NotIterable(), "step() should return an iterable of the next states"),
+        (Fickle(), "the second time"),
+        (FalselyPure(), "and yet step() leads from"),
+        (NoPending(), "without a result it does not"),
         (Half(), "a model with equal() also has hash()"),
         (object(), "a model has a method init()"),
         (Raising(), "step(), for write(1) from None, raised KeyError: 'write' ("),
@@ -133,9 +133,9 @@ def test_a_model_that_ships_says_what_each_operation_takes(name: str) -> None:
     for operation, count in model.operations.items():
         assert model.step(model.init(), Call(operation, (1,) * count, UNKNOWN)) is not None
         for wrong in {0, 1, 2, 3} - {count}:
-            given = Operation(0, operation, (1,) * wrong, None, 0, None)
+            wrong_call = Operation(0, operation, (1,) * wrong, None, 0, None)
             with pytest.raises(UsageError, match=f"has {wrong} argument.*takes {count}"):
-                check_model(model, history_of([given]))
+                check_model(model, history_of([wrong_call]))
 
 
 def test_a_key_that_is_not_said_to_be_one_is_no_argument() -> None:
@@ -143,7 +143,7 @@ def test_a_key_that_is_not_said_to_be_one_is_no_argument() -> None:
         [Operation(0, "write", ("x", 1), None, 0, 1), Operation(0, "read", ("x",), 1, 2, 3)]
     )
     check_model(Keyed(Register()), keyed)
-    with pytest.raises(UsageError, match=r"if the first one is a key.*--keyed"):
+    with pytest.raises(UsageError, match=r"if the first one is the key.*--keyed"):
         check_model(Register(), keyed)
     with pytest.raises(
         UsageError, match=r"write\(1\), has 1 argument; .* one for each key takes 2$"
@@ -152,7 +152,7 @@ def test_a_key_that_is_not_said_to_be_one_is_no_argument() -> None:
 
 
 class Modulo:
-    """Its states are lists, equal modulo ten."""
+    """A model whose states are lists that are equal modulo ten."""
 
     def init(self) -> list[int]:
         return [0]
@@ -219,7 +219,7 @@ class Mine:
         return [state]
 
 
-def made():
+def create():
     return Mine()
 
 
@@ -230,10 +230,10 @@ def broken():
 
 def test_a_model_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
-    (tmp_path / "json.py").write_text(MINE)  # a name that another module has
+    (tmp_path / "json.py").write_text(MINE)  # the name of a standard module
     (tmp_path / "beside.py").write_text("START = 7\n")
     (tmp_path / "wrong.py").write_text("def f(:\n")
-    for name in ("Mine", "made"):
+    for name in ("Mine", "create"):
         assert model_named(f"{tmp_path}/json.py:{name}").init() == 7
     for name, sentence in (
         ("absent.py:Mine", "there is no file .*absent.py to have a model"),

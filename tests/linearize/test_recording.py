@@ -1,4 +1,4 @@
-"""Histories of what really ran: on threads, and in the engine."""
+"""Recorded histories of real executions: on threads, and in the engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.quality.build_programs import program_of, programs
 
 
 class Sum:
-    """The toys' sum: add answers what somebody's addition made of it, read the sum."""
+    """The model of a toy sum: add returns the sum after some addition; read returns the sum."""
 
     def init(self) -> int:
         return 0
@@ -93,8 +93,10 @@ def test_records_of_another_shape_are_refused(toys: Any) -> None:
     assert all((each["invoked"] == NEVER).all() for each in records)
     with pytest.raises(ValueError, match="there should be records for"):
         run_program(instance, program, records=records[:1])
-    with pytest.raises(TypeError, match="contiguous arrays of history.RECORD"):
-        run_program(instance, program, records=[np.zeros(len(calls), "<i8") for calls in program.threads])
+    with pytest.raises(TypeError, match=r"contiguous arrays of history\.RECORD"):
+        run_program(
+            instance, program, records=[np.zeros(len(calls), "<i8") for calls in program.threads]
+        )
     assert RECORD.itemsize == 96
 
 
@@ -109,11 +111,11 @@ def test_executions_of_the_engine_have_histories() -> None:
         assert len(history) == sum(len(calls) for calls in campaign.program.threads)
         assert np.all(history.records["invoked"] <= history.records["returned"])
         seen.add(overlap(history))
-    assert seen == {1, 2}  # one after the other, and at the same time
+    assert seen == {1, 2}  # sequential and concurrent executions
 
 
 class Once:
-    """Each thread's part of a program may come once."""
+    """A model in which each thread's share of a program may come once."""
 
     by_thread = True
 

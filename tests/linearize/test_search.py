@@ -1,4 +1,4 @@
-"""The searches against the definition, and against each other."""
+"""The searches, compared with the definition and with each other."""
 
 from __future__ import annotations
 

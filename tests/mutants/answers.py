@@ -19,7 +19,7 @@ SUBJECTS = {mutant.suite for mutant in MUTANTS}
 
 
 def built(*, checked: bool) -> Path:
-    """The module with the mutants, for real threads or for the engine; made once for the same sources."""
+    """The module with the mutants, for real threads or for the engine; built once for its sources."""
     package = ROOT / "pulsar_ml"
     sources = sorted({path for pattern in COPIED for path in package.rglob(pattern)})
     digest = hashlib.sha256(repr(MUTANTS).encode())
@@ -27,11 +27,11 @@ def built(*, checked: bool) -> Path:
         digest.update(path.read_bytes())
     tree = ROOT / "build" / "answers" / digest.hexdigest()[:12]
     native = tree / "pulsar_ml" / "operations" / "_native.pyx"
-    if not (tree / "made").exists():
+    if not (tree / "complete").exists():
         shutil.rmtree(tree, ignore_errors=True)
         write_mutated(package, sources, tree, MUTANTS)
         native.write_text(only(native.read_text()))
-        (tree / "made").touch()
+        (tree / "complete").touch()
     return build_extension(
         native,
         into=tree / "module",

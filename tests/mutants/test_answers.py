@@ -1,4 +1,4 @@
-"""Wrong answers are seen in every world, right ones in none: one thread, real threads, the engine."""
+"""Wrong answers are reported on one thread, on real threads and in the engine; right ones are not."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from pulsar_ml.harness.engine import Campaign  # noqa: F401  checked modules nee
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure, replay
 from pulsar_ml.harness.subjects.program import generate
 from pulsar_ml.suites.registry import SUITES
+from stress.mutants.catalogue.answers import MUTANTS as ANSWERS
 from stress.mutants.catalogue.mutant import Mutant
-from tests.mutants.answers import ANSWERS, LOST, built
+from tests.mutants.answers import LOST, built
 
 SEEDS = range(40)
 
@@ -41,7 +42,7 @@ def checked() -> Iterator[str]:
 
 
 def wrong_answer(module: ModuleType, structure: str, seed: int) -> str:
-    """The first call of a program on one thread that the model answers otherwise."""
+    """The first call of a program on one thread with another answer than the model's."""
     subject = module.SUBJECTS[structure]
     suite = SUITES[structure]
     program = generate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ cdef inline int64_t thrice(int64_t n) noexcept nogil:
 """
 
 
-def mutant(old: str, new: str, **more: object) -> Mutant:
+def mutant(old: str, new: str, **more: Any) -> Mutant:
     return Mutant(
         id="X", title="", origin="", file="f.pxd", old=old, new=new, suite="", breaks="", **more
     )
@@ -71,9 +72,29 @@ def test_a_helper_stands_before_the_changed_function() -> None:
 
 
 @pytest.mark.parametrize("old", ["n -= n", "(int64_t n) noexcept nogil:", "cdef inline int64_t"])
-def test_an_anchor_that_is_no_whole_line_or_absent_is_refused(old: str) -> None:
+def test_an_anchor_that_is_no_whole_line_or_absent_is_an_error(old: str) -> None:
     with pytest.raises(AnchorError, match="occurs 0 times"):
         mutated(SOURCE, [(0, mutant(old, "pass"))])
+
+
+def test_comments_of_an_anchor_do_not_matter() -> None:
+    source = SOURCE.replace(
+        "        n += n\n", "        # Twice.\n\n        n += n  # the number\n"
+    )
+    for old in ("if n:\n    n += n", "# Why.\nif n:  # always\n    # Once.\n    n += n"):
+        text = mutated(source, [(3, mutant(old, "pass"))])
+        assert "    if pml_mutant == 3:\n        pass\n    else:\n" in text
+        with pytest.raises(AnchorError, match="occurs 0 times"):
+            mutated(source.replace("if n:", "if n < 3:"), [(3, mutant(old, "pass"))])
+
+
+def test_an_anchor_may_be_that_of_one_function() -> None:
+    source = SOURCE.replace("    return n\n", "    return 3 * n\n")
+    once = mutant("return 3 * n", "return 0", function="twice")
+    text = mutated(source, [(7, once)])
+    assert text.index("pml_mutant == 7") < text.index("cdef inline int64_t thrice")
+    with pytest.raises(AnchorError, match="occurs 2 times"):
+        mutated(source, [(7, mutant("return 3 * n", "return 0"))])
 
 
 def test_an_anchor_that_occurs_twice_is_refused() -> None:
@@ -99,6 +120,6 @@ def test_the_sources_of_the_product_hold_no_switch() -> None:
             assert "pml_mutant " not in path.read_text(), path
 
 
-def test_a_missing_file_is_said(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(AnchorError, match=r"no such source file: f\.pxd"):
         build(tmp_path, [mutant("a", "b")])

@@ -1,15 +1,16 @@
-"""The true core's answers are those of its models, in the programs of the kill table and both modes."""
+"""The true core answers like its models, in the programs of the kill table and both modes."""
 
 from __future__ import annotations
 
 import pytest
 
-from pulsar_ml.harness.search.explore import SEARCHES, explore
+from pulsar_ml.harness.engine import SEARCHES
+from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.operations import _checked
 from pulsar_ml.suites.registry import SUITES
-from stress.mutants.engine import program_of, program_of_calls
-from stress.mutants.techniques import CORE, PER_PROGRAM, Case, cases, judge_of, own_programs
+from stress.mutants.hunting import PER_PROGRAM, program_of, program_of_calls
+from stress.mutants.table.techniques import CORE, Case, cases, judge_of, own_programs
 
 CORES = [case for case in cases() if case.label.startswith(CORE) and judge_of(case) is not None]
 PROGRAMS = 12  # of the kill table's, when they are drawn
@@ -53,6 +54,6 @@ def test_no_answer_of_the_true_core_is_refused(case: Case, mode: str) -> None:
 
 
 def test_a_read_that_sees_the_copy_of_a_dispatch_released_while_that_goes_on() -> None:
-    """Refused once by a model in which a dispatch was over in one moment."""
+    """A model in which a dispatch took one moment once rejected it."""
     case = next(case for case in CORES if case.label == f"{CORE}, removal_queue")
     assert failure_of(case, 27, "c11", PER_PROGRAM) == ""

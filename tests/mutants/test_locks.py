@@ -1,9 +1,9 @@
-"""Locks that nobody takes: where the switches stand, and that the engine notices one."""
+"""Ignored locks: the places of their switches."""
 
 from __future__ import annotations
 
 from stress.mutants.build import STRUCTURES
-from stress.mutants.locks import Lock, locks_of, places, with_switches
+from stress.mutants.faults.locks import Lock, locks_of, places, with_switches
 
 SOURCE = """\
 cdef inline void begin(Thing* thing) noexcept nogil:
@@ -31,7 +31,7 @@ END, LOCK, BOTH = (
 )
 
 
-def test_what_one_function_takes_and_another_gives_back_is_one_place() -> None:
+def test_a_lock_taken_and_given_back_by_different_functions_is_one_place() -> None:
     assert set(places("x", SOURCE).values()) == {END, LOCK, BOTH}
     assert places("x", SOURCE)["begin", "&thing.monitor"] == END
 

@@ -1,5 +1,7 @@
-"""The list of automatic mutants is whole: every atomic, fence and lock of the sources is on it, or is said to
-be made by nobody."""
+"""The list of automatic mutants is complete.
+
+Every atomic, fence and lock of the sources is on it, or is listed as executed by no suite.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ from pathlib import Path
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import ROOT, STRUCTURES
-from stress.mutants.locks import locks_of
+from stress.mutants.faults.ignored_locks import faults as locks_tried
+from stress.mutants.faults.locks import locks_of
+from stress.mutants.faults.places import NOT_EXECUTED, Place, not_executed, places_of, statements
+from stress.mutants.faults.weakened_orders import faults as orders_tried
 from stress.mutants.markdown import row
-from stress.mutants.places import NOT_MADE, Place, not_made, places_of, statements
-from stress.mutants.unlocked import faults as locks_tried
-from stress.mutants.weakened import faults as orders_tried
 
 SOURCE = """\
 cdef inline void link(Node* node,
@@ -62,18 +64,18 @@ def test_a_place_is_a_statement_with_an_order(tmp_path: Path) -> None:
     ]
 
 
-def test_every_atomic_of_the_sources_is_tried_or_made_by_no_suite() -> None:
-    assert {place.key for place in not_made(places(), tried())} == set(NOT_MADE)
+def test_every_atomic_of_the_sources_is_tried_or_executed_by_no_suite() -> None:
+    assert {place.key for place in not_executed(places(), tried())} == set(NOT_EXECUTED)
 
 
-def test_what_is_tried_is_in_the_sources() -> None:
+def test_everything_tried_is_in_the_sources() -> None:
     lines = {(place.file, place.function, line) for place in places() for line in place.lines}
     assert tried() <= lines
 
 
-def test_a_place_that_nobody_tries_is_noticed() -> None:
+def test_a_place_that_is_not_tried_is_noticed() -> None:
     some = next(place for place in places() if place.key in tried())
-    assert some in not_made(places(), tried() - {some.key})
+    assert some in not_executed(places(), tried() - {some.key})
 
 
 def test_every_lock_of_the_sources_is_tried() -> None:
@@ -81,7 +83,7 @@ def test_every_lock_of_the_sources_is_tried() -> None:
     assert {fault.lock for fault in locks_tried(load_native(CHECKED), SUITES.values())} == every
 
 
-def test_the_page_lists_what_no_suite_makes() -> None:
-    page = (ROOT / "docs" / "mutants.md").read_text()
-    for (file, function, text), why in NOT_MADE.items():
+def test_the_page_lists_orders_that_no_suite_executes() -> None:
+    page = (ROOT / "docs" / "kill-table.md").read_text()
+    for (file, function, text), why in NOT_EXECUTED.items():
         assert row(f"{file}, {function}", f"`{text}`", why) in page

@@ -10,7 +10,7 @@ from pulsar_ml.campaign.trial.suite import ControlledSize
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS
 from stress.mutants.catalogue.concurrent_answers import MUTANTS
 from stress.mutants.catalogue.mutant import Mutant
-from stress.mutants.engine import SEEDS, hunt, mutants
+from stress.mutants.hunting import SEEDS, hunt, mutants
 
 # A pass over what another call emptied before it is wrong on one thread as well.
 ALONE_TOO = frozenset({"AE1"})

@@ -11,7 +11,7 @@ import pytest
 
 from pulsar_ml.harness.search.sandbox import call
 from stress.mutants.catalogue import CATALOGUE, Mutant
-from stress.mutants.engine import HUNTED, SEEDS, find, hunt, mutants, size
+from stress.mutants.hunting import HUNTED, SEEDS, find, hunt, mutants, size
 
 KNOWN = {mutant.id: mutant for mutant in CATALOGUE}
 NAMES = [mutant.id for mutant in HUNTED]

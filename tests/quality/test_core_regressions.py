@@ -9,7 +9,7 @@ import pytest
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.subjects.program import generate
 from stress.mutants.catalogue import CATALOGUE
-from stress.mutants.engine import hunt, mutants
+from stress.mutants.hunting import hunt, mutants
 
 SETTINGS = {"limit": (8, 128), "chunk_bits": (0, 1), "spread": (0, 2)}
 

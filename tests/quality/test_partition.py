@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -148,13 +149,15 @@ def test_any_tree_is_divided_without_gap_or_overlap(
 def walked(
     tree: list[object] | None, path: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    taken, options, at = [], [], tree
+    taken: list[int] = []
+    options: list[int] = []
+    at: object = tree
     while at is not None:
         assert isinstance(at, list)
         chosen = path[len(taken)] if len(taken) < len(path) else 0
         taken.append(chosen)
         options.append(len(at))
-        at = at[chosen]  # type: ignore[assignment]
+        at = at[chosen]
     return tuple(taken), tuple(options)
 
 
@@ -165,8 +168,8 @@ def advanced(path: tuple[int, ...], options: tuple[int, ...], floor: int) -> Par
     return None
 
 
-def count_leaves(tree: object) -> int:
-    return 1 if tree is None else sum(count_leaves(below) for below in tree)  # type: ignore[attr-defined]
+def count_leaves(tree: Any) -> int:
+    return 1 if tree is None else sum(count_leaves(below) for below in tree)
 
 
 @pytest.mark.parametrize(

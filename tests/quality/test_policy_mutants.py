@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.subjects.program import Program, calls_from_rows
-from stress.mutants.engine import mutants
+from stress.mutants.hunting import mutants
 
 SETTINGS = {
     "caches": 1, "keys": 4, "chunk_bits": 2, "queue_chunk_bits": 2, "max_requeue": 0, "extend": 1,

@@ -112,9 +112,7 @@ def test_a_race_is_told_in_text_and_survives_json() -> None:
         assert part in text
     assert "write m" in lane_table(found, again.trace)
     only = summary(failure_of("race_after"))
-    assert (
-        "seen in this order only: without the first access thread 1 did not come to its own" in only
-    )
+    assert "the other order was not reached: thread 1 needs the first access to happen" in only
 
 
 def test_a_damaged_race_is_refused() -> None:

@@ -37,7 +37,7 @@ ROGUES = {
     "ends_the_process": "exit status 3",
     "kills_the_process": "SIGKILL ended the process",
     "reads_for_ever": "blocks its process",
-    "computes_for_ever": "endless, out of control",
+    "computes_for_ever": "loops without a step that the engine sees",
 }
 
 
@@ -78,7 +78,7 @@ def lost(name: str, **options: object) -> Failure:
     done = search(name, **options)
     assert done.verdict == "violation"
     assert done.failure is not None
-    assert done.failure.lost, done.failure
+    assert done.failure.ended_process, done.failure
     return done.failure
 
 
@@ -111,7 +111,7 @@ def test_the_execution_named_is_the_one_that_did_it() -> None:
 
 def test_a_replay_outside_is_refused_and_shrinking_leaves_it_alone() -> None:
     found = lost("ends_the_process")
-    with pytest.raises(UsageError, match="replay_lost"):
+    with pytest.raises(UsageError, match="pulsar-ml replay repeats it in another"):
         replay(found, rogues().SUBJECTS["ends_the_process"])
     assert shrink(found, rogues().SUBJECTS["ends_the_process"]) == found
 

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from pulsar_ml.campaign.store.columns import SCHEMA_VERSION
 from pulsar_ml.campaign.store.schema import (
     CHUNKS,
     COUNTED,
     METADATA,
-    SCHEMA_VERSION,
     SUMMED,
     TRIALS,
     VIOLATIONS,

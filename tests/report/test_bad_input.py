@@ -27,8 +27,9 @@ from hypothesis import strategies as st
 
 from pulsar_ml.campaign.plan.plan import Plan
 from pulsar_ml.campaign.plan.rounds import Arm, Round, Share
+from pulsar_ml.campaign.store.columns import SCHEMA_VERSION
 from pulsar_ml.campaign.store.read_run import open_run
-from pulsar_ml.campaign.store.schema import METADATA, SCHEMA_VERSION, TRIALS
+from pulsar_ml.campaign.store.schema import METADATA, TRIALS
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.cli import main

@@ -91,10 +91,7 @@ def test_failures_are_made_again_and_drawn(tmp_path: Path) -> None:
     assert race["note"] == "the failure was made again, step by step"
     assert [member[0] for member in race["members"]] == ["0", "3"]
     assert "races.h" in race["lanes"]
-    assert (
-        race["command"]
-        == f"{program()} replay {tmp_path}/run/records/{race['signature']}.json"
-    )
+    assert race["command"] == f"{program()} replay {tmp_path}/run/records/{race['signature']}.json"
     for mark in (
         'class="arrow before"',
         '<g class="step write second">',
@@ -202,10 +199,7 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("theme", [0, 1, 2], ids=["light", "dark", "print"])
 @pytest.mark.parametrize("text", ["fg", "muted", "link", "bad", "stale", "good", "arrow"])
 def test_every_colour_of_text_can_be_read(theme: int, text: str) -> None:
-    themes = [
-        dict(COLOURS.findall(part))
-        for part in style_of(*STYLES, "page").split(":root")[1:]
-    ]
+    themes = [dict(COLOURS.findall(part)) for part in style_of(*STYLES, "page").split(":root")[1:]]
     assert len(themes) == 3
     colours = themes[theme]
     for behind in ("bg", "soft", "bad-soft"):
@@ -249,8 +243,7 @@ def test_signatures_and_violations_beyond_the_limits_are_counted(
 ) -> None:
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_GROUPS", 5)
     monkeypatch.setattr("pulsar_ml.report.findings.MOST_MEMBERS", 3)
-    words = ["one", "two", "three", "four", "five", "six", "seven"]
-    rows = [row(seed, found=[violation("I1", word)]) for seed, word in enumerate(words)]
+    rows = [row(seed, found=[violation("I1", letter)]) for seed, letter in enumerate("abcdefg")]
     page = page_of(write_run(tmp_path / "run", rows))
     assert len(page_data(page)) == 5
     text = Reader(page).text
@@ -304,7 +297,7 @@ def test_findings_of_a_run_are_those_of_its_rows(tmp_path: Path) -> None:
     assert found.yields["controlled", "c11", "portfolio"].executions == 900
 
 
-# Rounds -----------------------------------------------------------------------------------------
+# Rounds -------------------------------------------------------------------------------------------
 
 
 def run_in_rounds(directory: Path) -> Path:

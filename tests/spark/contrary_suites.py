@@ -19,7 +19,7 @@ NO_STATUS = -1_000  # that no operation has
 
 
 def contrary(model: Any) -> type[Any]:
-    """The model with other answers: what it would answer itself is wrong, what it would accept refused."""
+    """The model with wrong answers, which refuses right ones."""
 
     class Contrary(model):  # type: ignore[misc]
         def step(self, operation: str, arguments: Sequence[int], **more: Any) -> Any:
@@ -34,7 +34,7 @@ def contrary(model: Any) -> type[Any]:
 
 
 def suite_of(suite: Suite) -> Suite:
-    """The suite with the contrary of its model, in a module that is there as soon as this one is."""
+    """The suite with the contrary of its model, in a module that this module makes."""
     name = f"{__name__}.{suite.name}"
     module = ModuleType(name)
     module.Model = contrary(importlib.import_module(suite.model).Model)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The page of questions with Spark SQL: on a run as it is, and on a partitioned collection of runs."""
+"""The queries of docs/analysis.md with Spark SQL, on a run and on a collection of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands around a standalone cluster, as far as no JVM is needed; test_kills.py starts one."""
+"""The commands of a standalone cluster without a JVM; test_kills.py starts one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeps under the engine: the same rows from a pool and from Spark's executors, and exact replays."""
+"""Sweeps under the engine: equal rows from the pool and from Spark, and exact replays."""
 
 from __future__ import annotations
 
@@ -118,9 +118,9 @@ def test_an_executor_checks_module_build_and_hooks() -> None:
     ("options", "message"),
     [
         (["--engine", "threads", "--mode", "sc"], "--mode is for --engine controlled"),
-        (["--mode", "arm"], "no mode 'arm'; use one of: sc, tso, c11"),
+        (["--mode", "arm"], "'arm' is not one of 'sc', 'tso', 'c11'"),
         (["--strategy", "luck"], "no strategy 'luck'; use one of: random"),
-        (["--executions", "0"], "not 0"),
+        (["--executions", "0"], "0 is not in the range"),
         (["--threads", "64"], "not 64"),
         (["--module", str(toys_path())], "has no hooks"),
     ],

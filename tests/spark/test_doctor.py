@@ -1,4 +1,4 @@
-"""The doctor of a cluster: what it finds on this machine, and what it says of machines that differ."""
+"""The doctor of a cluster: this machine, and machines that differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sweep without an end: stopped, killed and started again, it has each seed once and none is left out."""
+"""Endless sweeps: stopped, killed and started again, they run each seed once."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_clean_trials_end_with_0_and_a_report(tmp_path: Path) -> None:
     assert "No violation in 2 trials" in (run / "report.html").read_text()
 
 
-def test_a_report_at_each_wave_is_replaced_whole_and_a_report_that_fails_is_told(
+def test_a_report_at_each_wave_is_replaced_whole_and_a_failed_report_is_noted(
     tmp_path: Path,
 ) -> None:
     run = tmp_path / "run"
@@ -99,8 +99,9 @@ def test_a_report_at_each_wave_is_replaced_whole_and_a_report_that_fails_is_told
     ("options", "message"),
     [
         (["--seeds", "5"], "takes no --seeds"),
-        (["--chunk-size", "0"], "at least 1 seed, not 0"),
-        (["--seed", "-1"], "2**63"),
+        (["--seconds", "5"], "takes no --seconds"),
+        (["--chunk-size", "0"], "0 is not in the range"),
+        (["--seed", "-1"], "-1 is not in the range"),
         (["--witnesses", "0"], "0"),
         (["--waves", "0"], "0"),
         (["--report-every", "-1"], "-1"),
@@ -158,7 +159,7 @@ def test_a_checkpoint_says_where_its_stream_began(tmp_path: Path) -> None:
 
 
 class Night:
-    """One command without an end, as often as it is started."""
+    """An endless command, which may be started several times."""
 
     def __init__(self, directory: Path) -> None:
         self.gate = Gate(directory / "gate")

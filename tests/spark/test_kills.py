@@ -1,7 +1,6 @@
-"""Whatever is killed in the middle of a sweep, and whenever: the same command with ``--resume`` ends with the
-trials of an undisturbed sweep.
+"""After any kill in the middle of a sweep, ``--resume`` ends with the trials of a whole sweep.
 
-A trial tells when it is reached and waits there for its end, so nothing depends on time.
+A trial reports that it was reached and waits there for its end, so nothing depends on time.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Victims = Callable[[subprocess.Popen[bytes], psutil.Process], list[psutil.Proces
 
 
 def number_of(seed: int) -> int:
-    """What the trial of a seed compares with the gate's number."""
+    """The number that a seed's trial compares with the gate's."""
     counter = load_native(str(toys_path())).SUBJECTS["counter"]
     return program_of(counter, SUITES["gated"], seed, TrialOptions()).settings["start"]
 
@@ -51,7 +50,7 @@ def gated_seeds() -> list[int]:
 
 
 class Gate:
-    """Where the trial of one seed waits."""
+    """The gate at which the trial of one seed waits."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -81,7 +80,7 @@ class Gate:
 
 
 class Sweep:
-    """One command, as often as it is run."""
+    """A command, which may be run several times."""
 
     def __init__(self, directory: Path, options: Sequence[str], gate: Gate) -> None:
         self.directory = directory
@@ -150,7 +149,7 @@ def kill(victims: Sequence[psutil.Process]) -> None:
 
 
 def story(sweep: Sweep, gate: Gate, steps: Sequence[tuple[Victims, bool]]) -> None:
-    """At each gate something is killed; where that ends the sweep, it goes on, at last without Spark."""
+    """Kills something at each gate; a sweep that ends goes on, at last without Spark."""
     seeds = gated_seeds()
     gate.close(seeds[0])
     driver = sweep.start()
@@ -165,7 +164,7 @@ def story(sweep: Sweep, gate: Gate, steps: Sequence[tuple[Victims, bool]]) -> No
             kill(victims(driver, trial))
             if ends:
                 assert driver.wait(TIMEOUT) == -signal.SIGKILL
-            # What started them is gone or was told so, and they are gone as well.
+            # Their parents are dead or were stopped, and these processes are gone as well.
             assert psutil.wait_procs(chain, timeout=TIMEOUT)[1] == []
             if ends:
                 done = read_trials(sweep.directory / "out")["seed"].to_pylist()
@@ -209,14 +208,14 @@ def test_ctrl_c_and_on_it_goes(tmp_path: Path) -> None:
         driver.kill()
         driver.wait()
     text = sweep.log.read_text()
-    assert f"--resume {tmp_path / 'out'}" in text.split("go on with: ")[1]
+    assert "--resume out" in text.split("go on with: ")[1]
     done = read_trials(tmp_path / "out")["seed"].to_pylist()
     assert sorted(done) == list(range(8)), "the chunk that ran was waited for"
     assert sweep.start("--resume", "out").wait(TIMEOUT) == 0
     assert sorted(read_trials(tmp_path / "out")["seed"].to_pylist()) == list(range(SEEDS))
 
 
-def test_a_trial_that_waits_for_ever_is_told_and_made_again(tmp_path: Path) -> None:
+def test_a_trial_that_waits_for_ever_is_reported_and_made_again(tmp_path: Path) -> None:
     gate = Gate(tmp_path / "gate")
     (seed, *_) = gated_seeds()
     gate.close(seed)
@@ -224,20 +223,20 @@ def test_a_trial_that_waits_for_ever_is_told_and_made_again(tmp_path: Path) -> N
     assert sweep.start().wait(TIMEOUT) == 1, sweep.log.read_text()
     assert sorted(read_trials(tmp_path / "out")["seed"].to_pylist()) == list(range(SEEDS))
     (row,) = read_violations(tmp_path / "out").to_pylist()
-    told = "no execution ended within 3 s: the code under test blocks its process"
+    message = "no execution ended within 3 s: the code under test blocks its process"
     assert (row["seed"], row["invariant"], row["message"]) == (
         seed,
         "hang",
-        f"{told}; tried again: {told}",
+        f"{message}; tried again: {message}",
     )
     (record,) = (tmp_path / "out" / "records").iterdir()
-    replay = [sys.executable, "-m", "stress", "--suites", "sweep_suites", "replay", str(record)]
+    replay = [sys.executable, "-m", "stress", "replay", str(record), "--suites", "sweep_suites"]
     env = {**sweep.env, "PYTHONPATH": str(ROOT / "tests" / "spark")}
     done = subprocess.run(
         [*replay, "--patience", "3"], cwd=ROOT, env=env, capture_output=True, text=True
     )
     assert done.returncode == 1, done.stdout + done.stderr
-    assert f"now: hang (running): {told}" in done.stdout
+    assert f"now: hang (running): {message}" in done.stdout
 
 
 STEPS = [(python_worker, False), (executor, False), (only_driver, True), (everything, True)]

@@ -1,4 +1,4 @@
-"""From the row of a violation to what the executor printed that found it."""
+"""The row of a violation leads to the log of the executor that found it."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_a_row_names_the_file_with_what_its_trial_printed(tmp_path: Path) -> Non
             "and not in the installed package"
         )
         printed = log.read_text().splitlines()
-        told = f"pulsar_ml: violation {row['signature']} of crash: deadly seed {row['seed']}"
-        assert "about to crash" in printed[: printed.index(told)]
+        line = f"pulsar_ml: violation {row['signature']} of crash: deadly seed {row['seed']}"
+        assert "about to crash" in printed[: printed.index(line)]
 
 
 def test_where_a_log_is(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_where_a_log_is(tmp_path: Path) -> None:
     assert executor_log(url, directory, "") == ("7", str(directory / "stderr"))
 
 
-def test_rows_of_violations_are_placed_and_told_once_a_signature(
+def test_rows_of_violations_are_placed_and_logged_once_a_signature(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rows = run_chunk(SUITE, Chunk(0, SUITE.name, 0, 11), JOB, trial=made_up_trial)

@@ -1,4 +1,4 @@
-"""An environment for executors: packed, unpacked elsewhere, and used by a cluster that shares no files."""
+"""An environment for executors: packed, unpacked elsewhere, used without shared files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_requirements_lead_to_what_is_installed() -> None:
 
 
 def test_an_archive_is_for_clusters(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"there is no archive .*spark\.pack makes one"):
+    with pytest.raises(UsageError, match=r"there is no archive .*pulsar-ml pack makes one"):
         packed(tmp_path / "absent.tar.gz", "spark://host:7077")
     archive = tmp_path / "executors.tar.gz"
     archive.touch()

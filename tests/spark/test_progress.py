@@ -1,4 +1,4 @@
-"""What is told while a sweep runs: the line for people, the lines for machines."""
+"""The display of a running sweep: lines for people, JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ GROUP = Group("0123456789ab", "a", "I1", 3, 17, "the sum is 1", "running", "{}")
 
 def test_the_line_of_a_search_has_executions_and_classes() -> None:
     assert line(MOMENT) == (
-        "1,500 of 6,000 trials (25%), 100/s, 60,000 executions/s, violations 3, signatures 2, classes 1,234, "
-        "left 0:45"
+        "1,500 of 6,000 trials (25%), 100/s, 60,000 executions/s, violations 3, signatures 2, "
+        "classes 1,234, left 0:45"
     )
 
 
@@ -100,12 +100,12 @@ def test_each_kind_tells_what_it_says(kind: str, terminal: bool) -> None:
         )
         assert (events[2]["signature"], events[2]["seed"]) == (GROUP.signature, GROUP.seed)
     else:
-        for told in (
+        for words in (
             "100 trials of a",
             "violation: a I1 at seed 17: the sum is 1",
             "something to know",
         ):
-            assert told in text
+            assert words in text
         assert ("\x1b[" in text) == (terminal and kind != PLAIN)
 
 

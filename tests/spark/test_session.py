@@ -1,4 +1,4 @@
-"""What a session is asked for, and what is said when it cannot be had; no JVM is started here."""
+"""Settings of sessions, and messages when there is none; no JVM is started here."""
 
 from __future__ import annotations
 
@@ -117,11 +117,11 @@ def fake_java(directory: Path, text: str) -> dict[str, str]:
 def test_a_java_that_is_too_old_or_broken_is_named(
     tmp_path: Path, text: str, problem: str | None
 ) -> None:
-    told = java_problem(fake_java(tmp_path, text))
+    sentence = java_problem(fake_java(tmp_path, text))
     assert (
-        told is None
+        sentence is None
         if problem is None
-        else (problem in (told or "") and "openjdk-17" in (told or ""))
+        else (problem in (sentence or "") and "openjdk-17" in (sentence or ""))
     )
 
 
@@ -132,7 +132,10 @@ def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
 
 
 def test_the_sentence_of_a_java_error_is_found_in_its_stack() -> None:
-    text = "An error occurred calling x.\n: org.apache.spark.SparkException: no room\n\tat a.b(C.scala:1)"
+    text = (
+        "An error occurred calling x.\n"
+        ": org.apache.spark.SparkException: no room\n\tat a.b(C.scala:1)"
+    )
     assert java_message(RuntimeError(text)) == "no room"
     assert java_message(RuntimeError("only this")) == "only this"
     assert java_message(RuntimeError()) == "RuntimeError"

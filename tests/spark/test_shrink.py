@@ -31,7 +31,7 @@ def pooled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
 def test_a_table_says_what_became_smaller_and_how_it_is_made_again(
     pooled: tuple[Path, Result],
 ) -> None:
-    run, done = pooled
+    _, done = pooled
     assert done.exit_code == 0, done.output
     assert "2 failures, 2 at once" in done.stderr and "2 of 2 failures: smaller 2" in done.stderr
     assert "15 → 3" in done.stdout and "smaller" in done.stdout
@@ -68,7 +68,8 @@ def test_executors_find_the_same(pooled: tuple[Path, Result], tmp_path: Path) ->
         tmp_path / "run", large("racy"), large("counter", "T01"), rogue("ends_the_process")
     )
     done = subprocess.run(
-        [sys.executable, "-m", "spark.shrink", str(run), "--executions", "20000", "--master", "local[2]"],
+        [sys.executable, "-m", "spark.shrink", str(run), "--executions", "20000",
+         "--master", "local[2]"],
         cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT,
     )  # fmt: skip
     assert done.returncode == 4, done.stderr
@@ -91,11 +92,11 @@ def test_one_signature_can_be_asked_for(tmp_path: Path) -> None:
     )
 
 
-def test_what_cannot_be_tried_ends_with_4_and_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_tried_ends_with_4_and_a_reason(tmp_path: Path) -> None:
     done = shrink(four(tmp_path / "run"), "--json")
     assert done.exit_code == 4
-    told = {(one["outcome"], one["message"]) for one in json.loads(done.stdout)["failures"]}
-    assert told == {("refused", "pulsar_ml.suites.registry has no suite 'made_up'")}
+    found = {(one["outcome"], one["message"]) for one in json.loads(done.stdout)["failures"]}
+    assert found == {("refused", "pulsar_ml.suites.registry has no suite 'made_up'")}
 
 
 def test_a_run_without_failures_has_nothing_to_shrink(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A straggler is copied on another host, and each trial is there once: the copy's, when it ends first.
+"""A straggler is copied on another host, and each trial is kept once.
 
 The first attempt at one trial waits for ever, so that the sweep can only end by the copy.
 """

@@ -154,8 +154,6 @@ def test_ctrl_c_keeps_the_finished_waves(tmp_path: Path) -> None:
             "sweep_suites",
             "--out",
             "out",
-        ]
-        + [
             "--suite",
             "tattler",
             "--seeds",
@@ -164,8 +162,11 @@ def test_ctrl_c_keeps_the_finished_waves(tmp_path: Path) -> None:
             "20",
             "--wave-seconds",
             "0.001",
-        ]
-        + ["--master", "local[2]", "--module", str(toys_path())],
+            "--master",
+            "local[2]",
+            "--module",
+            str(toys_path()),
+        ],
         cwd=tmp_path,
         env=environment(PYTHONPATH=str(ROOT / "tests" / "spark")),
         stdout=subprocess.PIPE,
@@ -174,7 +175,7 @@ def test_ctrl_c_keeps_the_finished_waves(tmp_path: Path) -> None:
     )
     try:
         assert process.stderr is not None
-        # The first violation is told when its wave is on disk.
+        # The first violation is printed when its wave is on disk.
         heard = []
         for line in process.stderr:
             heard.append(line)
@@ -216,7 +217,7 @@ def test_without_java_one_sentence_names_the_package(tmp_path: Path) -> None:
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("engine", [[], ["--engine", "controlled", "--executions", "20"]])
 def test_executors_ask_the_model_of_every_suite(tmp_path: Path, engine: list[str]) -> None:
-    """A model that refuses everything is heard from executors, too; see tests/stress/test_judged.py."""
+    """Executors report what a model refuses, too; see tests/stress/test_judged.py."""
     # One package is shipped, that of the suites; these are made of those of the checkout.
     package = tmp_path / "first" / "stress"
     shutil.copytree(

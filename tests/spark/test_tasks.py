@@ -1,4 +1,4 @@
-"""What executors get and what they say when they cannot run it; no JVM is started here."""
+"""The work of executors, and their messages when they cannot do it; no JVM is started."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pulsar_ml.campaign.run.runner import RunnerError
 from pulsar_ml.campaign.store.schema import ROW
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
+from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.distributed.runner import failed_tasks, failed_wave
 from pulsar_ml.distributed.shipping import link_installed, pack, sources
 from pulsar_ml.distributed.tasks import MARK, ExecutorError, Work, rows_of, runner_for, work_for
@@ -79,7 +80,8 @@ def test_an_executor_without_the_native_module_or_the_suites_says_so() -> None:
 
 def spark_error(text: str) -> Exception:
     return RuntimeError(
-        "An error occurred while calling o1.x.\n: org.apache.spark.SparkException: Job aborted due to stage "
+        "An error occurred while calling o1.x.\n"
+        ": org.apache.spark.SparkException: Job aborted due to stage "
         f"failure: Task 2 in stage 7.0 failed 1 times, most recent failure: {text}"
     )
 
@@ -92,7 +94,10 @@ def test_a_failed_job_names_its_chunk_and_leaves_the_others() -> None:
         "chunk 2 (a, seeds 4 to 5): its Python worker died (Aborted)"
     ]
     assert wave.left == [chunks[0], chunks[1], chunks[3]]
-    thrown = "Traceback (most recent call last):\n  File x\nMemoryError: no room\n\tat org.apache.spark.x"
+    thrown = (
+        "Traceback (most recent call last):\n  File x\nMemoryError: no room\n"
+        "\tat org.apache.spark.x"
+    )
     assert failed_wave(chunks, spark_error(thrown)).failures[0].message == "MemoryError: no room"
 
 
@@ -113,30 +118,34 @@ def test_what_no_chunk_is_guilty_of_ends_the_sweep() -> None:
         failed_wave(chunks, RuntimeError(": java.lang.IllegalStateException: the cluster is gone"))
 
 
-def test_the_zip_holds_the_suites_and_the_tasks_and_nothing_compiled(tmp_path: Path) -> None:
-    names = zipfile.ZipFile(pack(tmp_path / "one.zip", "pulsar_ml.suites.registry")).namelist()
-    assert {
-        "spark/__init__.py",
-        "pulsar_ml/distributed/tasks.py",
-        "stress/__init__.py",
-        "pulsar_ml/suites/registry.py",
-    } <= set(names)
+def test_the_zip_holds_a_strangers_package_and_nothing_compiled(tmp_path: Path) -> None:
+    names = zipfile.ZipFile(pack(tmp_path / "one.zip", "tests.spark.sweep_suites")).namelist()
+    assert {"tests/__init__.py", "tests/spark/sweep_suites.py"} <= set(names)
+    assert {name.split("/")[0] for name in names} == {"tests"}
     assert all(name.endswith(".py") for name in names)
-    assert (
-        pack(tmp_path / "two.zip", "pulsar_ml.suites.registry").read_bytes()
-        == (tmp_path / "one.zip").read_bytes()
-    )
+    again = pack(tmp_path / "two.zip", "tests.spark.sweep_suites")
+    assert again.read_bytes() == (tmp_path / "one.zip").read_bytes()
+
+
+def test_installed_suites_are_not_sent(tmp_path: Path) -> None:
+    assert zipfile.ZipFile(pack(tmp_path / "one.zip", DEFAULT_SUITES)).namelist() == []
 
 
 def test_the_zip_and_the_linked_package_are_all_that_a_task_imports(tmp_path: Path) -> None:
-    archive = pack(tmp_path / "apps.zip", "pulsar_ml.suites.registry")
+    stranger = tmp_path / "elsewhere" / "my_suites.py"
+    stranger.parent.mkdir()
+    stranger.write_text("SUITES = {}\n")
+    sys.path.insert(0, str(stranger.parent))
+    try:
+        archive = pack(tmp_path / "apps.zip", "my_suites")
+    finally:
+        sys.path.remove(str(stranger.parent))
     site = link_installed(tmp_path / "site")
     assert [path.name for path in site.iterdir()] == ["pulsar_ml"]
-    paths = [str(archive), str(site)]
     code = (
-        f"import sys; sys.path[:0] = {paths!r}\n"
-        "import pulsar_ml.distributed.tasks, pulsar_ml.suites.registry, pulsar_ml.campaign.trial.chunk\n"
-        "print(spark.tasks.__file__, pulsar_ml.suites.registry.__file__, 'pyspark' in sys.modules)"
+        f"import sys; sys.path[:0] = {[str(archive), str(site)]!r}\n"
+        "import pulsar_ml.distributed.tasks as tasks, pulsar_ml.campaign.trial.chunk, my_suites\n"
+        "print(tasks.__file__, my_suites.__file__, 'pyspark' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code],
@@ -146,8 +155,8 @@ def test_the_zip_and_the_linked_package_are_all_that_a_task_imports(tmp_path: Pa
         check=True,
         timeout=60,
     )
-    tasks, registry, pyspark = done.stdout.split()
-    assert tasks.startswith(str(archive)) and registry.startswith(str(archive))
+    tasks, suites, pyspark = done.stdout.split()
+    assert tasks.startswith(str(site)) and suites.startswith(str(archive))
     assert pyspark == "False"
 
 

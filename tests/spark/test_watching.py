@@ -1,4 +1,4 @@
-"""Spark's pages say what runs: job and stage by run, wave, suites and seeds, and metrics by suite."""
+"""Spark's pages name each job by run, wave, suites and seeds, and have metrics by suite."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ job = Job("a-run", load_native(module).BUILD_ID, options)
 chosen = settings("local[2]", cpus=1, scratch=scratch, site=None)
 session = open_session(chosen, PAGES, scratch=scratch, log=scratch / "log")
 runner = SparkRunner(session, cpus=1, registry="tests.spark.sweep_suites", note=print)
-told, searched = [], []
+reports, searched = [], []
 noted = (lambda *counts: results.append(counts), lambda *counts: searched.append(counts))
 watch = Watch(lambda: False, *noted, wave=7, round=2)
 wave = runner.run(job, list(plan.chunks()), watch)
@@ -46,7 +46,7 @@ def get(path):
 api = f"/api/v1/applications/{context.applicationId}/"
 json.dump({
     "trials": wave.table().num_rows,
-    "told": [sum(column) for column in zip(*told)],
+    "reports": [sum(column) for column in zip(*reports)],
     "jobs": json.loads(get(api + "jobs")),
     "stages": json.loads(get(api + "stages")),
     "metrics": json.loads(get("/metrics/json"))["gauges"],
@@ -70,7 +70,7 @@ def test_jobs_stages_and_metrics_of_a_live_session(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     seen: dict[str, Any] = json.loads((tmp_path / "seen").read_text())
     assert seen["trials"] == 12
-    assert seen["told"] == [12, 6], "trials and violations, told while the wave ran"
+    assert seen["reports"] == [12, 6], "trials and violations, reported while the wave ran"
     (job,) = seen["jobs"]
     assert (job["description"], job["jobGroup"]) == (WORDS, "a-run wave 7 job 1")
     (stage,) = seen["stages"]
@@ -105,7 +105,8 @@ def test_a_job_says_which_seeds_of_which_suites() -> None:
     ]
     quiet = Watch(lambda: False, lambda trials, violations: None, wave=2)
     assert describe("r", quiet, chunks) == (
-        "r, round 1, wave 2: a seeds 0 to 19; b seeds 0 to 9; c by pct seeds 5 to 5 (4 chunks, 31 trials)"
+        "r, round 1, wave 2: a seeds 0 to 19; b seeds 0 to 9; c by pct seeds 5 to 5 "
+        "(4 chunks, 31 trials)"
     )
 
 

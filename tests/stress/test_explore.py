@@ -1,4 +1,4 @@
-"""``explore``, ``trace``, ``shrink`` and ``replay`` of what the engine finds, as a user runs them."""
+"""``explore``, ``trace``, ``shrink`` and ``replay`` as a user runs them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_same_bug_is_invisible_in_mode_sc(wrong: tuple[str, ...], tmp_path: 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_race_is_told_with_both_stacks_and_can_be_left_out(
+def test_a_race_is_printed_with_both_stacks_and_can_be_left_out(
     wrong: tuple[str, ...], tmp_path: Path
 ) -> None:
     command = (

@@ -34,7 +34,7 @@ def test_every_file_is_current() -> None:
 
 
 def test_the_command_prints_the_page() -> None:
-    done = CliRunner().invoke(invariants_command, [], standalone_mode=False)
+    done = CliRunner().invoke(invariants_command, [])
     assert done.output == PAGE.read_text()
 
 

@@ -24,7 +24,8 @@ WORLDS = {
 
 def played(world: str, suite: Suite) -> TrialResult:
     runner, options = WORLDS[world]
-    return runner.run_trial(suite, 1, options)
+    result: TrialResult = runner.run_trial(suite, 1, options)
+    return result
 
 
 def test_every_suite_has_a_model() -> None:

@@ -1,4 +1,4 @@
-"""``--out``: a run without Spark leaves the directory that a sweep leaves, and it is reported like one."""
+"""``run --out`` and ``explore --out`` write a results directory like a sweep's."""
 
 from __future__ import annotations
 

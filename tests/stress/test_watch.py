@@ -1,8 +1,9 @@
-"""When growing memory is called a leak, on made-up series; and what the process watch sees."""
+"""The leak verdict on invented series of memory, and the watch of the process."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 
@@ -15,10 +16,11 @@ from pulsar_ml.campaign.local.watch import (
     sanitized,
 )
 
+Shape = Callable[[float], float]
 THRESHOLD = 8 * MEGABYTE
 
 
-def judge(shape, rounds: int) -> str | None:
+def judge(shape: Shape, rounds: int) -> str | None:
     series = MemorySeries()
     for number in range(rounds):
         series.add(int((100 + shape(number / rounds)) * MEGABYTE))
@@ -44,7 +46,7 @@ def noise(x: float) -> float:
         lambda x: -60 * x,
     ],
 )
-def test_memory_that_levels_off_is_no_leak(shape, rounds):
+def test_memory_that_levels_off_is_no_leak(shape: Shape, rounds: int) -> None:
     assert judge(shape, rounds) is None
 
 
@@ -58,15 +60,15 @@ def test_memory_that_levels_off_is_no_leak(shape, rounds):
         lambda x: 10 * math.floor(8 * x),
     ],
 )
-def test_steady_growth_is_a_leak(shape, rounds):
+def test_steady_growth_is_a_leak(shape: Shape, rounds: int) -> None:
     assert "did not level off" in (judge(shape, rounds) or "")
 
 
-def test_few_rounds_say_nothing():
+def test_few_rounds_say_nothing() -> None:
     assert judge(lambda x: 1000 * x, FEWEST_SAMPLES - 1) is None
 
 
-def test_the_series_stays_small_and_even():
+def test_the_series_stays_small_and_even() -> None:
     series = MemorySeries()
     for number in range(10_000):
         series.add(number)
@@ -77,7 +79,7 @@ def test_the_series_stays_small_and_even():
     assert len(steps) == 1
 
 
-def test_the_watch_sees_this_process():
+def test_the_watch_sees_this_process() -> None:
     with ProcessWatch() as watch:
         usage = watch.usage()
     assert usage.resident_peak >= usage.resident > MEGABYTE

@@ -21,7 +21,7 @@ def declared(page: str) -> tuple[set[str], dict[str, str]]:
     section = page.split("## Linearization points", 1)[1].split("\n## ", 1)[0]
     listed = re.search(r"^Linearizable: (.*?)\.$", section, re.MULTILINE | re.DOTALL)
     assert listed is not None, "the page does not say which operations are linearizable"
-    table = section.split("| operation | what its answer means |\n| --- | --- |\n", 1)
+    table = section.split("| operation | meaning of its answer |\n| --- | --- |\n", 1)
     rows = table[1].splitlines() if len(table) > 1 else []
     return set(re.findall(r"`(\w+)`", listed[1])), {
         match[1]: match[2]

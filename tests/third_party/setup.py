@@ -15,7 +15,7 @@ ABOVE = str(Path(pulsar_ml.__file__).parents[1])
 setup(
     name="stranger",
     version="1.0",
-    ext_modules=cythonize(
+    ext_modules=cythonize(  # type: ignore[no-untyped-call]
         [Extension("stranger", ["stranger.pyx"], include_dirs=[ABOVE])],
         include_path=[ABOVE],
         compiler_directives={"language_level": "3"},

@@ -71,7 +71,7 @@ def replay_failure(
     failure: Failure, subject: Subject, judge: Judge | None, limits: Limits | None
 ) -> Replayed:
     """Makes a failure again, once. One that lost its process always runs in a child process."""
-    if failure.lost:
+    if failure.ended_process:
         return replay_lost(failure, subject, limits=limits)
     return guarded(lambda: replay(failure, subject, judge), limits)
 

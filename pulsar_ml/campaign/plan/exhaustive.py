@@ -18,9 +18,10 @@ import pyarrow.parquet as pq
 from pulsar_ml.campaign.plan.plan import Chunk, Plan
 from pulsar_ml.campaign.trial.controlled import BOUND_SEPARATOR
 from pulsar_ml.campaign.trial.trial import CLEAN, VIOLATION
-from pulsar_ml.errors import UsageError
+from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.engine import SEARCHES
 from pulsar_ml.harness.search.partition import Part, divided, proved
+from pulsar_ml.versioned_json import check_keys
 
 if TYPE_CHECKING:
     from pulsar_ml.campaign.store.store import RunStore
@@ -161,10 +162,12 @@ class Exhaustive:
 
     @staticmethod
     def reopened(directory: Path, plan: Plan, data: object) -> Exhaustive:
-        """Reopen the search of a run with these settings. UsageError for damage."""
-        if not isinstance(data, dict) or type(data.get("parts")) is not int:
-            raise UsageError(f"{directory / 'run.json'} is damaged: its search is {data!r:.100}")
-        search = Exhaustive(plan, data["parts"])
+        """The search of a run with these settings, as far as it came. UsageError for damage."""
+        try:
+            settings = check_keys(data, {"parts": int}, f"the search in {directory / 'run.json'}")
+        except BadRecordError as error:
+            raise UsageError(str(error)) from None
+        search = Exhaustive(plan, settings["parts"])
         search.read(directory)
         return search
 

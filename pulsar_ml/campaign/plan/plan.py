@@ -8,18 +8,16 @@ early has spent its time on all of them.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, get_type_hints
 
 from pulsar_ml.campaign.trial.trial import TrialOptions
-from pulsar_ml.errors import UsageError
+from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.versioned_json import check_keys, check_object
 
 PLAN_VERSION = 2  # plans of version 1 are for real threads only
 SEED_LIMIT = 1 << 63  # seeds are stored as signed 64-bit numbers
-OPTION_TYPES = get_type_hints(TrialOptions)  # each a type, or a union of a type and None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,34 +116,19 @@ class Plan:
 
     @staticmethod
     def from_json(data: object) -> Plan:
-        """Make the plan that ``to_json`` described. Raises ``UsageError`` for other data."""
-        if not isinstance(data, dict) or "version" not in data:
-            raise UsageError(f"a plan is an object with a version, not {json.dumps(data):.60}")
-        if data["version"] not in (1, PLAN_VERSION):
-            raise UsageError(
-                f"this plan has version {data['version']!r:.80}; "
-                f"this release reads versions 1 and {PLAN_VERSION}"
-            )
+        """Return the plan that ``to_json`` described; UsageError when it is not one."""
+        types_of = {
+            "suites": tuple[str, ...],
+            "first_seed": int,
+            "seeds": int,
+            "pieces": int,
+            "options": TrialOptions,
+        }
         try:
-            _check_types(data, suites=list, first_seed=int, seeds=int, pieces=int, options=dict)
-            if not all(isinstance(name, str) for name in data["suites"]):
-                raise TypeError(f"suites is {data['suites']!r}")
-            _check_types({**asdict(TrialOptions()), **data["options"]}, **OPTION_TYPES)
-            return Plan(
-                suites=tuple(data["suites"]),
-                first_seed=data["first_seed"],
-                seeds=data["seeds"],
-                pieces=data["pieces"],
-                options=TrialOptions(**data["options"]),
-            )
-        except (KeyError, TypeError) as error:
-            raise UsageError(f"this plan is damaged: {error!r:.200}") from error
-
-
-def _check_types(data: Mapping[str, Any], **types: Any) -> None:
-    for name, kind in types.items():
-        if not isinstance(data[name], kind) or (isinstance(data[name], bool) and kind is not bool):
-            raise TypeError(f"{name} is {data[name]!r}")
+            content = check_object(data, "the plan", versions=range(1, PLAN_VERSION + 1))
+            return Plan(**check_keys(content, types_of, "the plan"))
+        except BadRecordError as error:
+            raise UsageError(str(error)) from None
 
 
 def pieces_of_size(seeds: int, size: int) -> int:

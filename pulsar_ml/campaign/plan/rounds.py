@@ -12,7 +12,6 @@ seed identify a trial, as they do without rounds.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -28,6 +27,7 @@ from pulsar_ml.campaign.plan.plan import SEED_LIMIT, Chunk, Plan
 from pulsar_ml.campaign.trial.trial import CONTROLLED
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.input_files import bounded_text
+from pulsar_ml.versioned_json import check_keys, mismatch, read_object
 
 if TYPE_CHECKING:
     from pulsar_ml.campaign.store.store import RunStore
@@ -102,31 +102,33 @@ class Round:
         }
 
     @staticmethod
-    def from_text(text: str) -> Round:
-        """Parse the JSON of a round; BadRecordError names the field that is wrong."""
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BadRecordError(
-                f"it is not JSON, so it is damaged or truncated: {error}"
-            ) from None
-        if not isinstance(data, dict) or type(data.get("version")) is not int:
-            raise BadRecordError("it should be an object with a version")
-        if data["version"] != ROUND_VERSION:
-            raise BadRecordError(
-                f"it has version {data['version']!s:.80}; this release reads version {ROUND_VERSION}"
-            )
-        try:
-            parts = tuple(
-                Share(Arm(text_of(arm, "suite"), text_of(arm, "strategy")), *seeds_of(arm))
-                for arm in data["arms"]
-            )
-            first, size = number_of(data, "first_chunk"), number_of(data, "chunk_seeds")
-        except (KeyError, TypeError) as error:
-            raise BadRecordError(f"it is damaged: {error!r:.200}") from None
-        if not parts or size < 1 or any(part.seed_lo >= part.seed_hi for part in parts):
-            raise BadRecordError("it is damaged: each arm has seeds, and a chunk has at least one")
-        return Round(first, size, parts)
+    def from_text(text: str, what: str = "the round") -> Round:
+        """Return the round that ``to_data`` described, as JSON; BadRecordError for a damaged one."""
+        types_of = {"first_chunk": int, "chunk_seeds": int, "arms": tuple[ArmSeeds, ...]}
+        content = check_keys(read_object(text, what, versions=(ROUND_VERSION,)), types_of, what)
+        first, size, arms = (content[name] for name in types_of)
+        if not 0 <= first <= SEED_LIMIT:
+            raise mismatch(what, "first_chunk", first, f"0 to {SEED_LIMIT}")
+        if not 1 <= size <= SEED_LIMIT:
+            raise mismatch(what, "chunk_seeds", size, f"1 to {SEED_LIMIT}")
+        if not arms:
+            raise mismatch(what, "arms", [], "a list with an arm or more")
+        for arm in arms:
+            if not 0 <= arm.seed_lo < arm.seed_hi <= SEED_LIMIT:
+                should_be = f"below its seed_hi, {arm.seed_hi}, and both 0 to {SEED_LIMIT}"
+                raise mismatch(what, f"seed_lo of {arm.suite:.40}", arm.seed_lo, should_be)
+        parts = (Share(Arm(arm.suite, arm.strategy), arm.seed_lo, arm.seed_hi) for arm in arms)
+        return Round(first, size, tuple(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSeeds:
+    """An arm with its seeds, as the file of a round has them."""
+
+    suite: str
+    strategy: str
+    seed_lo: int
+    seed_hi: int
 
 
 class Rounds:
@@ -283,17 +285,14 @@ class Rounds:
 
     @staticmethod
     def read(directory: Path, plan: Plan, data: object) -> Rounds:
-        """Read the decided rounds of a run with these settings. UsageError for damage."""
-        if (
-            not isinstance(data, dict)
-            or type(data.get("rounds")) is not int
-            or type(data.get("floor")) not in (int, float)
-            or not isinstance(data.get("strategies"), list)
-            or not all(isinstance(name, str) for name in data["strategies"])
-            or bool(data["strategies"]) != (plan.options.engine == CONTROLLED)
-        ):
-            raise UsageError(f"{directory / 'run.json'} is damaged: its rounds are {data!r:.100}")
+        """The rounds of a run with these settings, as far as they are decided. UsageError for damage."""
+        what = f"the rounds in {directory / 'run.json'}"
+        types_of = {"rounds": int, "floor": float, "strategies": list[str]}
         try:
+            data = check_keys(data, types_of, what)
+            if bool(data["strategies"]) != (plan.options.engine == CONTROLLED):
+                should_be = "the engine's, and none for real threads"
+                raise mismatch(what, "strategies", data["strategies"], should_be)
             decided = read_rounds(directory)
             return Rounds(plan, data["strategies"], data["rounds"], data["floor"], decided)
         except (BadRecordError, UsageError) as error:
@@ -377,23 +376,4 @@ def read_rounds(directory: Path) -> list[Round]:
 
 
 def read_round(path: Path) -> Round:
-    try:
-        return Round.from_text(bounded_text(path, "the round"))
-    except BadRecordError as error:
-        raise BadRecordError(f"rounds/{path.name}: {error}") from None
-
-
-def text_of(data: Mapping[str, Any], name: str) -> str:
-    if not isinstance(data[name], str):
-        raise TypeError(f"{name} is {data[name]!r}")
-    return str(data[name])
-
-
-def number_of(data: Mapping[str, Any], name: str) -> int:
-    if type(data[name]) is not int or not 0 <= data[name] <= SEED_LIMIT:
-        raise TypeError(f"{name} is {data[name]!r}")
-    return int(data[name])
-
-
-def seeds_of(arm: Mapping[str, Any]) -> tuple[int, int]:
-    return number_of(arm, "seed_lo"), number_of(arm, "seed_hi")
+    return Round.from_text(bounded_text(path, "the round"), f"rounds/{path.name}")

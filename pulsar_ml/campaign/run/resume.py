@@ -7,7 +7,6 @@ before the first change, and a run that does not fit is refused in one sentence.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
@@ -33,8 +32,9 @@ from pulsar_ml.campaign.store.schema import (
 from pulsar_ml.campaign.store.staging import SCHEMAS
 from pulsar_ml.campaign.store.store import RUN_VERSION, RunStore, waves_of
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.errors import UsageError
+from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.input_files import bounded_text
+from pulsar_ml.versioned_json import check_keys, read_object
 
 if TYPE_CHECKING:
     from pulsar_ml.campaign.plan.exhaustive import Exhaustive
@@ -110,22 +110,14 @@ def read_facts(directory: Path) -> dict[str, Any]:
     path = directory / "run.json"
     if not os.path.lexists(path):
         raise UsageError(f"there is no run in {directory}: it has no run.json")
+    types_of = {"run_id": str, "build_id": str, "plan": dict, "runner": dict}
     try:
-        facts = json.loads(bounded_text(path, "the file"))
-    except UsageError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is damaged: {error}") from None
-    if not isinstance(facts, dict) or type(facts.get("version")) is not int or facts["version"] < 1:
-        raise UsageError(f"{path} is damaged: it should be an object with a version")
-    if facts["version"] > RUN_VERSION:
-        raise UsageError(
-            f"{path} has version {facts['version']!r:.40}, this program reads up to {RUN_VERSION}; "
-            "use a newer pulsar_ml"
+        facts = read_object(
+            bounded_text(path, "the file"), str(path), versions=range(1, RUN_VERSION + 1)
         )
-    for name, kind in (("run_id", str), ("build_id", str), ("plan", dict), ("runner", dict)):
-        if not isinstance(facts.get(name), kind):
-            raise UsageError(f"{path} is damaged: its {name} is {facts.get(name)!r:.80}")
+        check_keys(facts, types_of, str(path), others=True)
+    except BadRecordError as error:
+        raise UsageError(str(error)) from None
     return facts
 
 

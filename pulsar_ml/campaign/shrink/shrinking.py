@@ -151,7 +151,7 @@ def of_engine(task: Task, suite: Suite, failure: Failure) -> Shrunk:
     from pulsar_ml.harness.search.sandbox import call
     from pulsar_ml.harness.search.shrink import shrink
 
-    if failure.lost:
+    if failure.ended_process:
         return Shrunk(
             NOTHING, f"{failure.kind}: it is reproduced from its seed, in a child process"
         )

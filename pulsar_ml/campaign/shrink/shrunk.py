@@ -13,10 +13,9 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from pulsar_ml.errors import BadRecordError
 from pulsar_ml.input_files import bounded_text
+from pulsar_ml.versioned_json import build, check_keys, mismatch, read_object
 
 STATE_VERSION = 1
 
@@ -61,12 +60,8 @@ class Shrunk:
 
     @staticmethod
     def from_json(text: str) -> Shrunk:
-        """Parse the output of ``to_json``. BadRecordError for anything else."""
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BadRecordError(f"it is not JSON: {error}") from None
-        return of_data(content)
+        """Return the result that ``to_json`` wrote; BadRecordError for anything else."""
+        return shrunk_of(read_object(text, "the result"), "the result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,53 +108,23 @@ def read_state(directory: Path, signature: str) -> State | None:
     path = state_path(directory, signature)
     if not path.exists():
         return None
-    try:
-        content = json.loads(bounded_text(path, "the state", most=1 << 20))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, BadRecordError):
-            raise
-        raise BadRecordError(
-            f"{path} is not JSON, so it is damaged or truncated: {error}"
-        ) from None
-    if not isinstance(content, dict) or content.get("version") != STATE_VERSION:
-        raise BadRecordError(f"{path} should be an object of version {STATE_VERSION}")
-    of, executions = content.get("of"), content.get("executions")
-    if not isinstance(of, str) or type(executions) is not int:
-        raise BadRecordError(f"{path} is damaged: it does not say of which record it is")
-    content = {
-        name: value
-        for name, value in content.items()
-        if name not in ("version", "of", "executions")
-    }
-    try:
-        shrunk = of_data({**content, "record": ""})
-    except BadRecordError as error:
-        raise BadRecordError(f"{path}: {error}") from None
+    text = bounded_text(path, "the state", most=1 << 20)
+    content = read_object(text, str(path), versions=(STATE_VERSION,))
+    own = check_keys(content, {"of": str, "executions": int}, str(path), others=True)
+    shrunk = shrunk_of(
+        {name: value for name, value in content.items() if name not in own} | {"record": ""},
+        str(path),
+    )
     if shrunk.outcome in (SMALLER, FOUND):
         text = bounded_text(record_path(directory, signature), "the smaller failure")
         shrunk = Shrunk(
             shrunk.outcome, shrunk.message, text.rstrip("\n"), shrunk.before, shrunk.after
         )
-    return State(of, executions, shrunk)
+    return State(**own, shrunk=shrunk)
 
 
-def of_data(content: Any) -> Shrunk:
-    try:
-        before, after = (size_of(content[name]) for name in ("before", "after"))
-        texts = {name: content[name] for name in ("outcome", "message", "record")}
-        if (
-            not all(isinstance(text, str) for text in texts.values())
-            or texts["outcome"] not in OUTCOMES
-        ):
-            raise TypeError(f"the outcome is {texts['outcome']!r}")
-        return Shrunk(**texts, before=before, after=after)
-    except (KeyError, TypeError) as error:
-        raise BadRecordError(f"it is damaged: {error!r:.200}") from None
-
-
-def size_of(content: Any) -> Size | None:
-    if content is None:
-        return None
-    if not isinstance(content, dict) or not all(type(value) is int for value in content.values()):
-        raise TypeError(f"a size is {content!r}")
-    return Size(**content)
+def shrunk_of(content: object, what: str) -> Shrunk:
+    shrunk = build(Shrunk, content, what, optional=frozenset())
+    if shrunk.outcome not in OUTCOMES:
+        raise mismatch(what, "outcome", shrunk.outcome, f"one of {', '.join(OUTCOMES)}")
+    return shrunk

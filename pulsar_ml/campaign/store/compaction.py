@@ -18,8 +18,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from pulsar_ml.campaign.store.staging import SCHEMAS, merge_files
-from pulsar_ml.errors import PulsarMlError, UsageError
+from pulsar_ml.errors import BadRecordError, PulsarMlError, UsageError
 from pulsar_ml.input_files import bounded_text
+from pulsar_ml.versioned_json import convert, decode
 
 BESIDE = ".compacting"
 WHOLE = "whole.json"
@@ -92,10 +93,9 @@ def settle(run: Path) -> None:
 def _noted(path: Path) -> list[str]:
     """Read the names of a compaction's files. UsageError when its note is damaged."""
     try:
-        names = json.loads(bounded_text(path, "the note of a compaction"))
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError("it should be a list of names")
-    except (ValueError, RecursionError) as error:
+        text = bounded_text(path, "the note of a compaction")
+        names: list[str] = convert(decode(text, "it"), list[str], "it", "the content")
+    except BadRecordError as error:
         raise UsageError(f"{path} is damaged: {error}; remove {path.parent}") from None
     return names
 

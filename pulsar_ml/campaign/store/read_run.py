@@ -7,12 +7,11 @@ can be read.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +22,7 @@ from pulsar_ml.campaign.store.schema import METADATA, TRIALS, VIOLATIONS
 from pulsar_ml.campaign.store.store import RUN_VERSION, waves_of
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.input_files import bounded_text
+from pulsar_ml.versioned_json import check_keys, check_object, mismatch, read_object
 
 (VERSION_KEY,) = METADATA
 BATCH_ROWS = 4096
@@ -30,10 +30,14 @@ MOST_BATCH_BYTES = 256 << 20  # of the strings of one batch
 STATUSES = ("running", "finished", "interrupted", "failed", "stopped")
 SIGNATURE = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
-# The fields of run.json and their types; a missing field is the type's empty value.
-TEXTS = ("run_id", "status", "build_id", "started_at", "finished_at", "problem", "host")
-LISTS = ("failures", "warnings")
-OBJECTS = ("plan", "runner", "versions", "rounds", "search")
+# The keys of run.json that readers use, with their types.
+FACTS: dict[str, Any] = {
+    **dict.fromkeys(
+        ("run_id", "status", "build_id", "started_at", "finished_at", "problem", "host"), str | None
+    ),
+    **dict.fromkeys(("failures", "warnings"), list | None),
+    **dict.fromkeys(("plan", "runner", "versions", "rounds", "search"), dict | None),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,42 +86,20 @@ def open_run(directory: Path) -> SavedRun:
 
 
 def json_object(path: Path) -> dict[str, Any]:
-    """Read the object of a JSON file of a run."""
-    text = bounded_text(path, "the file")
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadRecordError(
-            f"{path} is not JSON, so it is damaged or truncated: {error}"
-        ) from None
-    if not isinstance(content, dict):
-        raise BadRecordError(f"{path} should hold a JSON object, not {type(content).__name__}")
-    return content
+    """Return the object in a JSON file of a run."""
+    return read_object(bounded_text(path, "the file"), str(path))
 
 
 def checked(content: dict[str, Any], path: Path) -> dict[str, Any]:
-    version = content.get("version")
-    if type(version) is not int or version < 1:
-        raise BadRecordError(f"{path} has version {version!r:.60}; it should be 1 to {RUN_VERSION}")
-    if version > RUN_VERSION:
-        raise BadRecordError(
-            f"{path} has version {version}, this release reads up to {RUN_VERSION}; use a newer pulsar_ml"
-        )
-    kinds: tuple[tuple[tuple[str, ...], type], ...] = ((TEXTS, str), (LISTS, list), (OBJECTS, dict))
-    facts = {}
-    for names, kind in kinds:
-        for name in names:
-            value = kind() if content.get(name) is None else content[name]
-            if not isinstance(value, kind):
-                raise BadRecordError(
-                    f"{path}: {name} is {value!r:.60}; it should be of type {kind.__name__}"
-                )
-            facts[name] = value
-    if facts["status"] and facts["status"] not in STATUSES:
-        raise BadRecordError(
-            f"{path}: the status is {facts['status']!r:.60}; it should be one of {', '.join(STATUSES)}"
-        )
-    return facts
+    """Return the facts of run.json; an empty value of the right type stands for a missing one."""
+    content = check_object(content, str(path), versions=range(1, RUN_VERSION + 1))
+    found = check_keys(content, FACTS, str(path), optional=FACTS.keys(), others=True)
+    for name, kind in FACTS.items():
+        if found.get(name) is None:
+            found[name] = get_args(kind)[0]()
+    if found["status"] and found["status"] not in STATUSES:
+        raise mismatch(str(path), "status", found["status"], f"one of {', '.join(STATUSES)}")
+    return found
 
 
 def batches(paths: Iterable[Path], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -59,42 +59,35 @@ def shown(setting: Setting, reading: Reading) -> str:
 def description(setting: Setting, idle: str | None) -> Text:
     from rich.text import Text
 
-    what = Text(setting.key, style="bold")
-    what.append(f"\n{setting.meaning}", style="not bold")
-    what.append(f"\nTakes {setting.allowed}.", style="not bold")
+    text = Text(setting.meaning)
+    text.append(f"\nTakes {setting.allowed}.")
     if setting.derived:
-        what.append(f" Unset: {setting.derived}.", style="not bold")
-    what.append(
-        " May change while running." if setting.dynamic else " Set at start.", style="not bold"
-    )
+        text.append(f" Unset: {setting.derived}.")
+    text.append(" May change while running." if setting.dynamic else " Set at start.")
     if setting.interplay:
-        what.append(f"\n{setting.interplay}", style="not bold dim")
+        text.append(f"\n{setting.interplay}", style="dim")
     if setting.origin != PULSAR:
-        what.append(f"\nFrom: {setting.origin}.", style="not bold dim")
+        text.append(f"\nFrom: {setting.origin}.", style="dim")
     if idle is not None:
-        what.append(f"\nWithout effect: {idle}.", style="not bold yellow")
-    return what
+        text.append(f"\nWithout effect: {idle}.", style="yellow")
+    return text
 
 
 def explain(settings: Sequence[Setting], reading: Reading) -> None:
+    """Prints a paragraph for each setting: key, value and default, then the explanation."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.padding import Padding
     from rich.text import Text
 
+    console = Console(highlight=False)
     idle = without_effect(reading.config)
-    table = Table(title="settings of the cache", show_lines=True)
-    table.add_column("key and meaning", ratio=1, overflow="fold", min_width=24)
-    for column in ("value", "default", "from"):
-        table.add_column(column, overflow="fold")
     for setting in settings:
-        table.add_row(
-            description(setting, idle.get(setting.key)),
-            Text(shown(setting, reading)),
-            setting.format(setting.default) or "derived",
-            Text(Path(reading.origins[setting.key]).name),
-        )
-    console = Console()
-    console.print(table)
+        default = setting.format(setting.default) or "derived"
+        origin = Path(reading.origins[setting.key]).name
+        facts = f"default {default}" if origin == "default" else f"default {default}; {origin}"
+        console.print(Text(setting.key, style="bold"), soft_wrap=True)
+        console.print(f"  = {shown(setting, reading)} ({facts})", soft_wrap=True, markup=False)
+        console.print(Padding(description(setting, idle.get(setting.key)), (0, 0, 1, 4)))
     for remark in reading.remarks:
         console.print(Text(remark))
     if reading.unknown:

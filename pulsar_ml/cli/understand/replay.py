@@ -115,7 +115,9 @@ def replay_once(
     failure = failures.read_failure(path)
     subject = failures.subject_of(failure, module, None)
     judge = failures.judge_for(load_suites(suites), failure.subject)
-    again = failures.replay_failure(failure, subject, judge, limits if failure.lost else None)
+    again = failures.replay_failure(
+        failure, subject, judge, limits if failure.ended_process else None
+    )
     code = CLEAN if again.failure is None else VIOLATION
     if as_json:
         print_json(

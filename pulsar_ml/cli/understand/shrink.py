@@ -243,17 +243,19 @@ def show(
         table.add_column(name, justify="right")
     table.add_column("Outcome", overflow="fold")
     for one, shrunk in known[:SHOWN]:
-        outcome = f"{shrunk.outcome}: {shrunk.message}" if shrunk.message else shrunk.outcome
         table.add_row(
             one.signature,
             Text(one.suite),
             Text(one.invariant),
             *(change(shrunk, name) for name in ("threads", "operations", "decisions", "steps")),
-            Text(outcome),
+            Text(shrunk.outcome),
         )
     if known:
         print_table(screen, table, OPTIONAL)
     for one, shrunk in known[:SHOWN]:
+        if shrunk.message:
+            reason = f"  {one.signature} {shrunk.outcome}: {shrunk.message}"
+            screen.print(reason, soft_wrap=True, markup=False)
         if shrunk.record:
             line = replay_command(record_path(run, one.signature), registry)
             screen.print(f"  {line}", soft_wrap=True, highlight=False, markup=False)

@@ -1,7 +1,7 @@
-"""Builds one extension module from a ``.pyx`` file, outside any package build.
+"""Builds an extension module from one ``.pyx`` file, outside any package build.
 
-Benchmarks, mutants, tests and users who try out a structure of their own need a compiled module
-now, from one file, in a directory of their choice.
+Benchmarks, mutants, tests and users who try a structure of their own need a compiled module at
+once, from one file, in a folder of their choice.
 """
 
 from __future__ import annotations
@@ -42,20 +42,22 @@ def build_extension(
     checked: bool = False,
     volatile: str = "plain",
 ) -> Path:
-    """Compile ``source`` and return the path of the extension module.
+    """Compile ``source``, a ``.pyx`` file, and return the path of the extension module.
 
-    ``into`` receives the result, in a folder named by a hash of the source, the headers and .pxd files beside
-    it, the flags and the macros, so that a second call with equal input compiles nothing. Other files that
-    the source includes or cimports are not part of the hash: give a fresh ``into`` when they changed.
-    ``include`` lists folders to search before that of the source and the one that holds the installed
-    ``pulsar_ml``. ``language`` is "c" or "c++". ``checked`` builds for the engine: load the result
-    with :func:`pulsar_ml.harness.building.load.load_checked`; ``volatile="relaxed"`` takes volatile
-    accesses for relaxed atomics there. The macro PML_BUILD_ID names the build in the module: it
-    changes with sources, flags, macros, compiler and, of a checked one, the engine. Raises
-    UsageError when there is no such file, BuildError with the compiler's output when
-    the build fails. Needs Cython and setuptools.
+    The module is in a subfolder of ``into`` whose name has a hash of the source, the headers and
+    .pxd files beside it, the flags and the macros; a second call with equal input compiles nothing.
+    Other files that the source includes or cimports are not part of the hash: use a new ``into``
+    when they changed. ``include`` lists folders to search before the source's own and that of the
+    installed ``pulsar_ml``. ``language`` is "c" or "c++". ``checked`` builds for the engine: load
+    the result by :func:`load_checked`, a plain one by :func:`load_extension`. There
+    ``volatile="relaxed"`` takes volatile accesses for relaxed atomics. The macro PML_BUILD_ID names
+    the build in the module: it changes with sources, flags, macros, compiler and, of a checked
+    module, the engine.
+
+    Raises UsageError when there is no such file, and BuildError with the compiler's output when the
+    build fails. Needs Cython, setuptools and a C compiler.
     """
-    source = Path(os.path.realpath(source))  # which a loop of links does not stop
+    source = Path(os.path.realpath(source))  # resolve() would raise for a loop of links
     if not source.is_file():
         raise UsageError(f"no file {source}: there should be a .pyx file to build")
     name = (name or source.stem).rpartition(".")[2]
@@ -92,7 +94,7 @@ def engine_identity() -> bytes:
 
 @contextlib.contextmanager
 def only_one_process(folder: Path) -> Iterator[None]:
-    """Make ``folder`` and keep other processes that ask for the same one waiting until the end."""
+    """Create ``folder``, and let other processes that want to use it wait."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -112,7 +114,7 @@ def compile_into(
 ) -> None:
     paths = [*(str(Path(path).resolve()) for path in include), str(source.parent)]
     paths.append(str(Path(__file__).resolve().parents[3]))
-    # A process of its own, so that what the compiler prints is caught too.
+    # A separate process, so that the compiler's output is captured, too.
     work = {
         "name": target.name.partition(".")[0],
         "source": str(source),
@@ -139,7 +141,7 @@ def compile_into(
     built = next((home / "staging").rglob(target.name), None)
     if done.returncode or built is None:
         raise BuildError(f"building {source} failed:\n{done.stdout.rstrip()}")
-    os.replace(built, target)  # visible only when it is whole
+    os.replace(built, target)  # the module appears only when it is complete
 
 
 def compile_here(
@@ -154,7 +156,7 @@ def compile_here(
     checked: bool,
     volatile: str,
 ) -> None:
-    """The child's side of build_extension: cythonize and compile into ``home``."""
+    """Cythonize and compile into ``home``; runs in the child process of build_extension()."""
     from Cython.Build import cythonize
     from Cython.Compiler.Errors import CompileError
     from setuptools import Distribution, Extension, errors
@@ -171,7 +173,7 @@ def compile_here(
     if checked:
         extension = checked_extension(extension, volatile=volatile)
     try:
-        modules = cythonize(
+        modules = cythonize(  # type: ignore[no-untyped-call]
             [extension],
             include_path=paths,
             build_dir=f"{home}/c",
@@ -180,7 +182,7 @@ def compile_here(
             quiet=True,
         )
     except CompileError:
-        sys.exit(1)  # Cython has said what is wrong
+        sys.exit(1)  # Cython has printed its message
     if checked:
         for module in modules:
             with_whole_paths(Path(module.sources[0]), Path(source), paths)

@@ -1,8 +1,8 @@
 """Checked builds: the same sources, compiled so that every access to memory calls the engine.
 
-The compiler's thread-sanitizer instrumentation is used and its runtime is not: the flag is given when
-compiling and left out when linking. Calls of libc that would escape the engine are redirected by
-the linker. Neither needs a change to the source.
+They use the compiler's thread-sanitizer instrumentation without its runtime: the flag is passed
+when compiling, and not when linking. The linker redirects calls of libc that would escape the
+engine. The sources stay unchanged.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# -fno-builtin-*: expanded in line, these would write memory without a call. Frame pointers and debug
-# information serve the reports.
+# -fno-builtin-*: expanded inline, these functions would write memory without a call. Frame pointers
+# and debug information serve the reports.
 COMPILE_FLAGS = (
     "-fsanitize=thread",
-    # addr2line up to binutils 2.40 takes DWARF 5's first file for the second: a .c in place of the .pyx.
+    # addr2line up to binutils 2.40 confuses the first two files of DWARF 5: .c instead of .pyx.
     "-gdwarf-4",
     "-O2",
     "-fno-omit-frame-pointer",
@@ -78,7 +78,7 @@ WRAPPED = (
         "pthread_self",
         "pthread_sigmask",
     ),
-    # What belongs to a thread.
+    # Functions that reach data of a single thread.
     *("__tls_get_addr", "__cxa_thread_atexit", "__cxa_atexit", "sigaltstack"),
     *(f"pthread_{call}" for call in ("key_create", "key_delete", "getspecific", "setspecific")),
     *("gettid", "sched_getcpu", "pthread_setname_np", "pthread_getname_np"),
@@ -86,7 +86,7 @@ WRAPPED = (
     *("pthread_setschedparam", "pthread_getschedparam"),
     *("fesetround", "fesetenv", "feupdateenv", "feholdexcept", "feclearexcept", "feraiseexcept"),
     *("fesetexceptflag", "feenableexcept", "fedisableexcept"),
-    # What happens once, or together.
+    # Synchronisation of one call, or of many threads.
     *("__cxa_guard_acquire", "__cxa_guard_release", "__cxa_guard_abort"),
     *("pthread_once", "call_once"),
     *(f"pthread_barrier_{call}" for call in ("init", "destroy", "wait")),
@@ -95,7 +95,7 @@ WRAPPED = (
     *(f"cnd_{call}" for call in ("init", "destroy", "wait", "timedwait", "signal", "broadcast")),
     *(f"thrd_{call}" for call in ("create", "join", "detach", "exit", "current", "yield", "sleep")),
     *(f"tss_{call}" for call in ("create", "delete", "get", "set")),
-    # What the headers of libstdc++ leave to its library, and CPython's lock, of which cython.pymutex is made.
+    # Functions of libstdc++'s library, and CPython's lock, on which cython.pymutex is based.
     "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE",
     *("_ZNSt18condition_variable10notify_oneEv", "_ZNSt18condition_variable10notify_allEv"),
     "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
@@ -117,7 +117,7 @@ WRAPPED = (
 LINE = re.compile(r'^(?P<line>#line \d+ )"(?P<file>[^"\n]+)"$', re.MULTILINE)
 
 LINK_FLAGS = tuple(f"-Wl,--wrap={symbol}" for symbol in WRAPPED)
-# The linker leaves pthread_create alone: libgcc refers to it weakly, in the same link.
+# pthread_create is renamed and not wrapped: libgcc refers to it weakly in the same link.
 MACROS = (("PML_CHECKED", "1"), ("pthread_create", "pml_checked_pthread_create"))
 
 
@@ -140,11 +140,11 @@ def volatile_flags(meaning: str) -> list[str]:
 
 
 def checked_extension(extension: Any, *, volatile: str = "plain") -> Any:
-    """The checked twin of a setuptools ``Extension``: same name, same sources, other flags.
+    """Return the checked twin of a setuptools ``Extension``: same name and sources, other flags.
 
-    ``volatile`` is one of VOLATILE. Build the twin into a tree of its own, and import
-    :mod:`pulsar_ml.harness.engine` before the module. Code that was not recompiled (other
-    libraries, inline assembly) stays invisible to the engine.
+    ``volatile`` is one of VOLATILE. Build the twin into a separate tree, and load it by
+    :func:`load_checked`. The engine does not see code that was not recompiled: other libraries and
+    inline assembly.
     """
     twin = copy.copy(extension)
     flags = [*COMPILE_FLAGS, *volatile_flags(volatile)]
@@ -155,10 +155,10 @@ def checked_extension(extension: Any, *, volatile: str = "plain") -> Any:
 
 
 def with_whole_paths(generated: Path, source: Path, folders: Sequence[str]) -> None:
-    """Let the ``#line`` directives in C code that Cython wrote name files by their whole paths.
+    """Replace file names in ``#line`` directives of Cython's C code by absolute paths.
 
-    Cython names a file from the folder on, in which it looked it up, which a debugger and a report take for
-    the one that they run in.
+    Cython writes names relative to the folder in which it found a file; debuggers and reports would
+    take them as relative to the current folder.
     """
 
     def whole(match: re.Match[str]) -> str:

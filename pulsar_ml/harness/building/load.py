@@ -1,4 +1,4 @@
-"""Loads extension modules from files, plain ones and checked ones."""
+"""Loads plain and checked extension modules from files."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from types import ModuleType
 
 
 def load_extension(path: Path, name: str | None = None) -> ModuleType:
-    """Import the extension module at ``path`` under ``name`` (default: its file's stem).
+    """Import the plain extension module at ``path``, for real threads, and return it.
 
-    The last part of the name must be the one it was built with. Loading a path twice gives the
-    same module. Raises ImportError when there is no such file.
+    ``name`` is the module's name; its last part must be the one with which the module was built.
+    By default it is derived from the path. Loading a path twice returns the same module. Raises
+    ImportError when there is no such file.
     """
     path = Path(path).resolve()
     if not path.exists():
@@ -24,7 +25,9 @@ def load_extension(path: Path, name: str | None = None) -> ModuleType:
     if name in sys.modules:
         return sys.modules[name]
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
-    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    spec = importlib.util.spec_from_loader(name, loader, origin=str(path))
+    if spec is None:
+        raise ImportError(f"{path} is no extension module")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -36,7 +39,9 @@ def load_extension(path: Path, name: str | None = None) -> ModuleType:
 
 
 def load_checked(path: Path, name: str | None = None) -> ModuleType:
-    """Import the checked module at ``path``, with the engine loaded before it.
+    """Import the checked extension module at ``path``, after the engine, and return it.
+
+    Its subjects run under the engine. The arguments and errors are those of :func:`load_extension`.
 
     Warns (:class:`pulsar_ml.harness.building.unseen.UnseenCodeWarning`) of code in the module that the
     engine cannot see.

@@ -106,5 +106,5 @@ def remembered(module: Path) -> list[str] | None:
 
 
 def remember(module: Path, lines: list[str]) -> None:
-    with contextlib.suppress(OSError):  # in a read-only folder the next process looks again
+    with contextlib.suppress(OSError):  # a read-only folder: the next process scans again
         Path(f"{module}{SIDECAR}").write_text(json.dumps([state_of(module), lines]))

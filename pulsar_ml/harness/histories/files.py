@@ -1,10 +1,10 @@
-"""Histories on disk: Parquet or Arrow with one row an operation, JSON Lines, and Jepsen's EDN to read.
+"""Histories on disk: Parquet, Arrow or JSON Lines; EDN of Jepsen can be read.
 
-    .parquet, .arrow   the records, with signatures and values in the schema's metadata
-    .jsonl             a first line that says what it is, then a line for each operation
-    .edn               Jepsen's: a line or an element for each invocation and each completion
+    .parquet, .arrow   a row for each operation; signatures and values in the schema's metadata
+    .jsonl             a header, then a line for each operation
+    .edn               of Jepsen: a line or an element for each invocation and each completion
 
-JSON Lines from elsewhere have no first line of ours: either operations, or events as Jepsen's.
+JSON Lines of other programs have no header, and hold operations, or events like those of Jepsen.
 """
 
 from __future__ import annotations
@@ -35,15 +35,19 @@ from pulsar_ml.harness.histories.history import (
     history_of,
 )
 from pulsar_ml.input_files import bounded_text, one_line, plain
+from pulsar_ml.versioned_json import check_keys, check_object, decode, mismatch, read_object
 
 KIND = "pulsar_ml history"
 VERSION = 1
-MOST_BYTES = 1 << 30  # of a history in text
+MOST_BYTES = 1 << 30  # length of a history in text
 FORMATS = (".parquet", ".arrow", ".jsonl", ".edn")
 
 
 def save_history(history: History, path: Path) -> None:
-    """Write ``history`` in the format that the name ends with; UsageError for another one."""
+    """Write ``history`` to a file: ``.parquet``, ``.arrow`` or ``.jsonl``.
+
+    Raises UsageError for another ending.
+    """
     writers = {".parquet": save_table, ".arrow": save_table, ".jsonl": save_lines}
     if path.suffix not in writers:
         raise UsageError(f"a history can be written as {', '.join(writers)}, not as {path.name!r}")
@@ -51,10 +55,11 @@ def save_history(history: History, path: Path) -> None:
 
 
 def load_history(path: Path, *, keyed: bool = False) -> History:
-    """The history in a file. Raises UsageError when it cannot be opened or has another ending, and
-    BadRecordError, with one sentence, when it is damaged, truncated, foreign or of a newer version.
+    """Read a history from a file: ``.parquet``, ``.arrow``, ``.jsonl`` or ``.edn`` of Jepsen.
 
-    ``keyed``: values of Jepsen's events are pairs of a key and a value, as its independent tests write them.
+    ``keyed``: values of Jepsen's events are pairs of a key and a value, as its independent tests
+    write them. Raises UsageError when the file cannot be opened or has another ending, and
+    BadRecordError when it is damaged, truncated, no history, or of a newer version.
     """
     if path.suffix not in FORMATS:
         raise UsageError(
@@ -84,33 +89,31 @@ def header(history: History) -> dict[str, Any]:
     }
 
 
-def check_header(content: Any, name: str) -> Mapping[str, Any]:
-    if not isinstance(content, dict) or content.get("kind") != KIND:
-        raise BadRecordError(f"{name} is not a history: it should say that its kind is {KIND!r}")
-    if content.get("version") != VERSION:
-        raise BadRecordError(
-            f"{name} has version {content.get('version')!r:.80} of the format, this harness reads {VERSION}"
-        )
-    return content
+# The keys of a header; in JSON Lines the number of operations stands in place of the values.
+KEYS: Mapping[str, Any] = {
+    "source": str,
+    "subject": str,
+    "settings": Mapping[str, int],
+    "signatures": tuple[tuple[str, int, str], ...],
+}
+TABLE_KEYS = {**KEYS, "values": list}
+LINES_KEYS = {**KEYS, "operations": int}
 
 
-def made(content: Mapping[str, Any], records: Any, name: str) -> History:
-    """The history of a header and its records; BadRecordError when they do not fit."""
+def history_with(content: Mapping[str, Any], records: Any, name: str) -> History:
+    """Return the history of a header and its records; BadRecordError when they do not fit."""
     try:
-        signatures = tuple(
-            Signature(str(one), int(count), str(result))
-            for one, count, result in content["signatures"]
-        )
-        history = History(
-            signatures,
-            frozen(records),
-            tuple(as_value(value) for value in content["values"]),
-            str(content["source"]),
-            str(content["subject"]),
-            {str(key): int(value) for key, value in content["settings"].items()},
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadRecordError(f"{name} is damaged: {one_line(error)}") from None
+        values = tuple(as_value(value) for value in content["values"])
+    except UsageError as error:
+        raise BadRecordError(f"{name} is damaged: {error}") from None
+    history = History(
+        tuple(Signature(*signature) for signature in content["signatures"]),
+        frozen(records),
+        values,
+        content["source"],
+        content["subject"],
+        content["settings"],
+    )
     check_records(history, name)
     return history
 
@@ -178,7 +181,9 @@ def load_table(path: Path) -> History:
     text = (table.schema.metadata or {}).get(KIND.encode())
     if text is None:
         raise BadRecordError(f"{path.name} is not a history: its metadata has no {KIND!r}")
-    content = check_header(decoded(text.decode(errors="replace"), path.name), path.name)
+    content = check_keys(
+        read_object(text, path.name, kind=KIND, versions=(VERSION,)), TABLE_KEYS, path.name
+    )
     records = np.zeros(len(table), RECORD)
     try:
         for name in COLUMNS:
@@ -189,14 +194,14 @@ def load_table(path: Path) -> History:
             records[name] = values.reshape(records[name].shape)
     except (KeyError, ValueError, pa.ArrowException) as error:
         raise BadRecordError(f"{path.name} is damaged: {one_line(error)}") from None
-    return made(content, records, path.name)
+    return history_with(content, records, path.name)
 
 
 # JSON Lines ------------------------------------------------------------------------------------------
 
 
 def save_lines(history: History, path: Path) -> None:
-    """Operations by name and value, for anybody to read."""
+    """Write operations by name and value, readable without this package."""
     first = {**header(history), "operations": len(history)}
     del first["values"]
     with path.open("w", encoding="utf-8") as file:
@@ -217,76 +222,80 @@ def save_lines(history: History, path: Path) -> None:
             file.write(json.dumps(line) + "\n")
 
 
-def decoded(line: str, name: str, number: int = 0) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        where = f"{name}, line {number}," if number else name
-        raise BadRecordError(
-            f"{where} is not JSON, so it is damaged or truncated: {error}"
-        ) from None
-
-
 def load_lines(text: str, name: str, *, keyed: bool) -> History:
     lines = [
-        decoded(line, name, number)
+        decode(line, f"line {number} of {name}")
         for number, line in enumerate(text.splitlines(), 1)
         if line.strip()
     ]
     if not lines:
         raise BadRecordError(f"{name} is empty; a history has at least a first line")
     if isinstance(lines[0], dict) and "kind" in lines[0]:
-        content = check_header(lines[0], name)
-        if content.get("operations") != len(lines) - 1:
+        first = check_object(lines[0], name, kind=KIND, versions=(VERSION,))
+        content = check_keys(first, LINES_KEYS, name)
+        if content["operations"] != len(lines) - 1:
             raise BadRecordError(
-                f"{name} is truncated: it should have {content.get('operations')} operations, it has "
+                f"{name} is truncated: it should have {content['operations']} operations, it has "
                 f"{len(lines) - 1}"
             )
-        return restored(content, from_operations(lines[1:], name), name)
+        return with_words(content, from_operations(lines[1:], name), name)
     if isinstance(lines[0], dict) and "type" in lines[0]:
         return from_events(lines, name, keyed=keyed)
     return from_operations(lines, name)
 
 
-def restored(content: Mapping[str, Any], plain: History, name: str) -> History:
-    """With the words that the signatures of the header ask for."""
+def with_words(content: Mapping[str, Any], history: History, name: str) -> History:
+    """Return ``history`` with its values encoded as the signatures of the header say."""
     from pulsar_ml.harness.histories.words import with_signatures
 
     try:
-        signatures = [
-            Signature(str(one), int(count), str(result))
-            for one, count, result in content["signatures"]
-        ]
-        records, values = with_signatures(plain, signatures)
+        signatures = [Signature(*signature) for signature in content["signatures"]]
+        records, values = with_signatures(history, signatures)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise BadRecordError(f"{name} is damaged: {one_line(error)}") from None
-    return made({**content, "values": values}, records, name)
+    return history_with({**content, "values": values}, records, name)
 
 
 def from_operations(lines: Iterable[Any], name: str) -> History:
     operations = []
     for number, line in enumerate(lines):
         try:
-            operations.append(
-                Operation(
-                    thread=int(line["thread"]),
-                    name=str(line["operation"]),
-                    arguments=tuple(line["arguments"]),
-                    result=line["result"],
-                    invoked=int(line["invoked"]),
-                    returned=None if line["returned"] is None else int(line["returned"]),
-                    crashed=bool(line.get("crashed", False)),
-                )
+            operation = Operation(
+                thread=line["thread"],
+                name=line["operation"],
+                arguments=tuple(line["arguments"]),
+                result=line["result"],
+                invoked=line["invoked"],
+                returned=line["returned"],
+                crashed=bool(line.get("crashed", False)),
             )
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise BadRecordError(
-                f"{name}: operation {number} should be an object with thread, operation, arguments, result, "
-                f"invoked and returned; {one_line(error)}"
+                f"{name}: operation {number} should be an object with thread, operation, "
+                f"arguments, result, invoked and returned; {one_line(error)}"
             ) from None
+        check_operation(operation, f"operation {number} of {name}")
+        operations.append(operation)
     try:
         return history_of(operations, source="file")
     except (UsageError, OverflowError) as error:
         raise BadRecordError(f"{name} is damaged: {error}") from None
+
+
+def check_operation(operation: Operation, what: str) -> None:
+    """Raise BadRecordError for values of other types: a stamp that is a float would be truncated.
+
+    Written out, because files have a line for each of up to millions of operations.
+    """
+    thread, name, _, _, invoked, returned, _ = operation
+    if type(thread) is not int:
+        raise mismatch(what, "thread", thread, "an integer")
+    if type(name) is not str:
+        raise mismatch(what, "operation", name, "a text")
+    if type(invoked) is not int:
+        raise mismatch(what, "invoked", invoked, "an integer, for example of nanoseconds")
+    if returned is not None and type(returned) is not int:
+        raise mismatch(what, "returned", returned, "an integer or null")
 
 
 # Jepsen's events -------------------------------------------------------------------------------------
@@ -309,7 +318,7 @@ def edn_events(text: str, name: str) -> Iterator[Mapping[str, Any]]:
     edn_format.add_tag("jepsen.history.Op", lambda op: op)  # how newer versions print an event
     try:
         elements = [plain(element) for element in edn_format.loads_all(text)]
-    except Exception as error:  # noqa: BLE001 - the library raises its own, its lexer's and its parser's
+    except Exception as error:
         raise BadRecordError(
             f"{name} is not EDN, so it is damaged or truncated: {one_line(error)}"
         ) from None
@@ -319,9 +328,10 @@ def edn_events(text: str, name: str) -> Iterator[Mapping[str, Any]]:
 
 
 def from_events(events: Iterable[Any], name: str, *, keyed: bool) -> History:
-    """Invocations with their completions: ok, fail (it did not happen, and is left out), info (it crashed).
+    """Return the history of Jepsen's events: invocations and their completions.
 
-    An event's place is its time. What the nemesis did is left out.
+    A completion is ok, fail (the operation did not happen, and is left out) or info (it crashed).
+    Stamps are the numbers of the events. Events of the nemesis are left out.
     """
     operations: list[Operation | None] = []
     under_way: dict[Any, tuple[int, Mapping[str, Any]]] = {}
@@ -369,7 +379,7 @@ def from_events(events: Iterable[Any], name: str, *, keyed: bool) -> History:
 
 
 def split_value(event: Mapping[str, Any], keyed: bool) -> tuple[tuple[Any, ...], Any]:
-    """(key or nothing, value) of an event."""
+    """Return the key of an event, as a tuple of none or one, and its value."""
     value = event.get("value")
     if "key" in event:
         return (event["key"],), value
@@ -380,7 +390,8 @@ def split_value(event: Mapping[str, Any], keyed: bool) -> tuple[tuple[Any, ...],
     return (), value
 
 
-def given(begun: Mapping[str, Any], keyed: bool) -> tuple[Any, ...]:
+def arguments_of(begun: Mapping[str, Any], keyed: bool) -> tuple[Any, ...]:
+    """Return the arguments of an invocation: its key, and its value or values."""
     key, value = split_value(begun, keyed)
     if value is None:
         return key
@@ -390,15 +401,15 @@ def given(begun: Mapping[str, Any], keyed: bool) -> tuple[Any, ...]:
 def finished(
     begun: Mapping[str, Any], event: Mapping[str, Any], time: int, thread: int, keyed: bool
 ) -> Operation:
-    arguments = given(begun, keyed)
-    _, asked = split_value(begun, keyed)
+    arguments = arguments_of(begun, keyed)
+    _, requested = split_value(begun, keyed)
     _, answered = split_value(event, keyed) if event.get("value") is not None else ((), None)
-    # Jepsen repeats what was asked for when an operation has nothing to answer.
-    result = None if asked is not None and answered == asked else answered
+    # Jepsen repeats the arguments when an operation has no result.
+    result = None if requested is not None and answered == requested else answered
     return Operation(thread, str(begun["f"]), arguments, result, int(begun["at"]), time)
 
 
 def left_open(begun: Mapping[str, Any], thread: int, keyed: bool, *, crashed: bool) -> Operation:
     return Operation(
-        thread, str(begun["f"]), given(begun, keyed), None, int(begun["at"]), None, crashed
+        thread, str(begun["f"]), arguments_of(begun, keyed), None, int(begun["at"]), None, crashed
     )

@@ -1,8 +1,8 @@
-"""Histories of an imagined system: clients that overlap, operations that take effect at one moment each.
+"""Generates histories of a simulated system with overlapping clients, from a seed.
 
-Every operation takes effect at a moment of its interval, so the history is legal; operations crash before
-or after that moment; and on request the system answers from an older state than it should, which mostly
-makes the history illegal. All follows from the seed.
+Every operation takes effect at one moment of its interval, so the history is legal. Operations may
+crash before or after that moment. On request the system answers once from a stale state, which
+mostly makes the history illegal.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ Signatures = tuple[Signature, ...]
 
 
 class System(Protocol):
-    """What the clients use: integers in, an integer or None out."""
+    """A simulated object: operations take integers and answer an integer or None."""
 
     signatures: Signatures
 
     def draw(
         self, random: np.random.Generator, count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each of ``count`` operations its code, and its arguments in a row of three."""
+        """Draw ``count`` operations: their codes, and their arguments in rows of three."""
         ...
 
     def apply(self, code: int, arguments: Sequence[int]) -> int | None:
-        """Do it now."""
+        """Apply the operation to the current state, and return its answer."""
         ...
 
     def stale(self, code: int, arguments: Sequence[int]) -> int | None:
-        """Answer wrongly, as from a replica that has fallen behind, and change nothing."""
+        """Return a wrong answer, as of a replica that lags behind; None without one."""
         ...
 
 
@@ -63,11 +63,11 @@ def simulate(
     stale_at: float | None = None,
     busy: float = 0.8,
 ) -> History:
-    """A history of ``operations`` operations altogether.
+    """Generate a history of ``operations`` operations in all.
 
-    ``crashes`` is the share of operations that never answer, each the end of its client, which a new one
-    replaces. From ``stale_at`` (0 to 1 of the history) on, one reading operation is answered wrongly.
-    ``busy`` is the share of its time that a client is inside an operation.
+    ``crashes`` is the share of operations that never return; each ends its client, which a new one
+    replaces. From ``stale_at`` on (0 to 1 of the history), one reading operation gets a wrong
+    answer. ``busy`` is the share of its time that a client spends inside operations.
     """
     random = np.random.default_rng(seed)
     each = np.full(clients, operations // clients)
@@ -82,21 +82,21 @@ def simulate(
     moment = invoked + (random.random(operations) * lasts).astype(np.int64)
     codes, arguments = system.draw(random, operations)
     crashed = random.random(operations) < crashes
-    lost = crashed & (random.random(operations) < 0.5)
+    without_effect = crashed & (random.random(operations) < 0.5)
     order = np.lexsort((random.random(operations), moment))
     results = np.full(operations, ABSENT, np.int64)
     lie_after = operations if stale_at is None else int(stale_at * operations)
     for place, at in enumerate(order.tolist()):
-        if lost[at]:
+        if without_effect[at]:
             continue
-        code, given = int(codes[at]), arguments[at].tolist()
+        code, values = int(codes[at]), arguments[at].tolist()
         answer = None
         if place >= lie_after and not crashed[at]:
-            answer = system.stale(code, given)
+            answer = system.stale(code, values)
             if answer is not None:
                 lie_after = operations
         if answer is None:
-            answer = system.apply(code, given)
+            answer = system.apply(code, values)
         results[at] = ABSENT if answer is None else answer
     records = np.zeros(operations, RECORD)
     # A crashed client is followed by a new one.
@@ -116,7 +116,7 @@ def simulate(
 
 
 class Cell:
-    """A register of small values, or of distinct ones: every write writes another."""
+    """A register of few values, or of distinct ones, where every write writes a new value."""
 
     signatures: Signatures = (Signature("read", 0, WORD), Signature("write", 1, NONE))
 
@@ -141,7 +141,7 @@ class Cell:
         return self.held[-1]
 
     def stale(self, code: int, arguments: Sequence[int]) -> int | None:
-        # A value that was not written for long.
+        # A value that has not been written recently.
         recent = self.held[-12:]
         older = next((value for value in self.held[-13:0:-1] if value not in recent), None)
         return older if code == 0 else None
@@ -156,7 +156,7 @@ class DigitMap(KeyValueMap):
 
 
 class Keys:
-    """A key-value map: get, put, and append of a digit, by which a value keeps what was done to it."""
+    """A key-value map with get, put, and append of a digit: a value shows its recent appends."""
 
     signatures: Signatures = (
         Signature("get", 1, WORD),
@@ -193,7 +193,7 @@ class Keys:
 
 
 class Line:
-    """A queue or a stack of distinct values, filled and emptied alike."""
+    """A queue or a stack of distinct values, with as many insertions as removals."""
 
     def __init__(self, *, stack: bool = False) -> None:
         put, take = ("push", "pop") if stack else ("enqueue", "dequeue")
@@ -222,7 +222,7 @@ class Line:
         return self.held[self.head - 1]
 
     def stale(self, code: int, arguments: Sequence[int]) -> int | None:
-        """Take the value that is the farthest from its turn."""
+        """Take the value at the wrong end."""
         if code == 0 or len(self.held) - self.head < 4:
             return None
         return self.held.pop(self.head) if self.stack else self.held.pop()
@@ -272,8 +272,10 @@ SYSTEMS: Mapping[str, Callable[[], Any]] = {
 
 
 def short_cache_runs(seed: int, runs: int) -> tuple[History, NDArray[np.void]]:
-    """Runs of one program of three threads with four operations each on a cache that may forget: the history
-    of all and its records in rows of twelve."""
+    """Generate runs of one program, 3 threads with 4 operations each, on a cache that may forget.
+
+    Returns the history of all runs, and its records in rows of twelve.
+    """
     random = np.random.default_rng(seed)
     program = [draw_cache_call(random) for _ in range(12)]
     operations = []

@@ -1,9 +1,9 @@
-"""Histories: which operations ran when, with what arguments, and what they answered.
+"""Histories: the calls of an execution with their results and intervals of time.
 
-A history is an array of records, one for each operation, made by the native runners without locks or by
-:func:`history_of` from Python values. An operation's interval is closed: one that returned at the very
-stamp at which another was invoked overlaps it. An operation that did not return may have happened, at any
-time after its invocation, or not.
+A history is an array of records, one for each operation, written by the native runners without
+locks, or by :func:`history_of` from Python values. Intervals are closed: an operation that returned
+at the stamp at which another was invoked overlaps it. An operation that did not return may have
+taken effect at any time after its invocation, or never.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from pulsar_ml.errors import UsageError
 
-# How an operation ended. A crashed one is known to have no answer; a pending one had none yet.
+# Endings of an operation: a crashed one will never have a result, a pending one had none yet.
 RETURNED, PENDING, CRASHED = range(3)
-ENDINGS = ("returned", "pending", "crashed")
 
-NEVER = 2**63 - 1  # the time of a return that did not come
+NEVER = 2**63 - 1  # the stamp of a return that did not happen
 ABSENT = -(2**63)  # a word that stands for None
 
 MOST_ARGUMENTS = 3
@@ -38,30 +37,33 @@ RECORD = np.dtype(
     ]
 )
 
-# What the words of a result are.
+# Kinds of results; see Signature.
 NONE, WORD, FLAG, ANSWER, VALUE = "none", "word", "flag", "answer", "value"
 RESULTS = (NONE, WORD, FLAG, ANSWER, VALUE)
 
 
 class Unknown:
-    """The result of an operation that did not return. There is one, ``UNKNOWN``."""
+    """The class of ``UNKNOWN``, the result of an operation that did not return."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
 
     def __reduce__(self) -> str:
-        return "UNKNOWN"  # copies and pickles are the one that there is
+        return "UNKNOWN"  # copies and pickles are the same object
 
 
 UNKNOWN = Unknown()
 
 
 class Signature(NamedTuple):
-    """An operation of a history: how its words are read.
+    """An operation of a history, and the meaning of the words in its records.
 
-    ``arguments`` is their number. ``result`` is "none"; "word": an integer or None; "flag": a truth value;
-    "answer": a status and four words, as native subjects return; or "value": an index into the
-    history's values, and then the arguments are such indices too.
+    Attributes:
+        name: the operation's name.
+        arguments: the number of its arguments.
+        result: "none"; "word" for an integer or None; "flag" for a truth value; "answer" for a
+            status and four words, as native subjects return; or "value" for an index into the
+            history's values, in which case the arguments are such indices, too.
     """
 
     name: str
@@ -70,12 +72,13 @@ class Signature(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One operation as a model sees it.
+    """One call of an operation, as a model sees it.
 
     Attributes:
-        name, arguments: what was asked for.
-        result: what was answered; UNKNOWN if it did not return.
-        thread: by whom; -1 for models that do not ask for it.
+        name, arguments: the operation and its arguments.
+        result: its result; UNKNOWN if the call did not return. For calls of native subjects the
+            status and the four words: ``(status, (first, second, third, fourth))``.
+        thread: the calling thread; -1 for a model without ``by_thread``.
     """
 
     name: str
@@ -85,7 +88,7 @@ class Call(NamedTuple):
 
     @property
     def pending(self) -> bool:
-        """Whether it did not return, so that any answer may have been on its way."""
+        """True for a call that did not return: its result may be any."""
         return self.result is UNKNOWN
 
     def __str__(self) -> str:
@@ -96,14 +99,18 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """Operations with their intervals. A value: the array is read-only.
+    """The operations of a run with their intervals. An immutable value: the array is read-only.
+
+    :func:`record_run` records a history, :func:`load_history` reads one, and :func:`check_history`
+    compares it with a model.
 
     Attributes:
-        signatures: a record's ``operation`` is an index into them.
-        records: one for each operation, an array of ``RECORD``.
-        values: for signatures with result "value", what the words stand for.
-        source: where it is from, such as "threads", "engine" or "jepsen".
-        subject, settings: of recorded runs: what ran, with which creation settings.
+        signatures: the operations; a record's ``operation`` is an index into them.
+        records: an array of ``RECORD``, one row for each operation. Stamps are integers:
+            nanoseconds for real threads, steps for the engine, event numbers for Jepsen.
+        values: the values that words stand for, for signatures with result "value".
+        source: the origin, such as "threads", "engine" or "jepsen".
+        subject, settings: of recorded runs, the subject's name and its creation settings.
     """
 
     signatures: tuple[Signature, ...]
@@ -117,7 +124,7 @@ class History:
         return len(self.records)
 
     def call(self, index: int) -> Call:
-        """Operation number ``index``, with its thread."""
+        """Return operation number ``index`` as a :class:`Call`."""
         record = self.records[index]
         return self.decode(
             int(record["operation"]),
@@ -133,14 +140,15 @@ class History:
         result: Sequence[int] | None,
         thread: int = -1,
     ) -> Call:
-        """The call of these words; ``result`` None: it did not return."""
+        """Return the call of these words; a ``result`` of None means that it did not return."""
         return decoder(self.signatures, self.values)(operation, arguments, result, thread)
 
     def select(self, indices: Sequence[int] | NDArray[np.integer]) -> History:
-        """A history of some of the operations."""
+        """Return the history of some of the operations."""
         return self.with_records(self.records[np.asarray(indices, dtype=np.int64)])
 
     def with_records(self, records: NDArray[np.void]) -> History:
+        """Return a history with the same signatures and values, and other records."""
         return History(
             self.signatures, frozen(records), self.values, self.source, self.subject, self.settings
         )
@@ -150,19 +158,19 @@ Decoder = Callable[[int, Sequence[int], "Sequence[int] | None", int], Call]
 
 
 def decoder(signatures: Sequence[Signature], values: Sequence[object]) -> Decoder:
-    """From words to calls."""
+    """Return a function that decodes words to calls."""
 
     def decode(
         operation: int, arguments: Sequence[int], result: Sequence[int] | None, thread: int
     ) -> Call:
         name, count, kind = signatures[operation]
-        given: tuple[object, ...]
+        read: tuple[object, ...]
         if kind == VALUE:
-            given = tuple([values[word] for word in arguments[:count] if word >= 0])
+            read = tuple([values[word] for word in arguments[:count] if word >= 0])
         else:
-            given = tuple(arguments[:count])
+            read = tuple(arguments[:count])
         return Call(
-            name, given, UNKNOWN if result is None else read_result(kind, result, values), thread
+            name, read, UNKNOWN if result is None else read_result(kind, result, values), thread
         )
 
     return decode
@@ -181,7 +189,7 @@ def read_result(kind: str, words: Sequence[int], values: Sequence[object]) -> ob
 
 
 def frozen(records: NDArray[np.void]) -> NDArray[np.void]:
-    """The records, contiguous and read-only."""
+    """Return the records as a contiguous, read-only array."""
     records = np.ascontiguousarray(records)
     records.flags.writeable = False
     return records
@@ -191,9 +199,9 @@ def frozen(records: NDArray[np.void]) -> NDArray[np.void]:
 
 
 class Operation(NamedTuple):
-    """One operation by its values, for :func:`history_of`.
+    """One operation as Python values, for :func:`history_of`.
 
-    ``returned`` None: it did not return; ``crashed`` then says that it never will.
+    ``returned`` is None for an operation that did not return; ``crashed`` is True if it never will.
     """
 
     thread: int
@@ -206,35 +214,35 @@ class Operation(NamedTuple):
 
 
 def history_of(operations: Iterable[Operation], *, source: str = "python") -> History:
-    """A history of operations whose arguments and results are any values that JSON has.
+    """Return the history of operations whose arguments and results are values that JSON has.
 
     Raises UsageError for an interval that ends before it begins, and for more than three arguments.
     """
     names: dict[str, int] = {}
     table = Values()
     rows = []
-    for index, given in enumerate(operations):
-        if len(given.arguments) > MOST_ARGUMENTS:
+    for index, one in enumerate(operations):
+        if len(one.arguments) > MOST_ARGUMENTS:
             raise UsageError(
-                f"operation {index}, {given.name}, has {len(given.arguments)} arguments; the most is "
+                f"operation {index}, {one.name}, has {len(one.arguments)} arguments; the most is "
                 f"{MOST_ARGUMENTS}"
             )
-        ended = given.returned is not None
-        if given.returned is not None and given.returned < given.invoked:
+        ended = one.returned is not None
+        if one.returned is not None and one.returned < one.invoked:
             raise UsageError(
-                f"operation {index}, {given.name}, returned at {given.returned}, before it was invoked at "
-                f"{given.invoked}"
+                f"operation {index}, {one.name}, returned at {one.returned}, before it was invoked "
+                f"at {one.invoked}"
             )
-        words = [table.number(argument) for argument in given.arguments]
+        words = [table.number(argument) for argument in one.arguments]
         rows.append(
             (
-                given.thread,
-                names.setdefault(given.name, len(names)),
+                one.thread,
+                names.setdefault(one.name, len(names)),
                 words + [-1] * (MOST_ARGUMENTS - len(words)),
-                [table.number(given.result) if ended else -1, 0, 0, 0, 0],
-                given.invoked,
-                given.returned if given.returned is not None else NEVER,
-                RETURNED if ended else CRASHED if given.crashed else PENDING,
+                [table.number(one.result) if ended else -1, 0, 0, 0, 0],
+                one.invoked,
+                one.returned if one.returned is not None else NEVER,
+                RETURNED if ended else CRASHED if one.crashed else PENDING,
                 0,
             )
         )
@@ -244,7 +252,7 @@ def history_of(operations: Iterable[Operation], *, source: str = "python") -> Hi
 
 
 class Values:
-    """Numbers for values; 1, 1.0 and True are three."""
+    """Numbers for distinct values; 1, 1.0 and True are three values."""
 
     def __init__(self) -> None:
         self.values: list[object] = []
@@ -261,17 +269,22 @@ class Values:
 
 
 def as_value(value: object) -> object:
-    """Lists become tuples, so that every value can be hashed; UsageError for what is no value."""
+    """Return the value with tuples for lists, so that it can be hashed.
+
+    Raises UsageError for anything that JSON does not have.
+    """
     if isinstance(value, list | tuple):
         return tuple(as_value(item) for item in value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise UsageError(
-        f"{value!r} cannot stand in a history; use None, numbers, strings, truth values and lists of them"
+        f"{value!r} is no value of a history; use None, numbers, texts, truth values, and lists of "
+        "these"
     )
 
 
 def distinct(value: object) -> object:
+    """Return a key that differs between values of different types, such as 1 and True."""
     if isinstance(value, tuple):
         return tuple(distinct(item) for item in value)
     return (type(value), value)
@@ -281,9 +294,8 @@ def distinct(value: object) -> object:
 
 
 def record_array(program_threads: Sequence[NDArray[np.void]]) -> list[NDArray[np.void]]:
-    """For each thread of a program its records, with what is known before it runs: nothing was invoked
-    yet."""
-    made = []
+    """Return, for each thread of a program, its records before the run: nothing was invoked yet."""
+    arrays = []
     for thread, calls in enumerate(program_threads):
         records = np.zeros(len(calls), RECORD)
         records["thread"] = thread
@@ -292,12 +304,15 @@ def record_array(program_threads: Sequence[NDArray[np.void]]) -> list[NDArray[np
         records["invoked"] = NEVER
         records["returned"] = NEVER
         records["ending"] = PENDING
-        made.append(records)
-    return made
+        arrays.append(records)
+    return arrays
 
 
 def check_records(records: Sequence[NDArray[np.void]], threads: Sequence[NDArray[np.void]]) -> None:
-    """Whether a runner may write the records of ``threads``' calls there; ValueError or TypeError if not."""
+    """Check that native code may write the records of each thread's calls into these arrays.
+
+    Raises ValueError for other lengths, TypeError for another layout.
+    """
     wanted, found = [len(calls) for calls in threads], [len(each) for each in records]
     if found != wanted:
         raise ValueError(f"there should be records for {wanted} calls, not for {found}")
@@ -316,14 +331,15 @@ def history_of_run(
     subject: str,
     settings: Mapping[str, int],
 ) -> History:
-    """The history of a run: ``operations`` are a subject's names and numbers of arguments; operations
-    that were never invoked are left out.
+    """Return the history of a run; operations that were never invoked are left out.
+
+    ``operations`` are the subject's names and numbers of arguments.
     """
     signatures = tuple(Signature(name, count, ANSWER) for name, count in operations)
     joined = np.concatenate(list(records)) if records else np.zeros(0, RECORD)
     joined = joined[joined["invoked"] != NEVER]
     counts = np.array([signature.arguments for signature in signatures], dtype=np.int64)
-    # Words that are no argument of their operation say nothing.
+    # Words behind the last argument of an operation mean nothing.
     spare = np.arange(MOST_ARGUMENTS)[None, :] >= counts[joined["operation"]][:, None]
     joined["arguments"][spare] = 0
     return History(signatures, frozen(joined), (), source, subject, dict(settings))
@@ -333,7 +349,7 @@ def history_of_run(
 
 
 def ranks(history: History) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Invocations and returns as places in one order of all of them; NEVER stays NEVER."""
+    """Return the ranks of all invocations and returns in one order; NEVER stays NEVER."""
     records = history.records
     n = len(records)
     times = np.concatenate([records["invoked"], records["returned"]])
@@ -347,7 +363,7 @@ def ranks(history: History) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def overlap(history: History) -> int:
-    """The most operations that were under way at one time."""
+    """Return the most operations that were under way at one time."""
     invoked, returned = ranks(history)
     steps = np.concatenate([np.ones(len(invoked), np.int64), -np.ones(len(returned), np.int64)])
     order = np.argsort(np.concatenate([invoked, returned]), kind="stable")

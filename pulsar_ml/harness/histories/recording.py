@@ -1,4 +1,4 @@
-"""Histories of what the harness runs: on real threads with stamps, in the engine with step numbers."""
+"""Records histories of runs on real threads, and of executions under the engine."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def record_run(
     instance: Instance, program: Program, *, patience_ns: int = 120_000_000_000
 ) -> tuple[RunResult, History]:
-    """Run ``program`` as :func:`pulsar_ml.harness.subjects.threads.run_program` does, and keep its history.
+    """Run ``program`` on real threads, as :func:`run_program` does, and return its history, too.
 
-    Stamps are nanoseconds of the monotonic clock, read behind a full fence, so the recording orders more than
-    the subject does: it is for the answers, not for races. Operations of threads that were left
-    behind are pending.
+    Stamps are nanoseconds of the monotonic clock, next to a full fence. The fences order accesses
+    that the subject leaves unordered, so use a recording to judge results, not to find races.
+    Operations of threads that were left behind are pending.
     """
     records = record_array(program.threads)
     result = run_program(instance, program, patience_ns=patience_ns, records=records)
@@ -39,12 +39,12 @@ def record_run(
 
 
 def history_of_execution(campaign: Campaign) -> History:
-    """The history of the campaign's last execution, in steps; ValueError if it did not come to its end."""
+    """Return the history of the last execution, in steps; ValueError if it was not complete."""
     return history_filled(history_before(campaign), campaign)
 
 
 def history_before(campaign: Campaign) -> History:
-    """The calls of a campaign's program, as if each had been made at once and answered nothing."""
+    """Return a history of the program's calls without results, each at stamp 0."""
     program = campaign.program
     records = record_array(program.threads)
     for its_records in records:
@@ -60,10 +60,10 @@ def history_before(campaign: Campaign) -> History:
 
 
 def history_filled(before: History, campaign: Campaign) -> History:
-    """:func:`history_of_execution` with the history before it, which all executions of a program share."""
+    """Return the last execution's history, from :func:`history_before`, which can be kept."""
     if campaign.end() != "complete":
         raise ValueError(
-            f"the execution ended with {campaign.end()!r}; only a complete one has all its answers"
+            f"the execution ended with {campaign.end()!r}; only a complete one has all its results"
         )
     records = before.records.copy()
     put_answers(records, campaign.answers())
@@ -71,7 +71,7 @@ def history_filled(before: History, campaign: Campaign) -> History:
 
 
 def put_answers(records: NDArray[np.void], answers: NDArray[np.int64]) -> None:
-    """What :meth:`Campaign.answers` returned into as many records."""
+    """Write the result of :meth:`Campaign.answers` into as many records."""
     records["invoked"] = answers[:, 0]
     records["returned"] = answers[:, 1]
     records["moment"] = answers[:, 2]

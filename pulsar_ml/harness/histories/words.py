@@ -1,4 +1,4 @@
-"""Values of a history as the words that other signatures ask for."""
+"""Encodes values of a history as the words of other signatures."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from pulsar_ml.harness.histories.history import (
 def with_signatures(
     history: History, signatures: Sequence[Signature]
 ) -> tuple[NDArray[np.void], list[Any]]:
-    """Records and values of ``history``, whose signatures are all "value", for these ones.
+    """Return records and values for ``signatures``, of a history whose own are all "value".
 
-    Raises ValueError, TypeError or OverflowError for a value that its signature cannot have.
+    Raises ValueError, TypeError or OverflowError for a value that does not fit its signature.
     """
     numbers = {signature.name: code for code, signature in enumerate(signatures)}
     records = history.records.copy()

@@ -1,4 +1,4 @@
-"""A judge from a sequential model: are the answers of an execution those of some order of its calls?"""
+"""A judge from a sequential model: it refuses answers that no legal order of the calls gives."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ from pulsar_ml.harness.models.sequential import Sequential, signatures_of, with_
 if TYPE_CHECKING:
     from pulsar_ml.harness.engine import Campaign
 
-MOST_STEPS = 200_000  # of the search for one history, until it is counted as unknown
-EXPLAINING = 10_000_000  # steps of the search for what is wrong with an illegal one
-MEMORY = 1 << 27  # bytes, of each checker; it is made anew when it needs more
-CHECKERS = 4  # kept, for so many combinations of settings and threads
+MOST_STEPS = 200_000  # of the search for one history; then the history counts as unknown
+EXPLAINING = 10_000_000  # steps of the search that explains an illegal history
+MEMORY = 1 << 27  # bytes of a checker; one that needs more is replaced by a new one
+CHECKERS = 4  # the most checkers kept, each for one combination of settings and threads
 OUT_OF_MEMORY = "out of memory"
 NO_ORDER = "no order of the calls gives these answers"
-MOST_TOLD = 6  # calls of the minimal illegal part in a message
+MOST_CALLS = 6  # calls of the minimal illegal part in a message
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Histories that a judge said something about, and those of them that took too long to say."""
+    """The number of histories that a judge saw, and of those that reached the bound of steps."""
 
     judged: int = 0
     unknown: int = 0
 
 
 class ModelJudge:
-    """Refuses what the model that ``factory(settings, threads)`` makes cannot answer.
+    """Judges executions by the specification that ``factory(settings, threads)`` returns.
 
-    What the model said before is remembered, for all programs with the same settings and number of
-    threads. One thread at a time.
+    The specification's answers are remembered for all programs with the same settings and number of
+    threads. Use a judge in one thread at a time.
     """
 
     def __init__(self, factory: Any, *, most_steps: int = MOST_STEPS) -> None:
         self.factory = factory
         self.most_steps = most_steps
-        self.stopped = 0  # histories that a run stopped at
+        self.stopped = 0  # histories at which a run stopped
         self.unknown = 0
-        # Histories that were accepted without a stop: by what was known, and when the model had been asked.
+        # Histories accepted without a stop: by remembered answers, and by asking the model.
         self.accepted = np.zeros(2, np.int64)
         self.prepared: Prepared | None = None
         self.checkers: OrderedDict[object, ModelChecker] = OrderedDict()
@@ -65,12 +65,15 @@ class ModelJudge:
         return Counts(self.stopped + int(self.accepted.sum()), self.unknown)
 
     def __call__(self, campaign: Campaign) -> str:
-        """Why the answers of the campaign's last execution cannot be, or "". Those of one that did not come
-        to its end are not judged. From then on the campaign accepts by itself what the checker knows."""
+        """Explain why the last execution's answers are illegal, or return "".
+
+        Incomplete executions are not judged. From then on the engine accepts histories by itself
+        that the checker knows.
+        """
         return self.refusal(campaign)
 
     def brief(self, campaign: Campaign) -> str:
-        """The same of fewer words, for who asks often: what is wrong takes the longest to say."""
+        """Like ``__call__``, but without the explanation, which is the slow part."""
         return self.refusal(campaign, explained=False)
 
     def refusal(self, campaign: Campaign, *, explained: bool = True) -> str:
@@ -80,7 +83,7 @@ class ModelJudge:
         tried = prepared is not None and prepared.campaign is campaign
         if prepared is None or not tried:
             prepared = self.prepared = self.prepare(campaign)
-        records = prepared.asked if tried else prepared.filled(campaign.answers())
+        records = prepared.records if tried else prepared.filled(campaign.answers())
         return self.judged(
             prepared.checker, prepared.history, records, tried=tried, explained=explained
         )
@@ -90,14 +93,15 @@ class ModelJudge:
         checker = self.checker(history, len(campaign.program.threads), campaign.mode == "sc")
         whole, of = as_checked(checker, history)
         foresees = checker.model.foresees
-        asked = whole.records.copy()
-        campaign.ask(checker.native, asked, of, self.accepted, foresees=foresees)
-        return Prepared(campaign, checker, whole, of, asked)
+        records = whole.records.copy()
+        campaign.ask(checker.native, records, of, self.accepted, foresees=foresees)
+        return Prepared(campaign, checker, whole, of, records)
 
     def message(self, history: History, threads: int, *, fresh: bool = False) -> str:
-        """Why the answers of ``history``, of an instance made for ``threads``, cannot be, or "".
+        """Explain why a history's answers are illegal, or return "".
 
-        ``fresh``: it was made under sequential consistency, which promises more of a read.
+        ``threads`` is the number for which the instance was created. ``fresh``: the execution was
+        sequentially consistent, which allows fewer results of reads.
         """
         checker = self.checker(history, threads, fresh)
         whole = as_checked(checker, history)[0]
@@ -112,14 +116,16 @@ class ModelJudge:
         tried: bool = False,
         explained: bool = True,
     ) -> str:
-        """Why the answers in the records, of a history for the checker, cannot be, or ""; ``tried``: the
-        checker was asked about them just before."""
+        """Judge ``records``, whose other parts are those of ``history``.
+
+        ``tried``: the engine has just passed them to the checker.
+        """
         self.stopped += 1
         if len(records) == 0:
             return ""
         answer = self.searched(checker, records, tried)
         if answer == OUT_OF_MEMORY:
-            self.checkers.clear()  # one that knows nothing yet may have enough
+            self.checkers.clear()  # a new checker remembers nothing and needs less memory
             self.prepared = None
             checker = ModelChecker(checker.model.anew(), checker.signatures, memory=MEMORY)
             answer = self.searched(checker, records, False)
@@ -128,11 +134,11 @@ class ModelJudge:
         if answer == ILLEGAL and not explained:
             return NO_ORDER
         if answer == ILLEGAL:
-            # The message says nothing of weaker criteria, which take the longest to search.
+            # The message omits weaker criteria, whose search takes the longest.
             options = Options(most_steps=EXPLAINING, weaker=False)
             history = history.with_records(records.copy())
             verdict = check(history, checker.model, options=options, checker=checker)
-            return told(history, verdict, checker.model)
+            return explanation(history, verdict, checker.model)
         self.unknown += 1
         return ""
 
@@ -158,7 +164,7 @@ class ModelJudge:
         return found
 
     def key_of(self, history: History, threads: int, fresh: bool) -> Hashable:
-        """What histories have in common that one checker serves."""
+        """Return a key that is equal for histories which one checker can judge."""
         return (
             history.signatures,
             history.subject,
@@ -173,47 +179,52 @@ class ModelJudge:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """All that the executions of one program have in common for a judge."""
+    """The state of a judge that all executions of one program share.
+
+    Attributes:
+        campaign, checker, history: the engine's handle, and the program's calls for the checker.
+        of: for each record of the history the number of its call in the program.
+        records: the engine writes the execution here that it passes to the checker.
+    """
 
     campaign: Campaign
     checker: ModelChecker
     history: History
-    of: NDArray[
-        np.intp
-    ]  # the call, by its number in the program, that each record of the history is about
-    asked: NDArray[np.void]  # records of the execution that the checker was asked about last
+    of: NDArray[np.intp]
+    records: NDArray[np.void]
 
     def filled(self, answers: NDArray[np.int64]) -> NDArray[np.void]:
-        """The history's records with what :meth:`Campaign.answers` returned."""
+        """Return the history's records with the results of :meth:`Campaign.answers`."""
         records = self.history.records.copy()
         put_answers(records, answers if len(answers) == len(self.of) else answers[self.of])
         if len(answers) < len(self.of) and not self.checker.model.foresees:
-            records["result"][self.of[len(answers) :]] = (
-                0  # not for the beginning of a call that spans
-            )
+            # The beginning of a call that spans does not know the result.
+            records["result"][self.of[len(answers) :]] = 0
         return records
 
 
 def as_checked(checker: ModelChecker, history: History) -> tuple[History, NDArray[np.intp]]:
-    """The history with the calls that the checker's model knows, and which record each is of."""
+    """Return the history with the calls of the checker's model, and the origin of each record."""
     records, of = with_ends(checker.model, history)
     return History(
         checker.signatures, records, (), history.source, history.subject, history.settings
     ), of
 
 
-def told(history: History, verdict: Verdict, model: Sequential) -> str:
-    """An illegal history in one line: what cannot be placed, and what is illegal by itself."""
+def explanation(history: History, verdict: Verdict, model: Sequential) -> str:
+    """Explain an illegal history in one line: the blocked call, and the minimal illegal part."""
     calls = [
         f"{model.describe(history.call(row))} of thread {history.records['thread'][row]}"
         for row in range(len(history))
     ]
     line = NO_ORDER
     if verdict.blocked >= 0:
-        line = f"{calls[verdict.blocked]} cannot be put after any legal order of {len(verdict.prefix)} calls"
+        count = len(verdict.prefix)
+        others = f"{count} other call{'s' * (count != 1)}"
+        line = f"{calls[verdict.blocked]} cannot follow any legal order of {others}"
     core = sorted(verdict.core, key=lambda row: int(history.records["invoked"][row]))
     if core:
-        shown = "; ".join(calls[row] for row in core[:MOST_TOLD])
-        more = f"; and {len(core) - MOST_TOLD} more" if len(core) > MOST_TOLD else ""
+        shown = "; ".join(calls[row] for row in core[:MOST_CALLS])
+        more = f"; and {len(core) - MOST_CALLS} more" if len(core) > MOST_CALLS else ""
         line += f"; illegal by themselves: {shown}{more}"
     return line

@@ -1,4 +1,4 @@
-"""Judging the answers of executions: what the engine itself cannot know is right or wrong."""
+"""Runs executions whose answers a judge checks; the engine itself cannot know the right ones."""
 
 from __future__ import annotations
 
@@ -8,36 +8,38 @@ from contextlib import contextmanager
 
 from pulsar_ml.harness.engine import Campaign
 
-# "" when the answers of the campaign's last execution are right, else in words why they cannot be. Asked
-# once for each history: equal answers with the same calls before each other are not asked about again.
+# Returns why the answers of the last execution are wrong, or "". Called once for each history:
+# executions with equal answers and the same order of calls are judged once.
 Judge = Callable[[Campaign], str]
 
 
 def run_judged(campaign: Campaign, first: int, count: int, judge: Judge | None) -> tuple[int, str]:
-    """Like ``campaign.run``, and stop at an execution whose answers ``judge`` refuses too.
+    """Run executions like ``campaign.run``, and stop also when ``judge`` refuses answers.
 
-    Returns how many executions were made and why the last one was refused, "" if it was not. The campaign was
-    made with ``judged`` when there is a judge.
+    Returns the number of executions and the judge's reason against the last one, or "". With a
+    judge, ``campaign`` must have been created with ``judged=True``.
     """
     if judge is None:
         return campaign.run(first, count), ""
-    made = 0
+    done = 0
     with no_collections():
-        while made < count:
-            step = campaign.run(first + made, count - made)
-            made += step
+        while done < count:
+            done += campaign.run(first + done, count - done)
             if not campaign.unjudged():
                 break
             if message := judge(campaign):
-                return made, message
+                return done, message
             campaign.accept()
-    return made, ""
+    return done, ""
 
 
 @contextmanager
 def no_collections() -> Iterator[None]:
-    """Nothing looks for garbage in cycles. A judge makes many small values that stay and are in none; to go
-    through all of them again and again takes longer than to make them."""
+    """Switch the garbage collector off.
+
+    A judge keeps many small values without cycles, and scanning them again and again would take
+    longer than creating them.
+    """
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -46,5 +48,5 @@ def no_collections() -> Iterator[None]:
         if collects:
             if gc.get_freeze_count() == 0:
                 gc.freeze()
-                gc.unfreeze()  # now all are among the oldest, as if they had been gone through often
+                gc.unfreeze()  # moves all objects to the oldest generation
             gc.enable()

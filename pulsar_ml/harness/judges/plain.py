@@ -1,4 +1,4 @@
-"""A judge from a model that is a plain Python object, as :mod:`pulsar_ml.harness.models.model` describes it."""
+"""A judge from a plain Python model, which ``harness/models/model.py`` describes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from pulsar_ml.harness.models.model import describe_call
 
 
 class PlainJudge(ModelJudge):
-    """Refuses what the model that ``factory()`` makes cannot answer, of executions and of recorded runs.
+    """Judges executions and recorded runs by the model that ``factory()`` returns.
 
-    The result of a call is its status and its four words, ``(status, (first, second, third, fourth))``. What
-    the model said before, and whole histories, are remembered for all programs. One thread at a time.
+    Pass it to :func:`interleave` or :func:`explore` as ``judge``. The model has ``init()`` and
+    ``step(state, call)``; the result of a call is its status and its four words, ``(status, (first,
+    second, third, fourth))``. The model's answers are remembered for all programs. Use a judge in
+    one thread at a time.
     """
 
     def __init__(self, factory: Callable[[], Any]) -> None:
@@ -28,9 +30,9 @@ class PlainJudge(ModelJudge):
 
 
 class Plain:
-    """The model with what a judge asks of one besides; all else is the model's own."""
+    """The model with the attributes that a judge needs besides its own."""
 
-    spans: frozenset[str] = frozenset()  # each call takes effect at one moment
+    spans: frozenset[str] = frozenset()  # no call is modelled as two
     foresees = False
 
     def __init__(self, factory: Callable[[], Any]) -> None:

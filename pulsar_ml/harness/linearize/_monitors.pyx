@@ -1,8 +1,9 @@
-"""The stack monitor: which values can lie at the bottom, from the outside in.
+"""The stack monitor: finds the values that can lie at the bottom, from the outside in.
 
-A value is surely on the stack from the return of its push to the invocation of its pop. A maximal stretch of
-time in which some value surely is there needs one that lies below all others: pushed before the stretch
-begins, popped after it ends. Any that can, may; without it the stretch falls apart into shorter ones.
+A value is certainly on the stack from the return of its push to the invocation of its pop. A
+maximal stretch of time in which some value is certainly on the stack needs a bottom value: pushed
+before the stretch begins, and popped after it ends. Any such value will do; without it the stretch
+splits into shorter ones.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from libc.stdlib cimport calloc, free, malloc
 import numpy as np
 
 
-# Segment trees over n leaves, from leaf i at size + i; node k has the children 2k and 2k + 1.
+# Segment trees over n leaves: leaf i is at size + i, and node k has the children 2k and 2k + 1.
 cdef struct Trees:
     int64_t size
-    int32_t* covers       # over times: values surely there; the least below a node, without
-    int32_t* added        # what was added to the whole node
+    int32_t* covers       # by time: certain values; the minimum below a node, without ``added``
+    int32_t* added        # the amount added to the whole node
     int64_t latest_size
-    int64_t* latest       # over values by their stretch's begin: the return of the pop, -1: not to be used
+    int64_t* latest       # by value, by beginning: the return of the pop; -1: used
 
 
 cdef void cover(Trees* t, int64_t node, int64_t low, int64_t high, int64_t first, int64_t last,
@@ -62,7 +63,7 @@ cdef void set_latest(Trees* t, int64_t leaf, int64_t value) noexcept nogil:
         node //= 2
 
 
-# The leaf of the greatest value in [first, last), -1 if all are -1.
+# The leaf of the greatest value in [first, last); -1 if all are -1.
 cdef int64_t latest_in(const Trees* t, int64_t first, int64_t last) noexcept nogil:
     cdef int64_t low = first + t.latest_size
     cdef int64_t high = last + t.latest_size
@@ -92,7 +93,7 @@ cdef int64_t power(int64_t n) noexcept nogil:
     return size
 
 
-# The next value at or after ``leaf`` that is left.
+# The next remaining value at or after ``leaf``.
 cdef int64_t left_from(int64_t* following, int64_t leaf) noexcept nogil:
     cdef int64_t end = leaf
     cdef int64_t after
@@ -105,9 +106,9 @@ cdef int64_t left_from(int64_t* following, int64_t leaf) noexcept nogil:
     return end
 
 
-# The stretch without a bottom as (first leaf, time of its end) in out; 1 if there is one, 0 if none, -1
-# without memory. Arrays are by leaf: values in the order of their begins. ``waiting``: leaves by their
-# pushes.
+# Writes the stretch without a bottom as (first leaf, time of its end) to out. Returns 1 if there is
+# one, 0 if there is none, and -1 without memory. Arrays are by leaf: values in the order of their
+# beginnings. ``waiting``: the leaves by their pushes.
 cdef int solve(int64_t n, int64_t times, const int64_t* begin, const int64_t* end, const int64_t* pushed,
                const int64_t* popped, const int64_t* waiting, int64_t* out) noexcept nogil:
     cdef Trees t
@@ -131,7 +132,7 @@ cdef int solve(int64_t n, int64_t times, const int64_t* begin, const int64_t* en
             following[i] = i
         for i in range(n):
             cover(&t, 1, 0, t.size, begin[i], end[i], 1)
-        # What is to be done: the values from a leaf on whose stretches begin before a time.
+        # A stack of work items: the values from a leaf on whose stretches begin before a time.
         stack[0] = 0
         stack[1] = times
         depth = 1
@@ -143,7 +144,8 @@ cdef int solve(int64_t n, int64_t times, const int64_t* begin, const int64_t* en
                 continue
             begins = begin[first]
             ends = min(uncovered(&t, 1, 0, t.size, begins, 0), until)
-            # Stretches come in the order of their begins, so what was pushed early enough stays so.
+            # Stretches come in the order of their beginnings, so a push that was early enough stays
+            # so.
             while awake < n and pushed[waiting[awake]] < begins:
                 if following[waiting[awake]] == waiting[awake]:
                     set_latest(&t, waiting[awake], popped[waiting[awake]])
@@ -158,7 +160,7 @@ cdef int solve(int64_t n, int64_t times, const int64_t* begin, const int64_t* en
             set_latest(&t, leaf, -1)
             following[leaf] = leaf + 1
             cover(&t, 1, 0, t.size, begin[leaf], end[leaf], -1)
-            # First what is left of this stretch, then what comes after it.
+            # The rest of this stretch comes first, then the values behind it.
             stack[2 * depth] = past
             stack[2 * depth + 1] = until
             stack[2 * depth + 2] = first
@@ -185,10 +187,11 @@ cdef int64_t first_at(const int64_t* begin, int64_t low, int64_t high, int64_t t
 
 
 def bottomless(begin, end, pushed, popped, int64_t times):
-    """The values of a stretch of time in which none can lie at the bottom of the stack; empty: there is none.
+    """The values of a stretch of time without a possible bottom value; empty: the stack is legal.
 
-    All four are arrays of int64, one element a value, of ranks below ``times``: the return of its push and
-    the invocation of its pop, which is later; the invocation of its push and the return of its pop.
+    All four arrays are of int64, with one element for each value, of ranks below ``times``: the
+    return of its push, and the later invocation of its pop; the invocation of its push, and the
+    return of its pop.
     """
     cdef int64_t n = len(begin)
     cdef int64_t[2] out
@@ -211,6 +214,6 @@ def bottomless(begin, end, pushed, popped, int64_t times):
         raise MemoryError(f"no memory to check a stack of {n} values")
     if answer == 0:
         return np.zeros(0, np.int64)
-    # All values of the stretch, those that were taken out before included: each is needed to show it.
+    # All values of the stretch, including those removed earlier: each is needed as evidence.
     inside = (begin >= begin[out[0]]) & (end <= out[1])
     return order[inside]

@@ -55,6 +55,7 @@ def minimal(
 
 class Shrinking:
     """The state of the removal of calls from one illegal history."""
+
     def __init__(
         self,
         checker: ModelChecker,
@@ -131,7 +132,9 @@ class Shrinking:
         records = np.ascontiguousarray(self.records[chosen])
         removed = np.setdiff1d(self.all_calls, chosen)
         most = int(np.isin(self.symbols[removed], list(unconstrained)).sum())
-        if most > FEW_UNCONSTRAINED and not any(some <= unconstrained for some in self.too_unconstrained):
+        if most > FEW_UNCONSTRAINED and not any(
+            some <= unconstrained for some in self.too_unconstrained
+        ):
             try:
                 return UnconstrainedCalls(self, unconstrained).search(records)
             except StatesFull:
@@ -198,7 +201,9 @@ class Shrinking:
             removed = set(others) - set(wanted)
             return [index for index in remaining if index not in removed]
 
-        wanted = reduced(others, lambda some: self.illegal(without(some), unconstrained_without(some)))
+        wanted = reduced(
+            others, lambda some: self.illegal(without(some), unconstrained_without(some))
+        )
         self.unconstrained = unconstrained_without(wanted)
         return without(wanted)
 

@@ -37,7 +37,7 @@ class Verdict:
     steps: int = 0
     configurations: int = 0
     linearization: tuple[int, ...] | None = None
-    part: object = None
+    key: object = None
     prefix: tuple[int, ...] = ()
     blocked: int = -1
     core: tuple[int, ...] = ()
@@ -45,7 +45,7 @@ class Verdict:
 
     @property
     def criterion(self) -> str:
-        """The strongest criterion that holds: "linearizable", a weaker one, "neither" or "unknown"."""
+        """The strongest criterion: "linearizable", a weaker one, "neither", or "unknown"."""
         if self.answer == LEGAL:
             return "linearizable"
         holding = [name for name, answer in self.weaker.items() if answer == LEGAL]

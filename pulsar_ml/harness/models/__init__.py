@@ -1,7 +1,7 @@
 """Models that ship, by the name that the command line takes.
 
-Operations by name, with their arguments and results. A result that a model does not need (that of a write,
-say) may be anything.
+Each model's docstring lists its operations with arguments and results. Results that a model does
+not use, such as that of a write, may be anything.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ __all__ = [
 
 
 def model_named(name: str) -> Any:
-    """The model called ``name``: one that ships, or ``module:object`` or ``FILE.py:object``, a model or
-    something that makes one.
+    """Return the model called ``name``: one that ships, ``module:object`` or ``FILE.py:object``.
 
-    Raises UsageError when there is none.
+    The object is a model, or a class or function that returns one. Raises UsageError when there is
+    none.
     """
     if ":" not in name:
         if name not in MODELS:
@@ -63,7 +63,7 @@ def model_named(name: str) -> Any:
         module = from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except UsageError:
         raise
-    except Exception as error:  # whatever the module does when it is imported
+    except Exception as error:  # the module's code may raise anything
         raise UsageError(
             f"the module of the model {name!r} cannot be imported: {raised(error)}"
         ) from error
@@ -81,13 +81,13 @@ def model_named(name: str) -> Any:
 
 
 def from_file(path: Path) -> ModuleType:
-    """The module in a file, which may import what lies beside it."""
+    """Import a module from a file; it may import modules beside the file."""
     if not path.is_file():
         raise UsageError(f"there is no file {path} to have a model")
     folder = str(path.parent.resolve())
     if folder not in sys.path:
-        sys.path.append(folder)  # last: it stays there, and its files may have the names of others
-    name = f"pulsar_ml_model_{path.stem}"  # which no other module has
+        sys.path.append(folder)  # last, so that its files hide no other modules
+    name = f"pulsar_ml_model_{path.stem}"  # no other module has this name
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no module")

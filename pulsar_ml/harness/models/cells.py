@@ -1,4 +1,4 @@
-"""Models of one cell: registers, counter, lock."""
+"""Models with a single value: registers, counter, lock."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pulsar_ml.harness.histories.history import Call
 
 
 def no_operation(model: object, name: str, known: str) -> UsageError:
-    """The error of a model for an operation that it does not have."""
+    """Return the error for an operation that a model does not have."""
     return UsageError(
         f"the model {type(model).__name__} has no operation {name!r}; it has: {known}"
     )
 
 
 class Register:
-    """read() -> value, write(value). At first it holds ``initial``."""
+    """A register: read() -> value, write(value). Its initial value is ``initial``."""
 
     description = "a register"
     operations: ClassVar[Mapping[str, int]] = {"read": 0, "write": 1}
@@ -41,7 +41,7 @@ class Register:
 
 
 class CasRegister(Register):
-    """A register with cas(old, new) -> whether it was exchanged; any result but False means that it was."""
+    """A register with cas(old, new) -> False if the value was not ``old``, else anything else."""
 
     description = "a compare-and-set register"
     operations: ClassVar[Mapping[str, int]] = {**Register.operations, "cas": 2}
@@ -64,8 +64,10 @@ class CasRegister(Register):
 
 
 class Counter:
-    """add(amount), increment(), decrement(), read() -> value; add_and_get(amount) and get_and_add(amount) ->
-    value."""
+    """A counter: add(amount), increment(), decrement(), read() -> value.
+
+    add_and_get(amount) returns the value after, get_and_add(amount) the value before.
+    """
 
     description = "a counter"
     operations: ClassVar[Mapping[str, int]] = {
@@ -101,7 +103,7 @@ class Counter:
 
 
 class Lock:
-    """acquire(), try_acquire() -> whether it was taken, release() by the thread that holds it."""
+    """A lock: acquire(), try_acquire() -> True if acquired, release() by its holder."""
 
     description = "a lock"
     operations: ClassVar[Mapping[str, int]] = {"acquire": 0, "try_acquire": 0, "release": 0}

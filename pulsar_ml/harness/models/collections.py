@@ -1,4 +1,4 @@
-"""Models of things that hold many values: maps, set, queue, stack."""
+"""Models of collections: maps, set, queue, stack."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ Items = frozenset[tuple[Any, Any]]
 
 
 def begins(whole: Any, part: Any) -> bool:
-    """Whether a string or list begins with another, or may for all that is known."""
+    """Return False only if ``whole`` is a string or list that does not begin with ``part``."""
     if type(whole) is not type(part) or not isinstance(whole, str | list | tuple):
         return True
     return len(whole) >= len(part) and whole[: len(part)] == part
 
 
 class KeyValueMap:
-    """get(key) -> value or None, put(key, value), append(key, value), delete(key) -> anything.
+    """A map: get(key) -> value or None, put(key, value), append(key, value), delete(key).
 
-    ``append`` adds to a string or a list; to nothing it puts. Keys are independent of each other.
+    ``append`` adds to a string or a list, and puts the value of a missing key. Keys are
+    independent.
     """
 
     description = "a key-value map"
@@ -48,7 +49,7 @@ class KeyValueMap:
         return (frozenset(held.items()),)
 
     def appended(self, held: Any, added: Any) -> Any:
-        """What an append makes of a value that is there."""
+        """Return the value after an append to an existing value."""
         return held + added
 
     def partition(self, call: Call) -> Hashable:
@@ -68,11 +69,12 @@ class KeyValueMap:
 
 
 class EvictingMap:
-    """A cache: put(key, value) -> whether the key was free, get(key) -> value or None, remove(key) -> value
-    or None, scan(low, high) -> values by ascending key.
+    """A cache that may forget any key at any moment.
 
-    The cache may forget any key at any moment, so None is always a legal answer of get and remove, and a
-    scan may have holes; but a value that was answered was there, and what is gone stays gone.
+    put(key, value) -> True if the key was free, get(key) -> value or None, remove(key) -> value or
+    None, scan(low, high) -> values by ascending key. None is always a legal answer of get and
+    remove, and a scan may have holes. A value that is answered was in the cache, and a forgotten
+    key stays absent until the next put.
     """
 
     description = "a map that may forget"
@@ -113,7 +115,7 @@ class EvictingMap:
         inside = [item for item in sorted(state) if low <= item[0] <= high]
         seen: Any = call.result
         found = set()
-        # Values may repeat, so every way to choose the seen ones from the inside ones counts.
+        # Values may repeat, so every choice of keys with the values seen counts.
         for count in range(len(inside) + 1) if call.pending else (len(seen),):
             for chosen in itertools.combinations(inside, count):
                 if call.pending or [value for _, value in chosen] == list(seen):
@@ -125,8 +127,9 @@ class EvictingMap:
 
 
 class Set:
-    """add(value), remove(value) and contains(value) -> truth values; add and remove may answer None, which
-    says nothing. read() -> the members in any order.
+    """A set: add(value), remove(value), contains(value) -> truth values.
+
+    A result None of add and remove may stand for either. read() -> the members in any order.
     """
 
     description = "a set"
@@ -159,13 +162,13 @@ class Set:
 
 
 class Queue:
-    """enqueue(value), dequeue() -> value, or None when the queue is empty."""
+    """A queue: enqueue(value), dequeue() -> value, or None when the queue is empty."""
 
     description = "a queue"
     operations: ClassVar[Mapping[str, int]] = {"enqueue": 1, "dequeue": 0}
     monitor = "queue"
     put, take = "enqueue", "dequeue"
-    end = 0  # at which values leave
+    end = 0  # the index at which values leave
 
     def init(self) -> tuple[Any, ...]:
         return ()

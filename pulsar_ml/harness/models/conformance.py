@@ -1,4 +1,4 @@
-"""Does a model keep its contract? Looked at before any search, on the calls of the history at hand."""
+"""Checks that a model keeps its contract, on calls of the history to be judged."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MOST_CALLS = 50
 
 
 def check_model(model: Any, history: History) -> None:
-    """Try the model on some calls of ``history``, from some states that they lead to.
+    """Check a model on up to 50 calls of ``history``, from up to 50 states that they lead to.
 
-    Raises UsageError for a call with another number of arguments than the model's ``operations`` say, and
-    ModelError for the first of: no init() or step(); one that raises; a step that is not an iterable of
-    states, changes the state it was given, or answers otherwise when asked again; states that cannot be
-    hashed, or equal ones with different hashes; a pure call that changes the state; a call without
-    result that cannot do what one with a result can.
+    Raises UsageError for a call with another number of arguments than the model's ``operations``
+    say. Raises ModelError when ``init()`` or ``step()`` is missing or raises; when a step returns
+    no iterable of states, changes its state, or returns other states the second time; when states
+    cannot be hashed, or equal states have different hashes; when a pure call changes the state; and
+    when a pending call cannot lead to a state that the same call with a result leads to.
     """
     for name in ("init", "step"):
         if not callable(getattr(model, name, None)):
@@ -50,24 +50,24 @@ def check_model(model: Any, history: History) -> None:
 
 
 def check_arguments(model: Any, history: History) -> None:
-    """UsageError for the first call that has not as many arguments as its operation takes."""
+    """Raise UsageError for the first call with another number of arguments than its operation."""
     takes = getattr(model, "operations", None)
     if takes is None or len(history) == 0:
         return
     counts = [min(signature.arguments, MOST_ARGUMENTS) for signature in history.signatures]
-    given = np.array(counts)[history.records["operation"]]
+    numbers = np.array(counts)[history.records["operation"]]
     values = np.array([signature.result == VALUE for signature in history.signatures])
-    # Of values, a word below zero says that there is none.
-    told = (history.records["arguments"] >= 0).sum(axis=1)
-    given = np.where(values[history.records["operation"]], told, given)
+    # For signatures of values, a word below zero stands for a missing argument.
+    present = (history.records["arguments"] >= 0).sum(axis=1)
+    numbers = np.where(values[history.records["operation"]], present, numbers)
     wanted = np.array([takes.get(signature.name, -1) for signature in history.signatures])
     wanted = wanted[history.records["operation"]]
-    if len(wrong := np.flatnonzero((wanted >= 0) & (given != wanted))):
+    if len(wrong := np.flatnonzero((wanted >= 0) & (numbers != wanted))):
         at = int(wrong[0])
-        count, right = int(given[at]), int(wanted[at])
+        count, right = int(numbers[at]), int(wanted[at])
         more = ""
         if count == right + 1 and not isinstance(model, Keyed):
-            more = "; if the first one is a key, with an object for each, say so (--keyed, or Keyed(model))"
+            more = "; if the first one is the key of an independent object, use --keyed or Keyed(model)"
         raise UsageError(
             f"operation {at}, {history.call(at)}, has {count} argument{'s' * (count != 1)}; that of "
             f"{describe_model(model)} takes {right}{more}"
@@ -75,7 +75,7 @@ def check_arguments(model: Any, history: History) -> None:
 
 
 def some_calls(model: Any, history: History) -> list[Call]:
-    """Calls from all over the history, without those that the model cannot tell apart."""
+    """Return calls from all over the history, one of those that are equal for the model."""
     by_thread = bool(getattr(model, "by_thread", False))
     found: dict[object, Call] = {}
     for index in (
@@ -91,26 +91,30 @@ def some_calls(model: Any, history: History) -> list[Call]:
 
 
 def check_step(model: Any, state: Any, call: Call) -> list[Any]:
+    """Check one step, and return the states to which it leads."""
     before = copy.deepcopy(state)
     found = steps(model, state, call)
     if not same(model, before, state):
         raise ModelError(
-            f"step() changed the state it was given, {before!r}, to {state!r}, for {call}"
+            f"step() changed its argument, the state {before!r}, to {state!r}, for {call}; it should "
+            "return new states"
         )
     for after in found:
         check_hash(model, after)
     if not covers(model, found, steps(model, before, call)) or len(found) != len(
         steps(model, before, call)
     ):
-        raise ModelError(f"step() answers {call} from {state!r} otherwise when it is asked again")
+        raise ModelError(f"step() returns other states for {call} from {state!r} the second time")
     if hasattr(model, "pure") and model.pure(call) and not covers(model, [state], found):
-        raise ModelError(f"{call} is called pure and leads from {state!r} to {found!r}")
+        raise ModelError(
+            f"pure() is true for {call}, and yet step() leads from {state!r} to {found!r}"
+        )
     if found and not call.pending:
         open_call = Call(call.name, call.arguments, UNKNOWN, call.thread)
         if not covers(model, steps(model, state, open_call), found):
             raise ModelError(
-                f"{call} leads from {state!r} to {found!r}, but without a result it cannot: for a call that "
-                "did not return, step() gives all states to which any answer might lead"
+                f"{call} leads from {state!r} to {found!r}, but without a result it does not: for a "
+                "call that did not return, step() should return the states of all possible results"
             )
     return found
 
@@ -120,8 +124,8 @@ def steps(model: Any, state: Any, call: Call) -> list[Any]:
         found = model.step(state, call)
         if isinstance(found, str | bytes) or not isinstance(found, Iterable):
             raise ModelError(
-                f"step() should give the states that may follow, empty if there are none; for {call} it gave "
-                f"{found!r}"
+                f"step() should return an iterable of the next states, empty if there is none; for "
+                f"{call} it returned {found!r}"
             )
         return list(found)
 
@@ -142,8 +146,8 @@ def check_hash(model: Any, state: Any) -> None:
         first = hashed(state)
     except TypeError as error:
         raise ModelError(
-            f"the state {state!r} cannot be hashed ({error}); use tuples and frozensets, or add equal() and "
-            "hash()"
+            f"the state {state!r} cannot be hashed ({error}); use tuples and frozensets, or add "
+            "equal() and hash()"
         ) from None
     twin = copy.deepcopy(state)
     if not same(model, state, twin):

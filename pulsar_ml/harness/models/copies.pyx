@@ -1,4 +1,4 @@
-"""Copies of models, and values that are equal for equal ones: what a checker needs of them as states."""
+"""Copies of mutable models, and hashable values that are equal for models in equal states."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from collections.abc import Mapping
 
 cdef extern from "Python.h":
     object PyType_GenericAlloc(type kind, Py_ssize_t items)
-    object PyObject_GenericGetDict(object made, void* context)
-    int PyObject_GenericSetDict(object made, object held, void* context) except -1
+    object PyObject_GenericGetDict(object value, void* context)
+    int PyObject_GenericSetDict(object value, object held, void* context) except -1
 
 cdef tuple SIMPLE = (type(None), bool, int, float, str, bytes)
 cdef frozenset ATOMS = frozenset([*SIMPLE, type, range, types.FunctionType, types.BuiltinFunctionType])
 cdef enum:
     HEAP_TYPE = 1 << 9    # of a class statement; see PyTypeObject.tp_flags
 
-cdef dict PLAIN = {}  # by class: whether its objects are what their __dict__ and __slots__ hold
-cdef dict NAMED = {}  # by class: whether its objects are tuples, and nothing besides
+cdef dict PLAIN = {}  # by class: its slots, or None if objects hold more than that and __dict__
+cdef dict NAMED = {}  # by class: True for a named tuple without anything besides
 
 
 class NotPlain(Exception):
-    """Of an object that only pickle can copy."""
+    """An object that only pickle can copy."""
 
 
 cpdef object copied(object value):
-    """``value`` again, and all that it holds; what is held twice is again held twice."""
+    """Return a deep copy that preserves aliasing."""
     try:
         return again(value, {})
     except NotPlain:
@@ -34,10 +34,10 @@ cpdef object copied(object value):
 
 
 cpdef tuple changing(object value, object like, tuple its):
-    """The attributes of an object that a copy of it needs copies of; None: :func:`copied` is to do it.
+    """Return the names of the attributes that hold mutable values; None if only copied() can tell.
 
-    ``like`` is an object of the same class and ``its`` what this function said of that, or None: what both
-    hold need not be looked at again.
+    ``like`` is an object of the same class and ``its`` this function's result for it, or None.
+    Attributes that both objects share are not inspected again.
     """
     cdef type kind = type(value)
     cdef list names = []
@@ -55,27 +55,27 @@ cpdef tuple changing(object value, object like, tuple its):
 
 
 cpdef object copied_but(object value, tuple names):
-    """:func:`copied` of an object of which only those attributes hold what can change."""
+    """Return a deep copy of an object whose mutable values are in the attributes ``names``."""
     cdef dict memo, held = (<dict>PyObject_GenericGetDict(value, NULL)).copy()
-    cdef object made = PyType_GenericAlloc(type(value), 0)  # without a dictionary
+    cdef object copy = PyType_GenericAlloc(type(value), 0)  # without a dictionary
     if names:
-        memo = {id(value): made}
+        memo = {id(value): copy}
         try:
             for name in names:
                 held[name] = again(held[name], memo)
         except NotPlain:
             return copied(value)
-    PyObject_GenericSetDict(made, held, NULL)
-    return made
+    PyObject_GenericSetDict(copy, held, NULL)
+    return copy
 
 
 cpdef long piece_weight(object item) except -1:
-    """About how many bytes a part of a frozen value takes, with the reference to it."""
+    """Estimate the bytes of an item of a frozen value, with the reference to it."""
     return 8 if is_shared(item) else 8 + weight(item)
 
 
 cpdef long weight(object value) except -1:
-    """About how many bytes a frozen value takes: those of its parts and of the references to them."""
+    """Estimate the bytes of a frozen value, its items and the references to them."""
     cdef long sum = 56
     if isinstance(value, tuple):
         for item in <tuple>value:
@@ -88,7 +88,7 @@ cpdef long weight(object value) except -1:
     return 28
 
 
-# Of which the interpreter has only one.
+# Returns true for objects that the interpreter shares.
 cdef inline bint is_shared(object value) except -1:
     return value is None or type(value) is bool or (type(value) is int and -5 <= value <= 256)
 
@@ -113,38 +113,38 @@ cdef object again(object value, dict memo):
     if found is not None:
         return found
     if kind is list:
-        made = memo[id(value)] = []
+        copy = memo[id(value)] = []
         for item in <list>value:
-            (<list>made).append(item if is_atom(item) else again(item, memo))
-        return made
+            (<list>copy).append(item if is_atom(item) else again(item, memo))
+        return copy
     if kind is dict:
-        made = memo[id(value)] = {}
+        copy = memo[id(value)] = {}
         for key, item in (<dict>value).items():
             if not is_atom(key):
                 key = again(key, memo)
-            (<dict>made)[key] = item if is_atom(item) else again(item, memo)
-        return made
+            (<dict>copy)[key] = item if is_atom(item) else again(item, memo)
+        return copy
     if kind is set:
-        made = memo[id(value)] = set()
+        copy = memo[id(value)] = set()
         for item in <set>value:
-            (<set>made).add(again(item, memo))
-        return made
+            (<set>copy).add(again(item, memo))
+        return copy
     if kind is deque:
-        made = memo[id(value)] = value.__copy__()
+        copy = memo[id(value)] = value.__copy__()
         for item in value:
             if not is_immutable(item):
-                made.clear()
-                made.extend([again(each, memo) for each in value])
+                copy.clear()
+                copy.extend([again(each, memo) for each in value])
                 break
-        return made
+        return copy
     if not plain(kind):
         raise NotPlain
-    made = memo[id(value)] = kind.__new__(kind)
-    fill(made, value, kind, memo)
-    return made
+    copy = memo[id(value)] = kind.__new__(kind)
+    fill(copy, value, kind, memo)
+    return copy
 
 
-# A class of named tuples, without anything that a tuple does not have.
+# Returns true for a class of named tuples without anything besides.
 cdef bint named(type kind) except -1:
     found = NAMED.get(kind)
     if found is None:
@@ -153,7 +153,7 @@ cdef bint named(type kind) except -1:
     return found
 
 
-# Whether it need not be copied; False: perhaps not.
+# Returns true if the value need not be copied; false if it may have to be.
 cdef bint is_immutable(object value) except -1:
     cdef type kind = type(value)
     if kind is int or value is None or kind is bool:
@@ -171,11 +171,11 @@ cdef bint is_immutable(object value) except -1:
     return kind in ATOMS
 
 
-cdef int fill(object made, object value, type kind, dict memo) except -1:
+cdef int fill(object copy, object value, type kind, dict memo) except -1:
     slots = <tuple>PLAIN[kind]
     held = getattr(value, "__dict__", None)
     if held is not None:
-        inside = made.__dict__
+        inside = copy.__dict__
         for name, item in (<dict>held).items():
             (<dict>inside)[name] = item if is_atom(item) else again(item, memo)
     for name in slots:
@@ -183,11 +183,12 @@ cdef int fill(object made, object value, type kind, dict memo) except -1:
             item = getattr(value, name)
         except AttributeError:
             continue
-        object.__setattr__(made, name, again(item, memo))
+        object.__setattr__(copy, name, again(item, memo))
     return 0
 
 
-# Whether objects of the class hold only what their __dict__ and __slots__ do, and are made by nothing else.
+# Returns true for a class whose objects are created by object.__new__() and hold only what is in
+# their __dict__ and __slots__.
 cdef bint plain(type kind) except -1:
     if kind not in PLAIN:
         slots = []
@@ -197,7 +198,7 @@ cdef bint plain(type kind) except -1:
         for each in kind.__mro__:
             if each is object:
                 continue
-            if not each.__flags__ & HEAP_TYPE:  # its objects hold what only C can see
+            if not each.__flags__ & HEAP_TYPE:  # objects hold values that only C can see
                 fine = False
             its = each.__dict__.get("__slots__", ())
             for name in ((its,) if isinstance(its, str) else its):
@@ -209,7 +210,7 @@ cdef bint plain(type kind) except -1:
 
 
 cpdef object freeze(object value):
-    """A value that is equal for equal states. Things that can change are told apart by which they are."""
+    """Return a hashable value that is equal for equal states, with the same aliasing."""
     return frozen(value, {})
 
 

@@ -1,7 +1,7 @@
-"""Sequential models: what an operation may answer when nothing runs beside it.
+"""Sequential models: the legal results of operations that run one after the other.
 
-A model is a plain Python object; :class:`Model` names what it must have, :class:`Extras` what it may have.
-States are values: a step returns new ones and never changes the one it was given.
+A model is a plain Python object. :class:`Model` lists its required methods, :class:`Extras` the
+optional ones. States are immutable values: a step returns new states and changes none.
 """
 
 from __future__ import annotations
@@ -17,35 +17,34 @@ from pulsar_ml.harness.histories.history import Call
 
 
 class ModelError(ValueError):
-    """A model that breaks its own contract, found before or during a search."""
+    """A model breaks its contract."""
 
 
 class Model(Protocol):
-    """What every model has."""
+    """The methods that every model has."""
 
     def init(self) -> Any:
-        """The state before the first operation."""
+        """Return the state before the first operation."""
         ...
 
     def step(self, state: Any, call: Call) -> Iterable[Any]:
-        """Every state to which ``call``, with the result it has, may lead from ``state``.
+        """Return every state to which ``call``, with its result, may lead from ``state``.
 
-        Empty: that result is impossible here. One state: the usual case. Several: the specification leaves
-        it open, as when a cache may drop what it likes. For a call that did not return (``call.pending``)
-        all states to which any answer might lead.
+        No state means that the result is illegal here. Several states mean that the specification
+        leaves the effect open, as for a cache that may drop any key. A call that did not return
+        (``call.pending``) may lead to the states of all its possible results.
         """
         ...
 
 
 class Extras(Protocol):
-    """What a model may have besides.
+    """The optional attributes and methods of a model.
 
     Attributes:
-        operations: name -> number of arguments; a history in which a call of that name has more or fewer is
-            refused before the search.
-        by_thread: whether a call's ``thread`` matters to the model; without it all threads are alike.
-        monitor: "register", "queue", "stack" or "set", when the model is exactly one of those and
-            histories with distinct values may go to the monitor of that name.
+        operations: the number of arguments by name; a history with another number is refused.
+        by_thread: True if the calling thread matters to the model.
+        monitor: "register", "queue", "stack" or "set", if the model is exactly one of those; the
+            monitor of that name then checks histories with distinct values.
     """
 
     operations: Mapping[str, int]
@@ -53,56 +52,72 @@ class Extras(Protocol):
     monitor: str
 
     def partition(self, call: Call) -> Hashable:
-        """The part of the object that the call is about, when parts are independent of each other; None
-        when it concerns more than one. Each part is then checked alone, from ``init()``."""
+        """Return the key of the independent component that the call accesses, such as a map's key.
+
+        None for a call that accesses several. Each component is checked alone, from ``init()``.
+        """
         ...
 
     def pure(self, call: Call) -> bool:
-        """Whether the call, wherever it is legal, leaves the state as it was. A pure call is tried first and
-        only once, which is what makes most searches short."""
+        """Return True if the call never changes the state where it is legal.
+
+        A pure call is tried first and only once, which keeps most searches short.
+        """
         ...
 
     def ends(self, call: Call) -> bool:
-        """Whether it is the end of a call whose beginning is a call of its own, of the same thread and
-        interval. It comes behind that, and is legal nowhere else. With it ``over(call)``: whether the end is
-        legal after any call, and leaves the state as it was."""
+        """Return True for the end of an operation that is modelled as two calls.
+
+        Beginning and end have the same thread and interval, and the end is legal after its
+        beginning only. A model with this method has :meth:`over`, too.
+        """
         ...
 
-    def over(self, call: Call) -> bool: ...
+    def over(self, call: Call) -> bool:
+        """Return True for an end that is legal after any call and changes no state."""
+        ...
 
     def unit(self, call: Call) -> Hashable:
-        """What must be left out together: a legal history stays legal when all calls of one unit are taken
-        away. None: this call cannot be left out by that rule."""
+        """Return a key of calls that can only be removed together.
+
+        A legal history stays legal when all calls of one unit are removed. None: the call belongs
+        to no unit.
+        """
         ...
 
     def resets(self, call: Call) -> bool:
-        """Whether the call leads to one state, whatever its part of the state was before."""
+        """Return True if the call leads to the same state of its component from every state."""
         ...
 
     def leads(self, state: Any, call: Call) -> bool:
-        """Whether ``call``, a pure one, may become legal after ``state`` and any calls of its part that do
-        not reset it. True if in doubt. With this and :meth:`resets` a search gives up early."""
+        """Return False only if the pure ``call`` stays illegal until a call that :meth:`resets`.
+
+        The search then gives up early.
+        """
         ...
 
     def equal(self, first: Any, second: Any) -> bool:
-        """When states are the same; without it, ``==``."""
+        """Compare states; without this method they are compared by ``==``."""
         ...
 
     def hash(self, state: Any) -> int:
-        """Equal for equal states; without it, ``hash(state)``."""
+        """Return a number that is equal for equal states; without this method, ``hash(state)``."""
         ...
 
     def key(self, state: Any) -> Hashable:
-        """A value that is equal for equal states, where the states themselves cannot be compared."""
+        """Return a value that is equal for equal states, if states cannot be compared."""
         ...
 
     def describe(self, call: Call) -> str:
-        """A call as reports show it."""
+        """Return a call as reports show it."""
         ...
 
 
 class Keyed:
-    """An independent copy of ``model`` for each value of the first argument, which it does not see."""
+    """A model with an independent copy of ``model`` for each value of the first argument.
+
+    The copies see the calls without that argument.
+    """
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -120,7 +135,7 @@ class Keyed:
         inner = Call(call.name, call.arguments[1:], call.result, call.thread)
         initial = self.model.init()
         for after in self.model.step(states.pop(key, initial), inner):
-            # A key that is as it was at first is not in the state.
+            # Keys in their initial state are left out, so that equal states are equal values.
             yield frozenset((states if after == initial else {**states, key: after}).items())
 
     def partition(self, call: Call) -> Hashable:
@@ -135,7 +150,7 @@ class Keyed:
 
 @contextmanager
 def blamed(what: str) -> Iterator[None]:
-    """What a model raises becomes a ModelError that says where; errors on purpose are passed on."""
+    """Turn exceptions of a model's code into a ModelError with their place in its source."""
     try:
         yield
     except (PulsarMlError, ModelError, MemoryError):
@@ -145,28 +160,28 @@ def blamed(what: str) -> Iterator[None]:
 
 
 def raised(error: Exception) -> str:
-    """An exception in a line, with the place in the source that raised it."""
+    """Describe an exception in one line, with the place in the source that raised it."""
     place = ""
     frames = traceback.extract_tb(error.__traceback__)
-    if frames and not isinstance(error, SyntaxError):  # which says itself where it is
+    if frames and not isinstance(error, SyntaxError):  # its message has a place
         place = f" ({frames[-1].filename}:{frames[-1].lineno})"
     return f"{type(error).__name__}: {error}{place}"
 
 
 def at_fault(model: Any, error: Exception) -> bool:
-    """Whether ``error`` came out of the module that ``model`` is from."""
+    """Return True if the module that defines ``model`` is in the traceback of ``error``."""
     inner = model.model if isinstance(model, Keyed) else model
     file = getattr(sys.modules.get(type(inner).__module__), "__file__", None)
     return any(frame.filename == file for frame in traceback.extract_tb(error.__traceback__))
 
 
 def describe_model(model: Any) -> str:
-    """One line about the model: its ``description``, or its class's name."""
+    """Return the model's ``description``, or the name of its class."""
     return str(getattr(model, "description", "") or type(model).__name__)
 
 
 def describe_call(model: Any, call: Call) -> str:
-    """A call as reports show it. None is no answer, except of a call that does nothing but answer."""
+    """Return a call as reports show it. A result None is shown for pure calls only."""
     if hasattr(model, "describe"):
         return str(model.describe(call))
     answers = call.result is None and hasattr(model, "pure") and model.pure(call)

@@ -1,28 +1,31 @@
-"""Sequential models with a state that changes, as models for the checker.
+"""Adapts sequential models with mutable state to the checker.
 
-What a model promises less of when threads run beside each other it declares itself. Its class may have
+A specification is a class ``factory(settings, threads)``. Its method ``step(operation, arguments,
+*, thread)`` changes the state and returns the result. Concurrent calls may be promised less than
+that; the class declares it by these optional attributes and methods:
 
-* ``weak``: operation -> what its answer means, for operations that are not linearizable;
-* ``spans``: of those, the ones whose answer is about all that happens while they run. Such a call is two for
-  the checker, its beginning and its end, with what the other threads do in between;
-* ``fresh_spans``: more of those, of an instance that is ``fresh``;
-* ``begins(operation, arguments, *, thread)``: the beginning of such a call;
-* ``foresees``: True when ``begins`` is told the answer too, as ``result``, and says whether it may begin so.
-  For calls whose answer is decided at one moment and which then go on doing things that others see;
-* ``hidden()`` and ``happens(thread)``: the threads whose call under way may do a step next that no answer
-  tells of, and what that step does. Each may happen before the next beginning or end of a call, or not;
-  a call does not end while its thread is among them;
-* ``idle(operation, result)``: whether the end of such a call, with that answer, may come at any time and
-  changes nothing; without it, no end is such a one;
-* ``fits(operation, *, thread, result)``: False only if ``concurrent`` would refuse that end of a call; it
-  changes nothing, which makes it quicker to ask;
-* ``concurrent(operation, arguments, *, thread, result)``: whether a weak operation may answer ``result`` now,
-  and if so its effect with that answer;
-* ``fresh``: False, and set to True on an instance whose threads see at once what others wrote, as under
-  sequential consistency; then ``concurrent`` may be stricter;
-* ``canonical()``: the state as a value that can be hashed, where equal states may look different.
+* ``weak``: a mapping from each operation that is not linearizable to the meaning of its result;
+* ``spans``: weak operations whose result depends on everything that happens while they run. The
+  checker takes such a call as two, its beginning and its end, with steps of other threads between;
+* ``fresh_spans``: operations that span on an instance with ``fresh`` set;
+* ``begins(operation, arguments, *, thread)``: the beginning of a call that spans;
+* ``foresees``: True if ``begins`` takes the result, too, as ``result``, and returns False if the
+  call cannot begin with that result. For calls whose result is decided at one moment and which then
+  have effects that other threads see;
+* ``hidden()`` and ``happens(thread)``: the threads whose call under way may take a step that no
+  result shows, and the effect of that step. It happens before the next beginning or end of a call,
+  or not; a call does not end while its thread is among them;
+* ``idle(operation, result)``: True if the end of a call with that result is legal at any time and
+  changes nothing; without this method no end is;
+* ``fits(operation, *, thread, result)``: False only if ``concurrent`` would refuse that end of a
+  call; it changes nothing, which makes it the quicker of the two;
+* ``concurrent(operation, arguments, *, thread, result)``: returns True if a weak operation may
+  return ``result`` now, and then applies its effect;
+* ``fresh``: False; it is set to True on an instance whose threads read the latest writes of others,
+  as under sequential consistency, where ``concurrent`` may be stricter;
+* ``canonical()``: the state as a hashable value, if equal states may look different.
 
-Everything else goes through ``step``, and has to answer what that answers.
+Every other call goes through ``step``, and must return exactly what ``step`` returns.
 """
 
 from __future__ import annotations
@@ -34,31 +37,30 @@ from pulsar_ml.harness.linearize.search._answers cimport Numbered
 from pulsar_ml.harness.histories.history import UNKNOWN, Signature
 from pulsar_ml.harness.models.model import ModelError
 
-ENDS = " ends"  # behind the name of an operation, in histories for the checker
+ENDS = " ends"  # suffix of an operation's name for the end of its calls
 
 
-cdef class State(Numbered):
-    """A model as it is after some calls; nobody changes it any more. One for each state of a
-    :class:`Sequential`, so that states are equal when they are the same object."""
+cdef class ModelState(Numbered):
+    """An immutable state of a model. Equal states of a :class:`Sequential` are the same object."""
 
-    cdef readonly tuple key          # what tells the state from others, piece by piece
+    cdef readonly tuple key          # hashable pieces; equal for equal states
     cdef tuple pieces                # the numbers of these pieces
-    cdef readonly object whole       # the model
-    cdef readonly object busy        # threads with a hidden step to do
+    cdef readonly object whole       # the model in this state
+    cdef readonly object busy        # threads with a hidden step to take
     cdef long bytes
-    cdef State before                # which led to it, until somebody needs a model of his own
-    cdef tuple changing              # see copies
-    cdef bint plain
-    cdef dict moved                  # by thread: after its hidden step
-    cdef tuple beyond                # of Reached: itself and where hidden steps lead, once somebody asked
-    # A call that can answer only one thing: operation, arguments, thread; that answer and where it leads. All
-    # others of these by the first three.
+    cdef ModelState before                # the state before, until model() is called
+    cdef tuple changing              # attributes to copy; see copies.changing()
+    cdef bint plain                  # true when `changing` was computed
+    cdef dict moved                  # by thread: the state after its hidden step
+    cdef tuple beyond                # of Reached: this state and those after hidden steps, or None
+    # The first call with a single legal result: operation, arguments, thread, and then the result
+    # with the next state. Further ones are in the dict, by the first three.
     cdef tuple answer
     cdef dict answers
 
     cpdef object model(self):
-        """A model of one's own in this state."""
-        cdef State before = self.before
+        """Return a copy of the model in this state, which the caller may change."""
+        cdef ModelState before = self.before
         if not self.plain:
             self.plain = True
             self.before = None
@@ -71,17 +73,16 @@ cdef class State(Numbered):
         return copied_but(self.whole, self.changing)
 
     def __sizeof__(self):
-        return 600 + self.bytes  # most of what the model holds is in its key, or in other states
+        return 600 + self.bytes  # most parts of the model are in its key, or shared by other states
 
     def __repr__(self):
-        return f"State({self.key!r})"
+        return f"ModelState({self.key!r})"
 
 
 cdef class Reached:
-    """A state after some hidden steps, and from where the last one of them leads to it: an index, and a
-    thread."""
+    """A state after hidden steps; each of ``ways`` is the index of a state before and a thread."""
 
-    cdef readonly State state
+    cdef readonly ModelState state
     cdef readonly tuple ways
 
     def __init__(self, state, ways):
@@ -92,9 +93,9 @@ cdef class Reached:
         return iter((self.state, self.ways))
 
 
-# What a call's name says about it.
-cdef class Operation:
-    cdef str name                    # without what tells an end
+# The kind of a call, from its name.
+cdef class CallKind:
+    cdef str name                    # without the suffix of an end
     cdef bint ends, weak, begins
 
     def __init__(self, str name, weak, spans):
@@ -105,18 +106,18 @@ cdef class Operation:
 
 
 cdef class Sequential:
-    """``factory(settings, threads)`` makes a sequential model; this is it as a model for the checker."""
+    """The model for the checker of a specification ``factory(settings, threads)``."""
 
     cdef readonly bint by_thread
-    cdef readonly object anew        # makes one like it, without what it was asked
+    cdef readonly object anew        # returns a new Sequential of the same specification
     cdef readonly object weak, spans
     cdef readonly bint foresees, hides
     cdef readonly object idle, fits
     cdef readonly dict states
-    cdef readonly State start
+    cdef readonly ModelState start
     cdef dict operations             # by name
-    cdef object latest_name          # of the operation that was looked up last
-    cdef Operation latest
+    cdef object latest_name          # name of the operation that was looked up last
+    cdef CallKind latest
     cdef list pieces                 # by place in a key: piece -> its number
     cdef list weights                # by place in a key and number
     cdef bint has_key
@@ -144,26 +145,28 @@ cdef class Sequential:
     def init(self):
         return self.start
 
-    cpdef State state(self, model, State before=None):
-        """The state that the model is in, which nobody may change from now on. ``before`` led to it: what it
-        has in common with that need not be looked up."""
-        cdef State made
+    cpdef ModelState state(self, model, ModelState before=None):
+        """Return the state of ``model``, which must not be changed afterwards.
+
+        ``before`` is the state before; pieces that both share need not be looked up.
+        """
+        cdef ModelState state
         whole = model.canonical() if self.has_key else freeze(model)
         cdef tuple key = <tuple>whole if type(whole) is tuple else (whole,)
         cdef tuple pieces = self.numbers_of(key, before)
         found = self.states.get(pieces)
         if found is not None:
-            return <State>found
-        made = State.__new__(State)
-        made.key, made.pieces, made.whole, made.before = key, pieces, model, before
-        made.busy = model.hidden() if self.hides else ()
-        made.bytes = 56
+            return <ModelState>found
+        state = ModelState.__new__(ModelState)
+        state.key, state.pieces, state.whole, state.before = key, pieces, model, before
+        state.busy = model.hidden() if self.hides else ()
+        state.bytes = 56
         for place, number in enumerate(pieces):
-            made.bytes += <long>(<list>self.weights[place])[number]
-        self.states[pieces] = made
-        return made
+            state.bytes += <long>(<list>self.weights[place])[number]
+        self.states[pieces] = state
+        return state
 
-    cdef tuple numbers_of(self, tuple key, State before):
+    cdef tuple numbers_of(self, tuple key, ModelState before):
         cdef Py_ssize_t place, count = len(key)
         cdef list numbers = [None] * count
         cdef dict known
@@ -184,18 +187,18 @@ cdef class Sequential:
             numbers[place] = number
         return tuple(numbers)
 
-    cdef Operation operation(self, call):
+    cdef CallKind operation(self, call):
         name = (<tuple>call)[0]
         if name is self.latest_name:
             return self.latest
         found = self.operations.get(name)
         if found is None:
-            found = self.operations[name] = Operation(name, self.weak, self.spans)
-        self.latest_name, self.latest = name, <Operation>found
-        return <Operation>found
+            found = self.operations[name] = CallKind(name, self.weak, self.spans)
+        self.latest_name, self.latest = name, <CallKind>found
+        return <CallKind>found
 
     cpdef bint pure(self, call) except -1:
-        cdef Operation operation
+        cdef CallKind operation
         if self.idle is None:
             return False
         operation = self.operation(call)
@@ -209,16 +212,16 @@ cdef class Sequential:
     def over(self, call):
         return self.pure(call)
 
-    def step(self, State state, call):
+    def step(self, ModelState state, call):
         if self.idle is not None and self.pure(call):
             return (state,)
         return self.after_hidden(state, call) if self.hides else self.after(state, call)
 
-    cpdef object after_hidden(self, State state, call):
-        """Where the call leads from the state and all to which hidden steps lead.
+    cpdef object after_hidden(self, ModelState state, call):
+        """Return the next states, from this state and from those after hidden steps.
 
-        Without those to which hidden steps after the call lead as well: what may follow them may follow
-        those that are told.
+        A state that a hidden step after the call reaches as well is left out: its successors are
+        successors of the states that are returned.
         """
         cdef Reached one
         cdef bint ends = (<tuple>call)[2] is not UNKNOWN and self.operation(call).ends
@@ -230,28 +233,28 @@ cdef class Sequential:
         if len(reached) == 1:
             return () if ends and thread in state.busy else self.after(state, call)
         cdef list found = []
-        cdef dict told = {}
+        cdef dict next_states = {}
         for one in reached:
             after = () if ends and thread in one.state.busy else self.after(one.state, call)
             found.append(after)
             for each in <tuple>after:
                 for place, mover in one.ways:
-                    if self.leads(<tuple>found[place], mover, <State>each):
+                    if self.leads(<tuple>found[place], mover, <ModelState>each):
                         break
                 else:
-                    told[each] = None
-        return told
+                    next_states[each] = None
+        return next_states
 
-    cdef bint leads(self, tuple states, thread, State wanted) except -1:
-        """Whether the thread's hidden step leads from one of the states to the wanted one."""
-        cdef State state
+    cdef bint leads(self, tuple states, thread, ModelState wanted) except -1:
+        """Return true if the thread's hidden step leads from one of the states to ``wanted``."""
+        cdef ModelState state
         for state in states:
             if thread in state.busy and self.move(state, thread) is wanted:
                 return True
         return False
 
-    cdef State move(self, State state, thread):
-        """After the hidden step of the thread."""
+    cdef ModelState move(self, ModelState state, thread):
+        """Return the state after the thread's hidden step."""
         if state.moved is None:
             state.moved = {}
         found = state.moved.get(thread)
@@ -259,11 +262,11 @@ cdef class Sequential:
             model = state.model()
             model.happens(thread)
             found = state.moved[thread] = self.state(model, state)
-        return <State>found
+        return <ModelState>found
 
-    cpdef tuple reached(self, State state):
-        """The state, and all to which hidden steps lead from it."""
-        cdef State one
+    cpdef tuple reached(self, ModelState state):
+        """Return the state itself and all states after hidden steps."""
+        cdef ModelState one
         if state.beyond is None:
             places = {state: 0}
             ways = [[]]
@@ -280,22 +283,22 @@ cdef class Sequential:
             state.beyond = tuple([Reached(one, tuple(leading)) for one, leading in zip(waiting, ways)])
         return state.beyond
 
-    cpdef tuple after(self, State state, call):
-        """Where the call leads from the state alone, if it may answer what it answered."""
-        cdef Operation operation = self.operation(call)
+    cpdef tuple after(self, ModelState state, call):
+        """Return the next state without hidden steps; none if the result is illegal."""
+        cdef CallKind operation = self.operation(call)
         cdef bint pending = (<tuple>call)[2] is UNKNOWN
-        thread, given = (<tuple>call)[3], (<tuple>call)[2]
+        thread, result = (<tuple>call)[3], (<tuple>call)[2]
         if pending or operation.weak:
             if operation.ends and not pending and self.fits is not None:
-                if not self.fits(state.whole, operation.name, thread=thread, result=given):
+                if not self.fits(state.whole, operation.name, thread=thread, result=result):
                     return ()
             model = state.model()
             return (self.state(model, state),) if self.apply(model, operation, call) else ()
-        told = self.told(state, operation.name, call)
-        return (told[1],) if told[0] == given else ()
+        only, after = self.only_answer(state, operation.name, call)
+        return (after,) if only == result else ()
 
-    cdef tuple told(self, State state, str name, call):
-        """What a call that can answer only one thing answers, whatever it did, and where it leads."""
+    cdef tuple only_answer(self, ModelState state, str name, call):
+        """Return the single legal result of a call in this state, and the next state."""
         cdef tuple first = state.answer
         arguments, thread = (<tuple>call)[1], (<tuple>call)[3]
         if first is not None:
@@ -309,31 +312,31 @@ cdef class Sequential:
         model = state.model()
         if not hasattr(model, "step"):
             raise ModelError(
-                f"{type(model).__module__}.{type(model).__name__} has no step() and says nothing of {name}; "
-                "it has to name that in `weak` and answer it in concurrent(), or have step()"
+                f"{type(model).__module__}.{type(model).__name__} has no step() and does not declare "
+                f"{name}; name it in `weak` and handle it in concurrent(), or add step()"
             )
-        given = model.step(name, arguments, thread=thread)
-        found = given, self.state(model, state)
+        result = model.step(name, arguments, thread=thread)
+        found = result, self.state(model, state)
         if first is None:
             state.answer = name, arguments, thread, found
         else:
             state.answers[name, arguments, thread] = found
         return <tuple>found
 
-    cdef bint apply(self, model, Operation operation, call) except -1:
-        """Changes the model by the call; whether the call may answer what it answered."""
+    cdef bint apply(self, model, CallKind operation, call) except -1:
+        """Apply the call to the model; false if its result is illegal."""
         arguments, thread = (<tuple>call)[1], (<tuple>call)[3]
-        given = None if (<tuple>call)[2] is UNKNOWN else (<tuple>call)[2]
+        result = None if (<tuple>call)[2] is UNKNOWN else (<tuple>call)[2]
         if operation.begins:
             if self.foresees:
-                return bool(model.begins(operation.name, arguments, thread=thread, result=given))
+                return bool(model.begins(operation.name, arguments, thread=thread, result=result))
             model.begins(operation.name, arguments, thread=thread)
             return True
-        if given is None:
-            # Nobody waits for its answer any more: whichever it would get, if it happens at all.
+        if result is None:
+            # A pending call may have any result.
             model.step(operation.name, arguments, thread=thread)
             return True
-        return bool(model.concurrent(operation.name, arguments, thread=thread, result=given))
+        return bool(model.concurrent(operation.name, arguments, thread=thread, result=result))
 
     def describe(self, call):
         if call.name in self.spans:
@@ -342,22 +345,25 @@ cdef class Sequential:
 
 
 def signatures_of(model, signatures):
-    """The signatures, and behind them one for the end of each operation; most are never used."""
+    """Return the signatures, followed by one for the end of each operation."""
     if not model.spans:
         return signatures
     return (*signatures, *(Signature(name + ENDS, count, kind) for name, count, kind in signatures))
 
 
 def with_ends(model, history):
-    """The records, and those of operations that span again at the end: first as beginnings, then as ends, at
-    the same time. With them the index of the history's record that each of them is of."""
+    """Return the records with one more, the end, for each call that spans; and their origins.
+
+    The first record of such a call is its beginning. The origin of a record is its index in the
+    history.
+    """
     records = history.records
     count = len(records)
     every = np.arange(count)
     if not model.spans:
         return records, every
-    # Once for each history: without numpy's general set operations and promotions, which cost more than most
-    # verdicts.
+    # Runs once for each history, so numpy's set operations and promotions are avoided: they would
+    # take longer than most verdicts.
     spans = np.array([one.name in model.spans for one in history.signatures])
     again = np.flatnonzero(spans[records["operation"]])
     if not len(again):
@@ -365,7 +371,7 @@ def with_ends(model, history):
     whole = np.empty(count + len(again), records.dtype)
     whole[:count] = records
     if not model.foresees:
-        whole["result"][again] = 0  # what it will answer is not for the beginning
+        whole["result"][again] = 0  # the beginning does not know the result
     whole[count:] = records[again]
     whole["operation"][count:] += len(history.signatures)
     return whole, np.concatenate([every, again])

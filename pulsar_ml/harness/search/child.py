@@ -1,8 +1,8 @@
-"""Work in a forked child process under a watchdog: code that ends its process, blocks it or eats the
-machine's memory ends the child, and the parent says how.
+"""Runs work in a forked child process under a watchdog, so that a crash cannot hurt the caller.
 
-The child is a fork, so nothing is loaded or compiled again. A page that both share says how far it has come;
-it outlives the child, however that ends.
+Code under test may end its process, block it, or use up the machine's memory. Then the child ends,
+and the parent reports how. A fork has nothing to load or compile. Parent and child share a page in
+which the child notes its progress; the page outlives the child.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from typing import Any, TypeVar
 import psutil
 
 T = TypeVar("T")
-Tell = Callable[[Any], None]
+Send = Callable[[Any], None]
 
-# How a child can be lost.
+# The ways in which a child can end before its work is done.
 ENDED = "process ended"
 STUCK = "process stuck"
 MEMORY = "out of memory"
 
-TOLD, DONE, RAISED = range(3)
+RESULT, DONE, RAISED = range(3)  # kinds of messages from the child
 LOOK_SECONDS = 0.1
 TAIL_BYTES = 8192
 PR_SET_PDEATHSIG = 1
@@ -44,12 +44,13 @@ LIBC = ctypes.CDLL(None)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a child may take; None: as much as it likes.
+    """The resources of a child process; None: no limit.
 
     Attributes:
-        wall, cpu: seconds without progress after which the child is stuck: of the clock, of its processor.
+        wall: seconds of the clock without progress, after which the child counts as stuck.
+        cpu: the same in seconds of its processor time.
         memory: bytes resident in memory.
-        address_space: bytes that it may reserve beyond those that it begins with.
+        address_space: bytes that the child may reserve beyond those that it begins with.
     """
 
     wall: float = 30.0
@@ -59,10 +60,14 @@ class Limits:
 
 
 class LostError(RuntimeError):
-    """The child process ended or had to be ended.
+    """The child process ended, or had to be ended, before its work was done.
 
-    ``execution`` is the number that the engine noted in the heart, ``item`` the one that the work noted.
-    ``how`` is the signal's name, the exit status in words, or "".
+    Attributes:
+        kind: ENDED, STUCK or MEMORY.
+        message: one sentence.
+        execution: the execution under way, as the engine noted it.
+        item: the item under way, as the work noted it.
+        how: the signal's name, the exit status in words, or "".
     """
 
     def __init__(self, kind: str, message: str, heart: Heart, how: str = "") -> None:
@@ -74,27 +79,27 @@ class LostError(RuntimeError):
 
 
 class Heart:
-    """A page that parent and child share: what is under way, and how many of them were begun.
+    """A page that parent and child share: which item is under way, and how many were begun.
 
-    The first two words are the engine's, the next two the work's.
+    The engine writes the first two words (execution, number of executions), the work the next two.
     """
 
     def __init__(self) -> None:
         self.page = mmap.mmap(-1, mmap.PAGESIZE)
 
     def begin(self, item: int) -> None:
-        """Note that the work of this number begins. Child only."""
+        """Note that item number ``item`` begins. Called by the child only."""
         _, begun = struct.unpack_from("=QQ", self.page, 16)
         struct.pack_into("=QQ", self.page, 16, item, begun + 1)
 
     def words(self) -> tuple[int, int, int, int]:
-        """Execution under way, executions begun, item under way, items begun."""
+        """Return the execution under way, executions begun, the item under way, items begun."""
         execution, beats, item, begun = struct.unpack_from("=QQQQ", self.page)
         return execution, beats, item, begun
 
 
 class Tail:
-    """The last of what a child wrote to its standard output and error."""
+    """The last bytes that a child wrote to its standard output and error."""
 
     def __init__(self) -> None:
         self._bytes = b""
@@ -103,33 +108,33 @@ class Tail:
         self._bytes = (self._bytes + data)[-TAIL_BYTES:]
 
     def lines(self, most: int) -> list[str]:
-        """The last lines that are not empty."""
+        """Return the last lines that are not empty, at most ``most``."""
         text = self._bytes.decode(errors="replace")
         return [line.rstrip() for line in text.splitlines() if line.strip()][-most:]
 
 
 def call(work: Callable[[], T], *, limits: Limits | None = None) -> T:
-    """What ``work`` returns, made in a child process. It must be possible to pickle it.
+    """Run ``work`` in a child process and return its result, which must be picklable.
 
-    Raises what ``work`` raises, and LostError.
+    Raises the exceptions of ``work``, and LostError.
     """
     results: list[T] = []
-    watch(lambda tell: tell(work()), results.append, limits=limits)
+    watch(lambda send: send(work()), results.append, limits=limits)
     return results[0]
 
 
 def watch(
-    work: Callable[[Tell], object],
-    told: Callable[[Any], object],
+    work: Callable[[Send], object],
+    on_result: Callable[[Any], object],
     *,
     limits: Limits | None = None,
     heart: Heart | None = None,
     tail: Tail | None = None,
 ) -> None:
-    """Run ``work(tell)`` in a child process; ``told`` gets here what is told there, as soon as it is.
+    """Run ``work(send)`` in a child process; ``on_result`` gets each value that it sends, at once.
 
-    With ``tail``, what the child prints goes there. Raises what ``work`` raises, and LostError. An interrupt
-    ends the child; what was told stays told.
+    ``tail`` collects the end of the child's output. Raises the exceptions of ``work``, and
+    LostError. An interrupt ends the child.
     """
     limits = limits or Limits()
     heart = heart or Heart()
@@ -146,7 +151,7 @@ def watch(
         os.set_blocking(printed, False)
     pidfd = os.pidfd_open(child)
     try:
-        listen(Watched(child, pidfd, ours, heart, printed, tail, limits), told)
+        listen(Watched(child, pidfd, ours, heart, printed, tail, limits), on_result)
     finally:
         ours.close()
         for descriptor in (printed, pidfd) if tail else (pidfd,):
@@ -157,15 +162,13 @@ def watch(
 
 
 def live(
-    work: Callable[[Tell], object], pipe: Connection, limits: Limits, parent: int, prints: int
+    work: Callable[[Send], object], pipe: Connection, limits: Limits, parent: int, prints: int
 ) -> None:
-    """The child's life; does not return."""
+    """Run ``work`` in the child, send the result, and end the process; does not return."""
     status = 1
     try:
         die_with_parent()
-        signal.signal(
-            signal.SIGINT, signal.SIG_IGN
-        )  # the parent's business, which then ends this process
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it and ends this process
         faulthandler.disable()
         if prints >= 0:
             os.dup2(prints, 1)
@@ -176,25 +179,25 @@ def live(
             resource.setrlimit(resource.RLIMIT_AS, (most, most))
         if os.getppid() == parent:
             try:
-                work(lambda result: pipe.send((TOLD, result)))
+                work(lambda result: pipe.send((RESULT, result)))
                 pipe.send((DONE, None))
             except Exception as error:
                 pipe.send((RAISED, portable(error)))
             status = 0
     finally:
-        os._exit(status)  # the parent's buffers and exit handlers are not this process's
+        os._exit(status)  # the parent's buffers and exit handlers must not run here
 
 
 def die_with_parent() -> None:
-    """From now on the end of the thread that made this process is its end, too.
+    """Ask the kernel to kill this process when the thread that forked it ends.
 
-    Look after it whether the parent is still the one that it was.
+    The parent may have ended before the call: compare ``os.getppid()`` afterwards.
     """
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def portable(error: Exception) -> Exception:
-    """``error`` if it survives pickling, or a RuntimeError that says what it was."""
+    """Return ``error`` if it survives pickling, else a RuntimeError with its text."""
     try:
         return (
             error
@@ -207,7 +210,7 @@ def portable(error: Exception) -> Exception:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A child, and what its parent has of it."""
+    """A child process, with the pipes, limits and shared page through which it is watched."""
 
     child: int
     pidfd: int
@@ -218,8 +221,8 @@ class Watched:
     limits: Limits
 
 
-def listen(watched: Watched, told: Callable[[Any], object]) -> None:
-    """Until the child says that it is done. Raises what it says that was raised, and LostError."""
+def listen(watched: Watched, on_result: Callable[[Any], object]) -> None:
+    """Receive results until the child is done; raises its exception, or LostError."""
     sources: list[Any] = [watched.pipe, watched.pidfd]
     if watched.tail:
         sources.append(watched.printed)
@@ -231,13 +234,13 @@ def listen(watched: Watched, told: Callable[[Any], object]) -> None:
         if watched.pipe in ready:
             try:
                 kind, content = watched.pipe.recv()
-            except Exception:  # the end, or what a child with broken memory wrote
+            except Exception:  # the child ended, or its broken memory wrote nonsense
                 raise ended(watched) from None
             if kind == DONE:
                 return
             if kind == RAISED:
-                raise of_raised(content, watched)
-            told(content)
+                raise as_limit_error(content, watched)
+            on_result(content)
             patience.refresh()
         elif watched.pidfd in ready:
             raise ended(watched)
@@ -245,7 +248,7 @@ def listen(watched: Watched, told: Callable[[Any], object]) -> None:
 
 
 class Patience:
-    """Compares a child with its limits, now and then."""
+    """Compares a child with its limits, at most every LOOK_SECONDS."""
 
     def __init__(self, watched: Watched) -> None:
         self._watched = watched
@@ -255,11 +258,11 @@ class Patience:
         self._busy = 0.0
 
     def refresh(self) -> None:
-        """A result is as good as an execution."""
+        """Count a result as progress."""
         self._words = ()
 
     def look(self) -> None:
-        """LostError when the child is beyond a limit."""
+        """Raise LostError when the child is beyond a limit."""
         now = time.monotonic()
         if now < self._next + LOOK_SECONDS:
             return
@@ -276,12 +279,15 @@ class Patience:
             text = f"no execution ended within {limits.wall:g} s: the code under test blocks its process"
             raise LostError(STUCK, text, heart)
         elif limits.cpu is not None and cpu_seconds(self._process) - self._busy > limits.cpu:
-            text = f"no execution ended within {limits.cpu:g} s of the processor: endless, out of control"
+            text = (
+                f"no execution ended within {limits.cpu:g} s of processor time: the code under test "
+                "loops without a step that the engine sees"
+            )
             raise LostError(STUCK, text, heart)
 
 
-def of_raised(error: Exception, watched: Watched) -> Exception:
-    """What the child raised, or LostError when that was for the limit of its address space."""
+def as_limit_error(error: Exception, watched: Watched) -> Exception:
+    """Return LostError for an error caused by the limit of address space, else ``error``."""
     most = watched.limits.address_space
     refused = isinstance(error, MemoryError) or (
         isinstance(error, OSError) and error.errno == errno.ENOMEM
@@ -294,7 +300,7 @@ def of_raised(error: Exception, watched: Watched) -> Exception:
 
 
 def read_tail(watched: Watched) -> bool:
-    """Takes what the child printed; whether there may be more, now or later."""
+    """Read the child's output; False when there will be no more."""
     assert watched.tail is not None
     try:
         data = os.read(watched.printed, 1 << 16)
@@ -307,7 +313,7 @@ def read_tail(watched: Watched) -> bool:
 def cpu_seconds(process: psutil.Process) -> float:
     try:
         times = process.cpu_times()
-    except psutil.Error:  # gone: the pipe will tell
+    except psutil.Error:  # the process is gone: the pipe reports it
         return 0.0
     return float(times.user + times.system)
 
@@ -320,16 +326,15 @@ def resident(process: psutil.Process) -> int:
 
 
 def address_space() -> int:
-    """Bytes of address space of this process."""
+    """Return the bytes of address space of this process."""
     return int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
 
 
 def ended(watched: Watched) -> LostError:
-    """How the child ended on its own."""
-    os.kill(
-        watched.child, signal.SIGKILL
-    )  # it may have closed the pipe and go on; no harm once it has ended
-    how = os.waitid(os.P_PID, watched.child, os.WEXITED | os.WNOWAIT)  # who started it reaps it
+    """Return the LostError of a child that ended on its own."""
+    # The child may have closed its pipe and still run; killing a process that ended does no harm.
+    os.kill(watched.child, signal.SIGKILL)
+    how = os.waitid(os.P_PID, watched.child, os.WEXITED | os.WNOWAIT)  # watch() reaps the child
     while watched.tail and wait([watched.printed], 0) and read_tail(watched):
         pass
     if how is not None and how.si_code == os.CLD_EXITED:

@@ -1,18 +1,20 @@
-"""Campaigns over the executions of one program: batches in native code, a self-check, and what the
-numbers allow to say.
+"""Explores the executions of one program: batches in native code, a self-check of each batch, and
+the statements that the counts allow.
 """
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.errors import LimitsError, NondeterminismError
+from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
 from pulsar_ml.harness.engine import SAMPLERS, SEARCHES, STEP_LIMIT, Campaign
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.failure import Failure, capture
@@ -23,27 +25,71 @@ from pulsar_ml.harness.subjects.subject import Subject
 BATCH_SECONDS = 0.2
 FIRST_BATCH = 256
 MANY_OF_ONE_CLASS = 1_000
-NO_VERDICT = {  # of ENDS, those that say nothing of the code under test
+# Ends of an execution that say nothing about the code under test, with the error that each raises.
+NO_VERDICT = {
     "outside the engine's limits": LimitsError,
     "outside the engine's control": NondeterminismError,
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Exploration:
-    """What a campaign over one program did.
+class EngineOptions(TypedDict, total=False):
+    """Options of the engine; :func:`interleave` and :func:`explore` take them as keywords.
 
     Attributes:
-        executions, seconds: made, and the processor time they took.
+        depth: the depth of PCT; 0: each execution draws one of 1 to 3.
+        bound: the most preemptions or delays of a search.
+        spins: the most turns of waiting loops that a search lets go on without a pause.
+        lock_free: True holds back a thread of an execution, without which the others must end.
+        step_limit: steps after which an execution is cut.
+        races: False leaves data races out.
+        suppress: known races to pass over and count: "file:line" or a function.
+        decisions: the decisions of strategy "replay": (point, thread, kind, value).
+        weaken: code addresses of atomic operations, and the weaker order to use there.
+    """
+
+    depth: int
+    bound: int
+    spins: int
+    lock_free: bool
+    step_limit: int
+    races: bool
+    suppress: Iterable[str]
+    decisions: Iterable[tuple[int, int, int, int]]
+    weaken: tuple[Collection[int], str] | None
+
+
+def check_options(function: Callable[..., object], options: Mapping[str, object]) -> None:
+    """Raise UsageError for an option that neither ``function`` nor the engine has."""
+    own = [
+        name
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    ]
+    known = [*own, *EngineOptions.__annotations__]
+    for name in options:
+        if name not in known:
+            nearest = get_close_matches(name, known, 1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"it has: {', '.join(known)}"
+            raise UsageError(f"{function.__name__}() has no option {name!r}; {hint}")
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """The result of :func:`explore`: counts and the first failure of one program's executions.
+
+    Attributes:
+        subject, mode, strategy, seed, bound: the options of the exploration.
+        executions: number of executions; ``seconds`` of processor time that they took.
         statistics: the engine's counts (see ``EngineStats`` in engine.h).
         failure: the first failure, or None.
-        exhausted: "" or what a search has proved: "completely", or "within the stated bounds: " and those
-            that left something out.
-        rechecked: executions made twice and found equal.
-        rest: of an exhaustive strategy, what it did not come to; None when nothing is left, and after a
+        exhausted: the proof of a finished search: "completely", or "within the stated bounds: " and
+            the bounds that cut something off. "" for anything else.
+        rechecked: number of executions that were repeated and found equal.
+        rest: the part of a search that was not reached; None when nothing is left, and after a
             failure.
-        bounds: those that left something out of it.
-        classes: hashes of the classes that were seen, or of so many a uniform sample that fits the engine.
+        bounds: the bounds that cut something off a search.
+        classes: hashes of the classes seen, or a uniform sample of them where the engine has no
+            room for all.
     """
 
     subject: str
@@ -64,18 +110,22 @@ class Exploration:
     )
 
     def missed(self, depth: int) -> float:
-        """The probability that PCT's executions all missed a bug of this depth (1 to 3) that the program has.
+        """Bound the probability that PCT missed a bug of ``depth`` 1 to 3 which the program has.
 
-        An upper bound: each of the N with that depth finds it with probability 1 / (n * k**(depth - 1)) or
-        more, for n threads and k steps. It holds for what the schedule alone decides, within k steps.
+        Each of the N executions of that depth finds it with probability 1 / (n * k**(depth - 1)) or
+        more, for n threads and k steps (Burckhardt et al., ASPLOS 2010). The bound holds for bugs
+        that the schedule alone decides, within k steps.
         """
-        made, n, k = (self.statistics[name] for name in (f"pct_{depth}", "threads", "pct_steps"))
-        # A program may have no step at all: each operation was refused before one.
-        return float((1 - 1 / (max(n, 1) * max(k, 1) ** (depth - 1))) ** made) if made else 1.0
+        count, n, k = (self.statistics[name] for name in (f"pct_{depth}", "threads", "pct_steps"))
+        # A program may have no step at all, if each operation was refused before its first step.
+        return float((1 - 1 / (max(n, 1) * max(k, 1) ** (depth - 1))) ** count) if count else 1.0
 
     @property
     def verdict(self) -> str:
-        """ "violation", "nothing_exercised" (no location was touched by two threads) or "clean"."""
+        """The verdict: "violation", "clean", or "nothing_exercised".
+
+        Nothing was exercised when no two threads accessed one location.
+        """
         if self.failure is not None:
             return "violation"
         return (
@@ -101,11 +151,6 @@ class Exploration:
         if passed := self.statistics["suppressed"]:
             said.append(f"{passed:,} known races were passed over (suppress)")
         return tuple(said)
-
-    @property
-    def cut_share(self) -> float:
-        """The share of executions that a bound ended; it weakens every claim below."""
-        return self.statistics["cut"] / self.executions if self.executions else 0.0
 
     @property
     def residual_risk(self) -> float | None:
@@ -147,20 +192,30 @@ def explore(
     first: int = 0,
     judge: Judge | None = None,
     answers_only: bool = False,
-    progress: Callable[[Campaign], object] | None = None,
     part: Part | None = None,
-    **options: Any,
+    reuse: str = "quarantine",
+    faults: Iterable[str] = (),
+    **options: Unpack[EngineOptions],
 ) -> Exploration:
-    """Run up to ``executions`` executions of ``program``, numbered from ``first``; stop at a failure.
+    """Run ``executions`` executions of ``program`` under the engine, or fewer up to a failure.
 
-    ``judge`` is asked about the answers of each execution, once for each history. ``answers_only``: nothing
-    but what it refuses is a failure; executions that fail otherwise are passed over. ``options`` are those of
-    :class:`Campaign`. ``progress`` is called after each batch. ``part`` is what an exhaustive strategy
-    searches instead of everything; that is exhausted when it is. One execution of each batch is made again
-    and must be the same: NondeterminismError if not. LimitsError when the program is too large for the
-    engine.
+    The executions follow from ``seed`` and their numbers, which begin at ``first``. ``mode`` is the
+    memory model: "c11", "tso" or "sc". ``strategy`` is one of :data:`STRATEGIES`; ``part`` is the
+    part of a search to explore, by default the whole. ``judge`` is called once for each history and
+    returns why its answers are wrong, or "". With ``answers_only`` such answers are the only
+    failure, and executions that fail otherwise are skipped. ``reuse`` decides whether the allocator
+    hands freed memory out again at once ("reuse"), keeps it back to notice late accesses
+    ("quarantine"), or lets the seed decide ("mixed"). ``faults`` are events that may happen
+    besides: "timeout", "spurious", "no_memory" and others of FAULTS.
+
+    ``subject`` belongs to a checked build. Only one thread of a process may use the engine at a
+    time. Raises UsageError for an unknown option, LimitsError when the program is too large for the
+    engine, and NondeterminismError when an execution differs when it is repeated: one of each batch
+    is.
     """
-    begin = {} if part is None else {"path": part.path, "floor": part.floor}
+    check_options(explore, options)
+    engine_options: dict[str, Any] = {"reuse": reuse, "faults": tuple(faults), **options}
+    whole = part or Part()
     campaign = Campaign(
         subject,
         program,
@@ -168,34 +223,35 @@ def explore(
         strategy=strategy,
         seed=seed,
         judged=judge is not None,
-        **begin,
-        **options,
+        path=whole.path,
+        floor=whole.floor,
+        **engine_options,
     )
     done, rechecked, batch = 0, 0, FIRST_BATCH
     seconds = 0.0
     failure = None
     while done < executions:
         started = time.thread_time()
-        made, refused = run_judged(campaign, first + done, min(batch, executions - done), judge)
+        count, refused = run_judged(campaign, first + done, min(batch, executions - done), judge)
         spent = time.thread_time() - started
-        done += made
+        done += count
         seconds += spent
         if campaign.failed() and campaign.end() in NO_VERDICT:
             raise NO_VERDICT[campaign.end()](str(campaign.failure()["message"]))
         if refused or (campaign.failed() and not answers_only):
-            failure = capture(campaign, first + done - 1, options, refused)
+            failure = capture(campaign, first + done - 1, engine_options, refused)
             break
-        if campaign.statistics()["exhausted"] or made == 0:
+        if campaign.statistics()["exhausted"] or count == 0:
             break
         if not campaign.failed():
             if strategy not in SEARCHES:
                 recheck(campaign, first + done - 1)
                 rechecked += 1
             batch = next_batch(batch, spent)
-        if progress is not None:
-            progress(campaign)
     statistics = dict(campaign.statistics())
-    exhausted, rest, bounds = "", None, ()
+    exhausted = ""
+    rest: Part | None = None
+    bounds: tuple[str, ...] = ()
     if strategy in SEARCHES:
         bounds = bounds_hit(
             statistics,
@@ -227,14 +283,14 @@ def explore(
 
 
 def next_batch(batch: int, spent: float) -> int:
-    """As many executions as take BATCH_SECONDS, growing at most fourfold at a time."""
+    """Return the number of executions that take BATCH_SECONDS, at most four times the last."""
     if spent <= 0:
         return batch * 4
     return max(1, min(batch * 4, int(batch * BATCH_SECONDS / spent)))
 
 
 def recheck(campaign: Campaign, number: int) -> None:
-    """Make the last execution again; NondeterminismError with the first difference if it is another one."""
+    """Repeat the last execution; NondeterminismError names the first difference."""
     before = campaign.hashes()
     campaign.again(number)
     if campaign.hashes() == before:
@@ -247,6 +303,7 @@ def recheck(campaign: Campaign, number: int) -> None:
 
 
 def divergence(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> str:
+    """Describe the first difference of two traces."""
     for index, (a, b) in enumerate(zip(first, second, strict=False)):
         for key in ("thread", "op", "value", "order"):
             if a[key] != b[key]:

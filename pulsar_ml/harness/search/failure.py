@@ -1,7 +1,7 @@
-"""A failure of a controlled execution, as a value: everything needed to make it again, and what it was.
+"""A failure of an execution under the engine, as a value: what failed, and all that repeats it.
 
-It replays exactly on the build that it came from. On another build the replay is an attempt, and says
-so: the decisions that still fit are followed and the default policy fills the rest.
+The replay is exact on the build that the failure came from. On another build it is an attempt, and
+says so: it follows the decisions that still fit, and the default policy fills the rest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, Campaign
@@ -22,6 +22,7 @@ from pulsar_ml.harness.search.symbols import describe_pc, of_engine
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.input_files import one_line
+from pulsar_ml.versioned_json import build, read_object
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.judges.oracle import Judge
@@ -29,36 +30,39 @@ if TYPE_CHECKING:
 VERSION = 1
 KIND = "pulsar_ml failure"
 SHORT = "pml1."
-MOST_BYTES = 16 << 20  # of a failure as text; those of the engine's largest programs are far below
-BLOCKED = "blocked call"  # one of the engine's ENDS; it takes seconds each time
+MOST_BYTES = 16 << 20  # length of a failure as text; the engine's largest programs stay far below
+BLOCKED = "blocked call"  # an end of an execution that takes seconds each time
 WRONG_ANSWERS = "wrong answers"  # the kind of a failure that a judge found
 
 Decision = tuple[int, int, int, int]
-MOST_BYTES = 16 << 20  # of a failure as text; those of the engine's largest programs are far below
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failed execution.
+    """One failed execution under the engine, as a value that :func:`replay` repeats.
 
     Attributes:
-        subject, build_id: what was run.
-        program: the operations, as JSON of :class:`Program`.
-        mode, reuse, faults, step_limit: under which rules; ``reuse`` is what the execution used.
-        strategy, seed, execution: how it was found; 0, 0 after shrinking.
-        decisions: the choices that were not the default: (point, thread, kind, value).
-        kind: one of the engine's ENDS or WRONG_ANSWERS; ``rule`` the broken invariant's id, or "".
-        message: one line in words; ``where`` the failing access's stack from the inside out, as function
-            and file:line; of a data race the places of the two accesses, the failing one first.
-        trace_hash: of all steps in order; an exact replay has the same.
+        subject, build_id: name of the subject and its build.
+        program: the program, as the JSON of :class:`Program`.
+        mode, reuse, faults, step_limit: the engine's options; ``reuse`` as the execution used it.
+        strategy, seed, execution: where the failure was found; "replay" and execution 0 after
+            shrinking.
+        decisions: the choices that differ from the default policy: (point, thread, kind, value).
+        kind: one of the engine's ENDS, WRONG_ANSWERS, or how the process ended.
+        rule: the id of the broken invariant, or "".
+        message: one sentence.
+        where: the stack of the failing access from the inside out, as function and file:line; for a
+            data race the places of both accesses, the later one first.
+        trace_hash: a hash of all steps in order; an exact replay has the same.
         module: importable name or path of the checked module with the subject; "": the product's.
-        mutant: the mutant selected in that module, None for the unchanged code.
-        races: whether data races were looked for.
-        race: of a data race, both accesses and what is known of their order.
-        bound, spins: of the exhaustive strategies; ``part`` what one of them searched, "" for
-            everything.
-        lock_free: whether a thread was held back to see that the others can end.
+        mutant: the mutant selected in that module; None for the unchanged code.
+        races: False when data races were ignored.
+        race: both accesses of a data race, with the synchronisation of their threads.
+        bound: the most preemptions or delays of a search.
+        spins: the most turns of waiting loops that a search let go on without a pause.
+        lock_free: True when a thread was held back to see that the others can end.
         suppress: the known races that were passed over, as places.
+        part: the part of a search that was explored; "" for the whole.
     """
 
     subject: str
@@ -88,13 +92,16 @@ class Failure:
     suppress: tuple[str, ...] = ()
 
     @property
-    def lost(self) -> bool:
-        """Whether its process was lost: it is made again from seed and number, in a child process."""
+    def ended_process(self) -> bool:
+        """True when the execution ended its process or had to be ended with it.
+
+        Such an execution is repeated from its seed and number, in a child process.
+        """
         return self.kind in (ENDED, STUCK, MEMORY)
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """What makes two failures the same: kind, rule, and the places of the two accesses."""
+        """Kind, rule and places: failures with equal signatures count as the same failure."""
         return (
             self.kind,
             self.rule,
@@ -102,81 +109,38 @@ class Failure:
         )
 
     def to_json(self) -> str:
+        """Return the failure as JSON; :meth:`from_text` reads it."""
         return json.dumps(
             {"kind_of_record": KIND, "version": VERSION, **asdict(self)}, sort_keys=True
         )
 
     def short(self) -> str:
-        """One printable word that holds everything; :meth:`from_text` reads it."""
+        """Return the failure as one printable word; :meth:`from_text` reads it."""
         packed = zlib.compress(self.to_json().encode(), 9)
         return SHORT + base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
     @staticmethod
-    def from_text(text: str) -> Failure:
-        """From JSON or from the short form; BadRecordError says what is wrong with it."""
+    def from_text(text: str, what: str = "the failure") -> Failure:
+        """Return the failure of its JSON or its short form.
+
+        ``what`` names the text in messages. Raises BadRecordError for a damaged one, and for one of
+        a newer version.
+        """
         text = text.strip()
         if text.startswith(SHORT):
             body = text[len(SHORT) :]
             try:
                 text = unpacked(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))).decode()
             except (binascii.Error, zlib.error, ValueError) as error:
-                raise BadRecordError(
-                    f"the failure is damaged or truncated: {one_line(error)}"
-                ) from None
+                raise BadRecordError(f"{what} is damaged or truncated: {one_line(error)}") from None
         if len(text) > MOST_BYTES:
-            raise BadRecordError(f"this is no failure: it is longer than {MOST_BYTES >> 20} MiB")
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BadRecordError(
-                f"the failure is not JSON, so it is damaged or truncated: {error}"
-            ) from None
-        if not isinstance(content, dict) or content.pop("kind_of_record", None) != KIND:
-            raise BadRecordError(
-                f"this JSON is not a failure: its kind_of_record should be {KIND!r}"
-            )
-        version = content.pop("version", None)
-        if version != VERSION:
-            raise BadRecordError(
-                f"the failure has version {version!r:.80}, this harness reads {VERSION}"
-            )
-        try:
-            content["decisions"] = tuple(
-                (int(a), int(b), int(c), int(d)) for a, b, c, d in content["decisions"]
-            )
-            content["faults"] = tuple(str(fault) for fault in content["faults"])
-            content["where"] = tuple(str(place) for place in content["where"])
-            content["suppress"] = tuple(str(place) for place in content.get("suppress", ()))
-            if content.get("race") is not None:
-                content["race"] = Race.from_data(content["race"])
-            check_types(content)
-            return Failure(**content)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise BadRecordError(f"the failure is damaged: {one_line(error)}") from None
-
-
-TEXTS = {
-    *("subject", "build_id", "program", "mode", "reuse", "strategy", "part"),
-    *("kind", "rule", "message", "module"),
-}
-NUMBERS = {"step_limit", "seed", "execution", "trace_hash", "bound", "spins"}
-FLAGS = {"races", "lock_free"}
-
-
-def check_types(content: Mapping[str, Any]) -> None:
-    """TypeError for the first of a failure's fields that holds something of another kind."""
-    for name, value in content.items():
-        expected = (
-            str if name in TEXTS else int if name in NUMBERS else bool if name in FLAGS else None
-        )
-        if expected is not None and type(value) is not expected:
-            raise TypeError(f"{name} is {str(value)[:60]!r}, not of type {expected.__name__}")
-    if not isinstance(content.get("mutant"), str | None):
-        raise TypeError(f"mutant is {str(content['mutant'])[:60]!r}, neither a text nor null")
+            raise BadRecordError(f"{what} is longer than {MOST_BYTES >> 20} MiB, so it is damaged")
+        content = read_object(text, what, kind=KIND, kind_key="kind_of_record", versions=(VERSION,))
+        return build(Failure, content, what)
 
 
 def unpacked(packed: bytes) -> bytes:
-    """What zlib packed; ValueError when that is truncated or would grow beyond all measure."""
+    """Decompress data of zlib; ValueError when it is truncated or would exceed MOST_BYTES."""
     unpacker = zlib.decompressobj()
     content = unpacker.decompress(packed, MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
@@ -188,7 +152,14 @@ def unpacked(packed: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a replay did. ``exact``: the same steps and the same failure."""
+    """The result of a replay.
+
+    Attributes:
+        exact: True when the replay took the same steps to the same failure.
+        same_build: True when the subject's build is the one that failed.
+        failure: the failure of the replay, or None.
+        trace: the steps of the replay.
+    """
 
     exact: bool
     same_build: bool
@@ -196,6 +167,7 @@ class Replayed:
     trace: list[dict[str, Any]]
 
     def verdict(self) -> str:
+        """Describe the result in one sentence."""
         if self.exact:
             return "the failure was made again, step by step"
         build = "" if self.same_build else "this is not the build that failed; "
@@ -207,18 +179,18 @@ class Replayed:
 def capture(
     campaign: Campaign, number: int, options: Mapping[str, Any], refused: str = ""
 ) -> Failure:
-    """Make execution ``number`` of a campaign again and return it as a failure.
+    """Repeat execution ``number`` and return it as a failure.
 
-    The campaign's last execution must have failed, or been refused by a judge with the words ``refused``.
-    RuntimeError when the second time differs, which means that something outside the engine's control
-    decides what the code does.
+    The last execution must have failed, or a judge must have refused it with the message
+    ``refused``. Raises RuntimeError when the repetition differs: something outside the engine's
+    control decides what the code does.
     """
     first = campaign.hashes(), campaign.end()
     campaign.again(number)
     if (campaign.hashes(), campaign.end()) != first:
         raise RuntimeError(
-            f"execution {number} ended as {first[1]!r} at first and as {campaign.end()!r} when made again: "
-            "something outside the engine's control decides what the code does"
+            f"execution {number} ended as {first[1]!r}, and as {campaign.end()!r} when it was "
+            "repeated: something outside the engine's control decides what the code does"
         )
     return of_recorded(campaign, number, options, refused)
 
@@ -226,7 +198,10 @@ def capture(
 def of_recorded(
     campaign: Campaign, number: int, options: Mapping[str, Any], refused: str = ""
 ) -> Failure:
-    """The failure of the execution last made by ``campaign.again``; ``refused``: why a judge refused it."""
+    """Return the failure of the execution that ``campaign.again`` ran last.
+
+    ``refused`` is the judge's reason, or "".
+    """
     raw = campaign.failure()
     race = race_of(campaign, number, raw) if raw["kind"] == "data race" else None
     return Failure(
@@ -243,7 +218,8 @@ def of_recorded(
         decisions=campaign.decisions_made(),
         kind=WRONG_ANSWERS if refused else str(raw["kind"]),
         rule="" if refused else str(raw["invariant"]),
-        message=refused or sentence(raw) + waiting_places(campaign, raw["waiting"]),
+        message=refused
+        or sentence(raw) + waiting_places(campaign, cast("Mapping[int, int]", raw["waiting"])),
         where=(race.second.place, race.first.place) if race else () if refused else places(raw),
         trace_hash=campaign.hashes()[0],
         races=bool(options.get("races", True)),
@@ -255,11 +231,11 @@ def of_recorded(
     )
 
 
-def waiting_places(campaign: Campaign, waiting: Mapping[int, int]) -> str:
-    """The place of each thread that waits, in brackets; "" when none does.
+def waiting_places(campaign: Campaign, waiting: Any) -> str:
+    """Return the place of each thread that waits, in brackets; "" when none does.
 
-    ``waiting`` maps threads to the code where they are blocked, 0: a thread runs in a loop and stands where
-    it made its last step.
+    ``waiting`` maps threads to the code addresses where they are blocked. 0: a thread runs in a
+    loop, and its place is that of its last step.
     """
     if not waiting:
         return ""
@@ -269,11 +245,12 @@ def waiting_places(campaign: Campaign, waiting: Mapping[int, int]) -> str:
 
 
 def places(raw: Mapping[str, Any]) -> tuple[str, ...]:
-    """The failing access's stack from the inside out."""
+    """Return the stack of the failing access from the inside out, without the engine's frames."""
     return tuple(describe_pc(int(pc)) for pc in raw["frames"] if not of_engine(int(pc)))
 
 
 def sentence(raw: Mapping[str, Any]) -> str:
+    """Describe the engine's failure in one sentence."""
     kind, thread, other = raw["kind"], raw["thread"], raw["other_thread"]
     who = f"thread {thread}" if int(thread) >= 0 else "the main thread"
     if kind == "data race":
@@ -291,6 +268,7 @@ def sentence(raw: Mapping[str, Any]) -> str:
 
 
 def replay_campaign(failure: Failure, subject: Subject, **changes: Any) -> Campaign:
+    """Prepare the engine for a replay of ``failure``, with ``changes`` of its options."""
     options: dict[str, Any] = {
         "mode": failure.mode,
         "reuse": failure.reuse,
@@ -305,14 +283,15 @@ def replay_campaign(failure: Failure, subject: Subject, **changes: Any) -> Campa
 
 
 def replay(failure: Failure, subject: Subject, judge: Judge | None = None) -> Replayed:
-    """Make a failure again, and keep its trace. UsageError for one that would take this process along.
+    """Repeat the execution of ``failure`` under the engine, and return it with its trace.
 
-    ``judge`` is the one that refused the answers, where that was the failure; without it, equal steps mean
-    equal answers, and others are not judged.
+    ``subject`` is the failure's subject, of a checked build. ``judge`` is the one that refused the
+    answers, if that was the failure; without it only an execution with equal steps counts as the
+    same failure. Raises UsageError for a failure that would end this process, too.
     """
-    if failure.lost:
+    if failure.ended_process:
         raise UsageError(
-            f"{failure.kind}: only pulsar_ml.harness.search.sandbox.replay_lost makes this failure again"
+            f"{failure.kind}: this execution ends its process; pulsar-ml replay repeats it in another"
         )
     campaign = replay_campaign(failure, subject)
     campaign.again(0)

@@ -1,4 +1,4 @@
-"""Many small programs of a subject under the engine, within one budget: what a test asks for."""
+"""Explores many small programs of a subject under the engine, within one budget of a test."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.judges.oracle import Judge
-from pulsar_ml.harness.search.explore import Exploration, explore, rule_of_three
+from pulsar_ml.harness.search.explore import (
+    EngineOptions,
+    Exploration,
+    check_options,
+    explore,
+    rule_of_three,
+)
 from pulsar_ml.harness.search.failure import Failure, replay
 from pulsar_ml.harness.search.lanes import WIDTH, counted, lane_table, summary
 from pulsar_ml.harness.search.shrink import shrink
@@ -18,11 +24,15 @@ from pulsar_ml.harness.subjects.program import Program, generate
 from pulsar_ml.harness.subjects.subject import Subject
 
 SHRINK_EXECUTIONS = 50_000
-TIMED_EXECUTIONS = 2_000  # of a program, when the budget is a time
+TIMED_EXECUTIONS = 2_000  # executions of each program, when the budget is a time
 
 
 class InterleavingFailure(AssertionError):
-    """An execution failed. ``failure`` makes it again; the message shows it."""
+    """An execution failed; the message shows it with a column for each thread.
+
+    Attributes:
+        failure: the :class:`Failure`, from which :func:`replay` repeats the execution.
+    """
 
     def __init__(self, failure: Failure, text: str) -> None:
         super().__init__(text)
@@ -31,17 +41,21 @@ class InterleavingFailure(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Interleavings:
-    """What was explored.
+    """The result of :func:`interleave`: the counts of all its programs, and the first failure.
 
     Attributes:
-        subject, mode, strategy, seed: what was asked for; program number i has seed ``seed + i * stride``.
-        programs, executions, seconds: made, and the processor time they took.
-        classes, once: distinct executions by what read from what, summed over programs, and those seen once.
-        cut: executions that a bound ended.
-        exercised: whether two threads ever touched one location.
-        failure: the first one, shrunk, or None.
-        exhausted: what an exhaustive strategy has shown of every program, "" when a budget ended first.
-        remarks: of single programs, each sentence once.
+        subject, mode, strategy: options of the call.
+        seed: the first seed; program i has seed ``seed + i * stride``.
+        programs, executions: how many of each.
+        seconds: the processor time that they took.
+        classes: executions that differ in which store each load read, summed over the programs.
+        once: classes that occurred once.
+        cut: executions that reached the limit of steps.
+        exercised: True when two threads accessed the same location in some execution.
+        failure: the first failure, shrunk, or None.
+        exhausted: the proof of a search that finished for each program; "" when the budget ended
+            first.
+        remarks: sentences about single programs, each once.
     """
 
     subject: str
@@ -68,7 +82,7 @@ class Interleavings:
         return rule_of_three(self.strategy, self.executions)
 
     def describe(self) -> str:
-        """One line."""
+        """Describe the exploration in one line."""
         return (
             f"{self.subject}: {counted(self.executions, 'execution')} of {counted(self.programs, 'program')} "
             f"from seed {self.seed}, mode {self.mode}, {counted(self.classes, 'class')}, {self.cut:,} cut; "
@@ -103,22 +117,31 @@ def interleave(
     reuse: str = "mixed",
     faults: Iterable[str] = (),
     judge: Judge | None = None,
-    **options: Any,
+    **options: Unpack[EngineOptions],
 ) -> Interleavings:
-    """Explore ``programs`` random programs, or the one given, until the budget is spent or one fails.
+    """Explore random programs of ``subject`` under the engine, within one budget.
 
-    The budget is ``executions`` in all, or, when given, ``seconds`` of time, within which programs go on
-    being made. Program i is that of seed ``seed + i * stride``: runs with the same stride and different seeds
-    below it have no program in common. The rest of the options are those of :func:`explore`. A failure is
-    shrunk. Raises UsageError for what does not fit the subject, NondeterminismError when something is not
-    under the engine's control.
+    ``programs`` is their number; ``program`` is a single one to explore instead. A random program
+    has ``threads`` threads, 1 to 63, with ``operations`` calls each; ``mix`` gives
+    operations their weights, and ``settings`` narrows the ranges of creation settings. The budget
+    is ``executions``, shared by the programs; or ``seconds`` of wall time, for as many programs as
+    fit. Program i has seed ``seed + i * stride``: calls with the same stride and different seeds
+    below the stride share no program. ``mode``, ``strategy``, ``judge`` and the other options are
+    those of :func:`explore`.
+
+    The exploration ends at the first failure, which is shrunk and returned; it is not raised.
+    ``subject`` belongs to a checked build. Only one thread of a process may use the engine at a
+    time. Raises UsageError for an option that is unknown or does not fit the subject, LimitsError
+    for a program that is too large for the engine, and NondeterminismError when something outside
+    the engine's control decides what the code does.
     """
+    check_options(interleave, options)
     for name, value in (("executions", executions), ("programs", programs), ("stride", stride)):
         if value < 1:
             raise UsageError(f"{name} is {value}; it should be 1 or more")
     if seconds is not None and not 0 < seconds < math.inf:
         raise UsageError(f"seconds is {seconds}; it should be a number above 0")
-    chosen = {
+    engine_options = {
         "mode": mode,
         "strategy": strategy,
         "reuse": reuse,
@@ -127,7 +150,7 @@ def interleave(
         **options,
     }
 
-    def made(number: int) -> Program:
+    def program_of(number: int) -> Program:
         return program or generate(
             subject,
             seed + number * stride,
@@ -143,36 +166,42 @@ def interleave(
         shares = [
             executions // planned + (number < executions % planned) for number in range(planned)
         ]
-        results = _played(
-            subject, made, shares.__getitem__, lambda number: number < planned, seed, chosen
+        results = _explore_programs(
+            subject,
+            program_of,
+            shares.__getitem__,
+            lambda number: number < planned,
+            seed,
+            engine_options,
         )
     else:
         deadline = time.monotonic() + seconds
-        results = _played(
+        results = _explore_programs(
             subject,
-            made,
+            program_of,
             lambda _: TIMED_EXECUTIONS,
             lambda _: time.monotonic() < deadline,
             seed,
-            chosen,
+            engine_options,
         )
-    return _summed(subject, results, seed, mode, strategy, judge)
+    return _sum(subject, results, seed, mode, strategy, judge)
 
 
-def _played(
+def _explore_programs(
     subject: Subject,
-    made: Callable[[int], Program],
+    program_of: Callable[[int], Program],
     share: Callable[[int], int],
     more: Callable[[int], bool],
     seed: int,
     options: Mapping[str, Any],
 ) -> list[Exploration]:
+    """Explore program 0, 1, ... while ``more(number)``, each for ``share(number)`` executions."""
     results: list[Exploration] = []
     first = 0
     while more(len(results)):
         number = len(results)
         done = explore(
-            subject, made(number), executions=share(number), seed=seed, first=first, **options
+            subject, program_of(number), executions=share(number), seed=seed, first=first, **options
         )
         results.append(done)
         first += done.executions
@@ -181,7 +210,7 @@ def _played(
     return results
 
 
-def _summed(
+def _sum(
     subject: Subject,
     results: list[Exploration],
     seed: int,
@@ -222,6 +251,10 @@ def exhausted(results: list[Exploration]) -> str:
 def failure_text(
     failure: Failure, subject: Subject, *, width: int = WIDTH, judge: Judge | None = None
 ) -> str:
-    """What failed and one column for each thread, from a replay."""
+    """Replay ``failure`` and return it as text: a summary, and a column for each thread.
+
+    No column is wider than ``width`` characters. ``judge`` is the one that refused the answers, if
+    that was the failure.
+    """
     again = replay(failure, subject, judge)
     return f"{summary(failure, again)}\n{lane_table(failure, again.trace, subject=subject, width=width)}"

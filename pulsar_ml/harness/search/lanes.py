@@ -1,5 +1,6 @@
-"""An execution as a table with one column per thread: what each step did, which store a load read, where
-it stands in the source, and where the running thread changed and why.
+"""An execution as a table with one column for each thread.
+
+Each row is a step: the access, the store that a load read, and the place in the source.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from pulsar_ml.harness.search.symbols import describe_pc, look_up_pcs, source_li
 from pulsar_ml.harness.subjects.program import Program, call_text
 from pulsar_ml.harness.subjects.subject import Subject
 
-NOT_MADE = len(ORDERS)  # in place of an order
-WIDTH = 72  # of a column at most
-FEW_TURNS = 4  # so many equal turns of a loop are shown once
-LONGEST_TURN = 6  # in rows
+NOT_MADE = len(ORDERS)  # the "order" of an access that did not happen, because it races
+WIDTH = 72  # the most characters of a column
+FEW_TURNS = 4  # this many equal iterations of a loop, or more, are shown once
+LONGEST_TURN = 6  # the most rows of an iteration
 
 
 def lane_table(
@@ -27,11 +28,11 @@ def lane_table(
     width: int = WIDTH,
     sources: bool = True,
 ) -> str:
-    """The trace in columns, then the lines of the sources that it names, as far as they are here.
+    """Return the trace in columns, and below it the source lines that it names, if they are here.
 
-    Rows are steps in their order, indented to their thread; no column is wider than ``width``. ``subject``
-    tells which arguments its operations have. ``sources=False`` leaves the lines out, for a module that was
-    built from changed copies: the names of its files lead to the unchanged ones.
+    Rows are steps in their order, indented to their thread; no column is wider than ``width``.
+    ``subject`` gives the numbers of arguments. ``sources=False`` leaves the source lines out, for a
+    module that was built from changed copies: its file names lead to the unchanged ones.
     """
     program = Program.from_json(failure.program)
     names = Names()
@@ -39,27 +40,28 @@ def lane_table(
     rows: list[tuple[int, str]] = []
     for event in trace:
         thread = int(event["thread"])
-        if thread < 0 or event["op"] in ("read", "write") and not names.shared(trace, event):
+        if thread < 0 or (event["op"] in ("read", "write") and not names.shared(trace, event)):
             continue
         if rows and thread != rows[-1][0]:
             rows.append((thread, "-- goes on --"))
         rows.append((thread, describe(event, names, places, program, subject)))
     rows = without_repetition(rows)
-    threads = len(program.threads)
-    widths = [
-        min(
+    seen = {thread for thread, _ in rows}
+    widths = {
+        thread: min(
             width,
             max(len(text) for text in ("thread 0", *(row for at, row in rows if at == thread))) + 2,
         )
-        for thread in range(threads)
-    ]
-    header = "".join(f"thread {thread}".ljust(widths[thread]) for thread in range(threads))
+        for thread in range(len(program.threads))
+        if thread in seen
+    }
+    header = "".join(f"thread {thread}".ljust(columns) for thread, columns in widths.items())
     legend = places.legend() if sources and failure.mutant is None else []
     return "\n".join([header.rstrip(), *(cell_row(*row, widths) for row in rows), *legend])
 
 
 def without_repetition(rows: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """One turn of a loop for many that do the same: a thread that waits would fill the table."""
+    """Show one iteration for many equal ones: a thread that waits would fill the table."""
     shown: list[tuple[int, str]] = []
     at = 0
     while at < len(rows):
@@ -75,7 +77,10 @@ def without_repetition(rows: list[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def repetition(rows: list[tuple[int, str]], at: int) -> tuple[int, int]:
-    """The shortest turn that is repeated from ``at`` often enough: its rows, and how often it is there."""
+    """Return the rows and the count of the shortest iteration that is repeated from ``at``.
+
+    One row and one time, if nothing is repeated FEW_TURNS times.
+    """
     for turn in range(1, LONGEST_TURN + 1):
         times = 1
         while rows[at + times * turn : at + (times + 1) * turn] == rows[at : at + turn] != []:
@@ -86,20 +91,20 @@ def repetition(rows: list[tuple[int, str]], at: int) -> tuple[int, int]:
 
 
 class Places:
-    """File and line of each step: the file's own name where it says enough."""
+    """File and line of each step; the file's name alone where it is unambiguous."""
 
     def __init__(self, trace: Sequence[dict[str, Any]]) -> None:
-        made = (
+        events = (
             event
             for event in trace
             if int(event["thread"]) >= 0 and event["op"] not in ("call", "return")
         )
-        pcs = list(dict.fromkeys(int(event["pc"]) for event in made))
+        pcs = list(dict.fromkeys(int(event["pc"]) for event in events))
         look_up_pcs(pcs)
         self.full = {pc: describe_pc(pc).rpartition(" ")[2] for pc in pcs}
         files = {place.rpartition(":")[0] for place in self.full.values()}
         names = [file.rpartition("/")[2] for file in files]
-        self.short = {pc: place for pc, place in self.full.items()}
+        self.short = dict(self.full)
         for pc, place in self.full.items():
             if names.count(place.rpartition("/")[2].rpartition(":")[0]) == 1:
                 self.short[pc] = place.rpartition("/")[2]
@@ -111,13 +116,14 @@ class Places:
         return self.short[pc]
 
     def legend(self) -> list[str]:
+        """Return the source lines of the places used, behind an empty line."""
         found = {place: source_line(pc) for place, pc in self.used.items()}
         known = {place: text for place, text in found.items() if text}
         longest = max(map(len, known), default=0)
-        told = [
+        lines = [
             f"{place.ljust(longest)}  {text}" for place, text in sorted(known.items(), key=by_line)
         ]
-        return ["", *told] if told else []
+        return ["", *lines] if lines else []
 
 
 def by_line(item: tuple[str, str]) -> tuple[str, int]:
@@ -126,7 +132,7 @@ def by_line(item: tuple[str, str]) -> tuple[str, int]:
 
 
 class Names:
-    """Short names for addresses, in the order of their first appearance."""
+    """Short names for locations: m0, m1, ... in order of first access."""
 
     def __init__(self) -> None:
         self.known: dict[int, str] = {}
@@ -136,7 +142,7 @@ class Names:
         return self.known.setdefault(address, f"m{len(self.known)}")
 
     def shared(self, trace: Sequence[dict[str, Any]], event: dict[str, Any]) -> bool:
-        """Plain accesses are shown where two threads meet."""
+        """Return True for a location of two threads; other plain accesses are not shown."""
         if self.threads is None:
             self.threads = {}
             for other in trace:
@@ -148,15 +154,16 @@ class Names:
 def describe(
     event: dict[str, Any], names: Names, places: Places, program: Program, subject: Subject | None
 ) -> str:
-    """What a step did, and where."""
+    """Describe a step and its place in the source."""
     text = what_it_did(event, names, program, subject)
-    made = event["order"] != NOT_MADE
-    return text if made and event["op"] in ("call", "return") else f"{text}  {places.of(event)}"
+    happened = event["order"] != NOT_MADE
+    return text if happened and event["op"] in ("call", "return") else f"{text}  {places.of(event)}"
 
 
 def what_it_did(
     event: Mapping[str, Any], names: Names, program: Program, subject: Subject | None
 ) -> str:
+    """Describe a step without its place."""
     op = event["op"]
     if event["order"] == NOT_MADE:
         return f"{op} of {names.of(int(event['address']))} races"
@@ -188,23 +195,24 @@ def signed(value: Any) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-def cell_row(thread: int, text: str, widths: Sequence[int]) -> str:
-    # Threads that an operation started have no column: they stand behind the last one.
-    before = sum(widths[:thread])
-    room = widths[thread] if thread < len(widths) - 1 else 2 * WIDTH
+def cell_row(thread: int, text: str, widths: Mapping[int, int]) -> str:
+    """Return the row of one step. ``widths`` has the threads with a column, in order."""
+    # Threads that an operation started have no column: their steps stand behind the last one.
+    before = sum(columns for other, columns in widths.items() if other < thread)
+    room = widths[thread] if thread in widths and thread != max(widths) else 2 * WIDTH
     shown = text if len(text) < room else text[: room - 2] + "~"
     return (" " * before + shown).rstrip()
 
 
 def counted(number: int, what: str) -> str:
-    """``1 class``, ``2,000 classes``."""
+    """Return a number with its noun: ``1 class``, ``2,000 classes``."""
     if number == 1:
         return f"1 {what}"
     return f"{number:,} {what}{'es' if what.endswith('s') else 's'}"
 
 
 def summary(failure: Failure, replayed: Replayed | None = None) -> str:
-    """What failed, where, and how to make it again."""
+    """Describe a failure in a few lines: kind, size, places, and the result of its replay."""
     program = Program.from_json(failure.program)
     calls = sum(len(calls) for calls in program.threads)
     lines = [

@@ -1,9 +1,9 @@
-"""Disjoint parts of an exhaustive search, so that many processes may own the tree of its choices together.
+"""Disjoint parts of an exhaustive search, so that many processes can share its tree of choices.
 
-A depth-first search is at any moment one path: what lies to the right of it, below its floor, is left to do.
-Such a rest is cut where its path has a choice that was not taken: the choices so far remain one part, those
-that follow at that place become another. Parts never overlap, and together they are what was cut; so when
-each of them was searched to its end, the whole was.
+The state of a depth-first search is one path: the choices to the right of the path, below its
+floor, are still to do. A part is divided at the first place of its path where a choice was not
+taken: one part keeps the choice that was taken there, the other gets those that follow. The two
+never overlap and together are the divided part, so when every part is exhausted, the search is.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ MOST_CHOICES = 1 << 16  # of a path; an execution has no more steps
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What an exhaustive search has still to do, from a path onwards.
+    """A disjoint piece of an exhaustive search: all executions from a path onwards.
 
     Attributes:
         path: the choices of the next execution, as far as they are decided.
-        options: how many there are at each of them; 0: not known before that execution is made.
-        floor: how many choices of the path are left as they are. 0 with an empty path: the whole search.
+        options: the number of options at each choice; 0 when it is not known yet.
+        floor: the number of choices that stay fixed. 0 with an empty path is the whole search.
     """
 
     path: tuple[int, ...] = ()
@@ -36,17 +36,19 @@ class Part:
 
     @property
     def cut(self) -> int | None:
-        """The first place of the path where something is left beside it; None when there is none."""
+        """The first index of the path with an option that was not taken; None without one."""
         for at in range(self.floor, len(self.path)):
             if self.path[at] + 1 < self.options[at]:
                 return at
         return None
 
     def halves(self) -> tuple[Part, Part]:
-        """Two parts that are this one together. Only where :attr:`cut` is a place."""
+        """Return two parts that together are this one; ValueError when :attr:`cut` is None."""
         at = self.cut
         if at is None:
-            raise ValueError("nothing is left beside the path of this part, so it cannot be cut")
+            raise ValueError(
+                "this part has no option left beside its path, so it cannot be divided"
+            )
         later = (*self.path[:at], self.path[at] + 1)
         return Part(self.path, self.options, at + 1), Part(later, self.options[: at + 1], at)
 
@@ -58,7 +60,7 @@ class Part:
 
     @staticmethod
     def of(text: str) -> Part:
-        """The part that ``str`` described; "" is the whole. Raises ``UsageError`` when it is none."""
+        """Return the part that ``str`` described; "" is the whole. UsageError for other texts."""
         if not text:
             return Part()
         found = TEXT.fullmatch(text) if len(text) < 12 * MOST_CHOICES else None
@@ -68,7 +70,7 @@ class Part:
         path, options = tuple(int(taken) for taken, _ in pairs), tuple(int(of) for _, of in pairs)
         floor = int(found[1])
         if floor > len(path) or any(
-            of and taken >= of or max(taken, of) >= 1 << 16
+            (of and taken >= of) or max(taken, of) >= 1 << 16
             for taken, of in zip(path, options, strict=True)
         ):
             raise UsageError(f"this part of a search is damaged: {text!r:.60}")
@@ -76,22 +78,23 @@ class Part:
 
 
 def divided(parts: Iterable[Part], count: int) -> list[Part]:
-    """The same work as at least ``count`` parts, if there are as many: what can be cut nearest to the root is
-    cut first, because most of the tree is there.
+    """Divide parts until there are at least ``count``, or none can be divided.
+
+    Those that can be cut nearest to the root come first, because most of the tree is there.
     """
     order = [(_height(part), number, part) for number, part in enumerate(parts)]
     heapify(order)
-    made = len(order)
+    number = len(order)
     while order and len(order) < count and order[0][2].cut is not None:
         first, second = order[0][2].halves()
-        heapreplace(order, (_height(first), made, first))
-        heappush(order, (_height(second), made + 1, second))
-        made += 2
+        heapreplace(order, (_height(first), number, first))
+        heappush(order, (_height(second), number + 1, second))
+        number += 2
     return [part for _, _, part in sorted(order)]
 
 
 def _height(part: Part) -> int:
-    """The place where a part can be cut, and after all others the parts that cannot be."""
+    """Return the index where a part can be cut; MOST_CHOICES sorts the others last."""
     return MOST_CHOICES if part.cut is None else part.cut
 
 
@@ -102,7 +105,7 @@ def bounds_hit(
     step_limit: int = STEP_LIMIT,
     spins: int = SPINS,
 ) -> tuple[str, ...]:
-    """What left something out of a search, in words; ``counts`` are the engine's."""
+    """Describe the bounds that cut something off a search; ``counts`` are the engine's."""
     hit = {
         f"{strategy.removesuffix('s')} bound {bound}": counts["pruned"],
         f"spin bound {spins}": counts["spun"],
@@ -114,6 +117,6 @@ def bounds_hit(
 
 
 def proved(bounds: Iterable[str]) -> str:
-    """What a search has shown that took every path, when these bounds left something out of its parts."""
+    """Describe the proof of a finished search, given the bounds that cut something off."""
     named = ", ".join(dict.fromkeys(bounds))
     return f"within the stated bounds: {named}" if named else "completely"

@@ -1,6 +1,4 @@
-"""A data race as a value: both accesses with their stacks in the order in which they were made, what
-ordered their threads last, and whether they happen in the other order as well.
-"""
+"""A data race as a value: both accesses with their stacks, and how their threads synchronised."""
 
 from __future__ import annotations
 
@@ -24,8 +22,14 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One access: its thread, the operation of the program in which it was made, what it was, and its
-    stack from the inside out, as function and file:line."""
+    """One access of a data race.
+
+    Attributes:
+        thread: its thread.
+        operation: the call of the program that accessed the memory.
+        what: the kind and width of the access, in words.
+        stack: function and file:line, from the inside out.
+    """
 
     thread: int
     operation: str
@@ -39,14 +43,14 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """Two accesses that nothing orders.
+    """Two accesses without a happens-before order.
 
     Attributes:
-        first, second: in the order in which the execution made them.
-        synchronised: what ordered their threads last before them; "": nothing did.
-        other_order: what shows that ``first`` also happens right after ``second``: "data race", or "use
-            after free" when ``second`` gives the memory back. "": an execution made again with the
-            thread of ``first`` held in front of it did not come to ``second``.
+        first, second: the accesses in the order of the execution.
+        synchronised: the last synchronisation of the two threads before them; "" if there was none.
+        other_order: the failure when ``second`` comes before ``first``: "data race", or "use after
+            free" when ``second`` frees the memory. "" when that order was not reached: an execution
+            that held the first thread back never came to ``second``.
     """
 
     first: Access
@@ -60,33 +64,21 @@ class Race:
             lines.append(f"  {when}, thread {access.thread} in {access.operation}: {access.what}")
             lines += [f"    at {place}" for place in access.stack]
         lines.append(f"  last synchronisation of the two: {self.synchronised or 'none'}")
-        told = "" if self.other_order == "data race" else f", there as a {self.other_order}"
+        other = "" if self.other_order == "data race" else f", there as a {self.other_order}"
         lines.append(
-            f"  seen in both orders{told}"
+            f"  seen in both orders{other}"
             if self.other_order
-            else f"  seen in this order only: without the first access thread {self.second.thread} did not "
-            "come to its own"
+            else f"  the other order was not reached: thread {self.second.thread} needs the first access "
+            "to happen"
         )
         return lines
 
-    @staticmethod
-    def from_data(data: Mapping[str, Any]) -> Race:
-        """From the JSON of a failure; KeyError, TypeError or ValueError when it is damaged."""
-        accesses = []
-        for name in ("first", "second"):
-            fields = dict(data[name])
-            stack = tuple(str(place) for place in fields.pop("stack"))
-            if type(fields["thread"]) is not int:
-                raise TypeError(f"a thread is a number, not {str(fields['thread'])[:60]!r}")
-            if not isinstance(fields["operation"], str) or not isinstance(fields["what"], str):
-                raise TypeError("what an access was is told in words")
-            accesses.append(Access(stack=stack, **fields))
-        return Race(accesses[0], accesses[1], str(data["synchronised"]), str(data["other_order"]))
-
 
 def race_of(campaign: Campaign, number: int, raw: Mapping[str, Any]) -> Race | None:
-    """The race with which execution ``number`` ended, which ``campaign.again`` made last; None when the
-    trace does not hold both accesses, for lack of memory."""
+    """Return the race in which execution ``number``, the last of ``campaign.again``, ended.
+
+    None when the engine had no memory to keep both accesses in its trace.
+    """
     if raw["event"] < 0 or raw["other_event"] < 0:
         return None
     first = access_of(campaign.event(raw["other_event"]), campaign)
@@ -117,7 +109,7 @@ def operation_of(event: Mapping[str, Any], campaign: Campaign) -> str:
 
 
 def synchronisation(campaign: Campaign, raw: Mapping[str, Any]) -> str:
-    """The last time that one of the two threads learned something of the other before the race."""
+    """Describe the last synchronisation of the two threads before the race; "" without one."""
     if raw["acquired"] < 0:
         return ""
     acquired = campaign.event(raw["acquired"])
@@ -130,7 +122,7 @@ def synchronisation(campaign: Campaign, raw: Mapping[str, Any]) -> str:
 
 
 def step_of(event: Mapping[str, Any]) -> str:
-    """``release store at put file:12``."""
+    """Describe a step: ``release store at put file:12``."""
     order = ""
     if event["op"] in ("load", "store", "rmw", "cas", "fence", "buffer", "flush"):
         order = ORDERS[event["order"]] + " " if event["order"] < len(ORDERS) else ""

@@ -1,8 +1,8 @@
-"""A search in a child process under a watchdog: code under test that overwrites the engine's own memory,
-blocks in a call that is not modelled, or ends its process ends the child, and is told as a failure of the
-execution that was under way.
+"""Explores in a child process under a watchdog, so that a crash is a failure like any other.
 
-An execution costs nothing more: the engine keeps its number in a page that both processes share.
+Code under test may overwrite the engine's memory, block in a call that is not modelled, or end its
+process. The child ends, and the execution that was under way is reported as failed. Executions are
+not slower for it: the engine keeps their number in a page that both processes share.
 """
 
 from __future__ import annotations
@@ -11,37 +11,43 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pulsar_ml.harness.engine import SEARCHES, SPINS, Campaign, beat_into
+from pulsar_ml.harness.engine import SEARCHES, SPINS, STEP_LIMIT, Campaign, beat_into
 from pulsar_ml.harness.search import child
-from pulsar_ml.harness.search.child import ENDED, Heart, Limits, LostError, Tell
-from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.child import ENDED, Heart, Limits, LostError, Send
+from pulsar_ml.harness.search.explore import Exploration, check_options, explore
 from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.partition import Part
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
 T = TypeVar("T")
-LEARNING = 1 << 63  # numbers from here on are executions that teach the strategies
+LEARNING = 1 << 63  # executions from this number on are warm-up runs of a strategy
 
 
 def call(work: Callable[[], T], *, limits: Limits | None = None) -> T:
-    """:func:`pulsar_ml.harness.search.child.call`, whose progress is the engine's executions."""
+    """Run ``work`` in a child process and return its result; each execution counts as progress.
+
+    Raises the exceptions of ``work``, and LostError.
+    """
     results: list[T] = []
-    watch(lambda tell: tell(work()), results.append, limits=limits)
+    watch(lambda send: send(work()), results.append, limits=limits)
     return results[0]
 
 
 def watch(
-    work: Callable[[Tell], object], told: Callable[[Any], object], *, limits: Limits | None = None
+    work: Callable[[Send], object],
+    on_result: Callable[[Any], object],
+    *,
+    limits: Limits | None = None,
 ) -> None:
-    """:func:`pulsar_ml.harness.search.child.watch`, whose progress is the engine's executions."""
+    """Run ``work(send)`` in a child process; each execution of the engine counts as progress."""
     heart = Heart()
 
-    def beating(tell: Tell) -> None:
+    def with_heartbeat(send: Send) -> None:
         beat_into(heart.page)
-        work(tell)
+        work(send)
 
-    child.watch(beating, told, limits=limits, heart=heart)
+    child.watch(with_heartbeat, on_result, limits=limits, heart=heart)
 
 
 def explore_in_child(
@@ -52,25 +58,31 @@ def explore_in_child(
     limits: Limits | None = None,
     **options: Any,
 ) -> Exploration:
-    """:func:`explore` in a child process. What ends or blocks the child is the failure of its execution."""
+    """Run :func:`explore` in a child process; a crash is the failure of the execution under way.
+
+    The options are those of :func:`explore`. ``limits`` bounds the child's time and memory; by
+    default an execution may take 30 s, or 10 s of processor time.
+    """
+    check_options(explore, options)
     try:
         return call(
             lambda: explore(subject, program, executions=executions, **options), limits=limits
         )
-    except LostError as lost:
-        return lost_exploration(lost, subject, program, options)
+    except LostError as error:
+        return lost_exploration(error, subject, program, options)
 
 
 def lost_exploration(
-    lost: LostError, subject: Subject, program: Program, options: Mapping[str, Any]
+    error: LostError, subject: Subject, program: Program, options: Mapping[str, Any]
 ) -> Exploration:
-    """What is known of a campaign whose process was lost: the execution that was under way."""
-    failure = lost_failure(lost, subject, program, options)
+    """Return the exploration of a child that ended: the execution under way is its failure."""
+    failure = lost_failure(error, subject, program, options)
     first = int(options.get("first", 0))
-    made = 0 if lost.execution >= LEARNING else lost.execution - first + 1
-    # The counts were lost with the process; the engine was at work in it.
+    count = 0 if error.execution >= LEARNING else error.execution - first + 1
+    # The engine's counts are gone with the process. The engine had begun an execution, so that
+    # "nothing exercised" would be wrong.
     counts = dict(Campaign(subject, program).statistics()) | {
-        "executions": made,
+        "executions": count,
         "hooks": 1,
         "shared": 1,
     }
@@ -80,7 +92,7 @@ def lost_exploration(
         strategy=failure.strategy,
         seed=failure.seed,
         bound=failure.bound,
-        executions=made,
+        executions=count,
         seconds=0.0,
         statistics=counts,
         failure=failure,
@@ -90,9 +102,12 @@ def lost_exploration(
 
 
 def lost_failure(
-    lost: LostError, subject: Subject, program: Program, options: Mapping[str, Any]
+    error: LostError, subject: Subject, program: Program, options: Mapping[str, Any]
 ) -> Failure:
-    """The execution that was under way when its process was lost; ``options`` are those of the search."""
+    """Return the failure of the execution under way when its process ended.
+
+    ``options`` are those of the exploration.
+    """
     return Failure(
         subject=subject.name,
         build_id=str(subject.build_id),
@@ -100,14 +115,14 @@ def lost_failure(
         mode=options.get("mode", "c11"),
         reuse=options.get("reuse", "quarantine"),
         faults=tuple(options.get("faults", ())),
-        step_limit=int(options.get("step_limit", 20000)),
+        step_limit=int(options.get("step_limit", STEP_LIMIT)),
         strategy=options.get("strategy", "portfolio"),
         seed=int(options.get("seed", 0)),
-        execution=lost.execution,
+        execution=error.execution,
         decisions=(),
-        kind=lost.kind,
+        kind=error.kind,
         rule="",
-        message=lost.message,
+        message=error.message,
         where=(),
         trace_hash=0,
         races=bool(options.get("races", True)),
@@ -120,8 +135,7 @@ def lost_failure(
 
 
 def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = None) -> Replayed:
-    """Make the execution again that a child was lost in, in a child. There is no trace of it."""
-
+    """Repeat, in a child process, the execution in which a process ended. It has no trace."""
     part = Part.of(failure.part)
 
     def again() -> None:
@@ -142,7 +156,7 @@ def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = N
             floor=part.floor,
             suppress=failure.suppress,
         )
-        # A search comes to an execution by way of those before it; the first one makes those that teach.
+        # A search reaches an execution through those before it; execution 0 runs the warm-up.
         before = failure.strategy in SEARCHES or failure.execution >= LEARNING
         campaign.run(
             0 if before else failure.execution, 1 + failure.execution % LEARNING if before else 1
@@ -151,11 +165,11 @@ def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = N
     found = None
     try:
         call(again, limits=limits)
-    except LostError as lost:
-        found = replace(failure, kind=lost.kind, message=lost.message, execution=lost.execution)
+    except LostError as error:
+        found = replace(failure, kind=error.kind, message=error.message, execution=error.execution)
     exact = (
         found is not None and found.kind == failure.kind and found.execution == failure.execution
     )
-    if failure.kind == ENDED:  # by the same signal; other messages name the limit
+    if failure.kind == ENDED:  # compare the signal, too; messages of other kinds name a limit
         exact = found == failure
     return Replayed(exact, failure.build_id == str(subject.build_id), found, [])

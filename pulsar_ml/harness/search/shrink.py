@@ -1,8 +1,9 @@
-"""Makes a failure smaller while it stays the same failure.
+"""Shrinks a failure: a smaller program and fewer decisions that still fail in the same way.
 
-First threads and operations, then arguments, then the decisions that differ from the default policy:
-preemptions, stale reads, inserted stores and faults, by delta debugging. A change of the program moves
-the decisions, so when the old ones no longer lead to the failure a few fresh executions are tried.
+Threads and operations go first, then arguments, then the decisions that differ from the default
+policy (preemptions, stale reads, inserted stores, faults), by delta debugging. A change of the
+program moves its decisions, so if the old ones no longer lead to the failure, a few random
+executions are tried.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
 Item = TypeVar("Item")
-FRESH = 400
-SEARCHED = 20_000
+FRESH = 400  # random executions of a smaller program
+SEARCHED = 20_000  # executions of a search with fewer preemptions
 THREAD_CHOICE = 0
 
 
 @dataclass(slots=True)
 class Shrinker:
-    """The search's state: the smallest failure so far, and how many executions it took.
+    """The smallest failure so far, and the number of executions that it took to find.
 
-    After ``budget`` of them nothing more is tried.
+    After ``budget`` executions nothing more is tried.
     """
 
     subject: Subject
@@ -46,7 +47,10 @@ class Shrinker:
     def attempt(
         self, program: Program, decisions: Sequence[Decision], *, fresh: int = 0
     ) -> Failure | None:
-        """The same failure from a smaller input, or None."""
+        """Return the failure of a smaller input, or None if it does not fail in the same way.
+
+        ``fresh`` is the number of random executions to try when the decisions do not suffice.
+        """
         if not self.left:
             return None
         options: dict[str, Any] = {
@@ -62,7 +66,7 @@ class Shrinker:
         )
         campaign.again(0)
         self.executions += 1
-        if (found := self.same(campaign, 0, options, self.asked(campaign))) is not None:
+        if (found := self.same(campaign, 0, options, self.refusal(campaign))) is not None:
             return found
         if not fresh:
             return None
@@ -76,9 +80,9 @@ class Shrinker:
         )
         done = 0
         while done < fresh:
-            made, refused = run_judged(campaign, done, fresh - done, self.judge)
-            done += made
-            self.executions += made
+            count, refused = run_judged(campaign, done, fresh - done, self.judge)
+            done += count
+            self.executions += count
             if not campaign.failed() and not refused:
                 break
             if refused or campaign.failure()["kind"] == self.best.kind:
@@ -86,11 +90,11 @@ class Shrinker:
                 if (found := self.same(campaign, done - 1, options, refused)) is not None:
                     return found
             if refused:
-                campaign.accept()  # not the failure that is looked for
+                campaign.accept()  # another failure
         return None
 
-    def asked(self, campaign: Campaign) -> str:
-        """Why the judge refuses the execution last made by ``campaign.again``; "" if it does not."""
+    def refusal(self, campaign: Campaign) -> str:
+        """Return the judge's reason against the last execution of ``campaign.again``, or ""."""
         if self.judge is None or campaign.end() != "complete":
             return ""
         return self.judge(campaign)
@@ -98,13 +102,14 @@ class Shrinker:
     def same(
         self, campaign: Campaign, number: int, options: Mapping[str, Any], refused: str
     ) -> Failure | None:
-        """Execution ``number``, last made by ``campaign.again``, when it fails in the same way."""
+        """Return the failure of the last ``campaign.again(number)`` if its signature is equal."""
         if not campaign.failed() and not refused:
             return None
         found = of_recorded(campaign, number, options, refused)
         return found if found.signature == self.best.signature else None
 
     def accept(self, found: Failure | None) -> bool:
+        """Keep a smaller failure; False for None."""
         if found is not None:
             self.best = replace(
                 found,
@@ -120,13 +125,13 @@ class Shrinker:
 def shrink(
     failure: Failure, subject: Subject, *, budget: int | None = None, judge: Judge | None = None
 ) -> Failure:
-    """The smallest form found of ``failure``; ``failure`` itself when it does not happen on this build.
+    """Return a failure with the same signature, from fewer threads, calls and decisions.
 
-    ``budget`` bounds the executions that the search may take, roughly. ``judge`` is the one that
-    refused the answers, where that is the failure. A failure whose process was lost, or blocked in
-    a call for seconds, stays as it is.
+    The result is ``failure`` itself if it does not happen on this build, or if it ended its
+    process or blocked in a call for seconds. ``budget`` bounds the number of executions, roughly. ``judge`` is the one that refused
+    the answers, if that was the failure. Only one thread of a process may use the engine at a time.
     """
-    if failure.lost or failure.kind == BLOCKED:
+    if failure.ended_process or failure.kind == BLOCKED:
         return failure
     if failure.kind != WRONG_ANSWERS:
         judge = None
@@ -148,7 +153,7 @@ def shrink(
 def shrink_schedule(
     failure: Failure, subject: Subject, *, budget: int | None = None, judge: Judge | None = None
 ) -> Failure:
-    """Like :func:`shrink`, with the program as it is: only decisions are left out."""
+    """Shrink the decisions of a failure only, and leave its program as it is."""
     state = Shrinker(subject, failure, budget=budget, judge=brief(judge))
     if not state.accept(state.attempt(Program.from_json(failure.program), failure.decisions)):
         return failure
@@ -158,12 +163,12 @@ def shrink_schedule(
 
 
 def brief(judge: Judge | None) -> Judge | None:
-    """The judge without its explanations, if it can do without."""
+    """Return the judge's form without explanations, which are the slow part, if it has one."""
     return getattr(judge, "brief", judge)
 
 
 def explained(state: Shrinker, judge: Judge | None) -> Failure:
-    """The smallest failure, in the judge's own words."""
+    """Return the smallest failure with the judge's full explanation as its message."""
     if judge is not None:
         state.judge, state.budget = judge, None
         state.accept(state.attempt(Program.from_json(state.best.program), state.best.decisions))
@@ -171,6 +176,7 @@ def explained(state: Shrinker, judge: Judge | None) -> Failure:
 
 
 def size(failure: Failure) -> tuple[int, int]:
+    """Return the number of calls and of decisions."""
     program = Program.from_json(failure.program)
     return sum(len(calls) for calls in program.threads), len(failure.decisions)
 
@@ -180,7 +186,7 @@ def with_threads(program: Program, threads: Sequence[NDArray[np.void]]) -> Progr
 
 
 def shrink_calls(state: Shrinker) -> None:
-    """Whole threads first (a thread without operations keeps its number), then single operations."""
+    """Remove whole threads first (an empty thread keeps its number), then single calls."""
     for thread in range(len(Program.from_json(state.best.program).threads)):
         program = Program.from_json(state.best.program)
 
@@ -197,7 +203,7 @@ def shrink_calls(state: Shrinker) -> None:
 
 
 def shrink_arguments(state: Shrinker) -> None:
-    """Each argument to the low end of its range, or half way there."""
+    """Lower each argument to the low end of its range, or half way there."""
     for thread, calls in enumerate(Program.from_json(state.best.program).threads):
         for number in range(len(calls)):
             operation = state.subject.operations[int(calls[number]["code"])]
@@ -232,7 +238,10 @@ def shrink_decisions(state: Shrinker) -> None:
 
 
 def search_fewer(state: Shrinker) -> None:
-    """What is minimal by leaving out need not be the minimum: search with fewer preemptions for a while."""
+    """Search executions with fewer preemptions than the failure has.
+
+    Leaving out decisions one by one ends in a local minimum; a search may find a smaller one.
+    """
     program = Program.from_json(state.best.program)
     for bound in range(preemptions(state.best)):
         if not state.left:
@@ -250,8 +259,8 @@ def search_fewer(state: Shrinker) -> None:
             races=state.best.races,
             suppress=state.best.suppress,
         )
-        made, refused = run_judged(campaign, 0, min(SEARCHED, state.left), state.judge)
-        state.executions += made
+        count, refused = run_judged(campaign, 0, min(SEARCHED, state.left), state.judge)
+        state.executions += count
         if not campaign.failed() and not refused:
             continue
         campaign.again(0)
@@ -261,11 +270,12 @@ def search_fewer(state: Shrinker) -> None:
 
 
 def preemptions(failure: Failure) -> int:
-    """At most this many: a choice of the next thread after one has ended or blocked counts as well."""
+    """Bound the number of preemptions: each choice of a thread counts, forced ones as well."""
     return sum(kind == THREAD_CHOICE for _, _, kind, _ in failure.decisions)
 
 
 def drop_idle_threads(state: Shrinker) -> None:
+    """Remove threads without calls, and renumber the others."""
     program = Program.from_json(state.best.program)
     busy = [thread for thread, calls in enumerate(program.threads) if len(calls)]
     if len(busy) == len(program.threads) or not busy:
@@ -283,8 +293,10 @@ def drop_idle_threads(state: Shrinker) -> None:
 
 
 def delta_debug(items: list[Item], keep: Callable[[Sequence[Item]], bool]) -> list[Item]:
-    """Zeller's ddmin: a subset of which no single item can be left out. ``keep`` says whether a subset
-    still fails."""
+    """Return a subset from which no single item can be removed (Zeller's ddmin).
+
+    ``keep`` returns True for a subset that still fails.
+    """
     parts = 2
     while items:
         length = max(1, len(items) // parts)

@@ -1,4 +1,4 @@
-"""From code addresses to function and file:line, by addr2line, and only when a report is made."""
+"""Translates code addresses to function and file:line, by addr2line, when a report needs them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 
 from pulsar_ml.harness.engine import locate, match_places_by, symbol_at
 
+LONG_NAME = 80  # characters of a function's name
+ARGUMENTS = re.compile(r"<[^<>]+>")
 Place = tuple[str, str, int]
 
 KNOWN: dict[tuple[str, int], Place | None] = {}
@@ -19,8 +21,10 @@ OF_ATOMICS = re.compile(r"sync/sync\.h$|/(atomic|(bits/)?atomic_\w+\.h)$")
 
 @functools.cache
 def describe_pc(pc: int) -> str:
-    """``function file:line`` of the call before ``pc``; without line numbers the function and its module, or
-    the module and the offset in it."""
+    """Return ``function file:line`` of the call before ``pc``.
+
+    Without line numbers the function and its module, or the module and the offset in it.
+    """
     found = locate(pc)
     if found is None:
         return "?"
@@ -65,7 +69,7 @@ def bare_name(function: str) -> str:
 
 
 def source_line(pc: int) -> str:
-    """The line that ``describe_pc`` names; "" when its file is not here or newer than the module."""
+    """Return the source line at ``pc``; "" if the file is missing or newer than the module."""
     found = locate(pc)
     place = innermost(found[0], found[1] - 1) if found is not None else None
     if found is None or place is None:
@@ -79,21 +83,23 @@ def source_line(pc: int) -> str:
 
 
 def of_engine(pc: int) -> bool:
-    """Whether ``pc`` is in the engine itself, which calls the operations."""
+    """Return True for an address in the engine, which calls the operations."""
     found = locate(pc)
     return found is not None and Path(found[0]).name.startswith("_engine.")
 
 
 def innermost(module: str, offset: int) -> Place | None:
-    """Function, file and line of ``offset``, from the inside out the first that is not one of an atomic
-    type's own header."""
+    """Return function, file and line of ``offset``.
+
+    Of inlined calls this is the innermost one outside the headers of atomic types.
+    """
     if (module, offset) not in KNOWN:
         look_up(module, [offset])
     return KNOWN[module, offset]
 
 
 def look_up_pcs(pcs: Iterable[int]) -> None:
-    """Make many addresses known at once, which takes hardly longer than one."""
+    """Look up many addresses at once, which takes hardly longer than one."""
     wanted: dict[str, set[int]] = {}
     for module, after in filter(None, map(locate, set(pcs))):
         if (module, after - 1) not in KNOWN:
@@ -103,6 +109,7 @@ def look_up_pcs(pcs: Iterable[int]) -> None:
 
 
 def look_up(module: str, offsets: Sequence[int]) -> None:
+    """Enter the places of ``offsets`` into KNOWN."""
     tool = shutil.which("addr2line")
     KNOWN.update({(module, offset): None for offset in offsets})
     if tool is None:
@@ -120,7 +127,7 @@ def look_up(module: str, offsets: Sequence[int]) -> None:
 
 
 def first_in_source(lines: Sequence[str]) -> Place | None:
-    """Of lines that are function and place in turn."""
+    """Return the innermost place of addr2line's answer: lines of function and place in turn."""
     for function, place in zip(lines[::2], lines[1::2], strict=False):
         file, _, line = place.partition(" (disc")[0].rpartition(":")
         if not place.startswith("?") and line.isdigit() and not OF_ATOMICS.search(file):
@@ -129,14 +136,22 @@ def first_in_source(lines: Sequence[str]) -> Place | None:
 
 
 def in_source(function: str) -> str:
-    """The name that a function of Cython has in its source; others as they are."""
+    """Return a function's name in its source: Cython's mangling is undone, other names stay."""
     if not function.startswith("__pyx_f_"):
-        return function
+        return without_templates(function)
     rest = function.removeprefix("__pyx_f_")
     # The parts of the module's name come first, each behind its length.
     while (part := re.match(r"\d+", rest)) is not None and len(rest) > part.end() + int(part[0]):
         rest = rest[part.end() + int(part[0]) :].removeprefix("_")
     return rest
+
+
+def without_templates(function: str) -> str:
+    """Return a C++ name with its template arguments left out, from the inside, while it is long."""
+    shorter = function
+    while len(shorter) > LONG_NAME and (found := ARGUMENTS.search(shorter)) is not None:
+        shorter = f"{shorter[: found.start()]}{{}}{shorter[found.end() :]}"
+    return shorter.replace("{}", "<...>")
 
 
 match_places_by(is_place)

@@ -1,5 +1,6 @@
-"""An execution as something to draw: a lane for each thread, its steps from top to bottom, arrows for what a
-thread learned of another, and marks on stale reads and on the accesses that failed.
+"""An execution as a drawing: a lane for each thread, with its steps from top to bottom.
+
+Arrows show synchronisation between threads; marks show stale reads and the accesses that failed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pulsar_ml.harness.search.symbols import describe_pc, source_line
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
-MOST_ROWS = 400  # of one drawing; what is left out lies behind the first rows
+MOST_ROWS = 400  # of one drawing; longer ones lose rows after the first FIRST_ROWS
 FIRST_ROWS = 100
 BEFORE, READS = "happens before", "reads"
 
@@ -24,10 +25,15 @@ Event = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One row. ``mark``: "", "stale" for a load that did not read the newest store, "first" and "second" for
-    the two accesses of a race in the order in which they were made, "failed" for the access that failed.
+    """One row of a drawing.
 
-    ``kind`` is the engine's word for what was done, or "gap" where rows are left out.
+    Attributes:
+        lane: the thread.
+        kind: the engine's word for the step, or "gap" where rows are left out.
+        text: the step in words.
+        place, source: file:line, and the line itself.
+        mark: "stale" for a load that did not read the newest store, "first" and "second" for the
+            accesses of a race in their order, "failed" for the failing access, else "".
     """
 
     lane: int
@@ -40,7 +46,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """From one row to a later one: BEFORE, or READS from the store that a stale load read."""
+    """An arrow from one row to a later one.
+
+    ``kind`` is BEFORE for synchronisation, or READS from a store to the stale load that read it.
+    """
 
     start: int
     end: int
@@ -49,6 +58,8 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
+    """A drawing: the number of lanes, the rows, and the arrows between rows."""
+
     lanes: int
     steps: tuple[Step, ...]
     arrows: tuple[Arrow, ...]
@@ -61,10 +72,10 @@ def timeline(
     subject: Subject | None = None,
     sources: bool = True,
 ) -> Timeline:
-    """The drawing of ``trace``, the execution of ``failure`` made again.
+    """Draw ``trace``, the replay of ``failure``.
 
-    ``subject`` tells which arguments its operations have. ``sources=False`` leaves lines of source out, for
-    a module that was built from changed copies.
+    ``subject`` gives the numbers of arguments. ``sources=False`` leaves source lines out, for a
+    module that was built from changed copies.
     """
     program = Program.from_json(failure.program)
     names, places = Names(), Places(trace)
@@ -96,7 +107,7 @@ def timeline(
 
 
 def guilty(failure: Failure, trace: Sequence[Event]) -> dict[int, str]:
-    """Marks by index in the trace: of the two accesses of a race, else of the access that failed."""
+    """Return marks by index in the trace, for both accesses of a race or the failing access."""
     race = failure.race
     if race is None:
         where = failure.where[0] if failure.where else ""
@@ -130,11 +141,12 @@ def last(trace: Sequence[Event], holds: Any) -> int | None:
 
 
 def learned(trace: Sequence[Event]) -> list[Arrow]:
-    """What a thread came to know of another at a step: an arrow from that one's step.
+    """Return an arrow for each step that synchronised with an earlier step of another thread.
 
-    A clock counts what a thread gave away. The step that gave the news away is the first one behind which its
-    thread counts further than the news says; a thread without such a step told by its end. News that came
-    through a third thread, from which there is an arrow already, get none of their own.
+    A component of a vector clock grows with each release of its thread. The released step is the
+    first one after which its thread's own component is larger than the value acquired; for a thread
+    without such a step it is the last one. No arrow is drawn for knowledge that came through a
+    third thread which has an arrow to the same step.
     """
     counts: dict[int, list[int]] = {}  # by thread: its own clock after each of its steps
     indexes: dict[int, list[int]] = {}
@@ -167,6 +179,7 @@ def learned(trace: Sequence[Event]) -> list[Arrow]:
 
 
 def stale_reads(trace: Sequence[Event]) -> list[Arrow]:
+    """Return an arrow from each store that a stale load read."""
     return [
         Arrow(int(event["from"]), index, READS)
         for index, event in enumerate(trace)
@@ -177,7 +190,7 @@ def stale_reads(trace: Sequence[Event]) -> list[Arrow]:
 def folded(
     steps: list[Step], shown: list[int], trace: Sequence[Event], arrows: list[Arrow], lanes: int
 ) -> Timeline:
-    """The turns of a loop that do the same as one, and arrows from indexes of the trace to rows."""
+    """Fold equal iterations of a loop into one, and move the arrows from the trace to the rows."""
     keys = [(step.lane, step.text + step.place + step.mark) for step in steps]
     rows: list[Step] = []
     row_of: list[int] = []  # by place in ``shown``
@@ -195,7 +208,7 @@ def folded(
     visible = dict(zip(shown, row_of, strict=True))
 
     def row(event: int) -> int:
-        """Of this event, or of its thread's last one before that is shown; -1 for none."""
+        """Return the row of the event, or of its thread's last visible one before; -1 for none."""
         thread = trace[event]["thread"]
         while event >= 0 and (event not in visible or trace[event]["thread"] != thread):
             event -= 1
@@ -207,7 +220,7 @@ def folded(
 
 
 def cut(drawn: Timeline) -> Timeline:
-    """At most MOST_ROWS rows: the first, and the last, in which the failure is."""
+    """Keep the first rows and the last, in which the failure is: at most MOST_ROWS."""
     count = len(drawn.steps)
     if count <= MOST_ROWS:
         return drawn

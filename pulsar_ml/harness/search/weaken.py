@@ -1,7 +1,7 @@
-"""Automatic mutants: each atomic of the code under test one step weaker, each fence left out.
+"""Automatic mutants: each atomic operation of the code under test one step weaker, or a fence less.
 
-The fault is made by the engine, so no source changes and it works for anybody's structure. A weaker order
-that no execution notices is stronger than it has to be, or not tested.
+The engine weakens the order, so that no source changes and any structure can be tested. An order
+whose weaker form no execution notices is stronger than necessary, or not tested.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pulsar_ml.harness.subjects.subject import Subject
 NO_FENCE = "none"
 ATOMICS = ("load", "store", "rmw", "cas", "fence")
 
-# One step down, for each operation and order. A read-modify-write that does both loses either.
+# The next weaker orders, by operation and order. A read-modify-write with acq_rel loses either
+# side.
 WEAKER: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("load", "seq_cst"): ("acquire",),
     ("load", "acquire"): ("relaxed",),
@@ -43,8 +44,9 @@ class Site:
 
     Attributes:
         place: function and file:line.
-        op: "load", "store", "rmw", "cas" or "fence"; ``order`` what the source says.
-        pcs: its places in the code, one for each function that it was compiled into.
+        op: "load", "store", "rmw", "cas" or "fence".
+        order: its memory order in the source.
+        pcs: its code addresses, one for each function into which it was compiled.
     """
 
     place: str
@@ -53,7 +55,7 @@ class Site:
     pcs: tuple[int, ...]
 
     def weaker(self) -> tuple[str, ...]:
-        """The orders to try in its place; empty for a relaxed one."""
+        """Return the weaker orders to try; none for a relaxed one."""
         return WEAKER.get((self.op, self.order), ())
 
 
@@ -65,7 +67,7 @@ def sites(
     mode: str = "c11",
     seed: int = 0,
 ) -> list[Site]:
-    """The atomics that ``executions`` random executions of each program made, by place."""
+    """Return the atomics of ``executions`` random executions of each program, sorted by place."""
     seen: set[tuple[int, str, str]] = set()
     for program in programs:
         campaign = Campaign(subject, program, mode=mode, strategy="random", seed=seed)

@@ -1,4 +1,4 @@
-# What the native runner needs of threads, signals and processors.
+# POSIX threads, signals and processors, as far as the native runner uses them.
 
 from posix.signal cimport sigset_t
 from posix.time cimport timespec

@@ -1,9 +1,9 @@
-"""Programs: for each thread a list of operations, made from one seed.
+"""Programs: for each thread a list of calls, drawn from one seed.
 
-Every choice is computed with integers from the raw 64-bit words of Philox, whose stream is fixed by
-its authors and not by a version of NumPy, so a seed means the same program everywhere. Settings,
-roles and each thread draw from streams of their own: asking for more operations makes a program
-longer and leaves its beginning as it was.
+Every choice is computed with integers from the raw 64-bit words of Philox (Salmon et al., SC 2011),
+whose stream does not depend on NumPy's version, so a seed means the same program everywhere.
+Settings, roles and each thread draw from separate streams: more operations make a program longer
+and leave its beginning unchanged.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import (
-    Philox,
-)  # NumPy would load it at its first use: in each child of a supervisor anew
+
+# Imported here: NumPy would load it at its first use, in each child of a supervisor again.
+from numpy.random import Philox
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.subjects.subject import Argument, Instance, Operation, Subject
 from pulsar_ml.input_files import one_line
+from pulsar_ml.versioned_json import check_keys, read_object
 
 MAX_THREADS = 64
 MAX_ARGUMENTS = 3
@@ -32,7 +33,7 @@ KIND = "pulsar_ml program"
 # The layout of PmlCall in subject.h.
 CALL = np.dtype([("code", "<i4"), ("noise", "<i4"), ("arguments", "<i8", (MAX_ARGUMENTS,))])
 
-# What PmlCall.noise asks of the runner; numbers above 0 are pauses of a spin loop.
+# Values of PmlCall.noise, what the runner does before a call; above 0: pauses of a spin loop.
 NOISE_NONE = 0
 NOISE_YIELD = -1
 NOISE_MOVE = -2
@@ -42,21 +43,21 @@ SETTINGS_STREAM = 1
 ROLES_STREAM = 2
 THREAD_STREAM = 1 << 32
 
-# Of 65536 calls, how many are disturbed: each thread of a program draws its own rate, so that a
-# thread in a hurry meets one that dawdles.
+# Disturbed calls among 65,536. Each thread of a program draws its own rate, so that fast threads
+# meet slow ones.
 NOISE_RATES = (0, 64, 512, 4096)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """The operations of all threads. A value: the arrays are read-only.
+    """The calls of each thread, in order, with the settings of the instance. An immutable value.
 
     Attributes:
         subject: the subject's name.
-        seed: from which it was made.
+        seed: the seed from which :func:`generate` drew the program.
         settings: the creation settings of the instance.
-        operations: the subject's operation names; a call's code is an index into them.
-        threads: one array of dtype ``CALL`` per thread.
+        operations: the subject's operation names; the code of a call is an index into them.
+        threads: for each thread a read-only array of dtype ``CALL`` (code, noise, arguments).
     """
 
     subject: str
@@ -66,7 +67,7 @@ class Program:
     threads: tuple[NDArray[np.void], ...]
 
     def digest(self) -> str:
-        """Sixteen hexadecimal digits that differ between programs."""
+        """Return sixteen hexadecimal digits that differ between programs."""
         digest = hashlib.sha256(
             json.dumps([self.subject, sorted(self.settings.items()), self.operations]).encode()
         )
@@ -84,7 +85,7 @@ class Program:
         return hash((self.seed, self.digest()))
 
     def to_json(self) -> str:
-        """A JSON object; each call is [code, noise, arguments...]."""
+        """Return a JSON object, in which a call is [code, noise, arguments...]."""
         threads = [
             np.column_stack([calls["code"], calls["noise"], calls["arguments"]]).tolist()
             for calls in self.threads
@@ -102,32 +103,24 @@ class Program:
 
     @staticmethod
     def from_json(text: str) -> Program:
-        """The program in ``text``; BadRecordError says what is wrong with it."""
+        """Return the program of ``text``; BadRecordError for a damaged one, or a newer version."""
+        what = "the program"
+        content = check_keys(
+            read_object(text, what, kind=KIND, versions=(VERSION,)),
+            {
+                "subject": str,
+                "seed": int,
+                "settings": Mapping[str, int],
+                "operations": tuple[str, ...],
+                "threads": list,
+            },
+            what,
+        )
         try:
-            content = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BadRecordError(
-                f"the program is not JSON, so it is damaged or truncated: {error}"
-            ) from None
-        if not isinstance(content, dict) or content.get("kind") != KIND:
-            raise BadRecordError(
-                f"this JSON is not a program: it should be an object whose kind is {KIND!r}"
-            )
-        if content.get("version") != VERSION:
-            raise BadRecordError(
-                f"the program has version {content.get('version')!r:.80}, this harness reads {VERSION}"
-            )
-        try:
-            threads = tuple(calls_from_rows(rows) for rows in content["threads"])
-            return Program(
-                subject=str(content["subject"]),
-                seed=int(content["seed"]),
-                settings={str(name): int(value) for name, value in content["settings"].items()},
-                operations=tuple(str(name) for name in content["operations"]),
-                threads=threads,
-            )
-        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-            raise BadRecordError(f"the program is damaged: {one_line(error)}") from None
+            content["threads"] = tuple(calls_from_rows(rows) for rows in content["threads"])
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadRecordError(f"{what} is damaged: {one_line(error)}") from None
+        return Program(**content)
 
 
 def calls_from_rows(rows: list[list[int]]) -> NDArray[np.void]:
@@ -155,12 +148,15 @@ def generate(
     settings: Mapping[str, tuple[int, int]] | None = None,
     noise: bool = True,
 ) -> Program:
-    """The program of ``seed`` (0 to 2**64 - 1) for ``threads`` threads of ``operations`` calls each.
+    """Draw the program of ``seed``, 0 to 2**64 - 1.
 
-    ``mix`` gives operations their weights; without one the subject's own apply. ``settings`` narrows
-    the ranges from which creation settings are drawn. All operations of an exclusive role go to one
-    thread that the seed chooses; its share of them grows with the number of threads so that the mix
-    as a whole is kept. A thread for which the mix has no operation left gets none.
+    It has ``threads`` threads, 1 to 64, with ``operations`` calls each. ``mix`` gives operations
+    their weights; operations that it does not name are left out; without a mix the subject's own
+    weights apply. ``settings`` narrows the ranges of creation settings, both ends inclusive. All
+    operations of an exclusive role go to one thread that the seed chooses, and their share of its
+    calls grows with the number of threads, so that the mix as a whole is kept. A thread that may
+    call no operation of the mix gets none. ``noise`` lets some calls begin with a pause, a yield or
+    a move to another processor, which only real threads obey.
 
     Raises UsageError for numbers out of range and for names that the subject does not have.
     """
@@ -169,7 +165,7 @@ def generate(
     check_range("operations per thread", operations, 1, MAX_OPERATIONS)
     if subject.max_threads and threads > subject.max_threads:
         raise UsageError(
-            f"subject {subject.name!r} takes at most {subject.max_threads} threads, {threads} were asked"
+            f"subject {subject.name!r} takes at most {subject.max_threads} threads, not {threads}"
         )
     weights = resolve_mix(subject, mix)
     owners = draw_owners(subject, seed, threads)
@@ -193,7 +189,7 @@ def generate(
 
 
 def call_text(program: Program, thread: int, number: int, subject: Subject | None = None) -> str:
-    """One call in words; with ``subject``, only the arguments that the operation has."""
+    """Return a call as text; with ``subject``, only the arguments that the operation has."""
     call = program.threads[thread][number]
     arguments = call["arguments"].tolist()
     if subject is not None:
@@ -204,7 +200,7 @@ def call_text(program: Program, thread: int, number: int, subject: Subject | Non
 def possible_pairs(
     subject: Subject, mix: Mapping[str, int] | None, threads: int
 ) -> list[tuple[str, str]]:
-    """The pairs of operations that can overlap at all: two threads, both in the mix, not one role."""
+    """Return the pairs of operations that can overlap: both in the mix, and not of one role."""
     if threads < 2:
         return []
     weights = resolve_mix(subject, mix)
@@ -218,10 +214,10 @@ def possible_pairs(
 
 
 def check_fits(program: Program, instance: Instance) -> None:
-    """Whether a runner may hand the program's memory to the instance.
+    """Check that native code may read the program's arrays for calls of the instance.
 
-    Raises ValueError for another subject, number of threads or operation codes, TypeError for arrays
-    of another layout.
+    Raises ValueError for another subject, another number of threads or unknown operation codes, and
+    TypeError for arrays of another layout.
     """
     subject = instance.subject
     names = tuple(operation.name for operation in subject.operations)
@@ -253,7 +249,7 @@ def check_range(what: str, value: int, low: int, high: int) -> None:
 
 
 def resolve_mix(subject: Subject, mix: Mapping[str, int] | None) -> list[int]:
-    """The weight of each operation by code."""
+    """Return the weight of each operation, by code."""
     if not mix:
         weights = [operation.weight for operation in subject.operations]
     else:
@@ -277,7 +273,7 @@ def words(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
 
 
 def draw_owners(subject: Subject, seed: int, threads: int) -> dict[int, int]:
-    """Exclusive role -> the thread that plays it."""
+    """Return the thread that owns each exclusive role."""
     roles = sorted({operation.role for operation in subject.operations if operation.role})
     drawn = words(seed, ROLES_STREAM, len(roles)).tolist() if roles else []
     return {role: (word >> 32) * threads >> 32 for role, word in zip(roles, drawn, strict=True)}
@@ -309,7 +305,7 @@ def draw_settings(
 def thread_weights(
     subject: Subject, weights: list[int], owners: Mapping[int, int], thread: int, threads: int
 ) -> list[int]:
-    """What one thread draws from: a role's owner does for all threads what only it may do."""
+    """Return the weights of one thread: the owner of a role gets the weight of all threads."""
 
     def weight(operation: Operation) -> int:
         if operation.role == 0:
@@ -343,7 +339,7 @@ def thread_calls(
 
 
 def scaled(word: NDArray[np.uint64], span: NDArray[np.uint64] | np.uint64) -> NDArray[np.int64]:
-    """The upper half of each word, scaled to 0..span-1; spans up to 2**32."""
+    """Scale the upper half of each word to 0..span-1; spans up to 2**32."""
     high = word >> np.uint64(32)
     return ((high * span) >> np.uint64(32)).astype(np.int64)
 
@@ -351,7 +347,7 @@ def scaled(word: NDArray[np.uint64], span: NDArray[np.uint64] | np.uint64) -> ND
 def draw_argument(
     subject: Subject, index: int, codes: NDArray[np.int64], drawn: NDArray[np.uint64]
 ) -> NDArray[np.int64]:
-    """Argument number ``index`` of all calls: small ranges by scaling, the rare wide ones by remainder."""
+    """Draw argument ``index`` of all calls: small ranges by scaling, wide ones by remainder."""
     lows = np.zeros(len(subject.operations), np.int64)
     spans = np.ones(len(subject.operations), np.uint64)
     wide: list[tuple[int, Argument]] = []
@@ -379,8 +375,9 @@ def width_of(argument: Argument) -> int:
 
 
 def draw_noise(style: int, drawn: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Noise before each call, from the lower half of its word: mostly spins of 1 to 1024 pauses, some
-    yields, a few moves to another processor.
+    """Draw the noise before each call from the lower half of its word.
+
+    Mostly spins of 1 to 1024 pauses, some yields, a few moves to another processor.
     """
     noise = np.full(len(drawn), NOISE_NONE, np.int64)
     lower = (drawn & np.uint64(0xFFFFFFFF)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What the native runner hands back."""
+"""Results of a run on real threads."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from typing import NamedTuple
 
 
 class ThreadViolation(NamedTuple):
-    """The first broken invariant that one thread saw, at its call number ``call``.
+    """The first broken invariant that a thread saw.
 
-    ``thread`` and ``call`` are -1 for what the runner itself noticed.
+    Attributes:
+        thread, call: the thread and the number of its call; -1 for a violation seen by the runner.
+        invariant: its id; "stuck" for threads that no longer finish operations.
+        message: the values seen and expected.
     """
 
     thread: int
@@ -18,17 +21,17 @@ class ThreadViolation(NamedTuple):
 
 
 class RunResult(NamedTuple):
-    """What a run did.
+    """The result of :func:`run_program`.
 
     Attributes:
-        operations: operations finished by all threads.
-        completed: operations finished by each thread.
-        duration_ns: from the opening of the start barrier to the end of the last thread.
-        overlaps: ``overlaps[a][b]``: how often a thread that started operation ``a`` found another
-            thread inside operation ``b`` (codes).
+        operations: number of operations that all threads finished.
+        completed: number of operations that each thread finished.
+        duration_ns: nanoseconds from opening the start barrier to the end of the last thread.
+        overlaps: ``overlaps[a][b]`` counts how often a thread that started operation ``a`` found
+            another thread inside operation ``b`` (codes of operations).
         violations: at most one for each thread.
-        stuck: no operation finished for ``patience_ns``. The threads are left behind, inside the
-            instance, which therefore is never destroyed; best end the process soon.
+        stuck: True when no operation finished for ``patience_ns``. The threads are left behind
+            inside the instance, which is therefore never destroyed; end the process soon.
     """
 
     operations: int

@@ -1,4 +1,4 @@
-# The contract of subject.h for Cython, and the Python object that wraps a subject.
+# Declarations of subject.h for Cython, and of the Python object that wraps a subject.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 

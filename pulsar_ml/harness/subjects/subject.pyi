@@ -1,7 +1,7 @@
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Never, Self
 
-from typing_extensions import Never, disjoint_base
+from typing_extensions import disjoint_base
 
 class Argument(NamedTuple):
     name: str

@@ -1,7 +1,7 @@
 """Subjects: structures under test, as the harness sees them.
 
-A native module fills a ``PmlSubject`` table (``subject.h``) and hands it to :func:`wrap_subject`;
-Python sees a :class:`Subject` with its operations and creates an :class:`Instance` to call.
+A native module fills a ``PmlSubject`` table (``subject.h``) and passes it to :func:`wrap_subject`.
+Python sees a :class:`Subject` with its operations, and creates an :class:`Instance` to call.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from libc.string cimport memset
 
 
 class Argument(NamedTuple):
-    """An argument or setting: its name and the inclusive range from which programs draw it."""
+    """An argument or setting: its name, and the range of its values, both ends inclusive."""
 
     name: str
     low: int
@@ -23,8 +23,12 @@ class Argument(NamedTuple):
 class Operation(NamedTuple):
     """An operation of a subject.
 
-    ``weight`` is its relative frequency in a default program. ``role`` 0 means that any thread may
-    call it; operations that share a role above 0 must all be called by one and the same thread.
+    Attributes:
+        name: its name.
+        code: its index in the subject's table.
+        weight: its relative frequency in programs; 0: only when a mix names it.
+        role: 0 for any thread; all operations of one role above 0 are called by the same thread.
+        arguments: names and ranges of its arguments, at most three.
     """
 
     name: str
@@ -35,7 +39,7 @@ class Operation(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What one call returned: a status and four words whose meaning the subject defines."""
+    """The result of a call: a status and four 64-bit words, whose meaning the subject defines."""
 
     status: int
     words: tuple[int, int, int, int]
@@ -45,8 +49,8 @@ class InvariantViolation(AssertionError):
     """A call or a check found a broken invariant.
 
     Attributes:
-        invariant: the identifier, for example ``"I14"``.
-        message: what was seen and what was expected.
+        invariant: its id, for example ``"I14"``.
+        message: the values seen and expected.
     """
 
     def __init__(self, invariant: str, message: str) -> None:
@@ -56,7 +60,18 @@ class InvariantViolation(AssertionError):
 
 
 cdef class Subject:
-    """A structure under test. Made by a native module, never by hand."""
+    """A structure under test: a table of operations that several threads may call.
+
+    Native modules create subjects, by :func:`subject_of` or :func:`wrap_subject` of Cython; Python
+    code finds them in the module, by convention in its dict ``SUBJECTS``.
+
+    Attributes:
+        name, summary: its name, and one line about it.
+        operations: its :class:`Operation` rows.
+        settings: names and ranges of its creation settings.
+        max_threads: the most threads of an instance; 0 for no limit.
+        build_id: names the build of the module.
+    """
 
     def __init__(self):
         raise TypeError("subjects come from native modules; see pulsar_ml/harness/subject.h")
@@ -71,7 +86,7 @@ cdef class Subject:
 
     @property
     def max_threads(self) -> int:
-        """The largest number of threads that may use one instance; 0 when there is no limit."""
+        """The most threads that may use one instance; 0 for no limit."""
         return self.table.max_threads
 
     @property
@@ -80,7 +95,7 @@ cdef class Subject:
         return <size_t>self.table
 
     def operation(self, str name) -> Operation:
-        """The operation called ``name``; KeyError names those that exist."""
+        """Return the operation called ``name``; KeyError lists those that exist."""
         for operation in self.operations:
             if operation.name == name:
                 return operation
@@ -88,10 +103,10 @@ cdef class Subject:
         raise KeyError(f"subject {self.name!r} has no operation {name!r}; it has: {known}")
 
     def create(self, *, int threads=1, settings=None) -> Instance:
-        """A new instance for ``threads`` threads.
+        """Create an instance for ``threads`` threads.
 
-        ``settings`` maps setting names to integers; those left out take the low end of their range.
-        Raises ValueError for an unknown or out-of-range setting and MemoryError.
+        ``settings`` maps names to integers; the low end of its range stands for a missing one.
+        Raises ValueError for an unknown or out-of-range setting, and MemoryError.
         """
         return Instance(self, threads, settings)
 
@@ -99,27 +114,27 @@ cdef class Subject:
         return f"<Subject {self.name!r}: {len(self.operations)} operations>"
 
 
-# __dealloc__ needs the subject, which the cycle collector would take away before it.
+# __dealloc__ needs the subject, which the garbage collector would otherwise clear first.
 @cython.no_gc_clear
 cdef class Instance:
-    """One instance of a subject, called from one thread at a time through this object."""
+    """An instance of a subject; one Python thread at a time calls it through this object."""
 
     def __cinit__(self, Subject subject not None, int threads, settings):
         cdef int64_t[16] values
         cdef int i
-        given = dict(settings or {})
+        chosen = dict(settings or {})
         if threads < 1 or (subject.table.max_threads and threads > subject.table.max_threads):
             limit = subject.table.max_threads or "any number"
-            raise ValueError(f"{threads} threads asked of subject {subject.name!r}; it takes 1 to {limit}")
+            raise ValueError(f"{threads} threads for subject {subject.name!r}; it takes 1 to {limit}")
         for i, setting in enumerate(subject.settings):
-            value = given.pop(setting.name, setting.low)
+            value = chosen.pop(setting.name, setting.low)
             if not setting.low <= value <= setting.high:
                 raise ValueError(f"setting {setting.name}={value} of subject {subject.name!r} is outside "
                                  f"{setting.low}..{setting.high}")
             values[i] = value
-        if given:
+        if chosen:
             known = ", ".join(setting.name for setting in subject.settings) or "none"
-            raise ValueError(f"subject {subject.name!r} has no setting {next(iter(given))!r}; "
+            raise ValueError(f"subject {subject.name!r} has no setting {next(iter(chosen))!r}; "
                              f"it has: {known}")
         self.subject = subject
         self.threads = threads
@@ -138,10 +153,10 @@ cdef class Instance:
         return <size_t>self.native
 
     def call(self, str name, *arguments, int thread=0) -> Result:
-        """Apply one operation and return its result.
+        """Call one operation and return its result.
 
-        Raises InvariantViolation when the operation saw a broken invariant, KeyError for an unknown
-        name, TypeError or ValueError for wrong arguments.
+        Raises InvariantViolation when the operation found a broken invariant, KeyError for an
+        unknown name, TypeError or ValueError for wrong arguments.
         """
         cdef PmlCall call
         cdef PmlResult result
@@ -168,7 +183,7 @@ cdef class Instance:
                       (result.words[0], result.words[1], result.words[2], result.words[3]))
 
     def check(self) -> None:
-        """Check every invariant that must hold when nobody is inside; InvariantViolation if not."""
+        """Check the invariants at quiescence; InvariantViolation for a broken one."""
         cdef PmlViolation violation
         memset(&violation, 0, sizeof(violation))
         with nogil:
@@ -184,7 +199,10 @@ cdef int raise_violation(const PmlViolation* violation) except -1:
 
 
 cdef Subject wrap_subject(const PmlSubject* table, object build_id, object owner):
-    """A Subject over ``table``, which must live as long as ``owner``; ImportError on another ABI."""
+    """Return a Subject for ``table``, which must live as long as ``owner``.
+
+    Raises ImportError for a table of another ABI.
+    """
     if table.abi != PML_SUBJECT_ABI:
         raise ImportError(f"subject table has ABI {table.abi}, this harness speaks {PML_SUBJECT_ABI}; "
                           "rebuild the module")

@@ -1,5 +1,5 @@
-# What a subject's module needs beside its structure: a table that is filled line by line, and reports of
-# broken invariants. For users' modules and for the operations of this package.
+# Helpers for the module of a subject: a table that is filled line by line, and reports of broken
+# invariants. Users cimport them from pulsar_ml.harness.
 #
 #     cdef SubjectTable table
 #     table_start(&table, b"lock", b"what it is", create, apply, check, destroy)
@@ -29,7 +29,7 @@ ctypedef void (*CheckFunction)(void* instance, PmlViolation* violation) noexcept
 ctypedef void (*DestroyFunction)(void* instance) noexcept nogil
 
 
-# A subject with room for its operations and settings. It stays where it is.
+# A subject with room for its operations and settings. It must not move: a global of its module.
 cdef struct SubjectTable:
     PmlSubject subject
     PmlOperation[32] operations
@@ -53,8 +53,8 @@ cdef inline void table_start(
     table.subject.destroy = destroy
 
 
-# The next operation of the table. Its code must be the next number; if not, or when the table is
-# full, the module refuses to load (no harness speaks ABI 0).
+# Adds an operation. Its code must be the next number. Otherwise, and when the table is full, the
+# table gets ABI 0, with which subject_of() refuses to load the module.
 cdef inline PmlOperation* table_operation(
     SubjectTable* table, int32_t code, const char* name, int32_t weight, int32_t role,
 ) noexcept nogil:
@@ -68,7 +68,8 @@ cdef inline PmlOperation* table_operation(
     return operation
 
 
-# The next argument of an operation, drawn from low..high; at most three.
+# Adds an argument to an operation, drawn from low..high, both inclusive; at most three. apply()
+# finds its value in call.arguments, in this order.
 cdef inline void operation_argument(
     PmlOperation* operation, const char* name, int64_t low, int64_t high
 ) noexcept nogil:
@@ -76,7 +77,8 @@ cdef inline void operation_argument(
     operation.n_arguments += 1
 
 
-# The next creation setting: create() finds it in its first parameter, in this order.
+# Adds a creation setting, drawn from low..high; create() finds it in its first parameter, in this
+# order. At most twelve.
 cdef inline void table_setting(
     SubjectTable* table, const char* name, int64_t low, int64_t high
 ) noexcept nogil:
@@ -88,8 +90,8 @@ cdef inline void table_setting(
 
 # Violations -------------------------------------------------------------------------------------
 
-# Reports a broken invariant; the first one stays. `message` is a printf format with at most three
-# %lld, filled by a, b and c in this order.
+# Reports a broken invariant; only the first one is kept. `message` is a printf format with at most
+# three %lld, for a, b and c in this order.
 cdef inline void violate(
     PmlViolation* violation, const char* invariant, const char* message, int64_t a, int64_t b, int64_t c
 ) noexcept nogil:
@@ -101,7 +103,7 @@ cdef inline void violate(
              <long long>c)
 
 
-# Reports `what` (for example "entries in use") when the two numbers differ.
+# Reports a violation when the two numbers differ; `what` names them ("entries in use").
 cdef inline void expect_equal(
     PmlViolation* violation, const char* invariant, const char* what, int64_t seen, int64_t expected
 ) noexcept nogil:
@@ -124,7 +126,7 @@ cdef extern from *:
     const char* PML_BUILD_ID
 
 
-# The subject of a table that stays where it is as long as the process: a global of its module. Records name
-# the build by the macro PML_BUILD_ID, which build_extension() derives from the sources.
+# Returns the subject of a table that lives as long as the process. Records name the build by the
+# macro PML_BUILD_ID, which build_extension() derives from the sources.
 cdef inline Subject subject_of(SubjectTable* table):
     return wrap_subject(&table.subject, PML_BUILD_ID.decode(), None)

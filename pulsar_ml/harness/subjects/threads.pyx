@@ -1,16 +1,17 @@
-"""Real threads: run a program's operations on POSIX threads that never touch the interpreter.
+"""Runs programs on real threads: POSIX threads that never enter the interpreter.
 
-Each thread loops natively over its calls: the noise that the call asks for, then the operation.
-Around the operation it publishes the operation's code in a cache line of its own, and when it
-starts one it looks into the line of one other thread, in turn: a code found there is an operation
-that was under way at that moment. The counts say which pairs of operations truly overlapped.
+Each thread loops natively over its calls: the call's noise, then the operation. Around the
+operation it publishes the operation's code in its own cache line. When it starts an operation it
+reads the line of one other thread, in turn: a code found there is an operation under way at that
+moment. These counts show which pairs of operations overlapped.
 
-Asked to, it records the history: each thread stamps its own operations in memory of its own. The stamps order
-what they bound: an operation's effects lie between its two stamps, for all processors.
+On request the runner records the history: each thread stamps its own operations in its own memory.
+The effects of an operation lie between its two stamps, for all processors.
 
-The runner must not order what the subject leaves unordered, or races would hide from a thread
-sanitizer: between barrier and end, threads read each other's cells with relaxed loads only. A recording run
-does order: it drains a processor's stores before a stamp, so record only to check the history.
+The runner must not order accesses that the subject leaves unordered, or races would hide from a
+thread sanitizer: between barrier and end, threads read each other's cells with relaxed loads only.
+A recording run does order them, because it drains a processor's stores before each stamp; record
+only to check the history.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ cdef struct Record:
     int32_t reserved
 
 
-# What one thread shows the others.
+# State of one thread that the others read.
 cdef struct Slot:
     pml_i32 running       # code + 1 of the operation under way, 0 between operations
     pml_i64 done          # operations finished
@@ -91,7 +92,7 @@ cdef struct Run:
     void* slots_memory
     int32_t n_threads
     int32_t n_operations
-    uint32_t first_turn   # of a spin at the barrier: past the pauses when threads outnumber processors
+    uint32_t first_turn   # of a spin; skips the pauses when threads outnumber processors
     int32_t n_cpus
     int32_t[1024] cpus
     cpu_set_t allowed
@@ -104,7 +105,7 @@ cdef struct Run:
     int32_t finished
 
 
-# What one thread keeps to itself until it has ended.
+# State of one thread that nobody else reads before it has ended.
 cdef struct Lane:
     Run* run
     int32_t number
@@ -118,7 +119,7 @@ cdef struct Lane:
     PmlViolation violation
 
 
-# Instances and programs of runs that were left behind: their threads still use them.
+# Instances and programs of stuck runs: their threads still use them.
 _left_behind = []
 
 assert sizeof(Slot) == LINE, "a slot must fill its line"
@@ -127,15 +128,17 @@ assert sizeof(Slot) == LINE, "a slot must fill its line"
 def run_program(
     Instance instance not None, program, *, patience_ns: int = 120_000_000_000, records=None
 ) -> RunResult:
-    """Run ``program`` on ``instance``, each thread's calls on a thread of its own; 1 to 64 threads.
+    """Run the calls of ``program`` on ``instance``, each thread on its own POSIX thread, 1 to 64.
 
-    Returns when all threads have ended. The first violation that a thread sees stops all threads
-    after the operations they are in; what holds at quiescence is for the caller to check. A
-    KeyboardInterrupt, or what else a signal handler raises, stops the threads likewise and is
-    raised when they have ended; a second one leaves the threads behind.
+    Returns when all threads have ended. The first violation that a thread finds stops all threads
+    after their current operations; afterwards the caller checks the invariants at quiescence, by
+    ``instance.check()``. If no operation finishes for ``patience_ns`` nanoseconds, the threads are
+    left behind and the result says ``stuck``. An exception of a signal handler, such as
+    KeyboardInterrupt, stops the threads and is raised when they have ended; a second one leaves the
+    threads behind.
 
-    ``records`` are arrays of history.RECORD, one for each thread and as long as its calls, into which each
-    operation's stamps and result go; :func:`pulsar_ml.harness.histories.recording.record_run` makes them.
+    ``records`` are arrays of history.RECORD, one for each thread and as long as its calls, which
+    receive each operation's stamps and result; :func:`record_run` creates them.
 
     Raises ValueError when the program does not fit the instance, TypeError when its arrays do not
     have the layout of PmlCall, MemoryError, and OSError when the system refuses a thread.
@@ -189,8 +192,8 @@ def run_program(
         free_run(shared)
 
 
-# (whether all threads ended, what a signal handler raised meanwhile or None). Waits with the GIL
-# released, in slices. Threads have not ended when nothing moved for patience_ns or at a second
+# Returns (True when all threads ended, the exception of a signal handler or None). Waits with the
+# GIL released, in slices. Gives up when no operation finished for patience_ns, and at a second
 # exception.
 cdef tuple wait_for_end(Run* shared, int64_t patience_ns):
     cdef int64_t done, last_done = -1
@@ -261,7 +264,7 @@ cdef object collect_stuck(Run* shared, int64_t patience_ns):
                      ((0,) * n,) * n, (violation,), True)
 
 
-# Memory of a run. NULL when there is none.
+# Memory of a run; NULL when memory ran out.
 
 cdef Run* new_run(Instance instance, int threads) noexcept:
     cdef Run* shared = <Run*>allocate_zeroed(1, sizeof(Run))
@@ -328,14 +331,15 @@ cdef void free_lanes(Run* shared, Lane* lanes) noexcept:
     release(lanes)
 
 
-# The caller's side of the threads.
+# Functions of the calling thread.
 
-# The number of threads started. All, or *error is set and those started have ended again.
+# Starts all threads and returns their number. On an error it sets *error, and the threads started
+# so far have ended.
 cdef int start(Run* shared, Lane* lanes, int* error) noexcept nogil:
     cdef sigset_t blocked, before
     cdef int i
-    # Signals are the caller's: no thread of the run shall be picked for one. Faults stay open, so
-    # that the process dies with a message.
+    # The calling thread handles signals, so threads of the run block them. Faults are not blocked,
+    # so that the process dies with a message.
     sigfillset(&blocked)
     for i in range(6):
         sigdelset(&blocked, FAULTS[i])
@@ -365,7 +369,7 @@ cdef void detach(Lane* lanes, int started) noexcept nogil:
         pthread_detach(lanes[i].handle)
 
 
-# Waits for one slice of time; whether all threads have finished.
+# Waits for one slice of time; true when all threads have finished.
 cdef bint wait_slice(Run* shared) noexcept nogil:
     cdef int64_t until = monotonic_ns() + SLICE_NS
     cdef timespec deadline
@@ -405,7 +409,7 @@ cdef void* body(void* argument) noexcept nogil:
     return NULL
 
 
-# Waits until all threads have arrived; the last one opens. False: the run was given up.
+# Waits until all threads have arrived; the last one opens the gate. False for an abandoned run.
 cdef bint pass_barrier(Run* shared) noexcept nogil:
     cdef uint32_t turn = shared.first_turn
     cdef uint32_t gate
@@ -413,7 +417,7 @@ cdef bint pass_barrier(Run* shared) noexcept nogil:
         i64_store_relaxed(&shared.opened_ns, monotonic_ns())
         u32_store_release(&shared.gate, GATE_OPEN)  # pairs with the acquire below
         return True
-    # Ends when the last thread arrives or the caller gives up because one could not be started.
+    # Ends when the last thread arrives, or the caller gives up because a thread did not start.
     while True:
         gate = u32_load_acquire(&shared.gate)
         if gate != GATE_CLOSED:
@@ -434,7 +438,7 @@ cdef void work(Lane* lane) noexcept nogil:
         call = &lane.calls[done]
         if call.noise:
             disturb(shared, call.noise)
-        # Release keeps the marks around the operation; nobody acquires them, on purpose.
+        # Release keeps the marks around the operation; no thread acquires them, on purpose.
         i32_store_release(&mine.running, call.code + 1)
         if shared.n_threads > 1:
             other = next_other(other, lane.number, shared.n_threads)
@@ -445,11 +449,12 @@ cdef void work(Lane* lane) noexcept nogil:
         if lane.records is NULL:
             table.apply(shared.instance, lane.number, call, &result, &lane.violation)
         else:
-            # The fence waits for the store, which waits for the clock: nothing of the operation is before it.
+            # The fence waits for the store, which waits for the clock: no effect of the operation
+            # comes before the stamp.
             lane.records[done].invoked = monotonic_ns()
             fence_seq_cst()
             table.apply(shared.instance, lane.number, call, &result, &lane.violation)
-            # Here it drains the operation's stores: what returned is seen by whoever begins later.
+            # Drains the operation's stores: later operations see the effects of returned ones.
             fence_seq_cst()
             lane.records[done].returned = monotonic_ns()
             memcpy(lane.records[done].result, &result, sizeof(lane.records[done].result))
@@ -480,7 +485,7 @@ cdef void disturb(Run* shared, int32_t noise) noexcept nogil:
         move(shared, NOISE_MOVE - noise)
 
 
-# To another allowed processor, where the thread then may stay or be moved on by the system.
+# Moves the thread to another allowed processor; then the system may move it again.
 cdef void move(Run* shared, int32_t further) noexcept nogil:
     cdef int here = sched_getcpu()
     cdef int32_t at = 0

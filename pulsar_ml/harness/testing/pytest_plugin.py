@@ -1,8 +1,8 @@
-"""pytest: the fixture ``interleave`` explores a subject under a budget, and fails with the lane table.
+"""The pytest plugin: its fixture ``interleave`` explores a subject within a budget.
 
-Loaded through the entry point of the package; ``pytest --help`` lists the options. Under pytest-xdist each
-test that uses the fixture becomes one test for each worker: they share the budget, have no program in
-common, and a failure that several of them found is shown once.
+pytest loads the plugin through the package's entry point; ``pytest --help`` lists its options.
+Under pytest-xdist each test with the fixture becomes one test for each worker. These share the
+budget, explore different programs, and a failure that several find is shown once.
 """
 
 from __future__ import annotations
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.subjects.subject import Subject
 
 MARKER = "interleave"
-FAILURE = "pulsar_ml.failure"  # the property of a report that holds a failure in its short form
+FAILURE = "pulsar_ml.failure"  # the property of a test that holds a failure in its short form
 RECORD = "pulsar_ml.record"
-EXPLORED = (
-    "pulsar_ml.explored"  # what was explored, in one line; under -v the passed tests' are shown
-)
+EXPLORED = "pulsar_ml.explored"  # one line about the exploration; -v shows those of passed tests
 
 
-@pytest.hookimpl(trylast=True)  # so that a name which another plugin has is taken already
+@pytest.hookimpl(trylast=True)  # after the other plugins, so that their option names are taken
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("pulsar_ml", "interleavings of native code (pulsar_ml)")
     for name, options in OPTIONS.items():
@@ -49,16 +47,16 @@ OPTIONS: Mapping[str, dict[str, Any]] = {
     "executions": {
         "type": int,
         "metavar": "N",
-        "help": "executions of each test, in place of its own budget",
+        "help": "executions of each test, instead of its own budget",
     },
     "seconds": {
         "type": float,
         "metavar": "S",
-        "help": "a time for each test, in place of its own budget",
+        "help": "seconds for each test, instead of its own budget",
     },
     "replay": {
         "metavar": "RECORD",
-        "help": "make a failure again: a record's path, or its short form",
+        "help": "replay a failure: the path of its record, or its short form",
     },
     "sarif": {"metavar": "FILE", "help": "write the failures of the run as SARIF 2.1.0"},
 }
@@ -72,14 +70,14 @@ def pytest_configure(config: pytest.Config) -> None:
         "pulsar_ml.harness.interleave. split=False: not one test for each worker of pytest-xdist",
     )
     replayed = None
-    if (given := config.getoption("interleave_replay")) is not None:
-        replayed = read_record(given)
+    if (record := config.getoption("interleave_replay")) is not None:
+        replayed = read_record(record)
     config.stash[REPLAYED] = replayed
     if None not in (
         config.getoption("interleave_executions"),
         config.getoption("interleave_seconds"),
     ):
-        raise pytest.UsageError("--executions and --seconds are two budgets; give one of them")
+        raise pytest.UsageError("--executions and --seconds are two budgets; use one of them")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Merge(config), "pulsar_ml-merge")
 
@@ -87,16 +85,17 @@ def pytest_configure(config: pytest.Config) -> None:
 REPLAYED = pytest.StashKey["Failure | None"]()
 
 
-def read_record(given: str) -> Failure:
+def read_record(record: str) -> Failure:
+    """Return the failure of a record's path or of its short form."""
     from pulsar_ml.errors import BadRecordError, UsageError
     from pulsar_ml.harness.search.failure import SHORT, Failure
     from pulsar_ml.input_files import bounded_text
 
     try:
-        text = given if given.startswith(SHORT) else bounded_text(Path(given), "the record")
+        text = record if record.startswith(SHORT) else bounded_text(Path(record), "the record")
         return Failure.from_text(text)
     except (UsageError, BadRecordError) as error:
-        raise pytest.UsageError(f"--replay {given[:80]}: {error}") from None
+        raise pytest.UsageError(f"--replay {record[:80]}: {error}") from None
 
 
 # One test for each worker -----------------------------------------------------------------------
@@ -104,7 +103,7 @@ def read_record(given: str) -> Failure:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Part ``number`` of ``count`` of a test's budget."""
+    """The share of one worker in a test's budget: number ``number`` of ``count``."""
 
     number: int = 0
     count: int = 1
@@ -127,7 +126,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def interleave_shard(request: pytest.FixtureRequest) -> Shard:
-    """Which part of the budget this test has; the plugin's own."""
+    """Return this test's share of the budget; for the plugin itself."""
     return getattr(request, "param", Shard())
 
 
@@ -136,7 +135,7 @@ def interleave_shard(request: pytest.FixtureRequest) -> Shard:
 
 @dataclass(frozen=True, slots=True)
 class Interleave:
-    """Explores a subject with the budget of the test that asked for it."""
+    """The fixture's value: explores a subject within the budget of one test."""
 
     item: pytest.Item
     shard: Shard
@@ -144,10 +143,11 @@ class Interleave:
     properties: list[tuple[str, object]] = field(default_factory=list)
 
     def __call__(self, subject: Subject, **options: Any) -> Interleavings:
-        """Explore ``subject``; InterleavingFailure when an execution fails.
+        """Explore ``subject``; raises InterleavingFailure when an execution fails.
 
-        ``options`` are those of :func:`pulsar_ml.harness.search.interleave.interleave`, over those of the marker;
-        the command line is over both. With ``--replay`` the recorded execution is made instead.
+        ``options`` are those of :func:`pulsar_ml.harness.interleave`. They override the marker's,
+        and the command line overrides both. With ``--replay`` the recorded execution is replayed
+        instead.
         """
         __tracebackhide__ = True
         from pulsar_ml.harness.search.interleave import (
@@ -161,8 +161,8 @@ class Interleave:
             self.replay(replayed, subject, options.get("judge"))
         chosen = {**self.marked, **options}
         for name in ("seed", "executions", "seconds"):
-            if (given := self.item.config.getoption(f"interleave_{name}")) is not None:
-                chosen[name] = given
+            if (value := self.item.config.getoption(f"interleave_{name}")) is not None:
+                chosen[name] = value
                 if name == "executions":
                     chosen["seconds"] = None
         shard = self.shard
@@ -178,7 +178,7 @@ class Interleave:
             self.properties.append((RECORD, str(record)))
             text = failure_text(found.failure, subject, judge=chosen.get("judge"))
             test = self.item.nodeid.replace(f"[part{shard.number + 1}of{shard.count}]", "")
-            again = f"make it again: pytest --replay {record} {test!r}"
+            again = f"replay it: pytest --replay {record} {test!r}"
             raise InterleavingFailure(found.failure, f"{text}\n{found.describe()}\n{again}")
         if not found.exercised:
             pytest.fail(
@@ -202,7 +202,7 @@ class Interleave:
         pytest.skip(f"replayed: {again.verdict()}")
 
     def note(self, found: Interleavings) -> None:
-        """What was explored, as properties of the test (JUnit XML has them)."""
+        """Add the counts to the properties of the test, which JUnit XML shows."""
         self.properties.append((EXPLORED, found.describe()))
         for name in ("seed", "programs", "executions", "mode", "strategy", "classes", "cut"):
             self.properties.append((f"pulsar_ml.{name}", getattr(found, name)))
@@ -210,7 +210,7 @@ class Interleave:
             self.properties.append(("pulsar_ml.residual_risk", f"{found.residual_risk:.3g}"))
 
     def keep(self, failure: Failure) -> Path:
-        """Write the record where ``--replay`` finds it; equal failures of one test have one file."""
+        """Write the record below ``.pulsar_ml/failures``; equal failures share one file."""
         from pulsar_ml.harness.testing.sarif import fingerprint
 
         folder = self.item.config.rootpath / ".pulsar_ml" / "failures"
@@ -222,7 +222,10 @@ class Interleave:
 
 @pytest.fixture
 def interleave(request: pytest.FixtureRequest, interleave_shard: Shard) -> Interleave:
-    """``interleave(subject, **options)``: explore a subject within the budget; a failure shows its lanes."""
+    """Explore a subject within the test's budget: ``interleave(subject, **options)``.
+
+    A failing execution fails the test, and shows a column for each thread.
+    """
     marker = request.node.get_closest_marker(MARKER)
     marked = dict(marker.kwargs) if marker else {}
     marked.pop("split", None)
@@ -233,15 +236,15 @@ def interleave(request: pytest.FixtureRequest, interleave_shard: Shard) -> Inter
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """The lanes alone, without the stack of the harness; then what Hypothesis noted."""
+    """Show the failing execution without the harness's stack, then the notes of Hypothesis."""
     report = yield
     if call.excinfo is not None and call.excinfo.typename == "InterleavingFailure":
         error = call.excinfo.value
-        # Hypothesis ends with lines that only failing examples ran: the harness's, and of no help.
+        # Hypothesis appends lines that only failing examples ran; here they are the harness's own.
         noted = "\n".join(getattr(error, "__notes__", ())).partition("Explanation:")[0].rstrip()
         shown = call.excinfo.getrepr(style="value", chain=False)
         shown.reprtraceback.reprentries[0].lines = [*str(error).splitlines(), *noted.splitlines()]
-        if shown.reprcrash is not None:  # what the summary at the end shows, whole where CI is set
+        if shown.reprcrash is not None:  # the text of the short summary
             shown.reprcrash.message = str(error).partition("\n")[0]
         report.longrepr = shown
     return report
@@ -251,7 +254,7 @@ def pytest_runtest_makereport(
 
 
 def writable(path: Path) -> Path:
-    """A file that can be written at the end of the run; UsageError before it if not."""
+    """Return the absolute path of a file after checking that it can be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("a").close()
@@ -261,17 +264,15 @@ def writable(path: Path) -> Path:
 
 
 class Merge:
-    """Collects failures where the reports arrive: shows each signature once, and writes SARIF."""
+    """Collects the failures of all workers: shows each signature once, and writes SARIF."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.root = config.rootpath
-        given = config.getoption("interleave_sarif")
-        self.target = None if given is None else writable(Path(given))
+        file = config.getoption("interleave_sarif")
+        self.target = None if file is None else writable(Path(file))
         self.first: dict[tuple[str, ...], str] = {}
         self.failures: list[Failure] = []
-        self.tests: list[
-            tuple[str, int | None, str]
-        ] = []  # the places of the tests that found them
+        self.tests: list[tuple[str, int | None, str]] = []  # location of each failure's test
         self.explored: list[str] = []
         self.verbose = config.get_verbosity() > 0
 
@@ -310,7 +311,7 @@ class Merge:
 
         results = []
         for failure, (file, line, test) in zip(self.failures, self.tests, strict=True):
-            # Wrong answers have no place in the code; theirs is the test.
+            # Wrong answers have no place in the code; the test stands for it.
             at_test = location(f"{test} {file}:{(line or 0) + 1}")
             results.append(
                 {"locations": [at_test], **result_of(failure)} if at_test else result_of(failure)

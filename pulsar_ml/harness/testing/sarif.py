@@ -1,4 +1,4 @@
-"""Failures as SARIF 2.1.0, the form in which code hosts and editors take findings."""
+"""Writes failures as SARIF 2.1.0, the format in which code hosts and editors import findings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACE = re.compile(r"^(?P<function>.*) (?P<file>[^ :]+):(?P<line>\d+)$")
 
 
 def log(results: Sequence[Mapping[str, Any]], root: Path) -> dict[str, Any]:
-    """A SARIF log with these results. The files of their places are named from ``root`` on."""
+    """Return a SARIF log of these results, with file names relative to ``root``."""
     places = [
         place["physicalLocation"]["artifactLocation"]
         for result in results
@@ -51,8 +51,10 @@ def log(results: Sequence[Mapping[str, Any]], root: Path) -> dict[str, Any]:
 
 
 def files_below(root: Path, places: Collection[str]) -> dict[str, str]:
-    """The file below ``root`` that each of ``places`` means: a file's name behind a few of its folders. One
-    that means none, or several, is left out. Of a very large tree only a part is looked through."""
+    """Return the file below ``root`` for each of ``places``: a file name with a few folders.
+
+    Places that fit no file, or several, are left out. At most MOST_FOLDERS folders are searched.
+    """
     if not places:
         return {}
     wanted = {place.rpartition("/")[2] for place in places}
@@ -79,18 +81,19 @@ def files_below(root: Path, places: Collection[str]) -> dict[str, str]:
 
 
 def rule_of(failure: Failure) -> str:
-    """The broken invariant, or what the engine calls the failure."""
+    """Return the id of the broken invariant, or the kind of the failure."""
     return failure.rule or failure.kind
 
 
 def fingerprint(failure: Failure) -> str:
-    """Equal for failures with one signature."""
+    """Return a hash that is equal for failures with equal signatures."""
     return hashlib.sha256("\n".join((failure.subject, *failure.signature)).encode()).hexdigest()[
         :32
     ]
 
 
 def result_of(failure: Failure) -> dict[str, Any]:
+    """Return a failure as a result of SARIF."""
     places = [place for text in failure.where if (place := location(text)) is not None]
     result: dict[str, Any] = {
         "ruleId": rule_of(failure),
@@ -108,7 +111,7 @@ def result_of(failure: Failure) -> dict[str, Any]:
 
 
 def location(text: str) -> dict[str, Any] | None:
-    """A place of the form ``function file:line``; None for what has no line."""
+    """Return the location of a text ``function file:line``; None for a text without a line."""
     match = PLACE.match(text)
     if match is None:
         return None

@@ -1,9 +1,9 @@
-"""A rule-based state machine of Hypothesis, run by several threads under the engine.
+"""Runs a rule-based state machine of Hypothesis by several threads under the engine.
 
-The machine is written as for one thread: each rule calls the structure once and asserts what the answer
-should be. :func:`run_concurrently` first runs it so, then deals the same calls to threads, makes many
-executions of them, and asks of each: is there an order of the calls, with those that did not overlap in
-theirs, in which the machine's own assertions hold? That is linearizability with the machine as the
+The machine is written for one thread: each rule calls the structure once and asserts the answer.
+:func:`run_concurrently` first runs it that way. Then it distributes the same calls to threads, runs
+many executions, and tries for each to find an order of the calls in which the machine's assertions
+hold. Calls that did not overlap keep their order. This is linearizability, with the machine as the
 specification.
 """
 
@@ -27,27 +27,27 @@ from pulsar_ml.harness.search.shrink import shrink, shrink_schedule
 from pulsar_ml.harness.subjects.program import CALL, Program
 from pulsar_ml.harness.subjects.subject import Instance, Result, Subject
 
-MOST_CALLS = 12  # orders are tried one by one
+MOST_CALLS = 12  # the number of orders grows with the factorial
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One call: the rule that made it with its arguments, and what it called."""
+class RuleStep:
+    """One step of the machine: a rule with its arguments, and the call that the rule made."""
 
     rule: str
-    given: Mapping[str, Any]
+    rule_arguments: Mapping[str, Any]
     operation: str
     arguments: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A step as it went in one execution: in [invoked, returned] it answered ``result``.
+class TimedStep:
+    """A step in one execution: its interval [invoked, returned], and its result.
 
     ``number`` counts the calls of its thread.
     """
 
-    step: Step
+    step: RuleStep
     thread: int
     number: int
     invoked: int
@@ -64,12 +64,15 @@ class Call:
 
 
 class ConcurrentMachine(RuleBasedStateMachine):
-    """The base of a machine whose rules call ``subject`` through :meth:`call`.
+    """Base class of a machine whose rules call a subject, for :func:`run_concurrently`.
 
-    ``subject`` belongs to a checked build; ``subject_settings`` are those of its instances, the low end of
-    their range by default. Make each rule's one call in the rule itself, not in a helper: its arguments are
-    read there. Preconditions steer what is generated; they are not asked when orders are tried, so no
-    assertion should rely on them.
+    Each rule calls ``self.call(operation, *arguments)`` once, in the rule itself and not in a
+    helper, because the rule's arguments are read from its frame. Preconditions steer the generation
+    only; they are not evaluated when orders are tried, so no assertion should rely on them.
+
+    Attributes:
+        subject: a subject of a checked build.
+        subject_settings: creation settings of its instances; by default the low ends of the ranges.
     """
 
     subject: ClassVar[Subject]
@@ -77,20 +80,20 @@ class ConcurrentMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.steps: list[Step] = []
+        self.steps: list[RuleStep] = []
         self._instance: Instance | None = None
         self._answer: Result | None = None
 
     def call(self, operation: str, *arguments: int) -> Result:
-        """Call an operation of the structure; its answer is the one of this execution."""
+        """Call an operation of the subject, and return its result in this execution."""
         if self._answer is not None:
             return self._answer
         frame = sys._getframe(1)
         names = frame.f_code.co_varnames[
             1 : frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount
         ]
-        given = {name: frame.f_locals[name] for name in names}
-        self.steps.append(Step(frame.f_code.co_name, given, operation, arguments))
+        values = {name: frame.f_locals[name] for name in names}
+        self.steps.append(RuleStep(frame.f_code.co_name, values, operation, arguments))
         if self._instance is None:
             self._instance = self.subject.create(threads=1, settings=dict(self.subject_settings))
         return self._instance.call(operation, *arguments)
@@ -106,45 +109,47 @@ def run_concurrently(
     settings: hypothesis_settings | None = None,
     **options: Any,
 ) -> None:
-    """Run ``machine`` as a test, with its calls dealt to ``threads`` threads.
+    """Run ``machine`` as a test, with its calls distributed to ``threads`` threads.
 
-    Each example has up to ``threads * operations`` calls and ``executions`` executions. ``settings`` are
-    those of Hypothesis; the rest are options of :class:`Campaign`. Raises InterleavingFailure for the
-    smallest example that fails: a race, a crash and the like, or an execution that no order explains.
+    Each example has up to ``threads * operations`` calls, at most 12, and is run in ``executions``
+    executions. ``settings`` are those of Hypothesis; ``mode`` and the other options are those of
+    :func:`explore`. Raises InterleavingFailure for the smallest failing example: a data race, a
+    crash and the like, or results that no order of the calls explains. Raises UsageError for more
+    calls, and for an unknown option.
     """
     if threads * operations > MOST_CALLS:
         raise UsageError(
-            f"{threads} threads with {operations} operations are {threads * operations} calls; at most "
-            f"{MOST_CALLS} can be put into every order"
+            f"{threads} threads with {operations} operations are {threads * operations} calls; every "
+            f"order of them is tried, so use at most {MOST_CALLS}"
         )
-    chosen = hypothesis_settings(
+    with_length = hypothesis_settings(
         settings or hypothesis_settings(), stateful_step_count=threads * operations
     )
-    explored = {"mode": mode, "reuse": "mixed", **options}
+    explore_options = {"mode": mode, "reuse": "mixed", **options}
 
     class Concurrent(machine):  # type: ignore[valid-type, misc]
         def teardown(self) -> None:
             super().teardown()
             self._instance = None
             if len(self.steps) > 1:
-                Dealt(machine, self.steps, threads).search(executions, **explored)
+                ConcurrentRun(machine, self.steps, threads).search(executions, **explore_options)
 
     Concurrent.__name__ = Concurrent.__qualname__ = machine.__name__
-    run_state_machine_as_test(Concurrent, settings=chosen)
+    run_state_machine_as_test(Concurrent, settings=with_length)
 
 
-class Dealt:
-    """Some steps, dealt to threads, against the machine."""
+class ConcurrentRun:
+    """The steps of one example, distributed to threads, with the machine as their specification."""
 
     def __init__(
-        self, machine: type[ConcurrentMachine], steps: Sequence[Step], threads: int
+        self, machine: type[ConcurrentMachine], steps: Sequence[RuleStep], threads: int
     ) -> None:
         self.machine = machine
-        self.lanes = dealt(machine.subject, steps, threads)
+        self.lanes = distributed(machine.subject, steps, threads)
         self.program = program_of(machine.subject, self.lanes, machine.subject_settings)
 
     def search(self, executions: int, **options: Any) -> None:
-        """InterleavingFailure when one of ``executions`` fails or cannot be explained."""
+        """Raise InterleavingFailure when an execution fails, or no order explains it."""
         subject = self.machine.subject
         done = explore(subject, self.program, executions=executions, judge=self.judge, **options)
         if done.failure is None:
@@ -159,10 +164,10 @@ class Dealt:
         history = self.history(campaign)
         if has_order(history, self.fits):
             return ""
-        told = sorted(history, key=lambda call: (call.invoked, call.thread))
-        return "no order of the calls explains their answers: " + "; ".join(map(str, told))
+        calls = sorted(history, key=lambda call: (call.invoked, call.thread))
+        return "no order of the calls explains their answers: " + "; ".join(map(str, calls))
 
-    def history(self, campaign: Campaign) -> list[Call]:
+    def history(self, campaign: Campaign) -> list[TimedStep]:
         found = []
         for thread, lane in enumerate(self.lanes):
             went = campaign.calls(thread)
@@ -170,24 +175,24 @@ class Dealt:
                 zip(lane, went, strict=True)
             ):
                 result = Result(status, (words[0], words[1], words[2], words[3]))
-                found.append(Call(step, thread, number, invoked, returned, result))
+                found.append(TimedStep(step, thread, number, invoked, returned, result))
         return found
 
-    def fits(self, order: Sequence[Call]) -> bool:
-        """Whether a fresh machine's assertions hold when the calls answer so, in this order."""
+    def fits(self, order: Sequence[TimedStep]) -> bool:
+        """Return True if a new machine's assertions hold for these results in this order."""
         machine = self.machine()
         for call in order:
             machine._answer = call.result
             try:
-                getattr(machine, call.step.rule)(**call.step.given)
+                getattr(machine, call.step.rule)(**call.step.rule_arguments)
             except AssertionError:
                 return False
         return True
 
 
-def dealt(subject: Subject, steps: Sequence[Step], threads: int) -> list[list[Step]]:
-    """The steps by thread, in turn; those of an exclusive role all go to one."""
-    lanes: list[list[Step]] = [[] for _ in range(threads)]
+def distributed(subject: Subject, steps: Sequence[RuleStep], threads: int) -> list[list[RuleStep]]:
+    """Give the steps to the threads in turn; those of an exclusive role all go to one."""
+    lanes: list[list[RuleStep]] = [[] for _ in range(threads)]
     for number, step in enumerate(steps):
         role = subject.operation(step.operation).role
         lanes[role % threads if role else number % threads].append(step)
@@ -195,7 +200,7 @@ def dealt(subject: Subject, steps: Sequence[Step], threads: int) -> list[list[St
 
 
 def program_of(
-    subject: Subject, lanes: Sequence[Sequence[Step]], settings: Mapping[str, int]
+    subject: Subject, lanes: Sequence[Sequence[RuleStep]], settings: Mapping[str, int]
 ) -> Program:
     threads = []
     for lane in lanes:
@@ -214,10 +219,13 @@ def program_of(
     )
 
 
-def has_order(history: Sequence[Call], fits: Callable[[Sequence[Call]], bool]) -> bool:
-    """Whether some order that keeps the order of calls which do not overlap ``fits``, prefix by prefix."""
+def has_order(history: Sequence[TimedStep], fits: Callable[[Sequence[TimedStep]], bool]) -> bool:
+    """Return True if an order of the calls ``fits``, prefix by prefix.
 
-    def extend(order: list[Call], left: list[Call]) -> bool:
+    Calls that do not overlap keep their order.
+    """
+
+    def extend(order: list[TimedStep], left: list[TimedStep]) -> bool:
         if not left:
             return True
         ends = min(call.returned for call in left)

@@ -1,7 +1,8 @@
-"""Hypothesis: program, arguments, schedule decisions and search seed on one tape.
+"""Strategies of Hypothesis for programs, schedules, and both together.
 
-Hypothesis then generates and shrinks them together, and a failing example lands in its database and is tried
-first the next time. Needs the package ``hypothesis``.
+Hypothesis draws program, arguments, decisions and seed from one tape, so that it shrinks them
+together, keeps a failing example in its database, and tries it first the next time. Needs the
+package ``hypothesis``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ READ = CHOICES.index("read")
 INSERT = CHOICES.index("insert")
 FLUSH = CHOICES.index("flush")
 
-# The decisions that each mode offers beside those of faults.
+# The kinds of decisions in each mode, besides those of faults.
 OFFERED: Mapping[str, tuple[int, ...]] = {
     "sc": (THREAD,),
     "tso": (THREAD, FLUSH),
@@ -37,13 +38,13 @@ OFFERED: Mapping[str, tuple[int, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Interleaving:
-    """A program with a schedule: what :func:`interleavings` generates and a test runs.
+    """A program with a schedule, drawn by :func:`interleavings`.
 
     Attributes:
-        subject, program: what to run.
-        decisions: where the schedule departs from the default policy; one that does not fit is passed over.
-        seed: of the random executions that are made beside it.
-        options: mode, faults and the like, as :class:`Campaign` takes them.
+        subject, program: the subject and the drawn program.
+        decisions: the departures from the default policy; those that do not fit are skipped.
+        seed: the seed of the random executions.
+        options: mode, faults and reuse, as :func:`explore` takes them.
     """
 
     subject: Subject
@@ -55,25 +56,25 @@ class Interleaving:
     def run(
         self, *, executions: int = 100, strategy: str = "portfolio", judge: Judge | None = None
     ) -> None:
-        """Make the drawn execution and then ``executions`` random ones; InterleavingFailure when one fails.
+        """Run the drawn execution, then ``executions`` random ones, of the program.
 
-        ``judge`` is asked about the answers, once for each history. The exception shows the failure after the
-        harness's own shrinking, one column for each thread.
+        ``judge`` is called once for each history. Raises InterleavingFailure when an execution
+        fails; it shows the failure, shrunk, with a column for each thread.
         """
         __tracebackhide__ = True
-        self._make("replay", 1, judge, decisions=self.decisions)
+        self._explore("replay", 1, judge, decisions=self.decisions)
         if executions:
-            self._make(strategy, executions, judge, seed=self.seed)
+            self._explore(strategy, executions, judge, seed=self.seed)
 
-    def _make(self, strategy: str, executions: int, judge: Judge | None, **chosen: Any) -> None:
+    def _explore(self, strategy: str, executions: int, judge: Judge | None, **more: Any) -> None:
         __tracebackhide__ = True
-        options = {**self.options, **chosen}
+        options = {**self.options, **more}
         campaign = Campaign(
             self.subject, self.program, strategy=strategy, judged=judge is not None, **options
         )
-        made, refused = run_judged(campaign, 0, executions, judge)
+        count, refused = run_judged(campaign, 0, executions, judge)
         if campaign.failed() or refused:
-            failure = capture(campaign, made - 1, options, refused)
+            failure = capture(campaign, count - 1, options, refused)
             failure = shrink(failure, self.subject, budget=SHRINK_EXECUTIONS, judge=judge)
             raise InterleavingFailure(failure, failure_text(failure, self.subject, judge=judge))
 
@@ -91,7 +92,7 @@ class Interleaving:
 
 
 def calls_text(program: Program, thread: int, subject: Subject) -> str:
-    """The calls of one thread in words."""
+    """Return the calls of one thread as text."""
     numbers = range(len(program.threads[thread]))
     return " ".join(call_text(program, thread, number, subject) for number in numbers) or "-"
 
@@ -99,7 +100,7 @@ def calls_text(program: Program, thread: int, subject: Subject) -> str:
 def calls(
     subject: Subject, operations: Sequence[Operation]
 ) -> SearchStrategy[tuple[int, tuple[int, ...]]]:
-    """One call: a code and its arguments within their ranges."""
+    """Draw one call: a code, and its arguments within their ranges."""
 
     def call(operation: Operation) -> SearchStrategy[tuple[int, tuple[int, ...]]]:
         arguments = [st.integers(argument.low, argument.high) for argument in operation.arguments]
@@ -118,10 +119,11 @@ def programs(
     mix: Mapping[str, int] | None = None,
     settings: Mapping[str, tuple[int, int]] | None = None,
 ) -> Program:
-    """Programs of ``threads`` threads with up to ``operations`` calls each.
+    """Draw programs of ``threads`` threads with up to ``operations`` calls each.
 
-    ``mix`` names the operations that occur (weights above 0; all count the same), by default those of the
-    subject's own weights; ``settings`` narrows their ranges. Exclusive roles are kept.
+    The operations are those with a weight above 0 in ``mix``, by default the subject's own; their
+    weights do not matter. ``settings`` narrows the ranges of creation settings. All operations of
+    an exclusive role go to one thread. Raises UsageError for an operation that the subject lacks.
     """
     weights = resolve_mix(subject, mix)
     used = [operation for operation in subject.operations if weights[operation.code]]
@@ -160,7 +162,11 @@ def schedules(
     points: int = 64,
     decisions: int = 5,
 ) -> SearchStrategy[tuple[Decision, ...]]:
-    """Up to ``decisions`` departures from the default policy within each thread's first ``points`` points."""
+    """Draw up to ``decisions`` departures from the engine's default policy.
+
+    They lie within the first ``points`` scheduling points of each thread. ``mode`` and ``faults``
+    say which kinds there are: switches, and in "c11" stale reads and inserted stores.
+    """
     kinds = OFFERED[mode] + tuple(CHOICES.index(fault) for fault in FAULTS if fault in faults)
 
     def value(kind: int) -> SearchStrategy[int]:
@@ -194,7 +200,15 @@ def interleavings(
     points: int = 64,
     decisions: int = 5,
 ) -> Interleaving:
-    """Draw a program, a schedule for it and a seed; the test calls ``run`` on the result."""
+    """Draw a program, a schedule for it, and a seed. The test calls ``run`` on them::
+
+        @given(interleavings(SUBJECT, threads=3))
+        def test_no_interleaving_breaks_it(interleaving):
+            interleaving.run(executions=200)
+
+    ``subject`` belongs to a checked build. The options are those of :func:`programs`,
+    :func:`schedules` and :func:`explore`.
+    """
     program = draw(
         programs(subject, threads=threads, operations=operations, mix=mix, settings=settings)
     )

@@ -1,4 +1,4 @@
-"""The catalogue of mutants, one module for each file of the core they change."""
+"""The catalogue of mutants: one module for each file of the core that they change."""
 
 from __future__ import annotations
 

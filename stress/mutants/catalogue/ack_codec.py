@@ -22,20 +22,20 @@ if acks.batches.count > limits.max_batches:
     ),
     Mutant(
         id="AK03",
-        title="as many ranges as the limit allows do not fit",
+        title="ranges up to the limit do not fit",
         origin="port",
         file=FILE,
         old="return acks.ranges.count <= limits.max_ranges",
         new="return acks.ranges.count < limits.max_ranges",
         suite="ack_state",
         breaks="AS-1",
-        # Long programs have acknowledged the small log soon.
+        # Long programs soon have acknowledged the whole small log.
         mode="sc",
         within=8_000,
     ),
     Mutant(
         id="AK04",
-        title="the lowest ranges are left out instead of the highest",
+        title="the lowest ranges are omitted instead of the highest",
         origin="port",
         file=FILE,
         old="stored = <AckRange*>blocks_at(&acks.ranges, spot)",
@@ -50,20 +50,20 @@ stored = <AckRange*>blocks_at(&acks.ranges, spot)
     ),
     Mutant(
         id="AK05",
-        title="ranges that are left out are not counted",
+        title="omitted ranges are not counted",
         origin="port; the original counts in newer revisions only",
         file=FILE,
         old="plan.ranges_left = acks.ranges.count - plan.ranges",
         new="plan.ranges_left = 0",
         suite="ack_state",
         breaks="AC-1, AC-2",
-        # Long programs have acknowledged the small log soon.
+        # Long programs soon have acknowledged the whole small log.
         mode="sc",
         within=8_000,
     ),
     Mutant(
         id="AK06",
-        title="the mark is stored behind an entry before ranges that are left out",
+        title="the mark is stored beyond an entry if ranges are omitted",
         origin="port",
         file=FILE,
         old="plan.mark = acks_mark(acks)",
@@ -97,7 +97,7 @@ if batch_stored(batch.size) > room - plan.bytes:
         new="pass",
         suite="ack_state",
         breaks="AC-1",
-        # Long programs have acknowledged the small log soon.
+        # Long programs soon have acknowledged the whole small log.
         mode="sc",
         within=8_000,
     ),

@@ -17,8 +17,8 @@ if u32_load_relaxed(&state.open) and u32_load_relaxed(&state.paused):
     return u32_exchange_acq_rel(&state.paused, 0)
 """
 
-# A dispatcher that meets the acknowledgement after which the state fits. Ledger 1 is acknowledged from its
-# second entry on; what fills the gap lets the mark pass it.
+# A dispatcher meets the acknowledgement after which the state fits. Ledger 1 is acknowledged from
+# its second entry on; filling the gap lets the mark pass it.
 MEETING = (
     (("ack_entry", 0, 2), ("dispatch", 0)),
     (("ack_entry", 0, 1), ("ack_entry", 0, 0)),
@@ -28,14 +28,14 @@ NO_RANGES = {"by_bytes": (0, 0), "max_ranges": (0, 0), "max_batches": (3, 3)}
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="AK09",
-        title="the dispatcher does not look again after it paused",
+        title="the dispatcher does not check again after it paused",
         origin="port; evaluation and flag of the original may cross",
         file=FILE,
         old=LOOK_AGAIN,
         new="return False",
         suite="ack_state",
         breaks="I99",
-        # A moment that real threads hardly meet.
+        # A schedule that is rare on real threads.
         mode="sc",
         within=8_000,
         calls=MEETING,
@@ -43,7 +43,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         id="AK10",
-        title="no fence between pausing and the second look",
+        title="no fence between pausing and the second check",
         origin="port",
         file=FILE,
         old=LOOK_AGAIN,
@@ -60,7 +60,7 @@ if not u32_load_relaxed(&state.open):
     ),
     Mutant(
         id="AK11",
-        title="no fence between opening and the look at the dispatcher",
+        title="no fence between opening and the check of the dispatcher",
         origin="port",
         file=FILE,
         old=WAKE,
@@ -98,20 +98,20 @@ if not stamped_validate(&state.lock, stamp):
     ),
     Mutant(
         id="AK13",
-        title="whoever opens dispatch does not let the dispatcher go on",
+        title="the thread that opens dispatch does not resume the dispatcher",
         origin="port",
         file=FILE,
         old=WAKE,
         new="pass",
         suite="ack_state",
         breaks="I99",
-        # Long programs have acknowledged the small log soon.
+        # Long programs soon have acknowledged the whole small log.
         mode="sc",
         within=8_000,
     ),
     Mutant(
         id="AK14",
-        title="two acknowledgements are told of one pause",
+        title="two acknowledgements see the same pause",
         origin="port; the original compares and swaps a flag",
         file=FILE,
         old=WAKE,
@@ -138,7 +138,7 @@ cdef inline uint32_t ack_state_take_in_two_steps(AckState* state) noexcept nogil
     ),
     Mutant(
         id="AK15",
-        title="who goes on takes the wake-up of who waits for messages of another kind",
+        title="a resumed dispatcher takes the wake-up of one that waits for another kind of message",
         origin="port; the original has one flag for all kinds",
         file=FILE,
         old="""

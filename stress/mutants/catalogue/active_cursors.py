@@ -16,7 +16,7 @@ stamped_unlock_write(&container.registry.lock)
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="H18b",
-        title="removed cursors stay until somebody asks for an order",
+        title="removed cursors stay until the next query",
         origin="#26511",
         file=FILE,
         old="""
@@ -29,8 +29,8 @@ if active_is_crowded(container):
     ),
     Mutant(
         id="M67",
-        # Linked twice, a cursor would close a loop, and no check would come to speak.
-        title="a cursor that is pending is counted once more",
+        # A cursor that is linked twice would close a loop, and no check would end.
+        title="a pending cursor is counted twice",
         origin="port",
         file=FILE,
         old="""
@@ -47,7 +47,7 @@ if cursor.changed:
     ),
     Mutant(
         id="M68",
-        title="a rank is answered without applying what is pending",
+        title="a rank is answered without the pending changes",
         origin="port",
         file=FILE,
         old="""
@@ -60,7 +60,7 @@ rank = active_rank(container, id)
     ),
     Mutant(
         id="C01",
-        title="the update of a cursor that is pending already is lost",
+        title="the update of a cursor that is already pending is lost",
         origin="port",
         file=FILE,
         old="""
@@ -77,8 +77,8 @@ version = registry_changed(&container.registry)
         suite="active_cursors",
         breaks="I73, I80",
     ),
-    # Of the controlled engine ------------------------------------------------------------------------
-    # Real threads see it too, but may walk for ever through what it leaves behind.
+    # For the engine ----------------------------------------------------------------------
+    # Real threads see it too, but may loop for ever in the damaged structure.
     Mutant(
         id="H18a",
         title="the slowest query applies changes under the shared lock",

@@ -9,7 +9,7 @@ FILE = "structures/active_groups.pxd"
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="H19",
-        title="a cursor that is not tracked any more keeps its group",
+        title="a cursor that is no longer tracked keeps its group",
         origin="#26629",
         file=FILE,
         old="""

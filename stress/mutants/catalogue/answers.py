@@ -33,7 +33,7 @@ while handle + 1 < pool.limit:
     ),
     Mutant(
         id="A02",
-        title="one expected read is told as none",
+        title="one expected read is reported as none",
         origin="port",
         file="structures/entry.pxd",
         old="return read_count != 0 and read_count_value(&pool.read_counts, read_count) >= 1",
@@ -45,7 +45,7 @@ while handle + 1 < pool.limit:
     ),
     Mutant(
         id="A03",
-        title="a put at the last position of a page is answered as if it was taken",
+        title="a put at the last position of a page reports that it was taken",
         origin="port",
         file="structures/position_map.pxd",
         old="""
@@ -67,7 +67,7 @@ if map_entry_slot(at.entry_id) == SLOTS - 1:
     ),
     Mutant(
         id="A04",
-        title="a put into ledger 7 is refused as if memory had run out",
+        title="a put into ledger 7 reports that memory ran out",
         origin="port",
         file="structures/position_map.pxd",
         old="""
@@ -89,7 +89,7 @@ if at.ledger_id == 7:
     ),
     Mutant(
         id="A05",
-        title="a copy that does not count its read is refused as if memory had run out",
+        title="a copy that does not count its read reports that memory ran out",
         origin="port",
         file="structures/entry.pxd",
         old="""

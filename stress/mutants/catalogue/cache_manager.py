@@ -17,7 +17,7 @@ if (not freed and i64_load_relaxed(&manager.inserted_entries) == inserted
         and i64_load_relaxed(&manager.changes) == changes):
     return
 """
-# A put goes above the threshold while the task of another one comes to its end.
+# A put goes above the threshold while the task of another put ends.
 CROSSING = ((("put", 0, 4, 0), ("put", 0, 3, 0)), (("put", 0, 9, 0),))
 ONE_CACHE = {
     "caches": (1, 1),
@@ -31,7 +31,7 @@ ONE_CACHE = {
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="CM-look",
-        title="a look at the size orders nothing",
+        title="a read of the size orders nothing",
         origin="port",
         file=FILE,
         old="""
@@ -51,7 +51,7 @@ if i64_fetch_add_relaxed(&manager.size, 0) <= i64_load_relaxed(&manager.threshol
     ),
     Mutant(
         id="M40",
-        title="what a pass is to free follows from a size read before it waited for the monitor",
+        title="a pass frees by a size that it read before it waited for the monitor",
         origin="port",
         file=FILE,
         old="""
@@ -76,7 +76,7 @@ monitor_enter(&manager.monitor)
     ),
     Mutant(
         id="H14",
-        title="whoever finds the marker set clears it",
+        title="a thread that finds the marker set clears it",
         origin="#24623, fixed by #25988",
         file=FILE,
         old=MARK,
@@ -90,7 +90,7 @@ if u32_exchange_acq_rel(&manager.marker, 1) != 0:
     ),
     Mutant(
         id="M36",
-        title="the manager's size is taken off by entry and by pass",
+        title="the manager's size is reduced by each entry and again by the pass",
         origin="port",
         file=FILE,
         old="i64_fetch_sub_relaxed(&manager.size, removed.bytes)",
@@ -123,7 +123,7 @@ i64_store_relaxed(&manager.size, size)
     ),
     Mutant(
         id="M39",
-        title="the trigger waits for one entry more",
+        title="the trigger comes one entry late",
         origin="port",
         file=FILE,
         old="""
@@ -156,7 +156,7 @@ inserted = i64_load_acquire(&manager.inserted_entries)
     ),
     Mutant(
         id="L10",
-        title="an insert that finds a task at its end is forgotten",
+        title="an insert that races with a finishing task triggers no eviction",
         origin="#24623; our own finding",
         file=FILE,
         old=TASK_ENDS,
@@ -173,7 +173,7 @@ if not freed or freed:
     ),
     Mutant(
         id="CM-change",
-        title="a change of the settings that finds a task at its end is forgotten",
+        title="a change of the settings that races with a finishing task triggers no eviction",
         origin="our own finding",
         file=FILE,
         old=TASK_ENDS,

@@ -1,4 +1,4 @@
-"""Answers that are wrong only beside other calls and break no bookkeeping: only a suite's model sees them."""
+"""Answers that are wrong only beside other calls and break no invariant: only models see them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ return (not stamp & STAMPED_WRITER
     ),
     Mutant(
         id="AW1",
-        title="a look beside a write section finds nothing",
+        title="a read beside a write section finds nothing",
         origin="port",
         file="structures/entry_wrapper.pxd",
         old=VALIDATED,
@@ -55,7 +55,7 @@ if not stamped_validate(&wrapper.lock, stamp[0]):
     ),
     Mutant(
         id="AW2",
-        title="a look that had to wait puts the value together from both tries",
+        title="a read that had to wait combines the values of both attempts",
         origin="port",
         file="structures/entry_wrapper.pxd",
         old=VALIDATED,
@@ -116,7 +116,7 @@ return 0
     ),
     Mutant(
         id="AR3",
-        title="two removals beside a pass that looks at the entry both take it for removed",
+        title="two removals beside a pass over the entry both report that they removed it",
         origin="port",
         file="structures/range_cache.pxd",
         old=REMOVE_ONE,
@@ -151,7 +151,7 @@ from pulsar_ml.sync.atomics cimport u64_load_relaxed
     ),
     Mutant(
         id="AM1",
-        title="an insert is booked twice for a moment",
+        title="an insert is counted twice for a moment",
         origin="port",
         file="structures/cache_manager.pxd",
         old="size = i64_fetch_add_acq_rel(&manager.size, length) + length",
@@ -194,7 +194,7 @@ return True
     ),
     Mutant(
         id="AE1",
-        title="a size pass over the least recently used ends at what somebody else emptied",
+        title="a size pass of LRU ends at a wrapper that another thread emptied",
         origin="port",
         file="structures/lru.pxd",
         old="verdict = MISSING",
@@ -207,7 +207,7 @@ return True
     ),
     Mutant(
         id="A20",
-        title="an update answers the slowest position of a moment before its section",
+        title="an update answers the slowest position from before its section",
         origin="port",
         file="structures/cursor_heap.pxd",
         old=UPDATE,
@@ -227,7 +227,7 @@ if cursor is not NULL and cursor.index != HEAP_NOWHERE:
     ),
     Mutant(
         id="A21",
-        title="a removal answers the data version of a moment after its section",
+        title="a removal answers the data version from after its section",
         origin="port",
         file="structures/cursor_heap.pxd",
         old="""
@@ -246,7 +246,7 @@ if version:
     ),
     Mutant(
         id="A22",
-        title="whether the grace period is over is decided before the size is looked at",
+        title="the end of the grace period is decided before the size is read",
         origin="port",
         file="structures/cursor_registry.pxd",
         old="""
@@ -271,7 +271,7 @@ cdef inline bint registry_idle_backwards(
     ),
     Mutant(
         id="A23",
-        title="how a request was split is counted in a section of its own",
+        title="the split of a request is counted in a separate section",
         origin="port",
         file="structures/pending_reads.pxd",
         old="""

@@ -54,7 +54,7 @@ if cursor is not NULL and cursor.index != HEAP_NOWHERE:
     ),
     Mutant(
         id="C04",
-        title="a cursor that is sifted does not learn its place",
+        title="a sifted cursor does not learn its index",
         origin="port",
         file=FILE,
         old="""
@@ -69,7 +69,7 @@ if held.cursor.index == HEAP_NOWHERE:
         suite="cursor_heap",
         breaks="I81",
     ),
-    # Of the controlled engine ------------------------------------------------------------------------
+    # For the engine ----------------------------------------------------------------------
     Mutant(
         id="H20",
         title="the slowest cursor is read from the heap without the lock",

@@ -9,7 +9,7 @@ FILE = "structures/cursor_registry.pxd"
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="C06",
-        title="the id of a pooled cursor is given again",
+        title="the id of a pooled cursor is reused",
         origin="port",
         file=FILE,
         old="node.serial += 1",

@@ -6,7 +6,7 @@ from stress.mutants.catalogue.mutant import Mutant
 
 FILE = "structures/delayed_manager.pxd"
 
-# One thread's clock is behind: what it adds lies behind the cursor of the other one's view.
+# One thread's clock is late: its messages are before the cursor of the other thread's view.
 BEHIND = (
     (("add", 0, 1, 30), ("pass_time", 40), ("scheduled", 0, 40)),
     (("add", 2, 2, 30), ("add", 2, 3, 25)),
@@ -45,14 +45,14 @@ if last:
 """,
         suite="delayed_manager",
         breaks="I94, DM-8",
-        # A new subscription at that moment: real threads hardly meet it.
+        # A subscription opens at that moment: rare on real threads.
         mode="sc",
         within=4_000,
         calls=((("close", 0), ("close", 2)), (("open", 0), ("add", 0, 1, 40))),
     ),
     Mutant(
         id="DD05",
-        title="a prune leaves out views that marked nothing",
+        title="a prune ignores views that marked nothing",
         origin="port",
         file=FILE,
         old="marked = view.marked\nif position_less(view.mark_delete, least):\n    least = view.mark_delete",
@@ -71,7 +71,7 @@ if last:
         ),
         suite="delayed_manager",
         breaks="I97, I94",
-        # A prune that is at its work just then: real threads hardly meet it.
+        # A prune runs at the same time: rare on real threads.
         mode="sc",
         within=12_000,
         calls=(
@@ -98,7 +98,7 @@ stamped_lock_read(&view.lock)
 """,
         suite="delayed_manager",
         breaks="I100",
-        # A close that ends in between: real threads hardly meet it.
+        # A close ends in between: rare on real threads.
         mode="sc",
         within=24_000,
         calls=((("add", 0, 1, 30), ("pass_time", 40), ("fire", 0)), (("close", 0),)),
@@ -106,7 +106,7 @@ stamped_lock_read(&view.lock)
     ),
     Mutant(
         id="DD08",
-        title="a closed view is cleared as if it was open",
+        title="a closed view is cleared like an open one",
         origin="port",
         file=FILE,
         old="""
@@ -142,7 +142,7 @@ view.cursor = delay_cursor(-1, position(-1, -1))
     ),
     Mutant(
         id="DD10",
-        title="a message that the view marked is told as available",
+        title="a message that the view marked is reported as available",
         origin="#24927",
         file=FILE,
         old=DUE.format("view_above(view)"),
@@ -171,7 +171,7 @@ n = table_count_above(
     ),
     Mutant(
         id="DD12",
-        title="a message behind the cursor of a view does not take it back",
+        title="a message before the cursor of a view does not move it back",
         origin="port",
         file=FILE,
         old="""

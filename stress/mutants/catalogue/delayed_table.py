@@ -23,14 +23,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         id="DD01",
-        title="a bucket is used under a lock that is not its own any more",
+        title="a bucket is used under a lock that is no longer its own",
         origin="#24927",
         file=FILE,
         old="return bucket.owner == <void*>table and bucket.key == key",
         new="return True",
         suite="delayed_manager",
         breaks="I98, I94",
-        # Who waits for a bucket that goes meanwhile: a moment that real threads hardly meet.
+        # A thread waits for a bucket that disappears meanwhile: rare on real threads.
         mode="sc",
         within=4_000,
         calls=(
@@ -41,7 +41,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         id="DD02",
-        title="a view passes a bucket and does not say so",
+        title="a view passes a bucket without announcing it",
         origin="port",
         file=FILE,
         old="seen = i64_load_relaxed(&table.passed)",
@@ -54,7 +54,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         id="DD03",
-        title="a fire does not arm the timer for what is later",
+        title="a timer that fires is not armed for later messages",
         origin="port",
         file=FILE,
         old="if table_next(table, &key, INT64_MAX, False):\n    table_arm(table, key)",
@@ -64,7 +64,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         id="DD13",
-        title="a message that is there counts once more",
+        title="a message that is there counts again",
         origin="#25617, for a topic",
         file=FILE,
         old="if added == SET_ADDED:\n    i64_fetch_add_relaxed(&table.count, 1)",

@@ -9,7 +9,7 @@ FILE = "structures/delayed_tracker.pxd"
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="H30",
-        title="the timer is cancelled and its target is kept",
+        title="the timer is cancelled and keeps its target",
         origin="#25996, fixed by #26012",
         file=FILE,
         old="""
@@ -28,7 +28,7 @@ if not tracker.count or delay_due(tracker.rule, tracker.tick, first) < now:
     ),
     Mutant(
         id="H31A",
-        title="every add counts, also that of a message that is there",
+        title="every add counts, even of a message that is there",
         origin="#25617",
         file=FILE,
         old="tracker.count += added == SET_ADDED",
@@ -72,7 +72,7 @@ timer.target = TIMER_OFF
     ),
     Mutant(
         id="M66",
-        title="buckets follow a changed tick",
+        title="existing buckets follow a changed tick",
         origin="port",
         file=FILE,
         old="""

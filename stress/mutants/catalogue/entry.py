@@ -14,12 +14,12 @@ i64_store_relaxed(&entry.payload, <int64_t>payload)
 u32_store_relaxed(&entry.extra, read_count | (EXTRA_COUNTS_READ if counts_read else 0))
 """
 
-SHARED = {name: (0, 0) for name in ("policy", "keep", "length_shift")} | {"caches": (1, 1)}
+SHARED = {**dict.fromkeys(("policy", "keep", "length_shift"), (0, 0)), "caches": (1, 1)}
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="EX-adopted",
-        title="an adopted read count is made known by a relaxed exchange",
+        title="an adopted read count is published by a relaxed exchange",
         origin="port",
         file=FILE,
         old="""
@@ -42,7 +42,7 @@ while not u32_cas_weak_relaxed(cell, &seen, (seen & ~<uint32_t>EXTRA_HANDLE) | a
     ),
     Mutant(
         id="EX-followed",
-        title="the read count of an entry is followed from a relaxed load",
+        title="the read count of an entry is reached by a relaxed load",
         origin="port",
         file=FILE,
         old="return u32_load_acquire(entry_reads_cell(pool, handle)) & EXTRA_HANDLE",
@@ -55,7 +55,7 @@ while not u32_cas_weak_relaxed(cell, &seen, (seen & ~<uint32_t>EXTRA_HANDLE) | a
     ),
     Mutant(
         id="EX-known",
-        title="a read count is made known by a relaxed exchange",
+        title="a read count is published by a relaxed exchange",
         origin="port",
         file=FILE,
         old="if u32_cas_strong_acq_rel(cell, &seen, seen | fresh):\n    return fresh\n",
@@ -72,7 +72,7 @@ if u32_cas_weak_relaxed(cell, &seen, seen | fresh):
     ),
     Mutant(
         id="M56",
-        title="a copy that counts no read marks one, too",
+        title="a copy that counts no read marks one",
         origin="port",
         file=FILE,
         old="""
@@ -88,7 +88,7 @@ if read_count:
     ),
     Mutant(
         id="EX-made",
-        title="a read count is made by load and store",
+        title="a read count is created by a load and a store",
         origin="port",
         file=FILE,
         old="if u32_cas_strong_acq_rel(cell, &seen, seen | fresh):\n    return fresh\n",
@@ -117,7 +117,7 @@ return (<PayloadSlice*>payload).bytes
     ),
     Mutant(
         id="H16",
-        title="the cache's copy points into the buffer it was copied from",
+        title="the cache's copy points into the original buffer",
         origin="issue #26493, PR #26495",
         file=FILE,
         old="memcpy(payload_bytes(copy), payload_bytes(payload), payload_length(payload))",

@@ -33,7 +33,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         id="H08b",
-        title="a read that failed to validate waits, and uses what it had copied before",
+        title="a read that fails to validate waits, and then uses its old copy",
         origin="the step from #22814 to #22818",
         file=FILE,
         old=VALIDATED,
@@ -67,7 +67,7 @@ else:
     ),
     Mutant(
         id="M29",
-        title="a requeue leaves the accessed mark",
+        title="a requeue keeps the accessed mark",
         origin="port",
         file=FILE,
         old="""
@@ -80,7 +80,7 @@ u8_store_relaxed(&wrapper.accessed, 0)
     ),
     Mutant(
         id="M31",
-        title="a new incarnation starts with requeues",
+        title="a new incarnation keeps the requeue count",
         origin="port",
         file=FILE,
         old="""
@@ -96,7 +96,7 @@ u8_store_relaxed(&wrapper.accessed, 0)
     ),
     Mutant(
         id="M04",
-        title="the version starts anew when a wrapper is recycled",
+        title="the version restarts when a wrapper is recycled",
         origin="port",
         file=FILE,
         old="pool_give(pool, handle)",

@@ -25,7 +25,7 @@ monitor_leave(&policy.base.intake.monitor)
     ),
     Mutant(
         id="M42",
-        title="passes run beside one another",
+        title="two passes run at once",
         origin="port",
         file=FILE,
         old="""

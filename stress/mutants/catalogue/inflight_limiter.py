@@ -9,7 +9,7 @@ FILE = "structures/inflight_limiter.pxd"
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="H23b",
-        title="waiting requests are told under the monitor",
+        title="waiting requests are answered under the monitor",
         origin="#23952, fixed by #23958",
         file=FILE,
         old="""
@@ -26,7 +26,7 @@ return 0
 """,
         suite="inflight_limiter",
         breaks="I84",
-        # Whoever is told waits for itself: real threads would hang.
+        # The callback waits for its own thread: real threads would hang.
         mode="sc",
         within=4_000,
     ),
@@ -55,7 +55,7 @@ if not callback(context, argument, permits, granted):
     ),
     Mutant(
         id="M58",
-        title="a release looks at the first request once",
+        title="a release checks the first request only once",
         origin="port",
         file=FILE,
         old="limiter.waiting -= 1",
@@ -68,7 +68,7 @@ break
     ),
     Mutant(
         id="M59",
-        title="a request that failed gives back what it asked for",
+        title="a failed request gives back the permits that it requested",
         origin="port",
         file=FILE,
         old="taken[0] = 0",
@@ -89,7 +89,7 @@ limiter.remaining -= permits
 """,
         suite="inflight_limiter",
         breaks="I87",
-        # A moment that real threads hardly meet.
+        # A schedule that is rare on real threads.
         mode="sc",
         within=4_000,
     ),

@@ -9,7 +9,7 @@ FILE = "structures/lru.pxd"
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="P03",
-        title="a hit lists the wrapper again that a pass dropped meanwhile",
+        title="a hit lists a wrapper again that a pass dropped meanwhile",
         origin="port",
         file=FILE,
         old="""

@@ -30,7 +30,7 @@ MUTANTS: tuple[Mutant, ...] = (
         breaks="I7, I38",
         mode="c11",
         within=10_000,
-        # The branch of the own place stays while others before and behind it come and go.
+        # The thread's own branch stays while branches before and after it come and go.
         calls=(
             (
                 ("put_own", 0, 0),

@@ -21,7 +21,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         id="Q02",
-        title="a producer shows the next chunk by a relaxed store of the tail",
+        title="a producer publishes the next chunk by a relaxed store of the tail",
         origin="port",
         file=FILE,
         old="u64_store_release(&queue.tail, tail + 2)",

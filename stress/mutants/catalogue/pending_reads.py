@@ -35,7 +35,7 @@ monitor_leave(&reads.monitor)
 """,
         suite="pending_reads",
         breaks="I84",
-        # The listener waits for itself: real threads would hang.
+        # The listener waits for its own thread: real threads would hang.
         mode="sc",
         within=4_000,
     ),
@@ -57,13 +57,13 @@ pending_deliver(reads, listeners, token, status, entries, count)
 """,
         suite="pending_reads",
         breaks="I83, I82",
-        # A moment that real threads hardly meet, and lists that may become rings.
+        # Rare on real threads, where lists may become rings.
         mode="sc",
         within=4_000,
     ),
     Mutant(
         id="H33",
-        title="only the newest read is watched for its timeout",
+        title="only the newest read can time out",
         origin="#26081",
         file=FILE,
         old="""
@@ -83,7 +83,7 @@ if reads.newest:
     ),
     Mutant(
         id="H34",
-        title="a completion does not look at the generation of its read",
+        title="a completion does not check the generation of its read",
         origin="#4434, fixed by #4437",
         file=FILE,
         old="""
@@ -131,7 +131,7 @@ if not entries[i]:
     ),
     Mutant(
         id="H36c",
-        title="entries that nobody asked for are not released",
+        title="entries that were not requested are not released",
         origin="port; newest EntryCacheTest",
         file=FILE,
         old=SLOT,
@@ -146,7 +146,7 @@ if entry_id < part.first or entry_id > part.last or slots[entry_id - part.reques
     ),
     Mutant(
         id="H36d",
-        title="what was not delivered counts as read",
+        title="an entry that was not delivered counts as read",
         origin="port; newest EntryCacheTest",
         file=FILE,
         old="entry_not_delivered(pool, entries[i])",
@@ -156,7 +156,7 @@ if entry_id < part.first or entry_id > part.last or slots[entry_id - part.reques
     ),
     Mutant(
         id="H36e",
-        title="a second entry of a position takes the place of the first",
+        title="a second entry of a position replaces the first",
         origin="port; newest EntryCacheTest",
         file=FILE,
         old=SLOT,
@@ -169,7 +169,7 @@ if entry_id < part.first or entry_id > part.last:
     ),
     Mutant(
         id="RD2",
-        title="several requests get the entries of one, not copies",
+        title="several requests share one request's entries instead of copies",
         origin="port",
         file=FILE,
         old="""

@@ -9,7 +9,7 @@ FILE = "structures/pending_table.pxd"
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="H29",
-        title="the rest of an overlapping request is read without looking for what it could join",
+        title="the rest of an overlapping request is read without a search for reads to join",
         origin="#24346: its duplicate storage read",
         file=FILE,
         old="first = end + 1",

@@ -9,7 +9,7 @@ FILE = "structures/policy_pass.pxd"
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="L12",
-        title="moments are compared by their values",
+        title="times are compared by their values, not by their difference",
         origin="all revisions read",
         file=FILE,
         old="return <int64_t>(<uint64_t>threshold - <uint64_t>timestamp) > 0",

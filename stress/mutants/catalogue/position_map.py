@@ -13,7 +13,7 @@ FOUND_PAGE = """    found[0] = handle
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="H06d",
-        title="a removal takes out whatever handle stands at the position",
+        title="a removal takes out any handle at the position",
         origin="before #22789",
         file=FILE,
         old="seen = handle",
@@ -69,7 +69,7 @@ if u64_cas_weak_relaxed(&branch.pages[slot], &seen, ((seen >> 32) + 1) << 32 | h
     ),
     Mutant(
         id="D01",
-        title="a reserved page is taken for the linked one by its label alone",
+        title="a reserved page with the right label is mistaken for the linked one",
         origin="found here by the engine in the position_map suite",
         file=FILE,
         old="""
@@ -91,7 +91,7 @@ if (node_serves(&page.node, map, at.ledger_id, first_id)
     ),
     Mutant(
         id="D02",
-        title="a reserved branch is taken for the one in the directory by its label alone",
+        title="a reserved branch with the right label is mistaken for the one in the directory",
         origin="found here by the engine in the position_map suite",
         file=FILE,
         old="""

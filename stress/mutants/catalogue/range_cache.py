@@ -42,7 +42,7 @@ elif wrapper_unchanged(wrapper, stamp):
 """
 
 HIT = """
-# The wrapper's reference and ours, and its position, unless somebody released too often.
+# The wrapper's reference and ours, and its position, unless a holder released too often.
 if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
     if cache.touch is not NULL:
         cache.touch(cache.intake, handle, wrapper)
@@ -84,7 +84,7 @@ cdef inline void remove_whatever_is_there(
     ),
     Mutant(
         id="H03",
-        title="put counts and reports success before it knows who won the position",
+        title="put counts and reports success before it has won the position",
         origin="#21301, fixed by #21302",
         file=FILE,
         old=LINK,
@@ -102,7 +102,7 @@ if status == PML_EXISTS:
     ),
     Mutant(
         id="H06",
-        title="a read does not look at the wrapper again after it retained the entry",
+        title="a read does not check the wrapper again after it retained the entry",
         origin="like #22789; found here by the range_cache suite",
         file=FILE,
         old=RETAIN,
@@ -115,7 +115,7 @@ return 0
         breaks="I11, I1",
         rare=True,
         within=10_000,
-        # The entry that the reader has seen is that of the same position in the other cache when it retains.
+        # When the reader retains its entry, the entry is at the same position in the other cache.
         calls=((("put", 0, 1, 0), ("remove_range", 0, 1, 0), ("put", 1, 1, 0)), (("get", 0, 1),)),
         settings={
             "caches": (2, 2),
@@ -127,7 +127,7 @@ return 0
     ),
     Mutant(
         id="H03b",
-        title="clear ends with unlinking whatever is there by then",
+        title="clear finally unlinks everything that is there",
         origin="#21301, fixed by #21302",
         file=FILE,
         old="i64_fetch_sub_relaxed(&cache.size, removed.bytes)",
@@ -174,10 +174,8 @@ return
         title="an entry is taken out of the map only if it could be retained",
         origin="#22814",
         file=FILE,
-        old="""
-# Always first, so that clear makes progress whatever the value is like (#22814).
-map_remove(&cache.map, key, handle)
-""",
+        function="range_cache_unlink",
+        old="map_remove(&cache.map, key, handle)",
         new="""
 if not entry_retain(&memory.entries, entry):
     return
@@ -190,7 +188,7 @@ map_remove(&cache.map, key, handle)
     ),
     Mutant(
         id="L09",
-        title="a value that somebody released too often keeps its bytes in the books",
+        title="a value that was released too often keeps its bytes in the size",
         origin="Pulsar 4.1; our own finding",
         file=FILE,
         old=OWN_REFERENCE,
@@ -256,7 +254,7 @@ stamped_unlock_write(&wrapper.lock)
     ),
     Mutant(
         id="M48",
-        title="a hit is told inside the wrapper's section",
+        title="a hit is reported inside the wrapper's section",
         origin="port",
         file=FILE,
         old=HIT,
@@ -273,7 +271,7 @@ if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entrie
     ),
     Mutant(
         id="M49",
-        title="a read that has to look again keeps the reference that it took",
+        title="a read that has to retry keeps its reference",
         origin="port",
         file=FILE,
         old=RETAIN,
@@ -289,7 +287,7 @@ elif wrapper_unchanged(wrapper, stamp):
     ),
     Mutant(
         id="M51",
-        title="a removal leaves out its last position",
+        title="a removal omits its last position",
         origin="port",
         file=FILE,
         old="handle = map_next(&cache.map, cursor, &key)",
@@ -303,7 +301,7 @@ if key.ledger_id == cursor.last.ledger_id and key.entry_id == cursor.last.entry_
     ),
     Mutant(
         id="M53",
-        title="a read of a range does not look at the wrapper, nor at the position, after it retained",
+        title="a read of a range checks neither the wrapper nor the position after it retained",
         origin="port",
         file=FILE,
         old="entry = range_cache_retain(cache, handle, found)",
@@ -360,7 +358,7 @@ removed.bytes += payload_length(entry_payload(entry_at(&memory.entries, entry)))
     ),
     Mutant(
         id="H13",
-        title="the wrapper is queued before the map is asked",
+        title="the wrapper is queued before the map is searched",
         origin="#24363 before it was merged",
         file=FILE,
         old=LINK,
@@ -397,7 +395,7 @@ if found:
     ),
     Mutant(
         id="H37",
-        title="the newer expected reads of a duplicate are thrown away",
+        title="the newer expected reads of a duplicate are dropped",
         origin="#24623, changed on the main line",
         file=FILE,
         old="range_cache_adopt(cache, key, entry)\n",
@@ -417,7 +415,7 @@ if found:
     ),
     Mutant(
         id="B06",
-        title="a removed slice keeps its buffer in the books",
+        title="a removed slice keeps its buffer in the size",
         origin="port",
         file=FILE,
         old="range_cache_unpin(memory, entry, removed.bytes - before)",
@@ -427,7 +425,7 @@ if found:
     ),
     Mutant(
         id="B07",
-        title="the length of a cached slice is not in the books",
+        title="the length of a cached slice is not in the size",
         origin="port",
         file=FILE,
         old="range_cache_pin(memory, entry, length)",
@@ -437,7 +435,7 @@ if found:
     ),
     Mutant(
         id="M50",
-        title="a read of a range leaves out its last position",
+        title="a read of a range omits its last position",
         origin="port",
         file=FILE,
         old="return map_cursor(first, last)",
@@ -448,7 +446,7 @@ if found:
     ),
     Mutant(
         id="H06b",
-        title="a read does not ask whether the cache still holds its reference",
+        title="a read does not check that the cache still holds its reference",
         origin="before #22789",
         file=FILE,
         old=HIT,

@@ -9,7 +9,7 @@ FILE = "structures/receive_buffer.pxd"
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="B01",
-        title="every cached slice pins its buffer once more",
+        title="every cached slice pins its buffer again",
         origin="port",
         file=FILE,
         old="""
@@ -22,7 +22,7 @@ if i32_fetch_add_relaxed(&buffer.cached, 1) == 0:
     ),
     Mutant(
         id="B02",
-        title="the last slice is told by a load and a store",
+        title="the last slice is detected by a load and a store",
         origin="port",
         file=FILE,
         old="""
@@ -40,7 +40,7 @@ if i32_load_relaxed(&buffer.cached) == 0:
     ),
     Mutant(
         id="B03",
-        title="bytes are appended where the last ones are",
+        title="bytes are appended over the last ones",
         origin="port",
         file=FILE,
         old="buffer.filled += length",

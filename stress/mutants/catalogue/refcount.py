@@ -68,7 +68,7 @@ return RELEASED if seen > references else RELEASED_LAST
     ),
     Mutant(
         id="M11b",
-        title="the last release does not acquire the others'",
+        title="the last release does not acquire the other releases",
         origin="port",
         file=FILE,
         old=RELEASE,

@@ -23,7 +23,7 @@ mpsc_poll(&base.intake.queue)
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="M18",
-        title="a wrapper that is kept is put at the tail before the head is polled",
+        title="a kept wrapper is put at the tail before the head is polled",
         origin="port",
         file=FILE,
         old=AFTER,
@@ -75,7 +75,7 @@ run.removed.entries += 1
     ),
     Mutant(
         id="M22",
-        title="a size pass removes one more at an exact fit",
+        title="a size pass removes one entry too many at an exact fit",
         origin="port",
         file=FILE,
         old=JUDGE,
@@ -98,7 +98,7 @@ run.removed.bytes += wrapper.size
     ),
     Mutant(
         id="M26",
-        title="a time pass removes what is exactly at the threshold",
+        title="a time pass removes entries exactly at the threshold",
         origin="port",
         file=FILE,
         old=JUDGE,
@@ -124,7 +124,7 @@ return (wrapper.requeue_count <= base.settings.max_requeue_count
     ),
     Mutant(
         id="M15",
-        title="the head is polled before it is judged, and put back behind when the pass stops at it",
+        title="the head is polled before it is judged, and put back at the tail if the pass stops",
         origin="port",
         file=FILE,
         old=AFTER,
@@ -139,7 +139,7 @@ if verdict == STOP:
     ),
     Mutant(
         id="M23",
-        title="a size pass asks whether enough is free after it removed the next",
+        title="a size pass checks the size after it removed the next entry",
         origin="port",
         file=FILE,
         old=JUDGE,
@@ -163,7 +163,7 @@ mpsc_poll(&base.intake.queue)
     ),
     Mutant(
         id="M27",
-        title="a time pass goes on behind a young entry",
+        title="a time pass continues after a young entry",
         origin="port",
         file=FILE,
         old=AFTER,
@@ -180,7 +180,7 @@ mpsc_poll(&base.intake.queue)
     ),
     Mutant(
         id="M30",
-        title="the accessed mark is cleared once more when the wrapper is back in the queue",
+        title="the accessed mark is cleared again when the wrapper is back in the queue",
         origin="port",
         file=FILE,
         old="run.requeued += 1",
@@ -211,7 +211,7 @@ u8_store_relaxed(&wrapper.accessed, 0)
     ),
     Mutant(
         id="L07",
-        title="an access uses up an extension that expected reads have",
+        title="an access uses up the extension of expected reads",
         origin="Pulsar 4.1, mended by the central queue",
         file=FILE,
         old="wrapper_mark_requeued(wrapper, run.now, 0)",
@@ -221,7 +221,7 @@ u8_store_relaxed(&wrapper.accessed, 0)
     ),
     Mutant(
         id="L08",
-        title="a pass keeps what comes round again",
+        title="a pass keeps entries that it meets a second time",
         origin="Pulsar 4.1, mended by the central queue",
         file=FILE,
         old="""

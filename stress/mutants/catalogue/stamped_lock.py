@@ -14,7 +14,7 @@ return (not stamp & STAMPED_WRITER
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="H08c",
-        title="a stamp taken inside a write section is valid as long as the section lasts",
+        title="a stamp taken inside a write section is valid until the section ends",
         origin="the step from #22814 to #22818",
         file=FILE,
         old=UNCHANGED,
@@ -24,7 +24,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         id="M05",
-        title="the version has two bits; with sixteen it would take 32,768 write sections during one read",
+        title="the version has two bits (with sixteen, 32,768 write sections would have to fit in one read)",
         origin="port",
         file=FILE,
         old=UNCHANGED,
@@ -35,7 +35,7 @@ return (not stamp & STAMPED_WRITER
         suite="stamped_lock",
         breaks="I29, SL-1",
     ),
-    # Of the controlled engine ------------------------------------------------------------------------
+    # For the engine ----------------------------------------------------------------------
     Mutant(
         id="M01",
         title="an optimistic read is validated without the acquire fence",

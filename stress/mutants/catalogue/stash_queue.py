@@ -9,7 +9,7 @@ FILE = "structures/stash_queue.pxd"
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="P01",
-        title="what left the stash stays in it",
+        title="an entry that left the stash stays in it",
         origin="port",
         file=FILE,
         old="""

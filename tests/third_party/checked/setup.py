@@ -19,7 +19,10 @@ EXTENSIONS = [
 
 
 def built(extensions: list[Extension], **options: object) -> list[Extension]:
-    return cythonize(extensions, include_path=[ABOVE], language_level=3, **options)
+    modules: list[Extension] = cythonize(  # type: ignore[no-untyped-call]
+        extensions, include_path=[ABOVE], language_level=3, **options
+    )
+    return modules
 
 
 if __name__ == "__main__":

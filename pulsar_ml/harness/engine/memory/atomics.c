@@ -79,7 +79,8 @@ static inline __attribute__((always_inline)) void atomic_load(Thread *t, uintptr
     note_load(t, v, m, stale, order);
 }
 
-static inline __attribute__((always_inline)) void store_now(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, uint64_t low,
+static inline __attribute__((always_inline)) void store_now(Thread *t, uintptr_t address, uint32_t width,
+                                                             int order, uint64_t pc, uint64_t low,
                              uint64_t high)
 {
     Variable *v = atomic_variable(t, address, width, OP_STORE, 1, pc);

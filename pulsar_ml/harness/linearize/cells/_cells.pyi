@@ -25,7 +25,7 @@ class Cells:
         records: NDArray[np.void],
         *,
         chosen: NDArray[np.int32] | None = None,
-        loose: NDArray[np.int32] | None = None,
+        unconstrained: NDArray[np.int32] | None = None,
         ranks: NDArray[np.int64] | None = None,
         complete: int = ...,
         until: int = ...,

@@ -1,6 +1,6 @@
-"""The native search for one cell: records of a register, with reads, writes and compare-and-set.
+"""The native search for registers with reads, writes and compare-and-set.
 
-Nothing is asked of a model; see cells_search.pxd.
+It calls no model; see search.pxd.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ cdef enum:
     WRONG = -2            # a record that the model must refuse
 
 
-# Numbers from 0 on for words.
+# A hash map from words to consecutive numbers.
 cdef struct Numbers:
     int64_t* words
     int32_t* numbers      # -1: free
@@ -50,13 +50,13 @@ cdef inline int32_t number_of(Numbers* numbers, int64_t word) noexcept nogil:
     return numbers.numbers[at]
 
 
-# How records are read.
+# The meaning of the fields of records.
 cdef struct Reading:
     int32_t[16] kind      # by operation: READ, WRITE or CAS
-    int64_t[16] failed    # by operation: the word of the result of a CAS that did nothing
+    int64_t[16] failed    # by operation: the result, as a word, of a CAS that failed
     bint[16] can_fail
-    bint values           # words are indices
-    const int64_t* classes  # of values that are equal
+    bint values           # words are indices of values
+    const int64_t* classes  # by value: equal values have one class
     int64_t n_classes
     int32_t keys          # arguments before those of the cell: 1 if the first is a key
 
@@ -71,7 +71,7 @@ cdef inline bint word_of(const Reading* reading, int64_t word, int64_t* into) no
     return True
 
 
-# The call of a record, of which it is known whether it is ``open``: 1, 0 if it can be left out, or WRONG.
+# Converts a record into a call, which is ``open`` or not: 1, 0 if it can be left out, or WRONG.
 cdef inline int call_of(const Reading* reading, Numbers* numbers, const Record* record, int32_t index,
                         bint open_, CellCall* call) noexcept nogil:
     cdef int32_t kind = reading.kind[record.operation]
@@ -114,10 +114,11 @@ cdef inline int call_of(const Reading* reading, Numbers* numbers, const Record* 
 cdef class Cells:
     """Searches for histories with certain signatures and values.
 
-    ``kinds``: for each operation READ, WRITE or CAS; ``failed``: for each the result, as a word, of one that
-    changed nothing, or None. ``classes``: for each of the history's values a number that equal ones share;
-    None: words are the values. ``initial``: what is there at first, a word or the number of a class.
-    ``keyed``: the first argument of each call is a key, of which the records of a search have one.
+    ``kinds``: for each operation READ, WRITE or CAS. ``failed``: for each operation the result, as
+    a word, of a call that changed nothing, or None. ``classes``: for each of the history's values a
+    number that equal values share; None: words are the values. ``initial``: the initial value, as a
+    word or class. ``keyed``: the first argument of each call is a key; the records of one search
+    have equal keys.
     """
 
     cdef Reading reading
@@ -152,14 +153,14 @@ cdef class Cells:
         cell_free(&self.cell)
         free(self.classes)
 
-    def search(self, records, *, chosen=None, loose=None, ranks=None, int64_t complete=INT64_MAX,
+    def search(self, records, *, chosen=None, unconstrained=None, ranks=None, int64_t complete=INT64_MAX,
                int64_t until=INT64_MAX, int64_t most_steps=INT64_MAX, int64_t memory=1 << 30):
-        """An order of the ``chosen`` records (indices, int32; default: all).
+        """Searches for an order of the ``chosen`` records (indices, int32; default: all).
 
-        Returns (answer, way, steps, configurations): the answer as an index into ANSWERS, or -1 when a record
-        cannot be read so; the order found as indices. With ``ranks``, an int64 for each record, only calls
-        with one below ``complete`` must be in it, with the results that they have, and those invoked after
-        ``until`` are not.
+        Returns (answer, way, steps, configurations): the answer as an index into ANSWERS, or -1 for
+        an unsuitable record; the order as indices. ``ranks`` has an int64 for each record: only
+        calls below ``complete`` are required, with their results, and calls invoked after ``until``
+        are left out.
         """
         if records.dtype != RECORD or not records.flags.c_contiguous:
             raise TypeError(
@@ -180,9 +181,9 @@ cdef class Cells:
         if chosen is not None:
             its_chosen = <const int32_t*><size_t>chosen.ctypes.data
             n = len(chosen)
-        if loose is not None:
-            its_loose = <const int32_t*><size_t>loose.ctypes.data
-            n_loose = len(loose)
+        if unconstrained is not None:
+            its_loose = <const int32_t*><size_t>unconstrained.ctypes.data
+            n_loose = len(unconstrained)
         if ranks is not None:
             its_ranks = <const int64_t*><size_t>ranks.ctypes.data
         size = 16
@@ -223,7 +224,7 @@ cdef class Cells:
             free(numbers.numbers)
             free(way)
 
-    cdef int read(self, const Record* records, const int32_t* chosen, int32_t n, const int32_t* loose,
+    cdef int read(self, const Record* records, const int32_t* chosen, int32_t n, const int32_t* unconstrained,
                   int32_t n_loose, const int64_t* ranks, int64_t complete, int64_t until, Numbers* numbers,
                   int32_t* count) noexcept nogil:
         cdef int32_t i, at
@@ -231,12 +232,12 @@ cdef class Cells:
         cdef bint open_
         cdef CellCall* call
         number_of(numbers, self.initial)
-        # At most three values of each call.
+        # Each call has at most three values.
         if not cell_reserve(&self.cell, n + n_loose, 3 * (n + n_loose) + 1):
             return OUT_OF_MEMORY
         for i in range(n_loose):
             call = &self.cell.sorted[count[0]]
-            taken = call_of(&self.reading, numbers, &records[loose[i]], loose[i], True, call)
+            taken = call_of(&self.reading, numbers, &records[unconstrained[i]], unconstrained[i], True, call)
             if taken == WRONG:
                 return WRONG
             call.invoked = INT64_MIN

@@ -1,6 +1,7 @@
-"""The search for key-value maps of strings without asking the model: the steps of one are a few lines.
+"""The native search for key-value maps of strings, whose steps need no model.
 
-All else is as for any model: lanes, looking ahead, one search for each key or one for all.
+Everything else is the same as for any model: lanes, looking ahead, and one search for each key or
+for all keys.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ cdef enum:
     APPEND = 2
     DELETE = 3
     MOST_OPERATIONS = 16
-    WRONG = -1            # a record that the model must refuse, or values that are no strings
+    WRONG = -1            # a record that the model must refuse, or values that are not strings
     PENDING_BIT = 1
-    UNSEEN = 0x7FFFFFFF     # whatever a key holds of which nobody will see anything
+    IRRELEVANT = 0x7FFFFFFF  # represents any value of a key that no call observes
 
 
 cdef struct Placed:
@@ -54,26 +55,26 @@ cdef int in_time(const void* a, const void* b) noexcept nogil:
 cdef class Maps:
     """Searches for histories with certain operations and values.
 
-    ``kinds``: for each operation GET, PUT, APPEND or DELETE. ``values``: those of the history, of which keys
-    may be any, and others must be strings, or None for what a get finds missing.
+    ``kinds``: for each operation GET, PUT, APPEND or DELETE. ``values``: the values of the history.
+    Keys may be any values; other values are strings, or None for a missing value.
     """
 
     cdef int32_t[16] kinds
     cdef int32_t operations
-    cdef object values          # whose strings are read
+    cdef object values          # owns the strings
     cdef int64_t n_values
-    cdef const char** text      # by value; NULL: it is no string
+    cdef const char** text      # by value; NULL: not a string
     cdef int64_t* length
-    cdef int32_t* number        # by value: that of its text; 0: not yet asked for
-    cdef int32_t* key           # by value: the first that is equal
+    cdef int32_t* number        # by value: the number of its text; 0: not yet known
+    cdef int32_t* key           # by value: the first value that is equal
     cdef int32_t* part          # by such a key; -1: none
-    cdef int64_t none           # which value is None, -1
+    cdef int64_t none           # the index of None; -1: none
     cdef Table table
     cdef Depth depth
     cdef Texts texts
     cdef int32_t known
     cdef readonly int32_t parts
-    cdef int32_t illegal_part   # -1: none was found so
+    cdef int32_t illegal_part   # the illegal part of the last search; -1: none
     cdef int64_t limit
 
     def __cinit__(self, kinds, tuple values not None, *, int64_t memory=1 << 30):
@@ -127,10 +128,10 @@ cdef class Maps:
         free(self.part)
 
     def search(self, records, *, bint together=False, int64_t most_steps=INT64_MAX):
-        """An order of the records; each key is searched alone, or all ``together``.
+        """Searches for an order of the records, key by key, or for all keys ``together``.
 
-        Returns (answer, way, steps, configurations): the answer as an index into ANSWERS, or -1 when these
-        records are not for it; the order found as indices.
+        Returns (answer, way, steps, configurations): the answer as an index into ANSWERS, or -1 for
+        unsuitable records; the order as indices.
         """
         if records.dtype != RECORD or not records.flags.c_contiguous:
             raise TypeError(
@@ -165,7 +166,7 @@ cdef class Maps:
 
     @property
     def illegal_key(self):
-        """The key whose part of the last search's records was illegal; None: no one was."""
+        """The key of the illegal part of the last search; None: none."""
         cdef int64_t i
         for i in range(self.n_values if self.illegal_part >= 0 else 0):
             if self.key[i] == i and self.part[i] == self.illegal_part:
@@ -180,7 +181,7 @@ cdef class Maps:
             self.number[value] = text_after(&self.texts, NOTHING_HELD, self.text[value], self.length[value])
         return self.number[value]
 
-    # Symbols of all records into ``symbols``.
+    # Writes the symbols of all records into ``symbols``.
     cdef int learn(self, const Record* records, int32_t n, int32_t* symbols) noexcept nogil:
         cdef int32_t i, kind, key
         cdef const int64_t* row
@@ -212,7 +213,7 @@ cdef class Maps:
             self.known = symbols[i] + 1
         return ANSWER_LEGAL
 
-    # Enters what the model would answer.
+    # Enters the answer that the model would give.
     cdef int answer_step(self, int32_t state, int32_t symbol) noexcept nogil:
         cdef bint asks_lead = symbol & LEADS
         cdef const int64_t* row = symbol_row(&self.table, symbol & ~LEADS)
@@ -222,7 +223,7 @@ cdef class Maps:
         if kind == GET:
             if row[0] & PENDING_BIT:
                 count = 1
-            elif state == UNSEEN:
+            elif state == IRRELEVANT:
                 count = 0
             elif row[5] == self.none:
                 count = state == NOTHING_HELD
@@ -234,7 +235,7 @@ cdef class Maps:
             after = NOTHING_HELD
         elif kind == PUT:
             after = self.number[row[3]]
-        elif state != UNSEEN:
+        elif state != IRRELEVANT:
             after = text_after(&self.texts, state, self.text[row[3]], self.length[row[3]])
             if after == NO_ROOM:
                 return OUT_OF_MEMORY
@@ -248,7 +249,7 @@ cdef class Maps:
         self.depth.real_time = True
         if not depth_start(&self.depth, &self.table, NOTHING_HELD, parts, most_steps, self.limit, 0):
             return OUT_OF_MEMORY
-        self.depth.unseen_state = UNSEEN
+        self.depth.irrelevant_state = IRRELEVANT
         while True:
             answer = depth_run(&self.depth, &self.table)
             if answer != MISSING_ANSWER:
@@ -257,7 +258,7 @@ cdef class Maps:
             if answer != ANSWER_LEGAL:
                 return answer
 
-    # The order just found, each call at a moment of its interval.
+    # Places each call of the order at a moment of its interval.
     cdef int32_t place(self, const Record* records, Placed* places, int32_t placed) noexcept nogil:
         cdef int32_t i, lane
         cdef int64_t now = INT64_MIN
@@ -283,7 +284,7 @@ cdef class Maps:
         cdef int found = ANSWER_LEGAL
         cdef int32_t parts = 1 if together else self.parts
         self.illegal_part = -1
-        # By part, each in its order; there are no more parts than records.
+        # The parts one after the other, each in its order; there are no more parts than records.
         for part in range(parts):
             end[part] = 0
         for i in range(n):
@@ -305,7 +306,7 @@ cdef class Maps:
             if answer == ANSWER_LEGAL:
                 placed[0] = self.place(records, places, placed[0])
             elif answer == ANSWER_ILLEGAL or found == ANSWER_LEGAL:
-                # One part that is illegal is enough; of what is not known the first is told.
+                # One illegal part decides; of several unknown parts, the first gives the answer.
                 found = answer
             if answer == ANSWER_ILLEGAL:
                 self.illegal_part = -1 if together else part

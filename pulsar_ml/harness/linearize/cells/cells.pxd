@@ -1,6 +1,8 @@
-# The calls of one cell, a register with reads, writes and compare-and-set, made ready for its search: in
-# lanes as in lanes.pxd, and those that are open by what they do. Lists by value are in cells_lists.pxd, and
-# what the search does with all of them in cells_search.pxd.
+# The calls of one cell (a register with reads, writes and compare-and-set), prepared for its
+# search.
+#
+# Calls that returned are in lanes, as in lanes.pxd; open calls are in groups by their effect. Lists
+# by value are in lists.pxd, and the search in search.pxd.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint16_t, uint64_t, uint8_t
 from libc.stdlib cimport free, malloc, qsort
@@ -9,110 +11,111 @@ from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_free
 
 
 cdef enum Kind:
-    SEES = 0              # one value: a read
-    SEES_NOT = 1          # any but one value: a compare-and-set that failed
-    EXCHANGES = 2         # sees a value and puts another
-    PUTS = 3              # a write
+    SEES = 0              # sees one value: a read
+    SEES_NOT = 1          # sees any value but one: a compare-and-set that failed
+    EXCHANGES = 2         # sees a value and puts another one
+    PUTS = 3              # puts a value: a write
     NOTHING = 4           # the end of a lane
 
 cdef enum Move:
-    LOOK = 0              # a call that sees what is there
-    SWAP = 1              # a call that exchanges what is there
-    PUT = 2               # a write that will be seen
-    BEFORE = 3            # an unseen write, before the last one
-    AGAIN = 4             # a write of what is there
-    AWAY = 5              # an unseen write, before the next one
+    LOOK = 0              # a call that sees the present value
+    SWAP = 1              # a call that exchanges the present value
+    PUT = 2               # a write whose value will be seen
+    BEFORE = 3            # an unseen write, placed before the last write
+    AGAIN = 4             # a write of the present value
+    AWAY = 5              # an unseen write, placed before the next write
     USE = 6               # an open call
     NO_MOVE = 7
 
 cdef enum:
-    GO_ON = -1            # from cell_start: there is no answer yet
+    GO_ON = -1            # from cell_start: no answer yet
     MOST_IN_LANE = 0xFFFF
     MOST_VALUES = 0x7FF0
 
 
 cdef struct CellCall:
     int64_t invoked
-    int64_t returned      # INT64_MAX: it is open
+    int64_t returned      # INT64_MAX: the call is open
     int32_t kind
     int32_t seen
     int32_t put
-    int32_t index         # in the records
-    int32_t soonest       # its places in the lists
+    int32_t index         # the index of the record
+    int32_t soonest       # its indices in the lists
     int32_t earliest
     int32_t supply
-    int32_t writes        # of an open exchange: the open writes of what it makes, among the open ones
+    int32_t writes        # of an open exchange: the group of open writes of the value that it puts
     int32_t writes_end
     bint done
-    bint endless          # open, and as often as one likes
+    bint endless          # open, and may happen any number of times
 
 
-# Calls by a value and a time, with the first that is missing.
+# Calls by value and time, with the first missing call of each value.
 cdef struct Listed:
     int32_t* calls
-    int32_t* first        # by value; one more at the end
+    int32_t* first        # by value, with one more at the end
     int32_t* next
 
 
-# A moment at which a call begins: the first return of those that begin then or later, and of those of them
-# that do not read the value which that one reads.
+# A moment at which a call begins, with two first returns among the calls that begin then or later:
+# of all of them, and of those that do not read the same value as the first one.
 cdef struct Over:
     int64_t begins
     int64_t soonest
     int64_t other
-    int32_t value         # -1: it does not read
+    int32_t value         # the value that is read; -1: none
 
 
 cdef struct Choice:
     int32_t move
-    int32_t which         # a lane; of USE a group
+    int32_t which         # a lane; for USE a group
     int64_t rank
 
 
 cdef struct Node:
-    int32_t move          # that led here
+    int32_t move          # the move that led here
     int32_t which
-    int32_t state         # before it
+    int32_t state         # the state before the move
     bint owing
     int64_t since
-    int64_t choices       # the first of its own
+    int64_t choices       # the index of its first choice
     int64_t next
 
 
-# Configurations alike but for what was used and since, in a chain.
+# Configurations that differ only in the used open calls and in ``since``, in a chain.
 cdef struct Variant:
-    int64_t following     # -1: none
+    int64_t following     # the next one; -1: none
     int64_t since
-    # then the words of what was used
+    # The words of the used open calls follow.
 
 
 cdef struct Cell:
-    CellCall* calls       # lane after lane, each with its end, then the open ones by what they do
+    CellCall* calls       # lane after lane, each with its end, then the groups of open calls
     CellCall* sorted
     int32_t* start        # by lane
     int32_t* at
-    int64_t* last         # by lane: scratch
+    int64_t* last         # scratch, by lane
     int32_t* lane_of      # scratch
     int32_t* length       # scratch
     int32_t n_lanes, n_calls, n_open, n_groups, words
-    int32_t* group        # the first open call of each
-    int32_t* used         # of each
+    int32_t* group        # by group: its first open call
+    int32_t* used         # by group: the number of used calls
     uint64_t* used_bits
-    int32_t n_values      # also a state: nothing can be told; and the list of who sees any value but one
-    Listed soonest        # by value: who must see it, by return
-    Listed earliest       # the same by invocation, and at the end who must see another value
-    Listed supply         # who can put it, by invocation
-    Listed times          # by value: of those that see it the first of each time that takes an open call
-    Listed opens          # by value: open calls that put it, by invocation
-    int32_t* listed       # the memory of all of them
-    Over* over            # of calls that returned, by invocation
+    # n_values is also the state of an unknown value, and the list of calls that see any value but one.
+    int32_t n_values
+    Listed soonest        # by value: the calls that must see it, by return
+    Listed earliest       # likewise by invocation; at the end calls that must see another value
+    Listed supply         # the calls that can put the value, by invocation
+    Listed times          # by value: the first viewer of each occurrence that needs an open call
+    Listed opens          # by value: the open calls that put it, by invocation
+    int32_t* listed       # the memory of all lists
+    Over* over            # of the calls that returned, by invocation
     int32_t n_over
     bint plain            # there are reads and writes only
     int32_t room, listed_room
     int32_t state
     bint owing
     int64_t since
-    int32_t seeing        # calls that must still see something
+    int32_t seeing        # the number of missing calls that must see a value
     uint16_t* key
     uint64_t* factor
     uint64_t hash
@@ -124,11 +127,12 @@ cdef struct Cell:
     Choice* choices
     int64_t n_choices, choices_room
     int64_t spent, most_steps, limit
-    int64_t first, beyond # of the current node: the first return; the same but for writes that may come
+    # The first return of the present node, with and without writes that may be placed there.
+    int64_t first, beyond
     int32_t first_lane
 
 
-# What there is one of for each call.
+# Scratch arrays with an element for each call.
 cdef inline void cell_free_calls(Cell* c) noexcept nogil:
     free(c.calls)
     free(c.sorted)
@@ -209,14 +213,14 @@ cdef inline int by_rank(const void* a, const void* b) noexcept nogil:
     return -1 if one.which < other.which else 1
 
 
-# What is listed under which value, or -1.
+# The value under which a call is listed; -1: none.
 cdef inline int32_t value_seen(const Cell* c, const CellCall* call) noexcept nogil:
     if call.returned == INT64_MAX or call.kind == PUTS:
         return -1
     return c.n_values if call.kind == SEES_NOT else call.seen
 
 
-cdef inline int32_t value_made(const CellCall* call) noexcept nogil:
+cdef inline int32_t value_put(const CellCall* call) noexcept nogil:
     return call.put if call.kind == PUTS or call.kind == EXCHANGES else -1
 
 
@@ -236,7 +240,7 @@ cdef inline int by_group(const void* a, const void* b) noexcept nogil:
     return by_invoked(a, b)
 
 
-# Calls into lanes; those that are open behind them. False: a lane is too long for its number.
+# Puts calls into lanes, and the open calls behind them. False when a lane is too long.
 cdef inline bint cell_lanes(Cell* c, int32_t n) noexcept nogil:
     cdef int32_t i, lane, at
     cdef CellCall* call
@@ -292,7 +296,8 @@ cdef inline bint cell_lanes(Cell* c, int32_t n) noexcept nogil:
     return True
 
 
-# The open writes of what the open exchanges of a group make; groups of writes come last.
+# Finds for each group of open exchanges the open writes of the same value; groups of writes come
+# last.
 cdef inline void find_writes(Cell* c, int32_t group) noexcept nogil:
     cdef int32_t other, i
     cdef int32_t begin = 0

@@ -1,18 +1,18 @@
-# The calls of a cell by value: who must see it and who can put it; and what begins after a moment. With them
-# a search begins.
+# The calls of a cell by value (those that must see it, those that can put it) and by time; and the
+# start of a search.
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint16_t, uint64_t
 from libc.stdlib cimport qsort
 from libc.string cimport memset
 from pulsar_ml.harness.linearize.cells.cells cimport (
-    EXCHANGES, GO_ON, PUTS, SEES, SEES_NOT, Cell, CellCall, Listed, Over, by_invoked, cell_lanes, value_made,
+    EXCHANGES, GO_ON, PUTS, SEES, SEES_NOT, Cell, CellCall, Listed, Over, by_invoked, cell_lanes, value_put,
     value_seen,
 )
 from pulsar_ml.harness.linearize.search.depth cimport ANSWER_ILLEGAL, OUT_OF_MEMORY
 from pulsar_ml.harness.linearize.search.pool cimport pool_shape
 
 
-# Lists the calls at ``places``, which are in the order of a time, by value.
+# Lists the calls at ``places``, which are sorted by a time, by value.
 cdef inline void list_by_value(Cell* c, Listed* into, const int32_t* places, int32_t n,
                                int which) noexcept nogil:
     cdef int32_t i, value, at
@@ -20,7 +20,7 @@ cdef inline void list_by_value(Cell* c, Listed* into, const int32_t* places, int
     memset(into.first, 0, (<size_t>c.n_values + 2) * sizeof(int32_t))
     for i in range(n):
         call = &c.calls[places[i]]
-        value = value_made(call) if which == 2 else value_seen(c, call)
+        value = value_put(call) if which == 2 else value_seen(c, call)
         if value >= 0:
             into.first[value + 1] += 1
     for value in range(c.n_values + 1):
@@ -28,7 +28,7 @@ cdef inline void list_by_value(Cell* c, Listed* into, const int32_t* places, int
         into.next[value] = into.first[value]
     for i in range(n):
         call = &c.calls[places[i]]
-        value = value_made(call) if which == 2 else value_seen(c, call)
+        value = value_put(call) if which == 2 else value_seen(c, call)
         if value < 0:
             continue
         at = into.next[value]
@@ -44,7 +44,7 @@ cdef inline void list_by_value(Cell* c, Listed* into, const int32_t* places, int
         into.next[value] = into.first[value]
 
 
-# The first call of a list that is missing, or NULL.
+# The first missing call of a list, or NULL.
 cdef inline const CellCall* missing(Cell* c, Listed* listed, int32_t value) noexcept nogil:
     cdef int32_t i = listed.next[value]
     cdef int32_t end = listed.first[value + 1]
@@ -54,7 +54,7 @@ cdef inline const CellCall* missing(Cell* c, Listed* listed, int32_t value) noex
     return &c.calls[listed.calls[i]] if i < end else NULL
 
 
-# Whether all who must see the value may still do so when it is not there.
+# True when all calls that must see the value can still do so after it is replaced now.
 cdef inline bint can_come_back(Cell* c, int32_t value) noexcept nogil:
     cdef const CellCall* sees = missing(c, &c.soonest, value)
     cdef const CellCall* puts
@@ -64,8 +64,8 @@ cdef inline bint can_come_back(Cell* c, int32_t value) noexcept nogil:
     return puts is not NULL and puts.invoked <= sees.returned
 
 
-# What begins after a moment, for ``places`` by invocation. A compare-and-set that failed says only what is
-# not there.
+# The calls that begin after a moment, for ``places`` by invocation. A failed compare-and-set does
+# not count: it determines no value.
 cdef inline void list_over(Cell* c, const int32_t* places, int32_t n) noexcept nogil:
     cdef int32_t i, value
     cdef int64_t returned
@@ -93,7 +93,7 @@ cdef inline void list_over(Cell* c, const int32_t* places, int32_t n) noexcept n
             at.other = returned
 
 
-# By when a value that is put by ``time`` at the latest is there no more, unless it is put again.
+# The latest time at which a value that is put by ``time`` is replaced, unless it is put again.
 cdef inline int64_t over_by(const Cell* c, int64_t time, int32_t value) noexcept nogil:
     cdef int32_t low = 0
     cdef int32_t high = c.n_over
@@ -109,7 +109,7 @@ cdef inline int64_t over_by(const Cell* c, int64_t time, int32_t value) noexcept
     return c.over[low].other if c.over[low].value == value else c.over[low].soonest
 
 
-# The lists. ``places`` has room for n of each.
+# Builds the lists. ``places`` has room for n of each.
 cdef inline void cell_lists(Cell* c, int32_t n) noexcept nogil:
     cdef int32_t values = c.n_values + 2
     cdef int32_t i, j, place
@@ -130,14 +130,14 @@ cdef inline void cell_lists(Cell* c, int32_t n) noexcept nogil:
     c.supply.next = memory + 5 * values
     c.times.first = memory + 6 * values
     c.opens.first = memory + 7 * values
-    # By invocation: the required calls in the order in which they were sorted.
+    # By invocation: the required calls in their sorted order.
     for i in range(n):
         if c.lane_of[i] >= 0:
             order[n_required] = c.lane_of[i]
             n_required += 1
     list_by_value(c, &c.earliest, order, n_required, 1)
     list_over(c, order, n_required)
-    # With the open ones put in where they belong, from behind.
+    # With the open calls merged in from behind.
     place = n_required
     for i in range(c.n_calls, c.n_calls + c.n_open):
         order[place] = i
@@ -153,7 +153,7 @@ cdef inline void cell_lists(Cell* c, int32_t n) noexcept nogil:
     list_by_value(c, &c.soonest, order, j, 0)
 
 
-# Nearly sorted as they come: by insertion, and from a distance on by heap.
+# The input is nearly sorted: insertion sort, and heap sort when an element moves too far.
 cdef inline void sort_places(Cell* c, int32_t* places, int32_t n, bint by_return) noexcept nogil:
     cdef int32_t i, j, place, end
     cdef int64_t time
@@ -171,7 +171,7 @@ cdef inline void sort_places(Cell* c, int32_t* places, int32_t n, bint by_return
             break
     else:
         return
-    # Heap.
+    # Heap sort.
     for i in range(n // 2 - 1, -1, -1):
         sift(c, places, i, n, by_return)
     for end in range(n - 1, 0, -1):
@@ -203,15 +203,16 @@ cdef inline void sift(Cell* c, int32_t* places, int32_t root, int32_t n, bint by
     places[root] = place
 
 
-# Lists the times that a value must come when no call that returned can put it: when a call that needs another
-# value, or puts one, lies wholly between those that did and who must see it. Each takes another open call.
+# Lists the occurrences of a value that no call which returned can put: a call that needs another
+# value, or puts one, lies entirely between the calls that put the value and its viewers. Each
+# occurrence needs another open call.
 cdef inline void list_times(Cell* c, int32_t value, bint initial) noexcept nogil:
     cdef int32_t i
     cdef int32_t at = c.supply.first[value]
     cdef int32_t n_times = c.times.first[value]
     cdef int32_t n_opens = c.opens.first[value]
     cdef bint put = initial
-    cdef int64_t since = INT64_MIN    # when the last of those that can be seen has put it
+    cdef int64_t since = INT64_MIN    # when the last of the puts that can be seen has happened
     cdef const CellCall* sees
     cdef const CellCall* puts
     for i in range(at, c.supply.first[value + 1]):
@@ -236,8 +237,8 @@ cdef inline void list_times(Cell* c, int32_t value, bint initial) noexcept nogil
     c.opens.first[value + 1] = n_opens
 
 
-# Whether open calls are left for the times that are left, each with one that had begun by then. The first
-# takes none if the value is ``there``.
+# True when the remaining occurrences have enough open calls, each of which began in time. The first
+# occurrence needs none if the value is ``there``.
 cdef inline bint enough_open(const Cell* c, int32_t value, bint there) noexcept nogil:
     cdef int32_t i
     cdef int32_t at = c.opens.first[value]
@@ -260,7 +261,7 @@ cdef inline bint enough_open(const Cell* c, int32_t value, bint there) noexcept 
     return True
 
 
-# Begins with n calls in c.sorted: GO_ON, or the answer, if it is known at once.
+# Starts a search with n calls in c.sorted: GO_ON, or the answer when it is known at once.
 cdef inline int cell_start(Cell* c, int32_t n, int32_t n_values, int32_t initial, int64_t most_steps,
                            int64_t limit) noexcept nogil:
     cdef int32_t i, lane, value

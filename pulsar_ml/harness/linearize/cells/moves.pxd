@@ -1,14 +1,14 @@
-# What a search for one cell does and takes back, and the configurations that it was in.
+# The moves of a search for one cell, and the configurations that it visited.
 #
-# Configurations that differ only in which open calls were used, and in when the last write took place, are
-# kept together: one is no better than another that has used no more and was written no earlier.
+# Configurations that differ only in the used open calls, and in the time of the last write, are
+# kept together: one is no better than another that used no more and was written no earlier.
 
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint16_t, uint64_t, uint8_t
 from libc.stdlib cimport realloc
 from libc.string cimport memcpy
 from pulsar_ml.harness.linearize.cells.cells cimport (
     AGAIN, AWAY, BEFORE, EXCHANGES, LOOK, PUT, PUTS, SWAP, USE, Cell, CellCall, Listed, Node, Variant,
-    value_made, value_seen,
+    value_put, value_seen,
 )
 from pulsar_ml.harness.linearize.cells.lists cimport can_come_back, enough_open
 from pulsar_ml.harness.linearize.search.pool cimport mixed, pool_add, pool_at
@@ -29,7 +29,7 @@ cdef inline Variant* variant_at(const Cell* c, int64_t index) noexcept nogil:
     return <Variant*>(c.variants + <size_t>index * variant_size(c))
 
 
-# Whether all of ``some`` is in ``more``.
+# True when ``some`` is a subset of ``more``.
 cdef inline bint within(const uint64_t* some, const uint64_t* more, int32_t words) noexcept nogil:
     cdef int32_t i
     for i in range(words):
@@ -38,8 +38,8 @@ cdef inline bint within(const uint64_t* some, const uint64_t* more, int32_t word
     return True
 
 
-# Whether what was used now leaves no more than what the other used: all of that is used, or in the place of
-# an exchange a write that would do the same anywhere.
+# True when the present configuration is no better than the other one: it used all that the other
+# one used, or instead of an exchange a write with the same effect everywhere.
 cdef inline bint no_better(const Cell* c, const uint64_t* used) noexcept nogil:
     cdef uint64_t[16] taken
     cdef uint64_t rest
@@ -73,7 +73,8 @@ cdef inline bint no_better(const Cell* c, const uint64_t* used) noexcept nogil:
     return True
 
 
-# since, as far as it matters: the last beginning of a write that could still be put before the last one.
+# ``since`` rounded up to the latest invocation of a write that can still be placed before the last
+# write.
 cdef inline int64_t since_that_matters(const Cell* c) noexcept nogil:
     cdef int32_t lane
     cdef const CellCall* call
@@ -87,7 +88,7 @@ cdef inline int64_t since_that_matters(const Cell* c) noexcept nogil:
     return found
 
 
-# 1: this configuration is new; 0: one that is as good was seen; -1: no memory.
+# 1: the configuration is new; 0: one that is at least as good was visited; -1: no memory.
 cdef inline int is_new(Cell* c) noexcept nogil:
     cdef bint entered
     cdef int64_t index = pool_add(&c.seen, c.key, mixed(c.hash), &entered)
@@ -160,7 +161,7 @@ cdef inline void undone(Cell* c, CellCall* call) noexcept nogil:
     if value >= 0:
         relist(&c.soonest, value, call.soonest)
         relist(&c.earliest, value, call.earliest)
-    value = value_made(call)
+    value = value_put(call)
     if value >= 0:
         relist(&c.supply, value, call.supply)
 
@@ -187,7 +188,7 @@ cdef inline void undo(Cell* c, const Node* node) noexcept nogil:
     c.since = node.since
 
 
-# Does what was chosen; False: then somebody cannot see a value any more.
+# Makes the chosen move; False when a call can no longer see its value.
 cdef inline bint do_move(Cell* c, int32_t move, int32_t which) noexcept nogil:
     cdef int32_t before = c.state
     cdef int32_t place

@@ -1,28 +1,31 @@
-# A search of its own for one cell: a register with reads, writes and compare-and-set.
+# The search for one cell: a register with reads, writes and compare-and-set.
 #
-# What a cell holds was put there by one call, so a linearization is a chain of calls that put a value, each
-# with those that see it. Five things follow, which a search that only asks a model cannot know:
+# A value in a cell was put by one call, so a linearization is a chain of calls that put a value,
+# each with the calls that see it. From that follow five rules, which a search over a general model
+# cannot know:
 #
-#   * A write that nobody sees may stand directly before any other write that its interval allows. So it is
-#     given its place only when it must return: before the last write, if it had begun by then; else before
-#     the next one, whichever that is, and until then the cell holds nothing that can be known. A write of
-#     what is there already may wait as long, but not behind a call that exchanges it.
-#   * An open call, which never returned, need not happen. It is used only where somebody sees what it put,
-#     and only in the place of nothing that must happen anyway. A configuration is no better than another
-#     that has come as far with fewer of them, so it is not searched.
-#   * A value that somebody must still see may be left only if another call can put it again in time.
-#   * When a call that needs another value lies wholly between those who must see a value and every call that
-#     returned and could have put it for them, an open call must put it; so many must be left, each begun in
-#     time, whenever one is used or a value is left.
-#   * Where there are reads and writes only, a write is over when a call that does not read its value lies
-#     wholly behind it. If all who could see a write before it is over may do so now, and nobody can see any
-#     more what is there, it comes now, with those who see it, and nothing else is tried: moved here from
-#     wherever they could stand, they disturb nobody. If nobody could see it, it goes before the last write,
-#     if it had begun by then.
+#   * A write that no call sees may be placed directly before any other write that its interval
+#     allows. So it is placed only when it must return: before the last write if it had begun by
+#     then, else before the next write, and until then the value of the cell is unknown. A write of
+#     the present value may wait as long, but not beyond a call that exchanges the value.
+#   * An open call, which never returned, need not happen. It is used only where a call sees the
+#     value that it put, and only where no required call can serve. A configuration is no better
+#     than another one that made the same progress with fewer open calls, so it is not searched.
+#   * A value that a call must still see may be replaced only if another call can put it again in
+#     time.
+#   * When a call that needs another value lies entirely between the viewers of a value and every
+#     returned call that could have put it for them, an open call must put it. Enough open calls
+#     must remain, each begun in time, whenever one is used or a value is replaced.
+#   * With reads and writes only, a write is over when a call that does not read its value lies
+#     entirely behind it. If all possible viewers of a write before that moment may see it now, and
+#     no call can see the present value any more, then the write comes now with its viewers, and
+#     nothing else is tried: moving them here from any later place affects no other call. If no
+#     call can see it, it is placed before the last write, if it had begun by then.
 #
-# A configuration is how far each lane has come, the state, whether a call that put it is still to be seen
-# (owing), which open calls were used, and when the last write took place (since): the latest moment by which
-# a write must have begun to be put before it. Less used and a later since are never worse.
+# A configuration is the progress in each lane, the state, whether the call that put it must still
+# be seen (``owing``), the used open calls, and the time of the last write (``since``): the latest
+# moment by which a write must have begun to be placed before it. Fewer used calls and a later
+# ``since`` are never worse.
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t
 from libc.stdlib cimport qsort, realloc
@@ -43,7 +46,7 @@ cdef inline bint sees_now(const Cell* c, const CellCall* call) noexcept nogil:
     return call.seen == c.state if call.kind == SEES else call.kind == SEES_NOT and call.seen != c.state
 
 
-# Whether somebody may come to see the value when it is put now.
+# True when a call may see the value if it is put now.
 cdef inline bint will_be_seen(Cell* c, int32_t value) noexcept nogil:
     cdef int32_t i
     cdef const CellCall* call = missing(c, &c.earliest, value)
@@ -59,13 +62,13 @@ cdef inline bint will_be_seen(Cell* c, int32_t value) noexcept nogil:
     return exchange_open(c, value)
 
 
-# When the first of those that must see the value returns.
+# The first return of the calls that must see the value.
 cdef inline int64_t seen_by(Cell* c, int32_t value) noexcept nogil:
     cdef const CellCall* call = missing(c, &c.soonest, value)
     return INT64_MAX if call is NULL else call.returned
 
 
-# Whether an open call may exchange the value.
+# True when an open call may exchange the value.
 cdef inline bint exchange_open(const Cell* c, int32_t value) noexcept nogil:
     cdef int32_t group, place
     for group in range(c.n_groups):
@@ -93,7 +96,7 @@ cdef inline bint choose(Cell* c, int32_t move, int32_t which, int64_t rank) noex
     return True
 
 
-# Whether another lane's next call does the same, may come now, and returns sooner.
+# True when the next call of another lane has the same effect, is possible now, and returns sooner.
 cdef inline bint twin_before(const Cell* c, int32_t lane) noexcept nogil:
     cdef const CellCall* call = &c.calls[c.at[lane]]
     cdef const CellCall* other
@@ -114,7 +117,7 @@ cdef inline bint lane_does(const Cell* c, const CellCall* open) noexcept nogil:
     return False
 
 
-# Whether one of the choices from that one on exchanges what is there.
+# True when one of the choices from that one on exchanges the present value.
 cdef inline bint leaves_by_exchange(const Cell* c, int64_t from_choice) noexcept nogil:
     cdef int64_t i
     cdef const Choice* choice
@@ -127,7 +130,7 @@ cdef inline bint leaves_by_exchange(const Cell* c, int64_t from_choice) noexcept
     return False
 
 
-# Whether somebody could see the value now, and ``later`` when the first begins who could not.
+# True when a call could see the value now; ``later``: the first beginning of a call that could not.
 cdef inline bint wanted_now(Cell* c, int32_t value, int64_t* later) noexcept nogil:
     cdef int32_t i
     cdef bint now = False
@@ -145,8 +148,8 @@ cdef inline bint wanted_now(Cell* c, int32_t value, int64_t* later) noexcept nog
     return now
 
 
-# Whether those who may see what is there now have all seen it. A write of the same that must come next puts
-# it again if it is left.
+# True when all possible viewers of the present value have seen it. A write of the same value that
+# must come next puts it again if it is replaced.
 cdef inline bint must_leave(Cell* c, const CellCall* first) noexcept nogil:
     cdef int64_t later
     if c.state == c.n_values or first.kind != PUTS:
@@ -157,8 +160,8 @@ cdef inline bint must_leave(Cell* c, const CellCall* first) noexcept nogil:
     return later == INT64_MAX or later > over_by(c, c.since, c.state)
 
 
-# A write that nobody who begins later can see, unlike somebody who could now: it may as well come now. -1:
-# there is none.
+# A write that no call which begins later can see, although a call could see it now: it may as well
+# come now. -1: none.
 cdef inline int32_t harmless_put(Cell* c) noexcept nogil:
     cdef int32_t lane
     cdef int64_t later
@@ -172,7 +175,7 @@ cdef inline int32_t harmless_put(Cell* c) noexcept nogil:
     return -1
 
 
-# Lists what may come next; False: no memory.
+# Lists the possible next moves; False without memory.
 cdef inline bint expand(Cell* c) noexcept nogil:
     cdef int32_t lane, group, place
     cdef int64_t from_choice = c.n_choices
@@ -217,7 +220,8 @@ cdef inline bint expand(Cell* c) noexcept nogil:
         call = &c.calls[c.at[lane]]
         if call.invoked > c.first or call.kind < EXCHANGES:
             continue
-        # First what the first to return waits for, then what must be put or seen soonest.
+        # Calls that the first return needs come first, then those whose value must be put or seen
+        # soonest.
         late = 0 if call.put == wanted else min(call.returned, seen_by(c, call.put))
         if call.kind == EXCHANGES:
             if known and call.seen == c.state and not twin_before(c, lane):
@@ -238,11 +242,11 @@ cdef inline bint expand(Cell* c) noexcept nogil:
         elif not known or call.seen != c.state:
             continue
         if will_be_seen(c, call.put) and not lane_does(c, call):
-            # An exchange before a write: it is of use in fewer places.
+            # An exchange comes before a write: fewer configurations can use it.
             late = INT64_MAX - 2 * (call.put == wanted) - (call.kind == EXCHANGES)
             entered = entered and choose(c, USE, group, late)
     if known and leaves_by_exchange(c, from_choice):
-        # Afterwards a write of what is there now could not stand here any more.
+        # A write of the present value could not be placed here any more afterwards.
         for lane in range(c.n_lanes):
             call = &c.calls[c.at[lane]]
             if (lane != c.first_lane and call.kind == PUTS and call.put == c.state
@@ -279,7 +283,7 @@ cdef inline void open_node(Cell* c) noexcept nogil:
     node.choices = node.next = c.n_choices
 
 
-# First returns of the node to which the search came back.
+# Restores the first returns of the node to which the search came back.
 cdef inline void look_again(Cell* c) noexcept nogil:
     cdef int32_t lane
     c.first = INT64_MAX
@@ -287,7 +291,7 @@ cdef inline void look_again(Cell* c) noexcept nogil:
         c.first = min(c.first, c.calls[c.at[lane]].returned)
 
 
-# Goes on until there is an answer. Its way is in the nodes.
+# Continues until there is an answer. The way to it is in the nodes.
 cdef inline int cell_run(Cell* c) noexcept nogil:
     cdef Node* node
     cdef Choice choice
@@ -335,7 +339,7 @@ cdef inline int cell_run(Cell* c) noexcept nogil:
             return OUT_OF_MEMORY
 
 
-# Puts what follows behind the call before which it stands; -1: at the beginning.
+# Places calls behind the call that they follow; -1: at the beginning.
 cdef inline void link_in(int32_t* following, int32_t* first, int32_t behind, int32_t which) noexcept nogil:
     if behind < 0:
         following[which] = first[0]
@@ -345,12 +349,13 @@ cdef inline void link_in(int32_t* following, int32_t* first, int32_t behind, int
         following[behind] = which
 
 
-# The order that was found, as indices of records; how many. Nothing else can be done with the cell then.
+# Writes the order that was found, as indices of records, and returns its length. The cell cannot be
+# used for anything else afterwards.
 cdef inline int32_t cell_way(Cell* c, int32_t* following, int32_t* into) noexcept nogil:
     cdef int32_t lane, group, place, end
     cdef int32_t first = -1
     cdef int32_t last = -1
-    cdef int32_t before_write = -1    # what stands before the last write
+    cdef int32_t before_write = -1    # the call before the last write
     cdef int32_t n = 0
     cdef int64_t i
     cdef const Node* node
@@ -378,7 +383,7 @@ cdef inline int32_t cell_way(Cell* c, int32_t* following, int32_t* into) noexcep
         into[n] = c.calls[first].index
         n += 1
         first = following[first]
-    # Nobody must see anything any more: what is left are writes, in the order of their returns.
+    # No call must see a value any more: the remaining writes come in the order of their returns.
     while True:
         end = -1
         for lane in range(c.n_lanes):

@@ -1,4 +1,4 @@
-"""What a model answered, with its states as numbers: the part of a checker that is called most."""
+"""The cached answers of a model with numbered states, natively, because searches call it most."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from libc.stdint cimport int64_t
 
 from pulsar_ml.harness.models.model import ModelError
 
-cdef int64_t STATE_BYTES = 150  # of a state besides itself: its number, its place in the dictionary
+cdef int64_t STATE_BYTES = 150  # of a state beyond its own size: its number and dictionary entry
 
 
 class StatesFull(MemoryError):
-    """The model's states take more memory than they may."""
+    """The model's states need more memory than their limit."""
 
 
 cdef class Numbered:
-    """A state that keeps its number itself, for the first that gives it one; equal only to itself."""
+    """A state that stores its number for the first checker; it is equal only to itself."""
 
 
 cdef class Answers:
-    """The states that ``step`` led to so far, and the calls, both by their number.
+    """The numbered states that ``step`` led to, and the numbered calls.
 
-    ``key_of`` makes of a state what tells it from others, None: it is that itself. ``memory`` bounds, in
-    bytes, what the states take. ``answer_count`` counts the answers of the model.
+    ``key_of`` returns the identity of a state; None: the state itself. ``memory`` bounds, in bytes,
+    the size of the states. ``answer_count`` counts the calls of the model.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -58,7 +58,7 @@ cdef class Answers:
         return number
 
     cpdef list answer(self, int64_t state, int64_t symbol):
-        """The numbers of the states to which that call may lead from that state."""
+        """The numbers of the states to which the call may lead from the state."""
         before, call = self.states[state], self.calls[symbol]
         self.answer_count += 1
         found = [self.number(after) for after in self.step(before, call)]

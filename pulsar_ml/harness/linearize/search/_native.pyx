@@ -1,7 +1,7 @@
-"""The native side of the checker: searches over symbols and states that are integers.
+"""The native checker: searches over integer symbols and states.
 
-A :class:`Checker` belongs to one model. It asks the model, in Python, once for each pair of a state and a
-symbol; all else runs without the GIL.
+A :class:`Checker` belongs to one model. It calls the model, in Python, once for each pair of a
+state and a symbol; everything else runs without the GIL.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from pulsar_ml.harness.linearize.search.depth cimport (
 )
 from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
 from pulsar_ml.harness.linearize.search.outcomes cimport MOST_CALLS, canonical
-from pulsar_ml.harness.linearize.search.pool cimport Pool, pool_add, pool_at, pool_bytes, pool_free, pool_shape
+from pulsar_ml.harness.linearize.search.pool cimport (
+    Pool, pool_add, pool_at, pool_bytes, pool_free, pool_shape,
+)
 from pulsar_ml.harness.linearize.search.stream cimport (
     Stream, first_to_return, stream_free, stream_invoke, stream_open, stream_return,
 )
@@ -29,7 +31,7 @@ import numpy as np
 from pulsar_ml.harness.histories.history import RECORD
 
 cdef enum:
-    KNOWN_STEPS = 2       # for each call, of a search among what is known
+    KNOWN_STEPS = 2       # the most steps for each call of a search among known transitions
 
 ANSWERS = ("legal", "illegal", "out of steps", "out of memory")
 CRITERIA = ("real time", "program order", "quiescence")
@@ -43,22 +45,22 @@ cdef const Record* records_of(object records) except? NULL:
     return <const Record*><size_t>records.ctypes.data
 
 
-# What a checker shows to native code.
+# The part of a checker that native code may use.
 cdef struct Inside:
-    void* checker         # the Checker, which is alive as long as somebody asks
+    void* checker         # the Checker, which outlives the use of this struct
     Table* table
     Depth* depth
-    const int64_t* known  # symbols that the model was told of
+    const int64_t* known  # the symbols that the model has learned
     int32_t** symbols
     int32_t** everything
-    const int64_t* room   # of these two
+    const int64_t* room   # the capacity of the two arrays above
     int64_t memory
     bint by_thread
-    bint built            # the lanes are of the records that were answer_count about last
+    bint built            # the lanes belong to the records of the last query
 
 
-# Whether n records, from the first state on, are legal: 1 by what is known, 2 by what the model said when it
-# was answer_count; 0: that has to be looked at, or cannot be told.
+# Tells whether n records are legal from the first state on. 1: yes, by known answers; 2: yes, by
+# answers that the model gave in a search; 0: a search is needed.
 cdef int legal(void* context, const Record* records, int32_t n) noexcept nogil:
     cdef Inside* inside = <Inside*>context
     inside.depth.unknown_at = INT64_MAX
@@ -79,7 +81,7 @@ cdef bint legal_as_known(Inside* inside, const Record* records, int32_t n) noexc
         return 0
     for i in range(n):
         symbols[i] = symbol_of(inside.table, &records[i], inside.by_thread)
-        # A new one stays in the table; the model is told of it when it is answer_count.
+        # A new symbol stays in the table; the model learns it at the next search.
         if symbols[i] < 0 or symbols[i] >= inside.known[0]:
             return 0
     if not lanes_build(&inside.depth.lanes, inside.table, records, inside.everything[0], symbols, n,
@@ -93,14 +95,14 @@ cdef bint legal_as_known(Inside* inside, const Record* records, int32_t n) noexc
 
 
 cdef class Checker:
-    """Searches for one model.
+    """Searches for one model. Not thread-safe.
 
-    ``learn(symbol, row)`` is called once for each new symbol, with the ten integers that make it, and returns
-    whether calls of that symbol never change a state, the number of the part that they are about, whether
-    they lead to one state from wherever, and their Role. ``answer(state, symbol)`` returns the numbers of the
-    states to which that call may lead; ``leads(state, symbol)`` is the model's, see model.py. ``memory``
-    bounds, in bytes, each of: symbols and transitions; the configurations of a search; the outcome table.
-    Not to be used by two threads at once.
+    ``learn(symbol, row)`` is called once for each new symbol, with its ten integers. It returns
+    whether calls of the symbol are pure, the number of the part that they are about, whether they
+    lead to one state from every state, and their Role. ``answer(state, symbol)`` returns the
+    numbers of the states to which the call may lead; ``leads(state, symbol)`` is the model's
+    method, see model.py. ``memory`` bounds, in bytes, each of: symbols and transitions; the
+    configurations of a search; the outcome table.
     """
 
     cdef object learn, answer, leads
@@ -114,8 +116,8 @@ cdef class Checker:
     cdef int32_t* symbols_memory
     cdef int32_t* everything
     cdef int64_t symbols_room
-    cdef int64_t spent    # steps of the last search, of all its attempts
-    cdef object raised    # by the model, when nobody was there to be told
+    cdef int64_t spent    # the steps of the last search, over all attempts
+    cdef object raised    # an exception of the model without a caller to receive it
     cdef public int64_t most_steps
     cdef readonly int64_t searches
     cdef readonly int64_t looked_up
@@ -142,7 +144,7 @@ cdef class Checker:
         free(self.everything)
 
     def bytes(self) -> int:
-        """Memory that the checker holds."""
+        """The bytes of memory that the checker holds."""
         return table_bytes(&self.table) + pool_bytes(&self.depth.seen) + pool_bytes(&self.outcomes)
 
     cdef int reserve(self, int64_t n) except -1:
@@ -161,7 +163,7 @@ cdef class Checker:
                 self.everything[i] = <int32_t>i
         return 0
 
-    # Symbols of n records into ``into``; asks about new ones.
+    # Writes the symbols of n records into ``into``; learns new ones.
     cdef int intern(self, const Record* records, int64_t n, int32_t* into) except -1:
         cdef int64_t i
         cdef bint full = False
@@ -183,7 +185,7 @@ cdef class Checker:
             self.known += 1
         return 0
 
-    # Enters the model's answer; False: no memory.
+    # Enters the model's answer; False without memory.
     cdef bint inquire(self, int32_t state, int32_t symbol) except -1:
         cdef int32_t[64] few
         cdef int32_t* many = few
@@ -212,12 +214,12 @@ cdef class Checker:
         return symbols
 
     def oracle(self):
-        """For native code: a capsule whose function says whether records are legal.
+        """A capsule with a function for native code that tells whether records are legal.
 
-        It has the type ``int (*)(void*, const Record*, int32_t)``, its first argument is the capsule's
-        context: 1 by what is known, 2 when the model was answer_count, in a sparing :meth:`search`; 0 for all else,
-        and when the model raised, which the next search of what was ``tried`` does again. The checker must
-        outlive its use.
+        The function has the type ``int (*)(void*, const Record*, int32_t)``; its first argument is
+        the capsule's context. It returns 1: legal by known answers; 2: legal by answers that the
+        model gave in a sparing :meth:`search`; 0: unknown, or the model raised, and then the next
+        search with ``tried`` raises it. The checker must outlive the capsule.
         """
         capsule = PyCapsule_New(<void*>&legal, b"pulsar_ml.harness.legal", NULL)
         PyCapsule_SetContext(capsule, &self.inside)
@@ -229,7 +231,7 @@ cdef class Checker:
             if not self.inside.built:
                 self.reserve(n)
                 self.intern(records, n, self.symbols_memory)
-            return self.sought(records, n, self.symbols_memory, self.everything, 0, 1, REAL_TIME,
+            return self.find_order(records, n, self.symbols_memory, self.everything, 0, 1, REAL_TIME,
                                self.most_steps, True) == ANSWER_LEGAL
         except BaseException as error:
             self.raised = error
@@ -245,8 +247,8 @@ cdef class Checker:
             if not self.inquire(self.depth.missing_state, self.depth.missing_symbol):
                 return OUT_OF_MEMORY
 
-    # Searches for an order of n chosen records; see search(). ``spent`` are the steps of all attempts.
-    cdef int sought(self, const Record* records, int32_t n, const int32_t* symbols, const int32_t* chosen,
+    # Searches for an order of n chosen records; see search(). ``spent``: the steps of all attempts.
+    cdef int find_order(self, const Record* records, int32_t n, const int32_t* symbols, const int32_t* chosen,
                     int32_t state, int32_t parts, int criterion, int64_t most_steps,
                     bint sparing) except -1:
         cdef int64_t few = min(KNOWN_STEPS * <int64_t>n, most_steps) if sparing else most_steps
@@ -254,7 +256,7 @@ cdef class Checker:
         cdef int answer
         self.spent = 0
         if sparing and self.depth.unknown_at != INT64_MAX:
-            # That was tried with these records just before.
+            # The oracle tried this with the same records just before.
             from_step = max(<int64_t>0, self.depth.unknown_at)
             few = few if from_step else most_steps
         if not self.inside.built and not lanes_build(&self.depth.lanes, &self.table, records, chosen, symbols,
@@ -270,23 +272,25 @@ cdef class Checker:
             self.spent += self.depth.spent
             if answer == ANSWER_LEGAL or from_step == 0:
                 return answer
-            # Then after as many steps as could be symbols, and then everywhere.
+            # Next, ask the model after as many steps as the known transitions allowed, and then
+            # everywhere.
             from_step = max(<int64_t>0, self.depth.unknown_at) if from_step == INT64_MAX else 0
             few = min(few if from_step else most_steps, most_steps - self.spent)
 
     def search(self, records, *, symbols=None, chosen=None, int32_t state=0, int32_t parts=1,
                int criterion=0, int64_t most_steps=INT64_MAX, bint sparing=False,
                bint ahead=True, bint tried=False):
-        """Depth first for an order of the ``chosen`` records (indices, int32; default: all).
+        """Searches depth first for an order of the ``chosen`` records (int32 indices; default: all).
 
-        Returns (answer, way, blocked, steps, configurations): the answer as an index into ANSWERS, the order
-        found as indices, or the longest one if there is none, and then the call that it cannot be followed by
-        (-1: none). With ``parts`` above 1 the state is that many independent ones. ``symbols`` are what
-        :meth:`symbols` returned. ``sparing``: for a short history much like others before; the model is answer_count
-        only if what it answered before does not tell, and first about what follows the longest ways, and ends
-        of calls that were over when they began are left out; ``tried``: :meth:`oracle` did not find it legal
-        just before, and what the model raised then is raised. Without ``ahead`` the model is not answer_count what
-        may become legal, and the longest order is the longest there is.
+        Returns (answer, way, blocked, steps, configurations): the answer as an index into ANSWERS;
+        the order as indices, or the longest one found, and then the call that cannot follow it (-1:
+        none). ``parts``: the number of independent parts of the state. ``symbols``: the result of
+        :meth:`symbols`. ``sparing``: for a short history that resembles earlier ones; the model is
+        called only if known answers do not decide, first for successors of the longest ways, and
+        ends of calls that were over when they began are left out. ``tried``: :meth:`oracle` did not
+        find the records legal just before; an exception that the model raised then is raised here.
+        Without ``ahead`` the search does not look ahead, so that the longest order found is the
+        longest one possible.
         """
         cdef const Record* native = records_of(records)
         cdef const int32_t* its_symbols
@@ -310,13 +314,14 @@ cdef class Checker:
             n = len(chosen)
         self.depth.unknown_at = 0 if tried else INT64_MAX
         self.inside.built = False
-        answer = self.sought(native, <int32_t>n, its_symbols, its_chosen, state, parts, criterion, most_steps,
-                             sparing)
+        answer = self.find_order(
+            native, <int32_t>n, its_symbols, its_chosen, state, parts, criterion, most_steps, sparing
+        )
         way = []
         blocked = -1
         if answer == ANSWER_LEGAL:
             way = [0] * self.depth.depth
-            # Back from the end: each lane gives its calls up from the last to the first.
+            # From the end: each lane gives up its calls from the last to the first.
             for i in range(self.depth.depth - 1, -1, -1):
                 lane = self.depth.steps[i].lane
                 self.depth.at[lane] -= 1
@@ -334,7 +339,7 @@ cdef class Checker:
         return answer, way, blocked, self.spent, self.depth.seen.used
 
     def search_many(self, records, *, int32_t state=0, int64_t most_steps=INT64_MAX, bint remember=True):
-        """The answer of each row of a two-dimensional array of records, as an array of int8.
+        """Searches for each row of a two-dimensional array of records; returns an array of int8.
 
         With ``remember`` and rows of at most 64 calls, each canonical form is searched once.
         """
@@ -369,7 +374,7 @@ cdef class Checker:
                 raise MemoryError(f"no memory to check {n} calls")
         return answers
 
-    # Goes on from row *at until the end, or until a transition is missing.
+    # Continues from row *at until the end, or until a transition is missing.
     cdef int batch(self, const Record* records, int32_t n, int64_t rows, int64_t* at, int8_t* into,
                    int32_t state, int64_t most_steps, bint remember, bint* started) noexcept nogil:
         cdef uint64_t[2 * 64] form
@@ -416,10 +421,10 @@ cdef class Checker:
 
 
 cdef class Watch:
-    """Just-in-time linearization of a history that comes in pieces.
+    """Just-in-time linearization of a history that arrives in pieces.
 
-    Feed records in the order of their invocations. Memory is bounded by ``memory`` bytes besides the
-    checker's own, whatever the length.
+    Feed records in the order of their invocations. ``memory`` bounds the bytes in addition to the
+    checker's own, for any length of the history.
     """
 
     cdef Checker checker
@@ -442,7 +447,7 @@ cdef class Watch:
 
     @property
     def answer(self) -> int:
-        """So far, as an index into ANSWERS."""
+        """The answer so far, as an index into ANSWERS."""
         return self.answer_now
 
     @property
@@ -451,10 +456,10 @@ cdef class Watch:
 
     @property
     def configurations(self) -> int:
-        """How many are kept now."""
+        """The number of configurations at present."""
         return self.stream.now.used
 
-    # All returns before ``time``.
+    # Processes all returns before ``time``.
     cdef int returns(self, int64_t time) except -1:
         cdef int32_t slot
         cdef int answer = ANSWER_LEGAL
@@ -473,7 +478,7 @@ cdef class Watch:
         return answer
 
     def feed(self, records) -> int:
-        """Go on with these records; the answer so far. After another answer than legal nothing changes it."""
+        """Continues with these records; returns the answer so far. Only "legal" can still change."""
         cdef const Record* native = records_of(records)
         cdef int64_t n = len(records)
         cdef int64_t i
@@ -494,7 +499,7 @@ cdef class Watch:
         return self.answer_now
 
     def finish(self) -> int:
-        """No more records will come; the answer."""
+        """Ends the history and returns the answer."""
         if self.answer_now == ANSWER_LEGAL:
             self.answer_now = self.returns(INT64_MAX)
         return self.answer_now

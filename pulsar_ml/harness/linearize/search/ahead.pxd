@@ -1,28 +1,29 @@
-# Looking ahead: can the next call that reveals the state, of those that are missing, still get its answer?
+# Looking ahead: can the missing calls that reveal the state still get their answers?
 #
-# A model with leads() says whether a state may become one in which a call that changes nothing is legal, when
-# only calls follow whose effect depends on the state; and with resets() which calls have one that does not.
-# So from a state that does not lead there it takes one of the resets that are missing and was invoked before
-# the call returned. Without one the configuration is given up before its successors are tried. And if until
-# then nobody can see what comes of the state, all such states are one, where calls that are no reads are
-# always legal: in which order appends came that a put buried is no matter.
+# A model with leads() tells whether a state may become one in which a pure call is legal, when only
+# calls follow whose effect depends on the state. A model with resets() tells which calls have an
+# effect that does not. So a state that does not lead to the call needs a missing reset that was
+# invoked before the call returned. Without one, the configuration is given up before its successors
+# are tried. If no call can observe a state before its next reset, all such states are equal, and
+# calls other than reads are always legal in them: the order of appends that a put overwrites does
+# not matter.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.stdlib cimport free, qsort, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.linearize.search.lanes cimport Lanes, Op
-from pulsar_ml.harness.linearize.search.table cimport ILLEGAL, LEADS, Table, UNSEEN, transition
+from pulsar_ml.harness.linearize.search.table cimport ILLEGAL, LEADS, Table, UNKNOWN_ANSWER, transition
 
 
 cdef enum:
-    READS_AHEAD = 3       # so many are looked at
+    READS_AHEAD = 3       # the number of reads that are checked
 
 
 cdef struct Seen:
     int64_t returned
-    int64_t begins        # of a read: the first invocation of it and all behind it in its part
+    int64_t begins        # of a read: the first invocation of it and later reads of its part
     int32_t part
-    int32_t place         # in lanes.ops
+    int32_t place         # the index in lanes.ops
     int32_t lane
 
 
@@ -31,11 +32,11 @@ cdef struct Ahead:
     Seen* reads           # by part and return
     Seen* resets
     int32_t n_reads, n_resets, room
-    int32_t* first_read   # by part; one more at the end
+    int32_t* first_read   # by part, with one more at the end
     int32_t* first_reset
-    int32_t* next_read    # by part: all before it are done
+    int32_t* next_read    # by part: all reads before it are done
     int32_t parts_room
-    int32_t* rank         # by place: of a read in reads, -1
+    int32_t* rank         # by op: the index of a read in reads, or -1
     int32_t rank_room
     int32_t missing_state
     int32_t missing_symbol
@@ -44,7 +45,7 @@ cdef struct Ahead:
 cdef enum Outlook:
     OPEN = 0
     CLOSED = 1
-    UNCLEAR = 2           # for want of the answer to (missing_state, missing_symbol)
+    UNCLEAR = 2           # the answer for (missing_state, missing_symbol) is missing
 
 
 cdef inline void ahead_free(Ahead* a) noexcept nogil:
@@ -97,7 +98,7 @@ cdef inline void by_part(Seen* seen, int32_t n, int32_t* first, int32_t parts) n
         first[part] = at
 
 
-# For the calls in the lanes; without memory it is off.
+# Prepares looking ahead for the calls in the lanes; off without memory.
 cdef inline void ahead_start(Ahead* a, const Lanes* lanes, const Table* table, int32_t parts) noexcept nogil:
     cdef int32_t lane, place, i
     cdef const Op* op
@@ -136,7 +137,7 @@ cdef inline void ahead_start(Ahead* a, const Lanes* lanes, const Table* table, i
         a.next_read[i] = a.first_read[i]
 
 
-# The call at this place is missing again.
+# Marks the call of this op as missing again.
 cdef inline void ahead_back(Ahead* a, int32_t place, int32_t part) noexcept nogil:
     if a.on and a.rank[place] >= 0 and a.rank[place] < a.next_read[part]:
         a.next_read[part] = a.rank[place]
@@ -144,14 +145,14 @@ cdef inline void ahead_back(Ahead* a, int32_t place, int32_t part) noexcept nogi
 
 cdef inline Outlook outlook(Ahead* a, const Table* table, int32_t state, int32_t symbol) noexcept nogil:
     cdef int32_t value = transition(table, state, symbol | LEADS)
-    if value == UNSEEN:
+    if value == UNKNOWN_ANSWER:
         a.missing_state = state
         a.missing_symbol = symbol | LEADS
         return UNCLEAR
     return CLOSED if value == ILLEGAL else OPEN
 
 
-# Whether the read may still come to its answer from the state.
+# Tells whether the read can still get its answer from the state.
 cdef inline Outlook look_at(Ahead* a, const Lanes* lanes, const Table* table, const int32_t* at, int32_t part,
                             int32_t state, int32_t start, int32_t done, const Op* read) noexcept nogil:
     cdef int32_t i
@@ -167,7 +168,7 @@ cdef inline Outlook look_at(Ahead* a, const Lanes* lanes, const Table* table, co
         if reset.invoked > read.returned:
             continue
         after = transition(table, start, reset.symbol)
-        if after == UNSEEN:
+        if after == UNKNOWN_ANSWER:
             a.missing_state = start
             a.missing_symbol = reset.symbol
             return UNCLEAR
@@ -179,8 +180,8 @@ cdef inline Outlook look_at(Ahead* a, const Lanes* lanes, const Table* table, co
     return CLOSED
 
 
-# Whether the next reads of the part may still come to their answers from the state, in which the part is
-# after the call at place ``done``. ``at``: by lane, the place of the first missing call.
+# Tells whether the next reads of the part can still get their answers from the state, which the
+# part has after the op ``done``. ``at``: the first missing op of each lane.
 cdef inline Outlook look(Ahead* a, const Lanes* lanes, const Table* table, const int32_t* at, int32_t part,
                          int32_t state, int32_t start, int32_t done) noexcept nogil:
     cdef int32_t i
@@ -200,10 +201,11 @@ cdef inline Outlook look(Ahead* a, const Lanes* lanes, const Table* table, const
     return OPEN
 
 
-# Whether nobody will see what comes of the state, as it must be reset before the next read returns, and no
-# read that began by then can come to its answer from it. To be answer_count after look().
-cdef inline Outlook unseen_state(Ahead* a, const Lanes* lanes, const Table* table, const int32_t* at, int32_t part,
-                         int32_t state) noexcept nogil:
+# True when no call can observe the state: it must be reset before the next read returns, and no
+# read that began by then can get its answer from it. The caller runs look() first.
+cdef inline Outlook state_is_irrelevant(Ahead* a, const Lanes* lanes, const Table* table,
+                                        const int32_t* at, int32_t part,
+                                        int32_t state) noexcept nogil:
     cdef int32_t i
     cdef int64_t until = INT64_MAX
     cdef const Op* read

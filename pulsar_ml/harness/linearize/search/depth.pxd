@@ -1,26 +1,27 @@
-# Depth first through the linearizations of some lanes, never twice through one configuration.
+# Depth-first search through the linearizations of some lanes; no configuration is visited twice.
 #
-# A configuration is how far each lane has come, and a state, or one for each independent part of it. What
-# may come next: the first call of a lane that was invoked before any call that is still missing returned. A
-# call that is legal and never changes a state is taken at once: moved to here from wherever else it could
-# stand, it disturbs nobody.
+# A configuration is the progress in each lane and the state, or the states of independent parts.
+# The next call may be the first call of a lane that was invoked before any missing call returned. A
+# legal pure call is taken at once: moving it forward to here from any later moment affects no other
+# call.
 #
-# Of two calls that the model cannot tell apart, the one that returns first comes first: if both may come,
-# they may as well change places.
+# Of two calls that the model cannot tell apart, the one that returns first comes first: when both
+# are possible, they are interchangeable.
 #
-# The search stops to ask for a transition that the table lacks, and goes on where it stopped. Or it looks,
-# until it has come so far, only among the transitions that are known: what it then finds legal is legal.
+# The search stops at a transition that the table lacks, and continues when the caller has entered
+# it. Up to a number of steps it may be restricted to known transitions; a legal order found that
+# way is legal.
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.linearize.search.ahead cimport (
-    Ahead, CLOSED, Outlook, UNCLEAR, ahead_back, ahead_free, ahead_start, look, unseen_state,
+    Ahead, CLOSED, Outlook, UNCLEAR, ahead_back, ahead_free, ahead_start, look, state_is_irrelevant,
 )
 from pulsar_ml.harness.linearize.search.lanes cimport Lanes, Op, lanes_free
 from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool_free, pool_shape
 from pulsar_ml.harness.linearize.search.table cimport (
-    ILLEGAL, Table, UNSEEN, n_next, next_state, transition,
+    ILLEGAL, Table, UNKNOWN_ANSWER, n_next, next_state, transition,
 )
 
 
@@ -29,51 +30,51 @@ cdef enum Answer:
     ANSWER_ILLEGAL = 1
     OUT_OF_STEPS = 2
     OUT_OF_MEMORY = 3
-    MISSING_ANSWER = 4            # for the transition of (missing_state, missing_symbol)
+    MISSING_ANSWER = 4    # the table lacks the transition of (missing_state, missing_symbol)
 
 
 cdef struct Step:
     int32_t lane
-    int32_t before        # the state before it
-    int32_t choice        # the next of several states to try
+    int32_t before        # the state before the step
+    int32_t choice        # the next one of several successor states
     int32_t forced
 
 
 cdef struct Depth:
     Lanes lanes
     Ahead ahead
-    int32_t start         # the state of every part at first
-    int32_t unseen_state          # stands for all states of which nobody will see anything; -1: they are not alike
+    int32_t start         # the initial state of every part
+    int32_t irrelevant_state  # represents all states that no call observes; -1: they differ
     Pool seen
-    int64_t* invoked      # by lane, of its next call
+    int64_t* invoked      # of the next call of each lane
     int64_t* returned
     int64_t* moment
     int32_t* symbol
-    int32_t* at           # by lane, its next call in lanes.ops
+    int32_t* at           # the next call of each lane, as an index in lanes.ops
     uint64_t* factor      # by lane
-    uint32_t* key         # by lane how far, then the states of the parts
+    uint32_t* key         # the progress in each lane, then the states of the parts
     int32_t lanes_room
     int32_t n_parts
     bint real_time
     Step* steps
     int64_t depth
     int64_t steps_room
-    int32_t* best         # the longest way: positions in lanes.ops
+    int32_t* best         # the longest way, as indices in lanes.ops
     int64_t best_depth
-    int64_t best_common   # so many first steps of it are the current ones
-    int64_t best_returned # the call that returned first of those missing there
+    int64_t best_common   # the number of first steps that it shares with the present way
+    int64_t best_returned # the first return among the calls missing in it
     int64_t best_room
-    int32_t left          # calls that must still come
+    int32_t left          # the number of missing required calls
     uint64_t hash
-    int32_t lane          # being tried, -1: none yet
+    int32_t lane          # the lane that is being tried; -1: none yet
     int32_t choice
     bint trying
     int64_t spent
     int64_t most_steps
     int32_t missing_state
     int32_t missing_symbol
-    int64_t ask_from      # transitions that are not known are not tried after fewer steps than this
-    int64_t unknown_at    # so many steps were made, at most, where one was not; -1: never
+    int64_t ask_from      # before so many steps, unknown transitions are not tried
+    int64_t unknown_at    # steps at the first transition not tried as unknown; -1: none
 
 
 cdef inline void depth_free(Depth* d) noexcept nogil:
@@ -140,14 +141,14 @@ cdef inline bint steps_reserve(Depth* d) noexcept nogil:
     return True
 
 
-# Begins with every part in ``state``; the lanes are built. False without memory.
+# Starts a search with every part in ``state``; the lanes are built. False without memory.
 cdef inline bint depth_start(Depth* d, const Table* table, int32_t state, int32_t n_parts, int64_t most_steps,
                              int64_t limit, int64_t ask_from) noexcept nogil:
     cdef int32_t lane, part
     cdef const Op* op
     d.n_parts = n_parts
     d.start = state
-    d.unseen_state = -1
+    d.irrelevant_state = -1
     ahead_start(&d.ahead, &d.lanes, table, n_parts)
     if not depth_reserve(d):
         return False
@@ -194,13 +195,13 @@ cdef inline void move(Depth* d, const Table* table, int32_t lane, int32_t by) no
     d.hash += <uint64_t>(<int64_t>by) * d.factor[lane]
 
 
-# A further part of a way: remembered if no way came as far.
+# Appends a step to the way; keeps the way if it is the longest.
 cdef inline void remember(Depth* d, int64_t returned) noexcept nogil:
     cdef int64_t i
     cdef int32_t lane
     if returned < d.best_returned or (returned == d.best_returned and d.depth <= d.best_depth):
         return
-    # Backwards, from where the lanes stand now.
+    # From the end, where the lanes stand now.
     for i in range(d.depth - 1, d.best_common - 1, -1):
         lane = d.steps[i].lane
         d.at[lane] -= 1
@@ -231,7 +232,7 @@ cdef inline int64_t first_return(const Depth* d) noexcept nogil:
     return first
 
 
-# Whether the first lane is to be tried before the second: by part, return and number.
+# True when the first lane is to be tried before the second one: by part, return and number.
 cdef inline bint sooner(const Depth* d, const Table* table, int32_t part, int32_t a,
                         int32_t b) noexcept nogil:
     cdef bint other_a, other_b
@@ -245,7 +246,7 @@ cdef inline bint sooner(const Depth* d, const Table* table, int32_t part, int32_
     return a < b
 
 
-# Whether another call that may come now is as good as this one, and returns sooner. Not so without intervals.
+# True when another possible call is equivalent and returns sooner. Needs intervals.
 cdef inline bint has_twin(const Depth* d, int32_t lane, int64_t first) noexcept nogil:
     cdef int32_t other
     for other in range(d.lanes.n):
@@ -256,8 +257,8 @@ cdef inline bint has_twin(const Depth* d, int32_t lane, int64_t first) noexcept 
     return False
 
 
-# The next lane to try: what returns first first, but before it what concerns the part of the state that
-# the next call to return is about. -1: none is left.
+# The next lane to try, or -1. The first return comes first, but calls about the same part of the
+# state as the next call to return come before it.
 cdef inline int32_t next_lane(const Depth* d, const Table* table, int64_t first) noexcept nogil:
     cdef int32_t lane
     cdef int32_t found = -1
@@ -285,7 +286,7 @@ cdef inline int32_t next_lane_from_start(Depth* d, const Table* table, int64_t f
     return next_lane(d, table, first)
 
 
-# Where the state stands that a symbol is about.
+# The index in the key of the state that a symbol is about.
 cdef inline uint32_t* state_of(Depth* d, const Table* table, int32_t symbol) noexcept nogil:
     return &d.key[d.lanes.n + (table.part[symbol] if d.n_parts > 1 else 0)]
 
@@ -296,13 +297,13 @@ cdef inline int ask(Depth* d, int32_t symbol, uint32_t state) noexcept nogil:
     return MISSING_ANSWER
 
 
-# Another state, in the key and in its hash.
+# Replaces a state in the key and updates the hash.
 cdef inline void put_state(Depth* d, uint32_t* at, uint32_t state) noexcept nogil:
     d.hash += (<uint64_t>state - <uint64_t>at[0]) * d.factor[at - d.key]
     at[0] = state
 
 
-# Goes on until there is an answer or a transition to ask for.
+# Continues until there is an answer or a missing transition.
 cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
     cdef int64_t first
     cdef int32_t lane, value, symbol
@@ -326,7 +327,7 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
                 if d.invoked[lane] <= first and symbol >= 0 and table.pure[symbol]:
                     state = state_of(d, table, symbol)
                     value = transition(table, <int32_t>state[0], symbol)
-                    if value == UNSEEN:
+                    if value == UNKNOWN_ANSWER:
                         if d.depth >= d.ask_from:
                             return ask(d, symbol, state[0])
                         d.unknown_at = max(d.unknown_at, d.depth)
@@ -344,7 +345,7 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
             symbol = d.symbol[lane]
             state = state_of(d, table, symbol)
             value = transition(table, <int32_t>state[0], symbol)
-            if value == UNSEEN:
+            if value == UNKNOWN_ANSWER:
                 if d.depth >= d.ask_from:
                     return ask(d, symbol, state[0])
                 d.unknown_at = max(d.unknown_at, d.depth)
@@ -365,13 +366,13 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
                     if d.spent > d.most_steps:
                         return OUT_OF_STEPS
                     continue
-                if d.unseen_state >= 0 and after != d.unseen_state:
-                    view = unseen_state(&d.ahead, &d.lanes, table, d.at, table.part[symbol] if d.n_parts > 1 else 0,
-                                after)
+                if d.irrelevant_state >= 0 and after != d.irrelevant_state:
+                    view = state_is_irrelevant(&d.ahead, &d.lanes, table, d.at,
+                                               table.part[symbol] if d.n_parts > 1 else 0, after)
                     if view == UNCLEAR:
                         return ask(d, d.ahead.missing_symbol, <uint32_t>d.ahead.missing_state)
                     if view == CLOSED:
-                        after = d.unseen_state
+                        after = d.irrelevant_state
             put_state(d, state, <uint32_t>after)
             d.choice += 1
             move(d, table, lane, 1)
@@ -386,7 +387,7 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
             if d.spent > d.most_steps:
                 return OUT_OF_STEPS
             continue
-        # Nothing is left to try here.
+        # No lane is left to try here.
         while True:
             if d.depth == 0:
                 return ANSWER_ILLEGAL

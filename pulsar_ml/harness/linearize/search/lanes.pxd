@@ -1,12 +1,15 @@
-# The calls of a history in lanes: within a lane one after the other, so that how far a linearization has
-# come is one number for each lane.
+# The calls of a history in lanes. The calls of a lane are sequential, so that one number for each
+# lane describes the progress of a linearization.
 #
-# Which calls may come first is the same question for every criterion; only the lanes differ:
-#   linearizable            calls in as few lanes as their overlaps allow, with their intervals
-#   sequentially consistent a lane for each thread, no intervals
-#   quiescently consistent  a lane for each symbol, the period of activity as interval
-# The end of a call that spans, where it is a call of its own, is in the lane of its beginning.
-# Calls that never returned may have happened or not. Those of one symbol share a lane: if one of them
+# The criteria differ only in their lanes:
+#
+#   linearizable             few lanes, as the overlaps allow, with the intervals of the calls
+#   sequentially consistent  a lane for each thread, without intervals
+#   quiescently consistent   a lane for each symbol, with the period of activity as interval
+#
+# The end of a spanning call, where it is a call of its own, is in the lane of its beginning. Calls
+# that never returned may or may not have taken effect. Those of one symbol share a lane: if one of
+# them took effect, it may as well be the first.
 # happened, it may as well have been the first.
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint64_t
@@ -24,24 +27,24 @@ cdef enum:
 
 cdef struct Op:
     int64_t invoked
-    int64_t returned      # INT64_MAX: may be left out
-    int64_t moment        # when it is first tried: a guess within its interval
+    int64_t returned      # INT64_MAX: the call may be left out
+    int64_t moment        # an estimate of the moment of effect, within the interval
     int32_t symbol
-    int32_t index         # in the records
+    int32_t index         # the index of the record
 
 
 cdef struct Lanes:
-    Op* ops               # lane after lane, each followed by an end mark
+    Op* ops               # lane after lane, each with an end mark
     int32_t* start        # of each lane in ops
-    int32_t n             # lanes
+    int32_t n             # the number of lanes
     int32_t n_ops
-    int32_t required      # calls that returned
-    Op* sorted            # scratch: by invocation
-    int32_t* lane_of      # scratch: by position in sorted
-    int32_t* length       # scratch: by lane
-    int64_t* last         # scratch: by lane: where its last call ended
-    int32_t* own          # scratch: by lane: its thread or symbol
-    int32_t* tail         # scratch: by lane: position of its last call in sorted
+    int32_t required      # the number of calls that returned
+    Op* sorted            # scratch: the calls by invocation
+    int32_t* lane_of      # scratch: the lane of each sorted call
+    int32_t* length       # scratch: the length of each lane
+    int64_t* last         # scratch: the end of the last call of each lane
+    int32_t* own          # scratch: the thread or symbol of each lane
+    int32_t* tail         # scratch: the index in sorted of the last call of each lane
     int32_t room
 
 
@@ -104,7 +107,7 @@ cdef inline void sort_ops(Op* ops, int32_t n) noexcept nogil:
         ops[j + 1] = op
 
 
-# The lane of the sorted call ``at``; lanes.n: a new one.
+# The lane for the sorted call ``at``; lanes.n: a new lane.
 cdef inline int32_t lane_in_real_time(Lanes* lanes, const Op* op) noexcept nogil:
     cdef int32_t lane
     if op.returned == INT64_MAX:
@@ -118,7 +121,7 @@ cdef inline int32_t lane_in_real_time(Lanes* lanes, const Op* op) noexcept nogil
     return lanes.n
 
 
-# The lane whose last call is the beginning of this end; lanes.n: it is not among these calls.
+# The lane whose last call is the beginning of this end; lanes.n: not among these calls.
 cdef inline int32_t lane_of_beginning(Lanes* lanes, const Record* records, const Op* end) noexcept nogil:
     cdef int32_t lane
     cdef const Op* begun
@@ -138,7 +141,7 @@ cdef inline int32_t lane_owned(Lanes* lanes, int32_t own) noexcept nogil:
     return lanes.n
 
 
-# Periods of activity in the place of intervals: between two of them nothing was under way.
+# Replaces intervals by periods of activity; between two periods no call was under way.
 cdef inline void to_periods(Lanes* lanes) noexcept nogil:
     cdef int64_t period = 0
     cdef int64_t until = INT64_MIN
@@ -155,7 +158,7 @@ cdef inline void to_periods(Lanes* lanes) noexcept nogil:
             op.returned = period
 
 
-# The call that this ends did all at its beginning, which came when the last of it was seen.
+# The spanning call that this end belongs to took effect at its beginning, which is its last event.
 cdef inline void over_at_once(Lanes* lanes, const Record* records, const Record* end) noexcept nogil:
     cdef int32_t i
     cdef Op* op
@@ -166,9 +169,9 @@ cdef inline void over_at_once(Lanes* lanes, const Record* records, const Record*
             op.moment = end.moment
 
 
-# Fills the lanes from ``chosen`` records; False without memory. Calls that never returned and change
-# nothing are left out, but for quiescence, which they end for ever; ends of calls that were over when they
-# began as well if ``sparing``.
+# Fills the lanes from ``chosen`` records; False without memory. Pure calls that never returned are
+# left out, except under quiescent consistency, where they end quiescence for ever. With ``sparing``
+# ends of calls that were over when they began are left out, too.
 cdef inline bint lanes_build(Lanes* lanes, const Table* table, const Record* records, const int32_t* chosen,
                              const int32_t* symbols, int32_t count, int criterion,
                              bint sparing) noexcept nogil:
@@ -210,7 +213,7 @@ cdef inline bint lanes_build(Lanes* lanes, const Table* table, const Record* rec
             if lane == lanes.n:
                 lane = lane_in_real_time(lanes, op)
         elif criterion == PROGRAM_ORDER:
-            # A call that never returned is its thread's last one, or has a lane to itself.
+            # A call that never returned is the last one of its thread, or has a lane to itself.
             lane = lane_owned(lanes, records[op.index].thread)
         else:
             lane = lane_owned(lanes, op.symbol)
@@ -228,7 +231,7 @@ cdef inline bint lanes_build(Lanes* lanes, const Table* table, const Record* rec
         lanes.lane_of[i] = lane
         if criterion == PROGRAM_ORDER:
             if op.returned == INT64_MAX:
-                lanes.own[lane] = -2 - i      # whatever its thread does next is in another lane
+                lanes.own[lane] = -2 - i      # the next call of its thread gets another lane
             else:
                 op.returned = INT64_MAX - 1
             op.invoked = INT64_MIN

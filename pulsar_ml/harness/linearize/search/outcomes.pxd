@@ -1,7 +1,8 @@
-# Outcome tables: verdicts of short histories by their canonical form.
+# Outcome tables: the verdicts of short histories by their canonical form.
 #
-# Canonical is the symbol of each call and which calls returned before it was invoked: no model and no
-# search can tell two histories of one form apart. The form itself is the key, not a hash of it.
+# The canonical form is the symbol of each call, and which calls returned before its invocation. No
+# model and no search can tell histories of equal form apart. The form itself is the key, not its
+# hash.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 from pulsar_ml.harness.histories.history cimport Record
@@ -10,10 +11,10 @@ from pulsar_ml.harness.linearize.search.table cimport RETURNED
 
 
 cdef enum:
-    MOST_CALLS = 64       # of a history in an outcome table
+    MOST_CALLS = 64       # the most calls of a history in an outcome table
 
 
-# Writes the form, two words for each call; its hash.
+# Writes the canonical form, two words for each call, and returns its hash.
 cdef inline uint64_t canonical(const Record* records, const int32_t* symbols, int32_t n,
                                uint64_t* form) noexcept nogil:
     cdef int32_t a, b

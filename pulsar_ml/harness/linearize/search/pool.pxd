@@ -1,7 +1,8 @@
-# Sets of byte strings of one length, each with room for a few bytes that belong to it.
+# Sets of byte strings of one length; each member has room for a few more bytes.
 #
-# Equality is of the bytes, never of a hash: a checker that answers "illegal" must not have taken two
-# configurations for one. Emptying costs nothing: slots of an earlier use carry an older stamp.
+# Members are compared by their bytes, never by hash only: a checker that answers "illegal" must not
+# have confused two configurations. Emptying costs nothing: the slots of earlier uses have an older
+# stamp.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
@@ -10,18 +11,18 @@ from libc.string cimport memcmp, memcpy, memset
 
 cdef struct Pool:
     uint8_t* bytes
-    size_t stride         # bytes from one member to the next
-    size_t length         # of these, how many are compared
+    size_t stride         # the bytes from one member to the next
+    size_t length         # the number of bytes that are compared
     int64_t used
     int64_t room
     uint64_t* slots       # stamp << 32 | index + 1
     uint64_t mask
     uint32_t stamp
-    int64_t limit         # bytes that the pool may take
+    int64_t limit         # the most bytes of the pool
 
 
 cdef enum:
-    POOL_FULL = -1        # no memory, or more than the limit
+    POOL_FULL = -1        # no memory, or above the limit
 
 
 cdef inline uint64_t mixed(uint64_t x) noexcept nogil:
@@ -37,7 +38,7 @@ cdef inline void pool_clear(Pool* pool) noexcept nogil:
         pool.stamp = 1
 
 
-# For members of another length; whatever was in the pool is gone.
+# Empties the pool and sets the length of its members.
 cdef inline void pool_shape(Pool* pool, size_t length, size_t extra, int64_t limit) noexcept nogil:
     cdef size_t stride = (length + extra + 7) // 8 * 8
     if pool.stride:
@@ -106,8 +107,8 @@ cdef inline bint pool_grow_bytes(Pool* pool) noexcept nogil:
     return True
 
 
-# The index of the member equal to ``key``, which is entered if there is none; *entered tells which.
-# The stride must leave eight bytes at the end for the hash.
+# The index of the member equal to ``key``, which is added if missing; *entered tells which. The
+# stride includes eight bytes for the hash at the end.
 cdef inline int64_t pool_add(Pool* pool, const void* key, uint64_t hash, bint* entered) noexcept nogil:
     cdef uint64_t at, slot
     cdef uint8_t* member

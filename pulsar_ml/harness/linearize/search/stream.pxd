@@ -1,8 +1,10 @@
-# Just in time: a call is given its place when it returns at the latest, so that only configurations of calls
-# under way are kept. Time and memory grow with how many overlap, not with how many there were.
+# Just-in-time linearization: a call is placed at its return at the latest, so that only
+# configurations of the calls under way are kept. Time and memory grow with the overlap, not with
+# the number of calls.
 #
-# A configuration is a state and which of the calls under way have taken effect. When a call returns, those
-# without it are led on in every way until they have it, or are dropped.
+# A configuration is a state and the set of calls under way that have taken effect. When a call
+# returns, configurations without it are extended in every possible way until they have it, or are
+# dropped.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -14,28 +16,28 @@ from pulsar_ml.harness.linearize.search.pool cimport (
     Pool, mixed, pool_add, pool_at, pool_clear, pool_free, pool_shape,
 )
 from pulsar_ml.harness.linearize.search.table cimport (
-    ILLEGAL, RETURNED, Table, UNSEEN, n_next, next_state, transition,
+    ILLEGAL, RETURNED, Table, UNKNOWN_ANSWER, n_next, next_state, transition,
 )
 
 
 cdef enum:
     OPEN_WORDS = 4
-    MOST_OPEN = 256       # calls under way, those that never return included
-    CONFIGURATION = 5     # words: the open calls that took effect, then the state
+    MOST_OPEN = 256       # calls under way, including those that never return
+    CONFIGURATION = 5     # words: the set of open calls that took effect, then the state
 
 
 cdef struct Stream:
     Pool now
     Pool after
     Pool work
-    int64_t done          # of work
-    bint leading          # in the middle of a return
-    int32_t returning     # the slot
+    int64_t done          # work items that are finished
+    bint leading          # true in the middle of a return
+    int32_t returning     # the slot of the returning call
     int32_t[256] symbol   # by slot; -1: free
-    int32_t[256] twin     # an earlier call of the same symbol that never returned either, or -1
+    int32_t[256] twin     # an earlier open call of the same symbol; -1: none
     int64_t[256] returned
     int64_t[256] index
-    int32_t n             # slots in use are below it
+    int32_t n             # an upper bound of the used slots
     int64_t spent
     int64_t most_steps
     int32_t missing_state
@@ -80,7 +82,7 @@ cdef inline bint has(const uint64_t* key, int32_t slot) noexcept nogil:
     return (key[slot >> 6] >> (slot & 63)) & 1
 
 
-# A call begins. False: too many are under way.
+# Begins a call. False when too many calls are under way.
 cdef inline bint stream_invoke(Stream* s, const Record* record, int64_t index, int32_t symbol,
                                const Table* table) noexcept nogil:
     cdef int32_t slot, other
@@ -104,7 +106,7 @@ cdef inline bint stream_invoke(Stream* s, const Record* record, int64_t index, i
     return True
 
 
-# The call under way that returns first, if that is before ``time``; -1 if none does.
+# The call under way with the first return before ``time``; -1: none.
 cdef inline int32_t first_to_return(const Stream* s, int64_t time) noexcept nogil:
     cdef int32_t slot
     cdef int32_t first = -1
@@ -120,7 +122,7 @@ cdef inline int take(Stream* s, const Table* table, const uint64_t* key, int32_t
     cdef int32_t choice
     cdef int32_t state = <int32_t>key[OPEN_WORDS]
     cdef int32_t value = transition(table, state, s.symbol[slot])
-    if value == UNSEEN:
+    if value == UNKNOWN_ANSWER:
         s.missing_state = state
         s.missing_symbol = s.symbol[slot]
         return MISSING_ANSWER
@@ -134,7 +136,7 @@ cdef inline int take(Stream* s, const Table* table, const uint64_t* key, int32_t
     return ANSWER_LEGAL if value != ILLEGAL else ANSWER_ILLEGAL
 
 
-# Leads one configuration on by one call in every way.
+# Extends a configuration by one call in every possible way.
 cdef inline int lead(Stream* s, const Table* table, const uint64_t* key) noexcept nogil:
     cdef int32_t slot
     cdef int answer
@@ -154,7 +156,7 @@ cdef inline int lead(Stream* s, const Table* table, const uint64_t* key) noexcep
     return ANSWER_LEGAL
 
 
-# The call in ``slot`` returns. Called again after an MISSING_ANSWER it goes on.
+# Ends the call in ``slot``; called again after a MISSING_ANSWER, it continues.
 cdef inline int stream_return(Stream* s, const Table* table, int32_t slot) noexcept nogil:
     cdef uint64_t[5] key
     cdef int64_t i

@@ -1,7 +1,7 @@
-# Symbols and transitions: what a model's answers are for a search that works on integers.
+# Symbols and transitions: the answers of a model in integers.
 #
-# A symbol stands for all calls that a model cannot tell apart. The model is answer_count once for each pair of a
-# state and a symbol; the answer is kept here.
+# A symbol stands for all calls that a model cannot tell apart. The model is called once for each
+# pair of a state and a symbol, and the answer is stored here.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
@@ -13,20 +13,20 @@ from pulsar_ml.harness.linearize.search.pool cimport (
 
 
 cdef enum:
-    WORDS = 10            # of a symbol's row
-    LEADS = 1 << 30       # with a symbol: may a call of it become legal
+    WORDS = 10            # of the row of a symbol
+    LEADS = 1 << 30       # a flag on a symbol: the key of an answer of leads()
     RETURNED = 0
 
 cdef enum:
     ILLEGAL = -1
-    UNSEEN = -2
-    SEVERAL = -3          # and below: -3 - index into several
+    UNKNOWN_ANSWER = -2
+    SEVERAL = -3          # this value and lower ones: -3 - the index in several
 
 
 cdef enum Role:
     ANY_CALL = 0
-    AN_END = 1            # of a call that spans: behind its beginning
-    IDLE_END = 2          # and legal from wherever, without a change
+    AN_END = 1            # the end of a spanning call, which follows its beginning
+    IDLE_END = 2          # an end that is legal in every state and changes nothing
 
 
 cdef struct Transition:
@@ -35,17 +35,17 @@ cdef struct Transition:
 
 
 cdef struct Table:
-    Pool symbols          # row of WORDS words
+    Pool symbols          # rows of WORDS words
     uint8_t* pure         # by symbol: never changes a state
-    uint8_t* resets       # by symbol: leads to one state from wherever
-    uint8_t* role         # by symbol: a Role
-    int32_t* part         # by symbol: which part of the state it is about
-    int64_t marks_room    # of these four
-    bint leads            # the model knows what may become legal
+    uint8_t* resets       # by symbol: leads to one state from every state
+    uint8_t* role         # by symbol: its Role
+    int32_t* part         # by symbol: the part of the state that it is about
+    int64_t marks_room    # the capacity of the four arrays above
+    bint leads            # the model has leads()
     Transition* slots
     uint64_t mask
     uint64_t used
-    int32_t* several      # a count, then as many states
+    int32_t* several      # a count, then so many states
     int64_t n_several
     int64_t several_room
     int64_t limit         # bytes
@@ -68,7 +68,7 @@ cdef inline void table_close(Table* table) noexcept nogil:
     memset(table, 0, sizeof(Table))
 
 
-# The symbol of a call, or -1 without memory. What a call that never returned would have answered is unknown.
+# The symbol of a call, or -1 without memory. The result of a call that never returned is unknown.
 cdef inline int32_t symbol_of(Table* table, const Record* record, bint by_thread) noexcept nogil:
     cdef int64_t[WORDS] row
     cdef uint64_t hash
@@ -81,7 +81,8 @@ cdef inline int32_t symbol_of(Table* table, const Record* record, bint by_thread
         memcpy(&row[5], record.result, sizeof(record.result))
     else:
         memset(&row[5], 0, sizeof(record.result))
-    # Sums of products by different factors, so that the processor need not wait for one word to do the next.
+    # Sums of products by different factors, so that the processor computes several words in
+    # parallel.
     hash = 0
     for i in range(WORDS):
         hash += (<uint64_t>row[i] ^ (<uint64_t>row[i] >> 32)) * (
@@ -121,13 +122,13 @@ cdef inline int32_t transition(const Table* table, int32_t state, int32_t symbol
     cdef uint64_t key = ((<uint64_t><uint32_t>state << 32) | <uint32_t>symbol) + 1
     cdef uint64_t at
     if table.slots is NULL:
-        return UNSEEN
+        return UNKNOWN_ANSWER
     at = mixed(key) & table.mask
     while table.slots[at].key:
         if table.slots[at].key == key:
             return <int32_t>table.slots[at].value
         at = (at + 1) & table.mask
-    return UNSEEN
+    return UNKNOWN_ANSWER
 
 
 cdef inline int32_t n_next(const Table* table, int32_t value) noexcept nogil:

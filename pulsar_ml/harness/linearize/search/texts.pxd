@@ -1,4 +1,4 @@
-# What the keys of a map hold, as numbers: 0 is nothing, the others are texts, each kept once.
+# The values of map keys as numbers: 0 is no value, and each distinct text has another number.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
@@ -20,7 +20,7 @@ cdef struct Text:
 cdef struct Texts:
     char* bytes
     int64_t used, room
-    Text* texts           # by number; that of 0 is not used
+    Text* texts           # by number; the one of 0 is not used
     int64_t count, texts_room
     int32_t* slots        # numbers; 0: free
     uint64_t mask
@@ -38,7 +38,7 @@ cdef inline int64_t texts_bytes(const Texts* t) noexcept nogil:
     return t.room + t.texts_room * <int64_t>sizeof(Text) + 4 * <int64_t>(t.mask + 1)
 
 
-# Goes on from the hash of what stands before.
+# Continues the hash of the preceding bytes.
 cdef inline uint64_t hashed(uint64_t hash, const char* bytes, int64_t length) noexcept nogil:
     cdef int64_t i
     for i in range(length):
@@ -89,7 +89,8 @@ cdef inline bint texts_reserve(Texts* t, int64_t length) noexcept nogil:
     return True
 
 
-# The number of the text that begins with ``before`` (a number) and goes on with these bytes, or NO_ROOM.
+# The number of the text that consists of the text ``before`` (a number) and these bytes, or
+# NO_ROOM.
 cdef inline int32_t text_after(Texts* t, int32_t before, const char* more, int64_t length) noexcept nogil:
     cdef int64_t head, whole
     cdef uint64_t hash, at
@@ -127,7 +128,7 @@ cdef inline int32_t text_after(Texts* t, int32_t before, const char* more, int64
     return <int32_t>(t.count - 1)
 
 
-# Whether one text begins with the other.
+# True when one text is a prefix of the other.
 cdef inline bint text_begins(const Texts* t, int32_t whole, int32_t part) noexcept nogil:
     cdef const Text* one = &t.texts[whole]
     cdef const Text* other = &t.texts[part]

@@ -1,6 +1,7 @@
-"""Trials under the thread sanitizer, in a process of its own because its runtime is loaded before Python.
+"""Trials under the thread sanitizer, in a separate process, which loads its runtime before Python.
 
-``python -m stress.mutants.sanitized_trials MODULE`` reads lines [label, seeds] and answers each with a line.
+``python -m stress.mutants.table.sanitized_trials MODULE`` reads lines [label, seeds] from standard
+input and answers each with one line of JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from stress.mutants.build import ROOT
-from stress.mutants.techniques import (
+from stress.mutants.table.techniques import (
     TECHNIQUES,
     Case,
     Trial,
@@ -27,26 +28,28 @@ from stress.mutants.techniques import (
 from tools.sanitized import OPTIONS, runtime
 
 
-def trials(module: Path, wanted: Iterable[Case], seeds: int) -> Iterator[tuple[Case, list[Trial]]]:
-    """The trials of each case, in turn. Closing the iterator ends the process."""
+def trials(module: Path, chosen: Iterable[Case], seeds: int) -> Iterator[tuple[Case, list[Trial]]]:
+    """Yields the trials of each case in turn. Closing the iterator ends the process."""
     environment = {**os.environ, **OPTIONS["thread"], "LD_PRELOAD": runtime("thread")}
     # The children of a trial are forks of a process with one thread.
     environment["TSAN_OPTIONS"] += " die_after_fork=0 log_path=/dev/null"
     # Address space layout randomisation can collide with the sanitizer's shadow memory.
     prefix = ["setarch", "-R"] if shutil.which("setarch") else []
-    command = [*prefix, sys.executable, "-m", "stress.mutants.sanitized_trials", str(module)]
+    command = [*prefix, sys.executable, "-m", __name__, str(module)]
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            for case in wanted:
+            for case in chosen:
                 process.stdin.write(json.dumps([case.label, seeds_of(case, seeds)]) + "\n")
                 process.stdin.flush()
                 line = process.stdout.readline()
                 if not line:
-                    raise RuntimeError(f"the process of the thread sanitizer ended at {case.label}")
+                    raise RuntimeError(
+                        f"the process of the thread sanitizer ended unexpectedly at {case.label}"
+                    )
                 yield case, [Trial(**one) for one in json.loads(line)]
         finally:
             process.kill()
@@ -55,11 +58,11 @@ def trials(module: Path, wanted: Iterable[Case], seeds: int) -> Iterator[tuple[C
 def main() -> None:
     path = Path(sys.argv[1])
     module = load(path)
-    known = {case.label: case for case in cases()}
+    by_label = {case.label: case for case in cases()}
     for line in sys.stdin:
         label, seeds = json.loads(line)
-        made = attempts(TECHNIQUES["tsan"], module, path, known[label], seeds)
-        print(json.dumps([asdict(trial) for trial in made]), flush=True)
+        found = attempts(TECHNIQUES["tsan"], module, path, by_label[label], seeds)
+        print(json.dumps([asdict(trial) for trial in found]), flush=True)
 
 
 if __name__ == "__main__":

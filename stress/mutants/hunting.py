@@ -1,8 +1,8 @@
-"""Mutants under the controlled engine: how soon each is found, and how small its failure is."""
+"""Hunts for mutants in the engine: executions until each is found, and the size of its failure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
@@ -22,14 +22,15 @@ from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import build
 from stress.mutants.catalogue import CATALOGUE, Mutant
+from stress.mutants.markdown import head, row
 
 PER_PROGRAM = 200
 HUNTED = tuple(mutant for mutant in CATALOGUE if mutant.within)
 SEEDS = range(5)
 SHRINKING = 50_000  # executions
 USUAL = ControlledSize()
-# Settings of a controlled execution are drawn from the suite's range below these: few operations shall
-# cross the ends of chunks and meet at the same places.
+# Upper limits of settings in small programs: few operations shall cross the ends of chunks and
+# collide at the same places.
 SMALL = {
     "keys": 4,
     "chunk_bits": 2,
@@ -43,7 +44,7 @@ SMALL = {
 
 @dataclass(frozen=True, slots=True)
 class Hunt:
-    """Executions made until the first failure, or in all; and the failure as it was found."""
+    """The executions until the first failure, or in all; and that failure before shrinking."""
 
     executions: int
     failure: Failure | None
@@ -51,7 +52,7 @@ class Hunt:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How a mutant was found: executions by seed (None: not within the budget) and the smallest failure."""
+    """The executions of each seed (None: over the budget) and the smallest failure of a mutant."""
 
     mutant: Mutant
     mode: str
@@ -60,7 +61,7 @@ class Found:
 
     @property
     def median(self) -> float | None:
-        known = [made for made in self.executions if made is not None]
+        known = [count for count in self.executions if count is not None]
         return median(known) if len(known) == len(self.executions) else None
 
 
@@ -103,8 +104,8 @@ def program_of(
 
 
 def program_of_calls(suite: Suite, subject: Subject, mutant: Mutant) -> Program:
-    """The one program of a mutant."""
-    drawn = generate(
+    """The program of a mutant that lists its calls."""
+    program = generate(
         subject,
         0,
         threads=len(mutant.calls),
@@ -114,12 +115,12 @@ def program_of_calls(suite: Suite, subject: Subject, mutant: Mutant) -> Program:
     )
     threads = []
     for calls in mutant.calls:
-        made = np.zeros(len(calls), dtype=CALL)
-        for place, (name, *arguments) in zip(made, calls, strict=True):
-            place["code"] = subject.operation(name).code
-            place["arguments"][: len(arguments)] = arguments
-        threads.append(made)
-    return replace(drawn, threads=tuple(threads))
+        rows = np.zeros(len(calls), dtype=CALL)
+        for call, (name, *arguments) in zip(rows, calls, strict=True):
+            call["code"] = subject.operation(name).code
+            call["arguments"][: len(arguments)] = arguments
+        threads.append(rows)
+    return replace(program, threads=tuple(threads))
 
 
 def in_turn(limits: tuple[int, int], seed: int) -> int:
@@ -137,23 +138,23 @@ def hunt(
     races: bool = True,
     judged: bool = True,
 ) -> Hunt:
-    """Up to ``budget`` executions of programs 1000 * seed, 1000 * seed + 1, ..., until one fails.
+    """Runs up to ``budget`` executions of the mutant's programs until one fails.
 
-    The programs are the mutant's; which mutant is active, if any, is the caller's choice. ``judged``: the
-    suite's model is asked about the answers.
+    The programs are 1000 * seed and the following. The caller selects the active mutant, if any.
+    If ``judged``, the suite's model judges the answers.
     """
     suite = SUITES[mutant.suite]
     subject = module.SUBJECTS[suite.subject]
-    made = number = 0
+    spent = number = 0
     searching = mutant.strategy in SEARCHES
-    while made < budget:
+    while spent < budget:
         if mutant.calls:
-            program, rest = program_of_calls(suite, subject, mutant), budget - made
+            program, rest = program_of_calls(suite, subject, mutant), budget - spent
         else:
             program = program_of(
                 suite, subject, 1000 * seed + number, mutant.programs, mutant.settings
             )
-            rest = min(PER_PROGRAM, budget - made)
+            rest = min(PER_PROGRAM, budget - spent)
         done = explore(
             subject,
             program,
@@ -165,20 +166,20 @@ def hunt(
             races=races,
             judge=judge_of(suite.model if judged else ""),
         )
-        made += done.executions
+        spent += done.executions
         number += 1
         if done.failure is not None:
-            return Hunt(made, done.failure)
+            return Hunt(spent, done.failure)
         if done.exhausted:
             break
-    return Hunt(made, None)
+    return Hunt(spent, None)
 
 
 def find(mutant: Mutant, *, mode: str = "c11", races: bool = True, judged: bool = True) -> Found:
-    """Hunt a mutant with each of SEEDS, and shrink what the first two find.
+    """Hunts a mutant with each of SEEDS, and shrinks the first two failures.
 
-    Without ``races`` it is judged by what it does only, not by the orders that it declares; without
-    ``judged`` by invariants, not by what it answers.
+    Without ``races`` only behaviour counts, not the orders in the source; without ``judged`` only
+    invariants count, not answers.
     """
     module = mutants()
     suite = SUITES[mutant.suite]
@@ -223,3 +224,19 @@ def size(failure: Failure) -> dict[str, int]:
         "stale reads": kinds.count("read"),
         "other": sum(kind not in {"thread", "read"} for kind in kinds),
     }
+
+
+def hunt_table(mutants: Iterable[Mutant]) -> Iterator[str]:
+    """Yields the lines of a table in Markdown, one for each mutant as soon as it was hunted."""
+    sizes = ("threads", "operations", "preemptions", "stale reads")
+    executions = "executions to the first failure, median"
+    yield head("mutant", "mistake", "suite", "mode", executions, "reported as", *sizes)
+    for mutant in mutants:
+        found = find(mutant)
+        middle = "not found" if found.median is None else f"{found.median:,.0f}"
+        failure: list[object] = ["-"] * (1 + len(sizes))
+        if found.smallest is not None:
+            measures = size(found.smallest)
+            verdict = found.smallest.rule or found.smallest.kind
+            failure = [verdict, *(measures[name] for name in sizes)]
+        yield row(mutant.id, mutant.title, mutant.suite, found.mode, middle, *failure)

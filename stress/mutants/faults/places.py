@@ -1,7 +1,8 @@
-"""The atomics and fences of the structures as their sources have them, and why some are never made.
+"""Atomics and fences in the sources of the structures, and the reasons why some are never executed.
 
-Faults are made where executions of the suites come (:mod:`stress.mutants.weakened`). Orders at places to
-which no execution comes are tried by nobody; they are named here, one by one.
+The engine weakens the orders that the suites execute
+(:mod:`stress.mutants.faults.weakened_orders`). Orders that no suite executes are
+listed here, each with its reason.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stress.mutants.locks import FUNCTION
+from stress.mutants.faults.locks import FUNCTION
 
 ORDERED = re.compile(
     r"\b(?:(?:u32|u64|i32|i64|ptr)_(?:load|store|exchange|fetch_\w+?|cas_\w+?)|fence)"
@@ -19,36 +20,36 @@ ORDERED = re.compile(
 )
 COMMENT = re.compile(r"#.*")
 
-AT_REST = "Made only when no thread runs: "
-NOT_MADE: Mapping[tuple[str, str, str], str] = {
+AT_REST = "Executed only when no thread runs: "
+NOT_EXECUTED: Mapping[tuple[str, str, str], str] = {
     ("entry", "entry_hold_reads", "seen = u32_load_acquire(cell)"): (
-        "Made where a count is adopted away and given back between the load before it and retaining. What is "
-        "said of that load holds for this one."
+        "Executed if a count is adopted away and given back between the previous load and "
+        "retaining. The reason of that load holds for this one."
     ),
     ("map_directory", "directory_init", "ptr_store_release(&directory.installed, initial)"): (
         AT_REST + "the suites make their maps before their threads start."
     ),
     ("map_directory", "directory_destroy", "ptr_store_release(&directory.installed, NULL)"): (
-        AT_REST + "a map is destroyed after them."
+        AT_REST + "a map is destroyed after the threads ended."
     ),
     (
         "map_directory",
         "directory_is_empty",
         "return i64_load_relaxed(&(<BranchArray*>ptr_load_acquire(&directory.installed)).count) == 0",
-    ): AT_REST + "the check at the end asks.",
+    ): AT_REST + "the check at the end calls it.",
     (
         "object_pool",
         "pool_in_use",
         "cdef uint32_t handle = <uint32_t>u64_load_acquire(&pool.head)",
-    ): (AT_REST + "the check at the end counts."),
+    ): (AT_REST + "the check at the end counts objects."),
     (
         "object_pool",
         "pool_in_use",
         "if ptr_load_acquire(&pool.chunks[handle >> pool.chunk_bits]) is NULL:",
-    ): (AT_REST + "the check at the end counts."),
+    ): (AT_REST + "the check at the end counts objects."),
     ("monitor", "monitor_enter", "while u32_exchange_acquire(monitor, 2) != 0:"): (
-        "Made after 64 tries with a pause behind each, which in the engine do not all fail. Threads that "
-        "sleep at a monitor are for real threads."
+        "Executed after 64 tries with a pause after each, which do not all fail in the engine. "
+        "Only real threads sleep at a monitor."
     ),
     ("range_cache", "range_cache_new", "u32_store_release(&cache.open, 1)"): (
         AT_REST + "the suites make all caches before their threads start."
@@ -60,7 +61,8 @@ NOT_MADE: Mapping[tuple[str, str, str], str] = {
 class Place:
     """A statement with an atomic that is not relaxed, or with a fence.
 
-    ``lines`` are those of the statement, any of which a debugger may name; ``text`` is that with the atomic.
+    ``text`` is the line with the atomic. ``lines`` are all lines of the statement: debug
+    information may name any of them.
     """
 
     file: str
@@ -74,7 +76,7 @@ class Place:
 
 
 def places_of(path: Path) -> list[Place]:
-    """The places of a file, in its order."""
+    """The places of a file, from its beginning to its end."""
     return [
         Place(path.stem, function, text, lines)
         for function, lines in statements(path.read_text())
@@ -84,7 +86,7 @@ def places_of(path: Path) -> list[Place]:
 
 
 def statements(source: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The statements inside functions, with the function's name; lines without comments and indents."""
+    """Yields the function and the lines of each statement, without comments and indents."""
     function = ""
     lines: list[str] = []
     for line in source.splitlines():
@@ -101,9 +103,9 @@ def statements(source: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         lines = []
 
 
-def not_made(places: Iterable[Place], made: Iterable[tuple[str, str, str]]) -> list[Place]:
-    """The places that are none of ``made``: file, function and line of what the suites make."""
-    known = set(made)
+def not_executed(places: Iterable[Place], executed: Iterable[tuple[str, str, str]]) -> list[Place]:
+    """The places that are not in ``executed``, which has file, function and line."""
+    known = set(executed)
     return [
         place
         for place in places

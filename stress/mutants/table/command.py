@@ -1,5 +1,4 @@
-"""``python -m stress.mutants.kill_table``: what each technique finds of each mutant, as
-docs/kill-table.md."""
+"""The command that makes the cells of the kill table and writes docs/kill-table.md."""
 
 from __future__ import annotations
 
@@ -19,11 +18,11 @@ from rich.progress import (
 
 from pulsar_ml.errors import BadRecordError, UsageError
 from stress.mutants.build import ROOT, AnchorError, build
-from stress.mutants.faults import NOTICED, read
-from stress.mutants.kill_page import blamed, page, survivors
-from stress.mutants.results import DATA, Results, summary
-from stress.mutants.sanitized_trials import trials as sanitized_trials
-from stress.mutants.techniques import (
+from stress.mutants.faults.results import FAULTS, read
+from stress.mutants.table.page import false_alarms, page, survivors
+from stress.mutants.table.results import DATA, Results, summary
+from stress.mutants.table.sanitized_trials import trials as sanitized_trials
+from stress.mutants.table.techniques import (
     ENGINE,
     SANITIZER,
     TECHNIQUES,
@@ -41,7 +40,10 @@ PAGE = ROOT / "docs" / "kill-table.md"
 
 
 def chosen_cases(names: Sequence[str]) -> list[Case]:
-    """The cases of these mutants, "true core" for all of that; all cases when there is no name."""
+    """The cases of these mutants; all cases if there is no name.
+
+    The name "true core" stands for all cases of the true core.
+    """
     known = {case.selected or "true core": case for case in cases()}
     if unknown := [name for name in names if name not in known]:
         raise click.UsageError(
@@ -51,34 +53,35 @@ def chosen_cases(names: Sequence[str]) -> list[Case]:
 
 
 def missing(
-    technique: Technique, wanted: Sequence[Case], seeds: int, results: Results
+    technique: Technique, chosen: Sequence[Case], seeds: int, results: Results
 ) -> list[Case]:
+    """The cases whose cell of this technique has to be made."""
     return [
         case
-        for case in wanted
+        for case in chosen
         if applies(technique, case) and results.lacks(technique, case, seeds)
     ]
 
 
-def made(
-    technique: Technique, wanted: Sequence[Case], seeds: int
+def run_trials(
+    technique: Technique, chosen: Sequence[Case], seeds: int
 ) -> Iterator[tuple[Case, list[Trial]]]:
-    """The trials of a technique, case by case; builds the module that they need."""
-    if not wanted:
+    """Yields the trials of a technique, case by case. Builds the module that they need."""
+    if not chosen:
         return
-    path = build(checked=technique.built == ENGINE, sanitized=technique.built == SANITIZER)
-    if technique.built == SANITIZER:
-        yield from sanitized_trials(path, wanted, seeds)
+    path = build(checked=technique.build == ENGINE, sanitized=technique.build == SANITIZER)
+    if technique.build == SANITIZER:
+        yield from sanitized_trials(path, chosen, seeds)
         return
     module = load(path)
-    for case in wanted:
+    for case in chosen:
         yield case, attempts(technique, module, path, case, seeds_of(case, seeds))
 
 
 def run(
-    techniques: Sequence[Technique], wanted: Sequence[Case], seeds: int, results: Results
+    techniques: Sequence[Technique], chosen: Sequence[Case], seeds: int, results: Results
 ) -> None:
-    """Make what is missing. What was made is in the file at once."""
+    """Makes the missing cells. Each is in the file as soon as it is made."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -88,10 +91,10 @@ def run(
     times = (TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, *times, console=console, transient=True) as bar:
         for technique in techniques:
-            lacking = missing(technique, wanted, seeds, results)
+            lacking = missing(technique, chosen, seeds, results)
             console.print(f"{technique.title}: {len(lacking)} cells to make", highlight=False)
             task = bar.add_task(technique.title, total=len(lacking))
-            for case, trials in made(technique, lacking, seeds):
+            for case, trials in run_trials(technique, lacking, seeds):
                 results.add(summary(case, technique, trials))
                 bar.update(task, advance=1, description=f"{technique.title}: {case.label}")
             bar.remove_task(task)
@@ -103,20 +106,32 @@ def run(
     "mutants",
     multiple=True,
     metavar="ID",
-    help='Only these; "true core" is one of them.',
+    help='Only this mutant; "true core" for the unchanged code. May be repeated.',
 )
 @click.option(
-    "--technique", "names", multiple=True, type=click.Choice(list(TECHNIQUES)), help="Only these."
+    "--technique",
+    "names",
+    multiple=True,
+    type=click.Choice(list(TECHNIQUES)),
+    help="Only this technique. May be repeated.",
 )
 @click.option(
-    "--seeds", default=20, show_default=True, type=click.IntRange(1), help="Of each cell."
+    "--seeds", default=20, show_default=True, type=click.IntRange(1), help="Seeds of each cell."
 )
-@click.option("--page-only", is_flag=True, help="Make nothing; write the page from what there is.")
+@click.option("--page-only", is_flag=True, help="Write the page from the results in the file.")
 @click.option(
-    "--results", "path", type=click.Path(path_type=Path), default=DATA, help="The cells, as CSV."
+    "--results",
+    "path",
+    type=click.Path(path_type=Path),
+    default=DATA,
+    help="CSV file of the cells.",
 )
 @click.option(
-    "--page", "target", type=click.Path(path_type=Path), default=PAGE, help="Where to write it."
+    "--page",
+    "target",
+    type=click.Path(path_type=Path),
+    default=PAGE,
+    help="File to write the page to.",
 )
 def main(
     mutants: tuple[str, ...],
@@ -128,21 +143,21 @@ def main(
 ) -> None:
     """Run every mutant, and the true core, through every technique, and write the page.
 
-    A cell whose sources are what they were is not made again, so a run that was interrupted goes on from
-    where it was.
+    A cell whose sources have not changed is not made again, so an interrupted run continues at the
+    cell where it stopped.
 
     \b
-    Exit codes: 0 every mutant is found by some technique or known to be equivalent, and the true core by
-    none; 1 otherwise; 2 usage error; 4 failed; 130 interrupted.
+    Exit codes: 0 every mutant is found by some technique or known to be equivalent, and the true
+    core is reported by none; 1 otherwise; 2 usage error; 4 failed; 130 interrupted.
     """
-    wanted = chosen_cases(mutants)
+    chosen = chosen_cases(mutants)
     try:
         if page_only and not path.is_file():
-            raise UsageError(f"there are no results in {path}; leave --page-only out to make them")
+            raise UsageError(f"there are no results in {path}; run without --page-only")
         results = Results(path)
         if not page_only:
-            run([TECHNIQUES[name] for name in names or TECHNIQUES], wanted, seeds, results)
-        target.write_text(page(results, cases(), read(NOTICED)))
+            run([TECHNIQUES[name] for name in names or TECHNIQUES], chosen, seeds, results)
+        target.write_text(page(results, cases(), read(FAULTS)))
     except (UsageError, BadRecordError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
@@ -152,13 +167,9 @@ def main(
     except KeyboardInterrupt:
         click.echo(f"Interrupted; {len(results.cells)} cells are in {path}", err=True)
         sys.exit(130)
-    left, wrong = survivors(results, wanted), blamed(results, wanted)
-    for case in left:
+    alive, alarms = survivors(results, chosen), false_alarms(results, chosen)
+    for case in alive:
         click.echo(f"{case.label} survived: {case.mutant.title}", err=True)
-    for cell in wrong:
-        click.echo(f"{cell.case} was blamed by {cell.technique}: {cell.verdicts}", err=True)
-    sys.exit(1 if left or wrong else 0)
-
-
-if __name__ == "__main__":
-    main()
+    for cell in alarms:
+        click.echo(f"false alarm of {cell.technique} in {cell.case}: {cell.verdicts}", err=True)
+    sys.exit(1 if alive or alarms else 0)

@@ -1,8 +1,8 @@
-"""Locks that nobody takes: a switch around each pair of calls that takes a lock and gives it back.
+"""Ignored locks: switches around the calls that take a lock and give it back.
 
-The engine sees a lock's atomics only, not that they are one. So the mutants' build puts the switch into its
-copy of the sources: one for each function and lock. What one function takes and another gives back is one
-place.
+The engine sees the atomics of a lock, not the lock. So the mutants' build puts a switch into its
+copy of the sources, one for each function and lock. A lock that one function takes and another
+gives back has one switch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Place = tuple[str, str]  # function, lock
 
 @dataclass(frozen=True, slots=True, order=True)
 class Lock:
-    """A lock and where it is taken. ``function`` is the one that gives it back where several take it."""
+    """A lock in a function. If several functions take the lock, ``function`` gives it back."""
 
     file: str
     function: str
@@ -45,7 +45,7 @@ def calls(source: str) -> Iterator[tuple[re.Match[str], Place]]:
 
 
 def places(stem: str, source: str) -> Mapping[Place, Lock]:
-    """The lock that stands at each place of a file."""
+    """The lock at each place of a file."""
     verbs: dict[Place, set[bool]] = defaultdict(set)
     for call, place in calls(source):
         verbs[place].add(call["verb"] in ENTER)
@@ -63,10 +63,10 @@ def locks_of(path: Path) -> list[Lock]:
 
 
 def with_switches(stem: str, text: str, source: str, numbers: Mapping[Lock, int]) -> str:
-    """``text``, which is ``source`` with mutants, with a switch around each call of a lock."""
+    """Puts a switch around each call of a lock in ``text``, which is ``source`` with mutants."""
     known = places(stem, source)
     for call, place in reversed(list(calls(text))):
         if place in known:
-            kept = f"{call['indent']}if pml_mutant != {numbers[known[place]]}: {call['call']}"
-            text = text[: call.start()] + kept + text[call.end() :]
+            guarded = f"{call['indent']}if pml_mutant != {numbers[known[place]]}: {call['call']}"
+            text = text[: call.start()] + guarded + text[call.end() :]
     return text

@@ -1,5 +1,7 @@
-"""Programs for rare shapes: those that mutants of the catalogue have, and some more. Faults are tried in
-them, beside the random ones."""
+"""Programs of rare shapes, from the mutants of the catalogue and from the list below.
+
+Faults are tried in them and in random programs.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +31,18 @@ def shape(
 
 
 MORE: tuple[Mutant, ...] = (
-    # A removal meets a put between the map and the books.
+    # A removal meets a put that has changed the map and not yet the size.
     shape(
         "range_cache", (("put", 0, 1, 0),), (("remove_range", 0, 1, 0), ("size", 0)), **ONE_CACHE
     ),
-    # A wrapper comes to another position under a reader.
+    # A wrapper is reused for another position under a reader.
     shape(
         "range_cache",
         (("put", 0, 1, 0), ("remove_range", 0, 1, 0), ("sweep", 4), ("put", 0, 2, 0)),
         (("get", 0, 1), ("get", 0, 2)),
         **ONE_CACHE,
     ),
-    # A read finds a wrapper in memory that was made after its page.
+    # A read finds a wrapper in memory that is younger than its page.
     shape(
         "range_cache",
         (("put", 0, 0, 0), ("put", 0, 1, 0), ("put", 0, 2, 0), ("put", 0, 3, 0)),
@@ -48,14 +50,14 @@ MORE: tuple[Mutant, ...] = (
         **ONE_CACHE,
         chunk_bits=(2, 2),
     ),
-    # A duplicate meets the removal of what it finds.
+    # A duplicate meets the removal of the entry that it finds.
     shape(
         "range_cache",
         (("put", 0, 1, 1), ("put", 0, 1, 2), ("get", 0, 1)),
         (("remove_range", 0, 1, 0), ("put", 0, 1, 3)),
         **ONE_CACHE,
     ),
-    # Two passes to the watermark, two passes of different kinds, and passes beside changed settings.
+    # Two passes to the watermark, two passes of different kinds, passes beside changed settings.
     shape(
         "cache_manager",
         (("put", 0, 4, 0), ("put", 0, 9, 0), ("put", 0, 14, 0), ("put", 0, 3, 0), ("evict",)),
@@ -80,7 +82,7 @@ MORE: tuple[Mutant, ...] = (
         max_size=(200, 200),
         watermark=(50, 50),
     ),
-    # A task that frees nothing beside inserts that it counts.
+    # A task that frees nothing runs beside inserts that it counts.
     shape(
         "cache_manager",
         (("tick",),),
@@ -89,7 +91,7 @@ MORE: tuple[Mutant, ...] = (
         max_size=(100, 100),
         watermark=(50, 50),
     ),
-    # A task finds nothing to free any more, and settings change under it.
+    # A task finds nothing left to free while settings change.
     shape(
         "cache_manager",
         (("put", 0, 4, 0), ("put", 0, 9, 0)),
@@ -99,7 +101,7 @@ MORE: tuple[Mutant, ...] = (
         max_size=(100, 100),
         watermark=(90, 90),
     ),
-    # The thread's life beside changed settings.
+    # The eviction thread lives while settings change.
     shape(
         "cache_manager",
         (("serve", 0, 1, 2),),
@@ -108,9 +110,9 @@ MORE: tuple[Mutant, ...] = (
         max_size=(100, 100),
         watermark=(50, 50),
     ),
-    # The timer is read beside what arms it.
+    # The timer is read while another thread arms it.
     shape("delayed_tracker", (("timer",),), (("add", 1, 30),)),
-    # A late message goes over the views, which others open and close.
+    # A late message visits the views while other threads open and close them.
     shape(
         "delayed_manager",
         (("add", 0, 60, 22),),
@@ -136,7 +138,7 @@ MORE: tuple[Mutant, ...] = (
         start=(-1, -1),
         spread=(2, 2),
     ),
-    # A bucket is emptied and filled anew beside somebody who found it before.
+    # A bucket is emptied and filled again under a thread that found it before.
     shape(
         "delayed_manager",
         (("pass_time", 6), ("pass_time", 14), ("close", 0), ("mark_delete", 2, 10)),
@@ -157,7 +159,7 @@ MORE: tuple[Mutant, ...] = (
 
 
 def shapes(suite: Suite) -> Iterator[Mutant]:
-    """Each program once, as a mutant of no kind."""
+    """Yields each program of the suite once, as a mutant that changes nothing."""
     known = []
     for one in (*CATALOGUE, *MORE):
         if one.suite == suite.name and one.calls and (one.calls, one.settings) not in known:

@@ -1,0 +1,1 @@
+"""Automatic mutants of the structures: weaker orders, missing fences, ignored locks."""

@@ -1,0 +1,1 @@
+"""Digests of the sources on which results depend."""

@@ -1,0 +1,1 @@
+"""The kill table: which technique finds which mutant."""

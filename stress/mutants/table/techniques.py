@@ -1,0 +1,388 @@
+"""The techniques of the kill table. Each runs one seed at a time, in a child process.
+
+A mutant may crash its process or run for ever: both count as found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from types import ModuleType
+
+from pulsar_ml.campaign.trial.judging import judge_of as model_judge
+from pulsar_ml.campaign.trial.suite import ControlledSize
+from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, run_trial
+from pulsar_ml.harness.engine import SEARCHES
+from pulsar_ml.harness.judges.oracle import Judge
+from pulsar_ml.harness.search.child import STUCK, Limits, LostError
+from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.sandbox import watch
+from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.suites.registry import SUITES
+from stress.mutants.catalogue import CATALOGUE, Mutant
+from stress.mutants.hunting import PER_PROGRAM, hunt, program_of, program_of_calls, size
+
+SHRINKING = 5_000  # executions
+CORE_TIMES, CORE_SEEDS = 10, 3  # the true core: a larger budget for each seed, and fewer seeds
+SANITIZED_OPERATIONS = 500  # of each thread: the sanitizer is some thirty times slower
+CORE = "true core"
+STUCK_SEEDS = 3  # if this many seeds run out of time, one after the other, no more are tried
+# Time from one program or execution to the next.
+LIMITS = {"threads": Limits(wall=10.0, cpu=2.0), "engine": Limits(wall=20.0, cpu=3.0)}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A mutant, or the true core in the programs of a mutant.
+
+    Attributes:
+        label: the mutant's id, or "true core, SUITE" or "true core, programs of MUTANT".
+        mutant: the mutant whose suite and programs are used.
+        selected: id of the mutant that is active; None: the true core.
+    """
+
+    label: str
+    mutant: Mutant
+    selected: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The result of one seed of one technique.
+
+    Attributes:
+        found: true if the technique reported something.
+        spent, seconds: programs or executions, and time, until the report or in all.
+        verdict: the broken invariant, or the kind of failure.
+        size: of the failure after shrinking; None if it was not shrunk.
+    """
+
+    seed: int
+    found: bool
+    spent: int
+    seconds: float
+    verdict: str = ""
+    size: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One seed of a case, to be run by a technique.
+
+    Attributes:
+        module: the native module with the mutants, loaded from ``path``.
+        budget: programs or executions.
+        shrinks: true if a failure is shrunk, outside the measured time.
+        alive: called after each program on real threads; the engine reports executions itself.
+    """
+
+    module: ModuleType
+    path: Path
+    case: Case
+    seed: int
+    budget: int
+    shrinks: bool
+    alive: Callable[[], object]
+
+    def found(
+        self, spent: int, seconds: float, verdict: str, size: Mapping[str, int] | None = None
+    ) -> Trial:
+        return Trial(self.seed, True, spent, seconds, verdict, size)
+
+    def silent(self, spent: int, seconds: float) -> Trial:
+        return Trial(self.seed, False, spent, seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Technique:
+    """One column of the table.
+
+    Attributes:
+        name: on the command line; ``title`` in the page.
+        unit: what the budget of a seed counts.
+        build: THREADS, ENGINE or SANITIZER: how the module is compiled.
+        summary: one sentence for the page.
+    """
+
+    name: str
+    title: str
+    summary: str
+    unit: str
+    budget: int
+    build: str
+    attempt: Callable[[Task], Trial]
+
+
+def own_programs(mutant: Mutant) -> Mutant:
+    """The mutant with its suite's program sizes for the engine, unless it has sizes of its own."""
+    if mutant.programs == ControlledSize() and not mutant.within:
+        return replace(mutant, programs=SUITES[mutant.suite].controlled)
+    return mutant
+
+
+# Real threads -------------------------------------------------------------------------
+
+
+# How each technique runs real threads. Noise disturbs the schedule; one thread has no schedule.
+THREAD_OPTIONS: Mapping[str, TrialOptions] = {
+    "one": TrialOptions(threads=1, noise=False),
+    "threads": TrialOptions(),
+    "tsan": TrialOptions(operations=SANITIZED_OPERATIONS),
+}
+
+
+def on_threads(name: str, task: Task) -> Trial:
+    """Runs programs 1000 * seed, ... of the suite on real threads until an invariant is broken.
+
+    Under the thread sanitizer only its report counts, which ends the process: broken invariants
+    have columns of their own.
+    """
+    options = replace(THREAD_OPTIONS[name], module=str(task.path), mutant=task.case.selected)
+    suite = replace(SUITES[task.case.mutant.suite], model="")  # the model has a column of its own
+    start = time.perf_counter()
+    for number in range(task.budget):
+        done = run_trial(suite, 1000 * task.seed + number, options)
+        if done.violations and name != "tsan":
+            return task.found(number + 1, time.perf_counter() - start, done.violations[0].invariant)
+        task.alive()
+    return task.silent(task.budget, time.perf_counter() - start)
+
+
+# The engine ---------------------------------------------------------------------------
+
+
+def in_engine(mode: str, task: Task) -> Trial:
+    task.module.select_mutant(task.case.selected)
+    start = time.perf_counter()
+    done = hunt(
+        task.module,
+        own_programs(task.case.mutant),
+        seed=task.seed,
+        mode=mode,
+        budget=task.budget,
+        judged=False,
+    )
+    return engine_trial(task, done.executions, time.perf_counter() - start, done.failure)
+
+
+def engine_trial(
+    task: Task, spent: int, seconds: float, failure: Failure | None, judge: Judge | None = None
+) -> Trial:
+    if failure is None:
+        return task.silent(spent, seconds)
+    measures = None
+    if task.shrinks:
+        subject = task.module.SUBJECTS[failure.subject]
+        measures = size(shrink(failure, subject, budget=SHRINKING, judge=judge))
+    return task.found(spent, seconds, failure.rule or failure.kind, measures)
+
+
+def judge_of(case: Case) -> Judge | None:
+    """The judge of the suite's answers; None for a suite without a model."""
+    return model_judge(SUITES[case.mutant.suite].model)
+
+
+def answers(task: Task) -> Trial:
+    """Runs executions until the model rejects the answers of one; other failures do not count."""
+    task.module.select_mutant(task.case.selected)
+    mutant = own_programs(task.case.mutant)
+    suite = SUITES[mutant.suite]
+    subject = task.module.SUBJECTS[suite.subject]
+    judge = judge_of(task.case)
+    searching = mutant.strategy in SEARCHES
+    start = time.perf_counter()
+    spent = number = 0
+    while spent < task.budget:
+        if mutant.calls:
+            program, rest = program_of_calls(suite, subject, mutant), task.budget - spent
+        else:
+            program_seed = 1000 * task.seed + number
+            program = program_of(suite, subject, program_seed, mutant.programs, mutant.settings)
+            rest = min(PER_PROGRAM, task.budget - spent)
+        done = explore(
+            subject,
+            program,
+            executions=rest,
+            seed=task.seed,
+            strategy=mutant.strategy,
+            reuse="quarantine" if searching else "mixed",
+            races=False,
+            judge=judge,
+            answers_only=True,
+        )
+        spent += done.executions
+        if done.failure is not None:
+            return engine_trial(task, spent, time.perf_counter() - start, done.failure, judge)
+        if searching and mutant.calls:
+            break  # another round would repeat this search
+        number += 1
+    return engine_trial(task, spent, time.perf_counter() - start, None)
+
+
+# All ----------------------------------------------------------------------------------
+
+THREADS, ENGINE, SANITIZER = "threads", "engine", "sanitizer"
+
+TECHNIQUES: Mapping[str, Technique] = {
+    technique.name: technique
+    for technique in (
+        Technique(
+            name="one",
+            title="one thread",
+            summary="The suite's programs with one thread, every invariant checked.",
+            unit="programs",
+            budget=5,
+            build=THREADS,
+            attempt=partial(on_threads, "one"),
+        ),
+        Technique(
+            name="threads",
+            title="real threads",
+            summary="The suite's programs with its number of threads, on all processors.",
+            unit="programs",
+            budget=5,
+            build=THREADS,
+            attempt=partial(on_threads, "threads"),
+        ),
+        Technique(
+            name="sc",
+            title="engine sc",
+            summary="Small programs under the engine in mode sc, with the race detector.",
+            unit="executions",
+            budget=2_000,
+            build=ENGINE,
+            attempt=partial(in_engine, "sc"),
+        ),
+        Technique(
+            name="c11",
+            title="engine c11",
+            summary="The same programs in mode c11.",
+            unit="executions",
+            budget=2_000,
+            build=ENGINE,
+            attempt=partial(in_engine, "c11"),
+        ),
+        Technique(
+            name="tsan",
+            title="thread sanitizer",
+            summary="The suite's programs on real threads, "
+            f"{SANITIZED_OPERATIONS} operations each, in a build with the compiler's thread "
+            "sanitizer; only its reports and crashes count, not the invariants.",
+            unit="programs",
+            budget=1,
+            build=SANITIZER,
+            attempt=partial(on_threads, "tsan"),
+        ),
+        Technique(
+            name="linear",
+            title="linearizability",
+            summary="The programs of the engine in mode c11, judged by the suite's sequential "
+            "model alone.",
+            unit="executions",
+            budget=2_000,
+            build=ENGINE,
+            attempt=answers,
+        ),
+    )
+}
+
+
+def budget_of(technique: Technique, case: Case) -> int:
+    """Programs or executions of each seed."""
+    return technique.budget if case.selected else CORE_TIMES * technique.budget
+
+
+def seeds_of(case: Case, seeds: int) -> int:
+    """The number of seeds of this case, where a mutant gets ``seeds``."""
+    return seeds if case.selected else min(seeds, CORE_SEEDS)
+
+
+def attempts(
+    technique: Technique, module: ModuleType, path: Path, case: Case, seeds: int
+) -> list[Trial]:
+    """Runs one trial of each seed in a child process.
+
+    A child that dies has found something; the next child continues with the next seed. If the first
+    STUCK_SEEDS all run out of time, the other seeds are left out.
+    """
+    limits = LIMITS["engine" if technique.build == ENGINE else "threads"]
+    budget = budget_of(technique, case)
+    done: list[Trial] = []
+
+    def run_seeds(report: Callable[[Trial | None], object]) -> None:
+        shrinks = True  # the first failure of each child
+        for seed in range(len(done), seeds):
+            trial = technique.attempt(
+                Task(module, path, case, seed, budget, shrinks, lambda: report(None))
+            )
+            shrinks = shrinks and trial.size is None
+            report(trial)
+
+    def keep(trial: Trial | None) -> None:
+        if trial is not None:
+            done.append(trial)
+
+    stuck = 0
+    while len(done) < seeds and not stuck == len(done) == STUCK_SEEDS:
+        start = time.perf_counter()
+        try:
+            watch(run_seeds, keep, limits=limits)
+        except LostError as error:
+            stuck += error.kind == STUCK
+            known = technique.build == ENGINE and error.execution < budget
+            spent = error.execution + 1 if known else 1
+            task = Task(module, path, case, len(done), budget, False, lambda: None)
+            # The child's life, which is the seed's own time if the child died at its first seed.
+            seconds = time.perf_counter() - start
+            done.append(task.found(spent, seconds, verdict_of(error)))
+    return done
+
+
+def verdict_of(error: LostError) -> str:
+    """The way in which a process died, in a few words."""
+    text = error.message
+    for signal in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE"):
+        if signal in text:
+            return signal
+    if "exit status 66" in text:  # tools/sanitized.py sets this status
+        return "data race"
+    return text.partition(":")[0]
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    """All mutants; then the true core on each suite, and in the special programs of mutants."""
+    found = [Case(mutant.id, mutant, mutant.id) for mutant in CATALOGUE]
+    found += [Case(f"{CORE}, {name}", nothing(name), None) for name in SUITES]
+    known = set()
+    for mutant in CATALOGUE:
+        key = repr((mutant.suite, mutant.programs, mutant.calls, mutant.settings, mutant.strategy))
+        if (
+            mutant.programs != ControlledSize() or mutant.calls or mutant.settings
+        ) and key not in known:
+            known.add(key)
+            found.append(Case(f"{CORE}, programs of {mutant.id}", mutant, None))
+    return tuple(found)
+
+
+def nothing(suite: str) -> Mutant:
+    """A mutant that changes nothing, for the programs of a suite."""
+    return Mutant(id="", title="", origin="", file="", old="", new="", suite=suite, breaks="")
+
+
+def applies(technique: Technique, case: Case) -> bool:
+    """Returns true if the technique can run the case.
+
+    Linearizability needs a model, and the special programs of mutants are for the engine.
+    """
+    if technique.name == "linear" and judge_of(case) is None:
+        return False
+    return technique.build == ENGINE or not case.label.startswith(f"{CORE}, programs")
+
+
+def load(path: Path) -> ModuleType:
+    return load_native(str(path))
