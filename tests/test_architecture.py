@@ -93,7 +93,7 @@ BREACHES: list[tuple[Rule, list[Sources]]] = [
         {"pulsar_ml/campaign/local/x.py": "from click.testing import CliRunner\n"},
     ]),
     (layers.suites_know_the_campaign_only, [
-        {"pulsar_ml/suites/x.py": "from pulsar_ml.harness.engine import Campaign\n"},
+        {"pulsar_ml/suites/x.py": "from pulsar_ml.harness.engine import Explorer\n"},
         {"pulsar_ml/suites/x.py": "from pulsar_ml.structures import entry\n"},
     ]),
     (layers.pyspark_is_imported_late, [
