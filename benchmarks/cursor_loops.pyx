@@ -1,7 +1,7 @@
-"""The measured loops of the cursor containers: native, without the GIL, each returning its begin and end.
+"""Measured loops of the cursor containers, native and without the GIL. Each returns begin and end.
 
-Cursors begin within 100 entries of each other. An operation picks a cursor at random and moves it forward by
-1 to 99 entries; now and then somebody asks. Each thread moves cursors of its own.
+Cursors begin within 100 entries of each other. An operation picks a cursor at random and moves it
+forward by 1 to 99 entries; queries come now and then. Each thread moves its own cursors.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t

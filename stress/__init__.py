@@ -1,1 +1,1 @@
-"""What is about this product's suites only: mutants, the kill table, the page of invariants."""
+"""Mutants, the kill table and the page of invariants of this product."""

@@ -154,7 +154,7 @@ def on_threads(name: str, task: Task) -> Trial:
 
 
 def in_engine(mode: str, task: Task, *, answers_only: bool = False) -> Trial:
-    """Hunts in the engine, by invariants and races, or by the answers of the suite's model alone."""
+    """Hunts in the engine, by invariants and races, or only by answers."""
     task.module.select_mutant(task.case.selected)
     start = time.perf_counter()
     done = hunt(
