@@ -1,1 +1,1 @@
-"""What is about this product's suites only: mutants, the kill table, the page of invariants."""
+"""Tools for this product's own suites: mutants, the kill table, the page of invariants."""

@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from tests.source_imports import (
-    at_import,
     cython_imports,
     import_cycle,
     imported_modules,
     imports,
     is_within,
-    python_imports,
 )
 
 Sources = Mapping[str, str]
@@ -28,8 +26,6 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("pulsar_ml", "stress", "spark", "tests", "benchmarks", "docs", "tools")
 CODE = (".py", ".pyx", ".pxd", ".pxi", ".pyi", ".h", ".c", ".sh")
 STANDARD = ("libc", "cpython", "cython", "libcpp")
-
-PYSPARK_OUTSIDE: tuple[str, ...] = ()
 
 # Structures that are a part of another one, tested, measured and described with it.
 PARTS = {
@@ -228,11 +224,9 @@ def harness_knows_no_layer_above_or_beside(sources: Sources) -> list[str]:
         sources,
         ("pulsar_ml/harness",),
         (
-            "pulsar_ml.harness",
-            "pulsar_ml.sync",
-            "pulsar_ml.errors",
-            "pulsar_ml.input_files",
+            *("pulsar_ml.harness", "pulsar_ml.sync", "pulsar_ml.errors", "pulsar_ml.input_files"),
             "pulsar_ml.versioned_json",
+            *("include names", "include code_places"),  # parts of the engine's face
         ),
     )
 
@@ -248,29 +242,6 @@ def campaign_knows_no_app(sources: Sources) -> list[str]:
     return forbid(sources, ("pulsar_ml",), ("stress", "spark", "benchmarks", "tools", "tests"))
 
 
-# The packages of a search, the highest first; each may import those to its right.
-LAYERS = ("cli", "sweep", "distributed", "campaign", "harness")
-
-
-def layers_look_down(sources: Sources) -> list[str]:
-    found = []
-    for at, layer in enumerate(LAYERS):
-        above = tuple(f"pulsar_ml.{name}" for name in LAYERS[:at])
-        found += forbid(sources, (f"pulsar_ml/{layer}",), above)
-    beside = ("report", "simulate", "managed_ledger", "config", "metrics", "suites")
-    folders = tuple(f"pulsar_ml/{name}" for name in beside)
-    return found + forbid(sources, folders, ("pulsar_ml.cli", "pulsar_ml.sweep"))
-
-
-def campaign_parses_no_options(sources: Sources) -> list[str]:
-    return forbid(sources, ("pulsar_ml/campaign",), ("click", "pulsar_ml.report"))
-
-
-def suites_know_the_campaign_only(sources: Sources) -> list[str]:
-    known = ("pulsar_ml.suites", "pulsar_ml.campaign", "pulsar_ml.errors")
-    return allow(sources, ("pulsar_ml/suites",), known)
-
-
 def stress_knows_no_spark(sources: Sources) -> list[str]:
     return forbid(sources, ("stress",), ("spark", "benchmarks", "tests"))
 
@@ -280,27 +251,6 @@ def nobody_imports_tests(sources: Sources) -> list[str]:
     # The engine's benchmarks measure the programs that its tests are about.
     others = {path: text for path, text in sources.items() if path != "benchmarks/engine.py"}
     return found + forbid(others, ("benchmarks",), ("tests",))
-
-
-def pyspark_is_for_spark(sources: Sources) -> list[str]:
-    elsewhere = tuple(
-        path
-        for path in sources
-        if not path.startswith(("pulsar_ml/distributed/", "tests/spark/"))
-        and path not in PYSPARK_OUTSIDE
-    )
-    return forbid(sources, elsewhere, ("pyspark", "py4j"))
-
-
-def pyspark_is_imported_late(sources: Sources) -> list[str]:
-    """Imports of PySpark stand in functions, or are for type checkers only."""
-    return [
-        f"{path} imports {module} at once"
-        for path, text in under(sources, "pulsar_ml/distributed", ends=(".py",))
-        for node in at_import(ast.parse(text).body)
-        for module in sorted(python_imports(path, ast.unparse(node)))
-        if is_within(module, ("pyspark", "py4j"))
-    ]
 
 
 # Words -------------------------------------------------------------------------------------------

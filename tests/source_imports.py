@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 
@@ -71,14 +71,3 @@ def import_cycle(below: Mapping[str, set[str]]) -> list[str]:
     except CycleError as error:
         return ["import cycle: " + " <- ".join(error.args[1])]
     return []
-
-
-def at_import(body: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
-    """The import statements that run when a module is imported."""
-    for node in body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
-        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            yield from at_import(node.orelse)
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield from at_import(ast.iter_child_nodes(node))

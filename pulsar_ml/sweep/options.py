@@ -136,7 +136,7 @@ class SweepOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunnerOptions:
-    """Where and how trials run, as run.json keeps it.
+    """The options of a runner, as run.json keeps them.
 
     Attributes:
         runner: spark, pool or inline.

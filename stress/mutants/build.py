@@ -97,6 +97,21 @@ def switch(anchor: re.Match[str], numbered: Sequence[tuple[int, Mutant]]) -> str
     return "\n".join([*choice, " " * depth + "else:", indented(numbered[0][1].old, depth + 4)])
 
 
+def replaced(source: str, mutant: Mutant) -> str:
+    """``source`` with the mutant in place of its old text, without a switch."""
+    anchor = find_anchor(source, mutant)
+    function = source.rindex("\ncdef ", 0, anchor.start()) + 1
+    helper = textwrap.dedent(mutant.helper).strip("\n") + "\n\n\n" if mutant.helper else ""
+    new = indented(mutant.new, len(anchor["i0"]))
+    return (
+        source[:function]
+        + helper
+        + source[function : anchor.start()]
+        + new
+        + source[anchor.end() :]
+    )
+
+
 def mutated(source: str, numbered: Iterable[tuple[int, Mutant]]) -> str:
     """Puts all mutants of a file behind switches, and declares the switch.
 

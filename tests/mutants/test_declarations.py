@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stress.mutants.sources.declarations import declarations
+from stress.mutants.sources.declarations import cython_declarations, declarations
 from stress.mutants.sources.digests import digest_of
 
 CYTHON = '''\
@@ -96,6 +96,7 @@ SAME = [
     ("counter.pxd", "pulsar_ml.sync.bits", "pulsar_ml.sync.masks.bits"),
     ("counter.pxd", "pulsar_ml/sync/sync.h", "pulsar_ml/primitives/sync.h"),
     ("counter.pxd", "/* a number */", "/* of a kind */"),
+    ("counter.pxd", "twice(int64_t n) noexcept nogil:\n    return n + n", "twice(int64_t number) noexcept nogil:\n    return number + number"),
     ("counter.h", "/* Never above this. */", "// at\n// most\n"),
     ("counter.h", "return n + n; // the same word", "return\n    n + n;"),
     ("counter.h", "pulsar_ml/sync/sync.h", "pulsar_ml/primitives/sync.h"),
@@ -115,6 +116,7 @@ OTHER = [
     ("counter.pxd", "lowest as first", "highest as first"),
     ("counter.pxd", "from libc.stdint cimport int64_t", "from libc.stdint cimport int32_t"),
     ("counter.pxd", "counter_twice", "counter_thrice"),
+    ("counter.pxd", "return n + n", "return n + LIMIT"),
     ("counter.h", "c->n <= most", "c->n < most"),
     ("counter.h", "#ifdef SMALL", "#ifndef SMALL"),
     ("counter.h", "int64_t most = 4", "int64_t most = 3"),
@@ -169,6 +171,41 @@ def test_a_function_that_moves_to_another_file_changes_nothing(
     second.write_text(text[cut:end])
     assert digest_of([first, second]) == digest_of([whole])
     assert digest_of([first]) != digest_of([whole])
+
+
+LOCALS = """\
+cdef inline int64_t sum_of(const Pair* pair, int64_t n = 3, void (*call)(int64_t) = NULL) noexcept nogil:
+    cdef int64_t a = pair.a, b, more[4]
+    for b in range(n):
+        a += give(b, a=pair.b) + more[a]
+    return a
+"""
+
+
+def test_names_of_parameters_and_local_variables_do_not_matter() -> None:
+    before = cython_declarations(LOCALS)
+    other = LOCALS.replace("int64_t a = pair.a, b, more", "int64_t c = pair.a, d, rest")
+    other = other.replace("for b", "for d").replace("a += give(b, a=", "c += give(d, a=")
+    other = other.replace("more[a]", "rest[c]").replace("return a", "return c")
+    other = other.replace("n = 3", "count = 3").replace("range(n)", "range(count)")
+    assert cython_declarations(other) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return a", "return b"),
+        ("pair.a,", "pair.b,"),
+        ("a=pair.b", "b=pair.b"),
+        ("int64_t a =", "int32_t a ="),
+        ("(*call)", "(*done)"),
+        ("range(n)", "range(a)"),
+        ("Pair", "Triple"),
+    ],
+)
+def test_names_of_everything_else_matter(old: str, new: str) -> None:
+    assert old in LOCALS
+    assert cython_declarations(LOCALS.replace(old, new)) != cython_declarations(LOCALS)
 
 
 def test_a_string_with_a_mark_of_a_comment_is_a_string() -> None:

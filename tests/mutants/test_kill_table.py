@@ -17,6 +17,7 @@ import pytest
 from pulsar_ml.campaign.trial.suite import ControlledSize
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.suites.registry import SUITES
+from stress.mutants.catalogue import CATALOGUE
 from stress.mutants.faults.results import FAULTS, read
 from stress.mutants.sources import digests
 from stress.mutants.sources.digests import PACKAGE, native_names, reached
@@ -39,6 +40,7 @@ from stress.mutants.table.techniques import (
 
 ONE, C11 = TECHNIQUES["one"], TECHNIQUES["c11"]
 MUTANT = Case("X1", replace(nothing("refcount"), id="X1", title="a mistake"), "X1")
+RETAIN = next(mutant for mutant in CATALOGUE if mutant.id == "M13")  # of the reference counts
 CORE = Case("true core, refcount", nothing("refcount"), None)
 
 
@@ -73,9 +75,9 @@ def test_a_present_cell_is_not_repeated(tmp_path: Path) -> None:
 def test_another_text_of_a_mutant_makes_its_results_void_and_another_title_does_not(
     tmp_path: Path,
 ) -> None:
-    table = results(tmp_path, MUTANT, True)
-    assert table.lacks(C11, Case("X1", replace(MUTANT.mutant, new="pass"), "X1"), 1)
-    assert not table.lacks(C11, Case("X1", replace(MUTANT.mutant, title="reworded"), "X1"), 1)
+    table = results(tmp_path, Case("X1", RETAIN, "X1"), True)
+    assert table.lacks(C11, Case("X1", replace(RETAIN, new="return RELEASED"), "X1"), 1)
+    assert not table.lacks(C11, Case("X1", replace(RETAIN, title="reworded"), "X1"), 1)
 
 
 def test_a_page_has_counts_medians_verdicts_and_sizes(tmp_path: Path) -> None:
@@ -233,8 +235,8 @@ def test_a_subject_is_made_of_what_it_names() -> None:
 
 def changed(technique: str = "c11", **changes: Any) -> tuple[str, ...]:
     """Parts of the origin that differ when the mutant is another one."""
-    before = origin_of(TECHNIQUES[technique], MUTANT)
-    case = Case("X1", replace(MUTANT.mutant, **changes), "X1")
+    before = origin_of(TECHNIQUES[technique], Case("X1", RETAIN, "X1"))
+    case = Case("X1", replace(RETAIN, **changes), "X1")
     return origin_of(TECHNIQUES[technique], case).differing(before)
 
 
@@ -254,8 +256,9 @@ def test_an_origin_has_the_parts_that_play_a_role() -> None:
 
 def test_a_change_voids_the_parts_that_it_touches() -> None:
     assert changed(title="reworded", origin="elsewhere", breaks="I1", within=7) == ()
-    assert changed(new="pass") == ("code",)
-    assert changed(new="# a comment") == ()
+    assert changed(new="return RELEASED") == ("code",)
+    assert changed(new=f"# a comment\n{RETAIN.new.strip()}  # and another\n") == ()
+    assert changed(old=f"# a comment\n{RETAIN.old.strip()}") == ()
     assert changed(calls=((("retain", 0),), (("release", 0),))) == ("programs",)
     assert changed(settings={"objects": (1, 1)}, programs=ControlledSize((2, 2), (9, 9))) == (
         "programs",

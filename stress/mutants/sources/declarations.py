@@ -5,6 +5,7 @@ no declarations: the files that they name are read as well (:mod:`stress.mutants
 so a file that moves, or a function that moves to another file, changes nothing. Imports that rename
 something (``as``) stay, by name. Python is compared by its syntax tree, and therefore does not
 change with its formatting; Cython and C are compared by their tokens, and Cython's blocks by depth.
+Parameters and local variables of Cython functions have numbers for names.
 The standard ``tokenize`` and ``ast.dump`` answer differently in each version of Python; the
 functions here do not.
 """
@@ -36,6 +37,7 @@ C_TOKEN = re.compile(
     f"|(?P<string>{QUOTED})|(?P<other>{WORD}|{SIGN})",
     re.DOTALL,
 )
+BRACKETS, CLOSING = frozenset("([{"), frozenset(")]}")
 PROJECT_IMPORT = re.compile(rf"(?:from {PROJECT}\b.* (?:c?import)|c?import {PROJECT}\b)")
 
 
@@ -94,7 +96,7 @@ def cython_declarations(text: str) -> list[str]:
 
     A line that is only a string is a docstring and left out; below ``cdef extern`` it is C.
     """
-    found: list[list[str]] = []
+    found: list[list[Line]] = []
     joins = False  # a decorator belongs to what comes next
     before = ""
     for line in logical_lines(text):
@@ -113,8 +115,73 @@ def cython_declarations(text: str) -> list[str]:
         if PROJECT_IMPORT.match(before):
             line.tokens = renamed(line.tokens)
         if line.tokens:
-            found[-1].append(str(line))
-    return ["\n".join(lines) for lines in found if lines]
+            found[-1].append(line)
+    return ["\n".join(map(str, without_local_names(lines))) for lines in found if lines]
+
+
+def without_local_names(lines: list[Line]) -> list[Line]:
+    """A declaration whose parameters and local variables have numbers for names."""
+    header = lines[0].tokens
+    if header[0] not in {"def", "cdef", "cpdef"} or header[-1] != ":" or "(" not in header:
+        return lines
+    first = header.index("(")
+    names = [declared_name(part) for part in parts_of(header[first + 1 : closing(header, first)])]
+    for line in lines[1:]:
+        if line.tokens[0] == "cdef" and line.tokens[-1] != ":":
+            names += [declared_name(part) for part in parts_of(line.tokens[1:])]
+    numbers = {name: f"%{number}" for number, name in enumerate(dict.fromkeys(names)) if name}
+    return [Line(line.depth, list(numbered(line.tokens, numbers))) for line in lines]
+
+
+def closing(tokens: list[str], opening: int) -> int:
+    """The index of the bracket that closes the one at ``opening``."""
+    depth = 0
+    for index in range(opening, len(tokens)):
+        depth += (tokens[index] in BRACKETS) - (tokens[index] in CLOSING)
+        if depth == 0:
+            return index
+    return len(tokens)
+
+
+def parts_of(tokens: list[str]) -> list[list[str]]:
+    """Tokens separated by the commas outside brackets."""
+    parts: list[list[str]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token in BRACKETS) - (token in CLOSING)
+        if token == "," and not depth:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def declared_name(tokens: list[str]) -> str:
+    """The name that a parameter or a declarator declares; "" for none.
+
+    It is the last word outside brackets, before a default. A pointer to a function has brackets
+    around its name, and keeps it.
+    """
+    if "=" in tokens:
+        tokens = tokens[: tokens.index("=")]
+    name, depth = "", 0
+    for token in tokens:
+        depth += (token in BRACKETS) - (token in CLOSING)
+        if token == "(":
+            return ""
+        if not depth and re.fullmatch(r"[A-Za-z_]\w*", token):
+            name = token
+    return name
+
+
+def numbered(tokens: list[str], numbers: dict[str, str]) -> Iterator[str]:
+    """Tokens with numbers for these names, except for fields and keywords of calls."""
+    depth = 0
+    for index, token in enumerate(tokens):
+        depth += (token in BRACKETS) - (token in CLOSING)
+        is_field = index > 0 and tokens[index - 1] in {".", "->"}
+        is_keyword = depth > 0 and tokens[index + 1 : index + 2] == ["="] and tokens[0] != "cdef"
+        yield token if is_field or is_keyword else numbers.get(token, token)
 
 
 def renamed(tokens: list[str]) -> list[str]:

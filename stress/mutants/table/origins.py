@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from pathlib import PurePath
 
 from pulsar_ml.campaign.trial.trial import PRODUCT, load_native
 from pulsar_ml.harness.subjects.program import Program, generate
 from pulsar_ml.suites.registry import SUITES
+from stress.mutants.build import ROOT, replaced
 from stress.mutants.catalogue import Mutant
 from stress.mutants.hunting import PER_PROGRAM, program_of, program_of_calls
 from stress.mutants.sources.declarations import cython_declarations
@@ -31,20 +31,22 @@ def origin_of(technique: Technique, case: Case) -> Origin:
     """The origin of a cell that is made now."""
     suite = SUITES[case.mutant.suite]
     return Origin(
-        code=short_digest([code_digest(suite.subject), case.selected or "", *change(case.mutant)]),
+        code=short_digest([code_digest(suite.subject), case.selected or "", *changes(case.mutant)]),
         programs=programs_digest(technique, case),
         model=model_digest(suite.model) if technique.name == "linear" else "",
         engine=engine_digest() if technique.build == ENGINE else "",
     )
 
 
-def change(mutant: Mutant) -> Iterator[str]:
-    """The change that a mutant makes, without comments and layout."""
-    yield PurePath(mutant.file).stem
-    if mutant.function:
-        yield mutant.function
-    for text in (mutant.old, mutant.new, mutant.helper, mutant.cimports):
-        yield "\n".join(cython_declarations(textwrap.dedent(text).strip("\n")))
+def changes(mutant: Mutant) -> tuple[str, ...]:
+    """The declarations that a mutant adds to its file, and those that it removes."""
+    if not mutant.file:
+        return ()
+    path = ROOT / "pulsar_ml" / mutant.file
+    source = path.read_text()
+    before = Counter(cython_declarations(source))
+    after = Counter(cython_declarations(mutant.cimports + "\n" + replaced(source, mutant)))
+    return (*sorted((after - before).elements()), "", *sorted((before - after).elements()))
 
 
 # Programs -----------------------------------------------------------------------------
