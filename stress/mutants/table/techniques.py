@@ -15,10 +15,8 @@ from types import ModuleType
 from pulsar_ml.campaign.trial.judging import judge_of as model_judge
 from pulsar_ml.campaign.trial.suite import ControlledSize
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, run_trial
-from pulsar_ml.harness.engine import SEARCHES
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import STUCK, Limits, LostError
-from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.harness.search.shrink import shrink
