@@ -213,7 +213,7 @@ def engine_options(engine: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def all_strategies() -> tuple[str, ...]:
     """All strategies of the engine."""
-    from pulsar_ml.campaign.trial.controlled import OFFERED
+    from pulsar_ml.harness.engine import OFFERED
 
     return OFFERED
 

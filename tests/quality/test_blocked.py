@@ -29,7 +29,7 @@ def test_a_blocked_call_is_a_failure_with_its_native_stack(name: str) -> None:
     assert failure is not None
     assert failure.kind == "blocked call"
     assert "not recompiled" in failure.message
-    assert not failure.lost
+    assert not failure.ended_process
     assert call in " ".join(failure.where[:2]), failure.where
     assert any(place.startswith(caller) for place in failure.where), failure.where
     assert replay(failure, rogues().SUBJECTS[name]).exact

@@ -95,10 +95,19 @@ FIXED = {
     "locks_cython": "pymutex cpp_mutex" if PYMUTEX else "cpp_mutex",
 }
 # Each measures how long it waited, so a wake-up without a cause is no fault to allow here.
-TIMES = (
-    "std_wait_for std_wait_until std_wait_steady std_acquire_for std_acquire_until std_sleep_for "
-    "std_sleep_until std_try_lock_for std_try_lock_until std_try_lock_shared_for std_poll"
-).split()
+TIMES = [
+    "std_wait_for",
+    "std_wait_until",
+    "std_wait_steady",
+    "std_acquire_for",
+    "std_acquire_until",
+    "std_sleep_for",
+    "std_sleep_until",
+    "std_try_lock_for",
+    "std_try_lock_until",
+    "std_try_lock_shared_for",
+    "std_poll",
+]
 RIGHT = [(module, f"{name}_fixed") for module, names in FIXED.items() for name in names.split()]
 
 

@@ -6,6 +6,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ def built(name: str) -> ModuleType:
     return load_checked(path)
 
 
-def run(module: str, name: str, *, seed: int = 0, **options: object) -> Exploration:
+def run(module: str, name: str, *, seed: int = 0, **options: Any) -> Exploration:
     native = built(module)
     subject = native.SUBJECTS[name]
     program = generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_ml.campaign.local.exploring import SuiteExploration
-from pulsar_ml.campaign.trial.controlled import OFFERED as OFFERED_TO_CAMPAIGNS
+from pulsar_ml.campaign.trial import controlled
 from pulsar_ml.harness.engine import OFFERED, SAMPLERS, SEARCHES, STRATEGIES
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.interleave import interleave
@@ -109,7 +109,7 @@ def test_every_row_has_a_sentence_and_one_kind() -> None:
     assert all(name.isidentifier() and sentence for name, sentence in STRATEGIES.items())
     assert not set(SAMPLERS) & set(SEARCHES)
     assert set(STRATEGIES) - set(SAMPLERS) - set(SEARCHES) == {"replay"}
-    assert OFFERED_TO_CAMPAIGNS == OFFERED == tuple(n for n in STRATEGIES if n != "replay")
+    assert vars(controlled)["OFFERED"] == OFFERED == tuple(n for n in STRATEGIES if n != "replay")
 
 
 @pytest.mark.parametrize("strategy", SEARCHES)

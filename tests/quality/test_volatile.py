@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def built(volatile: str) -> ModuleType:
     )
 
 
-def run(name: str, volatile: str, **options: object) -> Exploration:
+def run(name: str, volatile: str, **options: Any) -> Exploration:
     subject = built(volatile).SUBJECTS[name]
     program = generate(subject, 0, threads=2, operations=1, noise=False)
     done = explore(subject, program, executions=EXECUTIONS, seed=1, **options)

@@ -8,6 +8,7 @@ another way.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -105,7 +106,5 @@ def remembered(module: Path) -> list[str] | None:
 
 
 def remember(module: Path, lines: list[str]) -> None:
-    try:
+    with contextlib.suppress(OSError):  # a read-only folder: the next process scans again
         Path(f"{module}{SIDECAR}").write_text(json.dumps([state_of(module), lines]))
-    except OSError:
-        pass  # a folder that cannot be written: the next process looks again

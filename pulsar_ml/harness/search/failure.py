@@ -12,7 +12,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, Campaign
@@ -218,7 +218,8 @@ def of_recorded(
         decisions=campaign.decisions_made(),
         kind=WRONG_ANSWERS if refused else str(raw["kind"]),
         rule="" if refused else str(raw["invariant"]),
-        message=refused or sentence(raw) + waiting_places(campaign, raw["waiting"]),
+        message=refused
+        or sentence(raw) + waiting_places(campaign, cast("Mapping[int, int]", raw["waiting"])),
         where=(race.second.place, race.first.place) if race else () if refused else places(raw),
         trace_hash=campaign.hashes()[0],
         races=bool(options.get("races", True)),
