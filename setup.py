@@ -62,13 +62,30 @@ DIRECTIVES = {
 }
 
 
+# A build is another one when any of these changes: native sources, flags (here and in
+# building/checked.py), programs, models, judges and suites.
+NATIVE = {".c", ".h", ".pxd", ".pxi", ".pyx"}
+PYTHON = ("program.py", "checked.py", "judge.py", "plain.py")
+FOLDERS = ("specs", "models", "suites")
+
+
+def is_source(path: Path) -> bool:
+    """Whether a change of the file at ``path`` makes another build."""
+    if path.suffix in NATIVE:
+        return not (path.suffix == ".c" and path.with_suffix(".pyx").exists())
+    if path.suffix != ".py":
+        return False
+    return path.name in PYTHON or path.parent.name in FOLDERS
+
+
 def build_id() -> str:
-    """Twelve hexadecimal digits that change with any native source or with the variant."""
-    digest = hashlib.sha256(SANITIZE.encode())
+    """Twelve hexadecimal digits that change with each source, flag and variant."""
+    digest = hashlib.sha256(f"{SANITIZE} {os.environ.get('CFLAGS', '')}".encode())
     for path in sorted((ROOT / "pulsar_ml").rglob("*")):
-        if path.suffix in {".h", ".pxd", ".pxi", ".pyx"}:
+        if is_source(path):
             digest.update(path.relative_to(ROOT).as_posix().encode())
             digest.update(path.read_bytes())
+    digest.update(Path(__file__).read_bytes())
     return digest.hexdigest()[:12]
 
 
@@ -109,11 +126,12 @@ def engine_extension() -> Extension:
             "-Wextra",
             "-fno-strict-aliasing",
             "-fvisibility=hidden",
+            "-fexceptions",  # of C++ code under test, which pass through pthread_once
             "-g0",
         ]
         + wide
         + (["-Werror"] if STRICT else []),
-        libraries=["pthread"],
+        libraries=["pthread", "m"],
     )
 
 
@@ -220,7 +238,8 @@ class BuildExtensions(build_ext):  # type: ignore[misc]
         print(f"{self.done} of {len(self.extensions)} compiled; compiling {active}", flush=True)
 
 
-setup(
-    ext_modules=cythonized() if "clean" not in sys.argv else [],
-    cmdclass={"build_ext": BuildExtensions},
-)
+if __name__ == "__main__":
+    setup(
+        ext_modules=cythonized() if "clean" not in sys.argv else [],
+        cmdclass={"build_ext": BuildExtensions},
+    )

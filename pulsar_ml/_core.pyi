@@ -1,8 +1,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, SupportsIndex, TypeAlias, final
+from typing import Any, Final, NamedTuple, Never, Self, SupportsIndex, TypeAlias, final
 
-from typing_extensions import Buffer, Never
+from typing_extensions import Buffer
 
 from pulsar_ml.positions import Evicted, Position, Removed
 from pulsar_ml.stats import CacheStats

@@ -18,7 +18,7 @@ def command_line(*words: str) -> str:
 
 
 def program() -> str:
-    """How the user's shell starts this installation of ``pulsar-ml``.
+    """The words with which the user's shell starts this installation of ``pulsar-ml``.
 
     Without a console script, as in a checkout, it is ``python -m pulsar_ml``.
     """

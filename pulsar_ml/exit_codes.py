@@ -43,3 +43,10 @@ def worst(codes: Iterable[int]) -> ExitCode:
     found = set(codes)
     order = (INTERRUPTED, FAILED, VIOLATION, NOTHING_EXERCISED)
     return next((code for code in order if code in found), CLEAN)
+
+
+def of_run(status: str, verdict: str) -> ExitCode:
+    """The exit code of a run; an incomplete run is never reported clean."""
+    by_status = {"interrupted": INTERRUPTED, "failed": FAILED}
+    by_verdict = {"violation": VIOLATION, "nothing_exercised": NOTHING_EXERCISED, "clean": CLEAN}
+    return by_status[status] if status in by_status else by_verdict[verdict]

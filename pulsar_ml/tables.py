@@ -46,7 +46,7 @@ def _width(console: Console, table: Table) -> int:
 
 
 def _without(table: Table, name: str) -> Table:
-    """The same table without the columns of one header."""
+    """A copy of the table without the columns of one header."""
     made = Table(
         title=table.title,
         title_justify=table.title_justify,

@@ -1,1 +1,1 @@
-"""Mutants, the kill table and the page of invariants of this product."""
+"""Tools for this product's own suites: mutants, the kill table, the page of invariants."""

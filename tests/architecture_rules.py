@@ -1,7 +1,7 @@
 """The rules of the house as functions from sources to complaints.
 
-``Sources`` maps paths (``"pulsar_ml/errors.py"``) to texts, so that a rule can be shown a wrong tree
-of one file. Each rule returns one line for each breach; ``test_architecture.py`` applies them.
+``Sources`` maps paths (``"pulsar_ml/errors.py"``) to texts, so that a rule can be shown a wrong
+tree of one file. Each rule returns one line for each breach; ``test_architecture.py`` applies them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("pulsar_ml", "stress", "spark", "tests", "benchmarks", "docs", "tools")
 CODE = (".py", ".pyx", ".pxd", ".pxi", ".pyi", ".h", ".c", ".sh")
 STANDARD = ("libc", "cpython", "cython", "libcpp")
-
-PYSPARK_OUTSIDE: tuple[str, ...] = ()
 
 # Structures that are a part of another one, tested, measured and described with it.
 PARTS = {
@@ -202,7 +200,8 @@ def structures_have_no_cycle(sources: Sources) -> list[str]:
     below = {
         name: {
             other for other in names
-            if f"pulsar_ml.structures.{other}" in cython_imports(sources[f"pulsar_ml/structures/{name}.pxd"])
+            if f"pulsar_ml.structures.{other}"
+            in cython_imports(sources[f"pulsar_ml/structures/{name}.pxd"])
         }
         for name in names
     }  # fmt: skip
@@ -263,11 +262,11 @@ def product_knows_no_harness(sources: Sources) -> list[str]:
     parts = tuple("include " + path.removeprefix("pulsar_ml/") for path in face)
     found = allow(sources, product, (*(f"pulsar_ml.{name}" for name in known), *parts))
     for path in product:
-        if match := re.search(
+        match = re.search(
             r"harness|mutant|PML_FAULTS|fail_allocation", sources[path], re.IGNORECASE
-        ):
-            if path != "pulsar_ml/__init__.py":
-                found.append(f"{path} says {match[0]!r}")
+        )
+        if match and path != "pulsar_ml/__init__.py":
+            found.append(f"{path} says {match[0]!r}")
     return found
 
 
@@ -283,11 +282,9 @@ def harness_knows_no_layer_above_or_beside(sources: Sources) -> list[str]:
         sources,
         ("pulsar_ml/harness",),
         (
-            "pulsar_ml.harness",
-            "pulsar_ml.sync",
-            "pulsar_ml.errors",
-            "pulsar_ml.input_files",
+            *("pulsar_ml.harness", "pulsar_ml.sync", "pulsar_ml.errors", "pulsar_ml.input_files"),
             "pulsar_ml.versioned_json",
+            *("include names", "include code_places"),  # parts of the engine's face
         ),
     )
 
@@ -303,29 +300,6 @@ def campaign_knows_no_app(sources: Sources) -> list[str]:
     return forbid(sources, ("pulsar_ml",), ("stress", "spark", "benchmarks", "tools", "tests"))
 
 
-# The packages of a search, the highest first; each may import those to its right.
-LAYERS = ("cli", "sweep", "distributed", "campaign", "harness")
-
-
-def layers_look_down(sources: Sources) -> list[str]:
-    found = []
-    for at, layer in enumerate(LAYERS):
-        above = tuple(f"pulsar_ml.{name}" for name in LAYERS[:at])
-        found += forbid(sources, (f"pulsar_ml/{layer}",), above)
-    beside = ("report", "simulate", "managed_ledger", "config", "metrics", "suites")
-    folders = tuple(f"pulsar_ml/{name}" for name in beside)
-    return found + forbid(sources, folders, ("pulsar_ml.cli", "pulsar_ml.sweep"))
-
-
-def campaign_parses_no_options(sources: Sources) -> list[str]:
-    return forbid(sources, ("pulsar_ml/campaign",), ("click", "pulsar_ml.report"))
-
-
-def suites_know_the_campaign_only(sources: Sources) -> list[str]:
-    known = ("pulsar_ml.suites", "pulsar_ml.campaign", "pulsar_ml.errors")
-    return allow(sources, ("pulsar_ml/suites",), known)
-
-
 def stress_knows_no_spark(sources: Sources) -> list[str]:
     return forbid(sources, ("stress",), ("spark", "benchmarks", "tests"))
 
@@ -335,38 +309,6 @@ def nobody_imports_tests(sources: Sources) -> list[str]:
     # The engine's benchmarks measure the programs that its tests are about.
     others = {path: text for path, text in sources.items() if path != "benchmarks/engine.py"}
     return found + forbid(others, ("benchmarks",), ("tests",))
-
-
-def pyspark_is_for_spark(sources: Sources) -> list[str]:
-    elsewhere = tuple(
-        path
-        for path in sources
-        if not path.startswith(("pulsar_ml/distributed/", "tests/spark/"))
-        and path not in PYSPARK_OUTSIDE
-    )
-    return forbid(sources, elsewhere, ("pyspark", "py4j"))
-
-
-def at_import(body: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
-    """The import statements that run when a module is imported."""
-    for node in body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
-        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            yield from at_import(node.orelse)
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield from at_import(ast.iter_child_nodes(node))
-
-
-def pyspark_is_imported_late(sources: Sources) -> list[str]:
-    """Imports of PySpark stand in functions, or are for type checkers only."""
-    return [
-        f"{path} imports {module} at once"
-        for path, text in under(sources, "pulsar_ml/distributed", ends=(".py",))
-        for node in at_import(ast.parse(text).body)
-        for module in sorted(python_imports(path, ast.unparse(node)))
-        if is_within(module, ("pyspark", "py4j"))
-    ]
 
 
 # Words -------------------------------------------------------------------------------------------

@@ -168,9 +168,10 @@ def cells_are_not_copied(sources: Sources) -> list[str]:
                 bare = kind_of(right, variables, known) if re.fullmatch(path_pattern, right) else ""
                 if holds_cells(left, known) or holds_cells(bare, known):
                     found.append(f"{path}:{number} copies a cell: {line.strip()}")
-            elif match := re.match(rf"\s+cdef (\w+) \w+ = ({path_pattern})$", line):
-                if holds_cells(kind_of(match[2], variables, known), known):
-                    found.append(f"{path}:{number} copies a cell: {line.strip()}")
+            elif (
+                match := re.match(rf"\s+cdef (\w+) \w+ = ({path_pattern})$", line)
+            ) and holds_cells(kind_of(match[2], variables, known), known):
+                found.append(f"{path}:{number} copies a cell: {line.strip()}")
     return found
 
 

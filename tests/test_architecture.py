@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests import architecture_rules as rules
+from tests import layer_rules as layers
 from tests import native_rules as native
 from tests.architecture_rules import HEADINGS, PARTS, Rule, Sources
 
@@ -80,29 +81,29 @@ BREACHES: list[tuple[Rule, list[Sources]]] = [
         {"pulsar_ml/campaign/plan/plan.py": "import spark.sweep\n"},
         {"pulsar_ml/harness/x.pyx": "import tests.toys\n"},
     ]),
-    (rules.layers_look_down, [
+    (layers.layers_look_down, [
         {"pulsar_ml/harness/x.py": "from pulsar_ml.campaign.plan import plan\n"},
         {"pulsar_ml/campaign/x.py": "def f():\n    import pulsar_ml.distributed.runner\n"},
         {"pulsar_ml/distributed/x.py": "from pulsar_ml.sweep import run\n"},
         {"pulsar_ml/sweep/x.py": "from pulsar_ml.cli import main\n"},
         {"pulsar_ml/report/x.py": "from pulsar_ml.cli.output import console\n"},
     ]),
-    (rules.campaign_parses_no_options, [
+    (layers.campaign_parses_no_options, [
         {"pulsar_ml/campaign/local/x.py": "import click\n"},
         {"pulsar_ml/campaign/local/x.py": "from click.testing import CliRunner\n"},
     ]),
-    (rules.suites_know_the_campaign_only, [
+    (layers.suites_know_the_campaign_only, [
         {"pulsar_ml/suites/x.py": "from pulsar_ml.harness.engine import Campaign\n"},
         {"pulsar_ml/suites/x.py": "from pulsar_ml.structures import entry\n"},
     ]),
-    (rules.pyspark_is_imported_late, [
+    (layers.pyspark_is_imported_late, [
         {"pulsar_ml/distributed/x.py": "from pyspark.sql import SparkSession\n"},
         {"pulsar_ml/distributed/x.py": "try:\n    import py4j\nexcept ImportError:\n    pass\n"},
         {"pulsar_ml/distributed/x.py": "class A:\n    import pyspark\n"},
     ]),
     (rules.stress_knows_no_spark, [{"stress/invariants.py": "def f():\n    from spark import sweep\n"}]),
     (rules.nobody_imports_tests, [{"spark/sweep.py": "from tests.toys import toy\n"}]),
-    (rules.pyspark_is_for_spark, [
+    (layers.pyspark_is_for_spark, [
         {"pulsar_ml/campaign/run/runner.py": "from pyspark.sql import SparkSession\n"},
         {"pulsar_ml/cli/stress.py": "def f():\n    import pyspark\n"},
         {"tests/campaign/test_plan.py": "import pyspark.sql\n"},
@@ -207,13 +208,14 @@ def test_a_breach_is_noticed(rule: Rule, breach: Sources) -> None:
 
 def test_every_rule_is_applied() -> None:
     helpers = {
-        "read_project", "under", "at_import", "structures", "python_imports", "cython_imports", "imports", "is_within",
+        "read_project", "under", "at_import", "structures", "python_imports", "cython_imports",
+        "imports", "is_within",
         "forbid", "allow", "search", "strip", "statements", "structs", "holds_cells", "kind_of",
         "imported_modules", "import_cycle",
     }  # fmt: skip
     defined = {
         name
-        for module in (rules, native)
+        for module in (rules, layers, native)
         for name, value in vars(module).items()
         if callable(value) and getattr(value, "__module__", "") == module.__name__
     }

@@ -57,7 +57,7 @@ class LocalMaster:
 
 
 def local_master(master: str) -> LocalMaster | None:
-    """What a master URL of this machine offers; None for a cluster."""
+    """The executors of a master on this machine; None for a cluster."""
     machine = processor_count()
     if master == "local":
         return LocalMaster(1, 1)
@@ -69,12 +69,12 @@ def local_master(master: str) -> LocalMaster | None:
 
 
 def on_this_machine(master: str) -> bool:
-    """Whether the executors of a master are here, perhaps as a cluster on the loopback."""
+    """True when the executors of a master are here, also as a cluster on the loopback."""
     return local_master(master) is not None or bool(re.match(r"spark://(127\.|localhost:)", master))
 
 
 def in_driver(master: str) -> bool:
-    """Whether the tasks of a master run in the driver's JVM."""
+    """True when the tasks of a master run in the driver's JVM."""
     return master.startswith("local") and not master.startswith("local-cluster")
 
 
@@ -181,7 +181,7 @@ def check_master(master: str) -> None:
 
 
 def under_spark_submit(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether spark-submit started this process, and with it the JVM."""
+    """True when spark-submit started this process, and with it the JVM."""
     return "PYSPARK_GATEWAY_PORT" in environ
 
 

@@ -223,7 +223,8 @@ cdef inline void ack_store(
     seen = ack_contained(&restored)
     ack_state_destroy(&restored)
     if seen & ~requested:
-        violate(violation, b"AC-2", b"of %llx only %llx was acknowledged", <int64_t>seen, <int64_t>requested, 0)
+        violate(violation, b"AC-2", b"of %llx only %llx was acknowledged", <int64_t>seen,
+                <int64_t>requested, 0)
     missing = before & ~seen
     if missing and not plan.ranges_left and not plan.batches_left:
         violate(violation, b"AC-2", b"%llx is gone, and nothing was left out", <int64_t>missing, 0, 0)

@@ -26,6 +26,7 @@ from pulsar_ml.campaign.store.read_run import SIGNATURE, SavedRun, json_object
 from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS
 from pulsar_ml.command_line import replay_command
 from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.exit_codes import of_run
 from pulsar_ml.report.kill_cells import NAME, KillCells, read_kill_cells
 from pulsar_ml.versioned_json import check_keys, check_object
 
@@ -166,9 +167,7 @@ class Findings:
     @property
     def exit_code(self) -> int:
         """The exit code of the command that produced the run."""
-        by_status = {"interrupted": 130, "failed": 4}
-        by_verdict = {"violation": 1, "nothing_exercised": 3, "clean": 0}
-        return by_status.get(self.run.facts["status"], by_verdict[self.verdict])
+        return of_run(self.run.facts["status"], self.verdict)
 
     def command(self, group: Group) -> str:
         """The command that replays a group's smallest seed; "" when its record is missing."""
@@ -221,7 +220,7 @@ def gather(
 
 
 def gain_counter_of(run: SavedRun) -> GainCounter | None:
-    """The counter of gains by round, or None for a run without rounds. BadRecordError for a damaged round."""
+    """The counter of gains by round; None without rounds. BadRecordError for a damaged round."""
     if not run.facts["rounds"]:
         return None
     try:

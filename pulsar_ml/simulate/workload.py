@@ -74,9 +74,9 @@ class TopicGroup:
 class Workload:
     """Topics with their subscriptions for a number of virtual seconds.
 
-    ``settings`` are broker.conf keys over the defaults. ``storage_read_millis`` is the duration of a
-    storage read, and ``dispatch_millis`` the time between a write and the reads that it wakes. With
-    ``audit_order`` the result counts entries that left the cache before an older one.
+    ``settings`` are broker.conf keys over the defaults. ``storage_read_millis`` is the duration of
+    a storage read, and ``dispatch_millis`` the time between a write and the reads that it wakes.
+    With ``audit_order`` the result counts entries that left the cache before an older one.
     """
 
     name: str

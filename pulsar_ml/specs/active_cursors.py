@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from pulsar_ml.specs import Answer, answer
-from pulsar_ml.specs.cursor_world import DONE, UNKNOWN, UNTRACKED, Cursor, CursorModel, Moment, put
+from pulsar_ml.specs.cursor_moments import UNTRACKED, Cursor, Moment
+from pulsar_ml.specs.cursor_world import DONE, UNKNOWN, CursorModel, put
 
 
 class Churn(NamedTuple):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pulsar_ml.specs import Answer, answer
-from pulsar_ml.specs.cursor_world import DONE, UNKNOWN, UNTRACKED, Cursor, CursorModel, least
+from pulsar_ml.specs.cursor_moments import UNTRACKED, Cursor
+from pulsar_ml.specs.cursor_world import DONE, UNKNOWN, CursorModel, least
 
 
 class Model(CursorModel):

@@ -1,4 +1,4 @@
-# The table of eviction policies. A policy decides which entries of all caches leave, and when.
+# The eviction policies in one table: each decides which entries of all caches leave, and when.
 #
 # Origin       RangeCacheRemovalQueue and EntryCacheDefaultEvictionPolicy (Pulsar), PIP-430 in its
 #              two revisions, #24363; LRU and S3-FIFO are the alternatives. Each policy is one file

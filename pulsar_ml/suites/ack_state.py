@@ -1,4 +1,4 @@
-"""Stress: threads that acknowledge, end ledgers, store and ask, while a dispatcher is paused and goes on."""
+"""The suite of the acknowledgement state: acknowledgements, stored states, pauses of dispatch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ SUITE = Suite(
     name="ack_state",
     subject="ack_state",
     model="pulsar_ml.specs.ack_state",
-    summary="Acknowledgements of a cursor, what of them is stored within the limits, and pauses of dispatch.",
+    summary=(
+        "Acknowledgements of a cursor, what of them is stored within the limits, and "
+        "pauses of dispatch."
+    ),
     settings={"max_bytes": (1, 200), "max_ranges": (0, 4), "max_batches": (0, 3), "max_store_ranges": (0, 3)},
     threads=4,
     operations=4000,

@@ -1,4 +1,4 @@
-"""Stress: active cursors that come, move and go while others ask for ranks and the slowest position."""
+"""The suite of active cursors: cursors come, move and go while others read ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ SUITE = Suite(
     name="active_cursors",
     subject="active_cursors",
     model="pulsar_ml.specs.active_cursors",
-    summary="Cursors that come, move and go while others ask for ranks and for the slowest position.",
+    summary=(
+        "Cursors that come, move and go while others ask for ranks and for the slowest "
+        "position."
+    ),
     # Few positions, so that cursors share them; sometimes as many as there are.
     settings={"cursors": (4, 40), "values": (2, 32), "chunk_bits": (0, 4)},
     threads=4,

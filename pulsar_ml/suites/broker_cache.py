@@ -1,8 +1,8 @@
-"""Stress: the whole cache as a broker uses it: appends, tailing and catch-up readers, dispatch, eviction.
+"""The suite of the whole cache as a broker uses it: appends, readers, dispatch, eviction.
 
-The subject is that of the cache manager. The mix is a broker's: most calls read what was put lately and
-dispatch copies count their reads. The manager's thread is there now and then, for some puts, and evicts by
-age and by size under readers that still hold entries; else the puts evict.
+The subject is the cache manager's, with the mix of a broker: most calls read recent entries, and
+dispatch copies count their reads. The manager's thread runs during some puts and evicts by age and
+by size while readers hold entries; otherwise puts evict.
 """
 
 from __future__ import annotations

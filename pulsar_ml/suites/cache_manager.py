@@ -1,4 +1,4 @@
-"""Stress: the books of the cache: puts that trigger, passes, ticks, changed settings, the thread's life."""
+"""The suite of the cache manager: puts, passes, ticks, settings, the thread's life."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ SUITE = Suite(
     name="cache_manager",
     subject="cache_manager",
     model="pulsar_ml.specs.manager_answers",
-    summary="Books, trigger, passes and settings of the manager, its thread started and ended meanwhile.",
+    summary=(
+        "Books, trigger, passes and settings of the manager, its thread started and "
+        "ended meanwhile."
+    ),
     mix={
         "put": 120,
         "put_late": 8,

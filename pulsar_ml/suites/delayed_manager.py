@@ -1,4 +1,4 @@
-"""Stress: views of two topics that open and close, share delayed messages and mark them, and a timer."""
+"""The suite of the delayed manager: views of two topics, shared messages, and a timer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stress: delayed messages of one subscription that come, become due and are taken, and their timer."""
+"""The suite of the delayed tracker: messages of one subscription, and their timer."""
 
 from __future__ import annotations
 

@@ -9,7 +9,9 @@ SUITE = Suite(
     name="entry_wrapper",
     subject="entry_wrapper",
     model="pulsar_ml.specs.wrapper_answers",
-    summary="A few wrappers that change hands all the time, beside readers that hold stale handles.",
+    summary=(
+        "A few wrappers that change hands all the time, beside readers that hold stale handles."
+    ),
     threads=4,
     operations=8000,
     settings={"keys": (2, 10)},

@@ -1,4 +1,4 @@
-"""Stress: each eviction policy in turn, its passes cut into slices of any length between those of others."""
+"""The suite of eviction policies: each in turn, its passes cut into slices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ SUITE = Suite(
     name="eviction_policy",
     subject="eviction_policy",
     model="pulsar_ml.specs.policy_answers",
-    summary="Six eviction policies: passes in slices, by any thread, beside puts, hits and removal.",
+    summary=(
+        "Six eviction policies: passes in slices, by any thread, beside puts, hits and removal."
+    ),
     threads=4,
     operations=6000,
     settings={"keys": (4, 96)},

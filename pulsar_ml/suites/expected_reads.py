@@ -1,7 +1,6 @@
-"""Stress: expected reads while entries are put again, copied, replayed, dropped undelivered and evicted.
+"""The suite of expected reads: entries are put again, copied, replayed, dropped and evicted.
 
-One thread puts, so that what a put leaves behind is known: the cached entry shares the read count of its
-newest addition.
+One thread puts, so that the cached entry is known to share the read count of its newest addition.
 """
 
 from __future__ import annotations
@@ -28,7 +27,9 @@ SUITE = Suite(
     name="expected_reads",
     subject="cache_manager",
     model="pulsar_ml.specs.manager_answers",
-    summary="Read counts that copies share and a newer addition replaces, under readers and eviction.",
+    summary=(
+        "Read counts that copies share and a newer addition replaces, under readers and eviction."
+    ),
     mix=MIX,
     settings={"keys": (4, 16), "caches": (1, 1), "policy": (0, 1), "max_size": (500, 4096)},
     threads=3,

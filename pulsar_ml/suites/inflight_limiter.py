@@ -9,7 +9,10 @@ SUITE = Suite(
     name="inflight_limiter",
     subject="inflight_limiter",
     model="pulsar_ml.specs.inflight_limiter",
-    summary="Permits of reads under way: a full queue, timeouts, refused grants, copies that hold permits.",
+    summary=(
+        "Permits of reads under way: a full queue, timeouts, refused grants, copies that "
+        "hold permits."
+    ),
     settings={"maximum": (0, 64), "timeout": (1, 20), "queue_size": (1, 8)},
     threads=4,
     operations=5000,

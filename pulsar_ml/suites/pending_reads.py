@@ -1,4 +1,4 @@
-"""Stress: requests that join and split storage reads, and a storage that answers in any order and way."""
+"""The suite of pending reads: joined and split requests, and a storage that answers in any order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ SUITE = Suite(
     name="pending_reads",
     subject="pending_reads",
     model="pulsar_ml.specs.pending_reads",
-    summary="Overlapping requests of two ledgers, answered by any thread: rightly, short, foreign, late.",
+    summary=(
+        "Overlapping requests of two ledgers, answered by any thread: rightly, short, "
+        "foreign, late."
+    ),
     threads=4,
     operations=3000,
     # Fewer counters and more overlap: short programs should leave requests waiting for each other.

@@ -9,7 +9,9 @@ SUITE = Suite(
     name="position_map",
     subject="position_map",
     model="pulsar_ml.specs.position_map",
-    summary="Two maps that share few pages, under puts, removals, finds and iterations at far ends.",
+    summary=(
+        "Two maps that share few pages, under puts, removals, finds and iterations at far ends."
+    ),
     settings={"limit": (8, 128)},
     threads=4,
     operations=6000,

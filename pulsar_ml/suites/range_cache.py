@@ -1,4 +1,4 @@
-"""Stress: range caches under puts, reads, references that outlive evictions, and removal of ranges."""
+"""The suite of range caches: puts, reads, references that outlive evictions, removal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ SUITE = Suite(
     name="range_cache",
     subject="range_cache",
     model="pulsar_ml.specs.range_answers",
-    summary="One to three caches over few positions: puts, point and range reads, held references, removal.",
+    summary=(
+        "One to three caches over few positions: puts, point and range reads, held "
+        "references, removal."
+    ),
     threads=4,
     operations=6000,
     settings={"keys": (4, 64)},

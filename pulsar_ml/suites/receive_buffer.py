@@ -9,7 +9,9 @@ SUITE = Suite(
     name="receive_buffer",
     subject="receive_buffer",
     model="pulsar_ml.specs.receive_buffer",
-    summary="Buffers that threads fill and cut into entries, which are copied, cached and passed on.",
+    summary=(
+        "Buffers that threads fill and cut into entries, which are copied, cached and passed on."
+    ),
     settings={"chunk_bits": (0, 2), "limit": (8, 64)},
     threads=4,
     operations=6000,

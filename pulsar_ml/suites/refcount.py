@@ -9,7 +9,9 @@ SUITE = Suite(
     name="refcount",
     subject="refcount",
     model="pulsar_ml.specs.refcount",
-    summary="Counts that refuse to leave zero, under threads that retain and release a few objects.",
+    summary=(
+        "Counts that refuse to leave zero, under threads that retain and release a few objects."
+    ),
     threads=4,
     operations=8000,
     invariants=named("I12 I13 I14 I17"),

@@ -1,4 +1,4 @@
-"""All suites by name. Each structure has one small module in this package that defines ``SUITE``."""
+"""All suites by name. Each structure has a module in this package that defines ``SUITE``."""
 
 from __future__ import annotations
 

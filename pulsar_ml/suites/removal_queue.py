@@ -12,7 +12,10 @@ SUITE = Suite(
     name="removal_queue",
     subject="removal_queue",
     model="pulsar_ml.specs.pass_answers",
-    summary="Eviction by time and by size, at any moment and by any thread, of entries that others read.",
+    summary=(
+        "Eviction by time and by size, at any moment and by any thread, of entries that "
+        "others read."
+    ),
     threads=4,
     operations=6000,
     settings={"keys": (4, 96)},

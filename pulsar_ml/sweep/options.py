@@ -136,7 +136,7 @@ class SweepOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunnerOptions:
-    """Where and how trials run, as run.json keeps it.
+    """The options of a runner, as run.json keeps them.
 
     Attributes:
         runner: spark, pool or inline.
@@ -213,7 +213,7 @@ def engine_options(engine: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def all_strategies() -> tuple[str, ...]:
     """All strategies of the engine."""
-    from pulsar_ml.campaign.trial.controlled import OFFERED
+    from pulsar_ml.harness.engine import OFFERED
 
     return OFFERED
 

@@ -1,4 +1,4 @@
-"""One sweep from its plan to its summary: opens the runner, drives the campaign, prints, stores."""
+"""Runs a planned sweep: opens the runner, drives the campaign, prints the summary, stores."""
 
 from __future__ import annotations
 
@@ -26,14 +26,7 @@ from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.command_line import replay_command, short_path
 from pulsar_ml.distributed.runner import SparkRunner
-from pulsar_ml.exit_codes import (
-    CLEAN,
-    FAILED,
-    INTERRUPTED,
-    NOTHING_EXERCISED,
-    VIOLATION,
-    ExitCode,
-)
+from pulsar_ml.exit_codes import ExitCode, of_run
 from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.sweep.command_lines import resume_command, search_command
 from pulsar_ml.sweep.display import Display
@@ -49,7 +42,7 @@ ROUNDS_OPTIONAL = ("Per trial", "Classes", "Signatures")
 
 
 class Sweep:
-    """One sweep from its plan to its summary."""
+    """A planned sweep, which runs once."""
 
     def __init__(
         self,
@@ -197,7 +190,7 @@ class Sweep:
         if self.rounds is not None:
             self.rounds.on_round = on_round
         if self.clock.seconds is not None:
-            runner = WholeWaves(runner, stop.requested)
+            runner = WholeWaves(runner, self.clock, stop.requested)
             wave_seconds = min(wave_seconds, self.clock.seconds / WAVES_OF_CLOCK)
         self.clock.start()
         run_campaign(
@@ -348,17 +341,7 @@ def now() -> str:
 
 
 def exit_code(outcome: Outcome) -> ExitCode:
-    """The exit code of a sweep; an incomplete sweep is never reported clean.
-
-    A sweep that the clock or the user's choice of an end stopped is complete when trials ended.
-    """
-    by_status = {"interrupted": INTERRUPTED, "failed": FAILED}
-    if outcome.status in by_status:
-        return by_status[outcome.status]
-    if not outcome.summary.trials:
-        return NOTHING_EXERCISED
-    by_verdict = {"violation": VIOLATION, "nothing_exercised": NOTHING_EXERCISED, "clean": CLEAN}
-    return by_verdict[outcome.summary.verdict]
+    return of_run(outcome.status, outcome.summary.verdict)
 
 
 def versions() -> dict[str, str]:

@@ -109,10 +109,11 @@ def _spark_runner(
 
 
 class Clock:
-    """The time that a sweep may take; it starts with the first trials."""
+    """The time that a sweep may take; it starts with the trials and allows at least one wave."""
 
     def __init__(self, seconds: float | None) -> None:
         self.seconds = seconds
+        self.waves = 0
         self._end: float | None = None
 
     def start(self) -> None:
@@ -120,14 +121,15 @@ class Clock:
             self._end = time.monotonic() + self.seconds
 
     def is_over(self) -> bool:
-        return self._end is not None and time.monotonic() >= self._end
+        return self._end is not None and self.waves > 0 and time.monotonic() >= self._end
 
 
 class WholeWaves:
     """A runner that ends its wave although the clock stopped the sweep; Ctrl-C still works."""
 
-    def __init__(self, runner: Runner, stop_requested: Callable[[], bool]) -> None:
+    def __init__(self, runner: Runner, clock: Clock, stop_requested: Callable[[], bool]) -> None:
         self._runner = runner
+        self._clock = clock
         self._stop_requested = stop_requested
 
     @property
@@ -139,6 +141,7 @@ class WholeWaves:
         return self._runner.slots
 
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
+        self._clock.waves += 1
         return self._runner.run(job, chunks, replace(watch, stopped=self._stop_requested))
 
     def close(self) -> None:

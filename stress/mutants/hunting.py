@@ -13,8 +13,8 @@ import numpy as np
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.harness.building.load import load_checked
-from pulsar_ml.harness.engine import CHOICES
-from pulsar_ml.harness.search.explore import SEARCHES, explore
+from pulsar_ml.harness.engine import CHOICES, SEARCHES
+from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import CALL, Program, generate

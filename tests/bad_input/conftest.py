@@ -1,4 +1,4 @@
-"""What waits for something that never comes fails its test."""
+"""Fails a test that waits for something that never comes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How inputs are damaged, the same way in each run, and what a parser may make of them."""
+"""Damages inputs, the same way in each run, and checks that parsers survive."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOSTILE: list[Any] = [
 
 
 def make_no_file(kind: str, path: Path) -> None:
-    """What stands where a plain file should, of ``NO_FILES``."""
+    """Puts one of ``NO_FILES`` where a plain file should be."""
     match kind:
         case "folder":
             path.mkdir()
@@ -44,7 +44,7 @@ def make_no_file(kind: str, path: Path) -> None:
 
 
 def forbid_pickle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on it is an error to load one."""
+    """Makes every load of a pickle an error."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a pickle was loaded")
@@ -55,7 +55,7 @@ def forbid_pickle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def survives(parse: Callable[[Any], object], content: Any) -> None:
-    """It is read, or refused in one sentence."""
+    """Checks that a file is read, or refused in one sentence."""
     try:
         parse(content)
     except (PulsarMlError, ValueError) as error:
@@ -105,7 +105,7 @@ def put(content: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 @st.composite
 def other_values(draw: st.DrawFn, text: str) -> str:
-    """The same JSON with some values that are not expected."""
+    """JSON in which some values are replaced by unexpected ones."""
     content = json.loads(text)
     for _ in range(draw(st.integers(1, 3))):
         path = draw(st.sampled_from(places(content)))
@@ -114,7 +114,7 @@ def other_values(draw: st.DrawFn, text: str) -> str:
 
 
 def digest(folder: Path) -> dict[str, str]:
-    """What is in a folder."""
+    """The content of a folder."""
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(
             path.read_bytes() if path.is_file() and not path.is_symlink() else b""

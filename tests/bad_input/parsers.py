@@ -1,4 +1,4 @@
-"""Every file that some command or class reads, with an example that is right and the function that reads it.
+"""Every file that a command or class reads, with a good example and the function that reads it.
 
 ``READS`` in test_parsers.py holds this list against the sources.
 """
@@ -292,7 +292,7 @@ def read_cursor(path: Path) -> None:
 
 
 def cursor_body(folder: Path) -> Path:
-    """What the checksum is of, so that what is damaged gets past it."""
+    """The bytes under the checksum, so that damage gets past it."""
     path = cursor(folder)
     path.write_bytes(path.read_bytes()[CHECKED.size :])
     return path

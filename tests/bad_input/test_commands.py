@@ -93,7 +93,7 @@ def test_an_option_that_does_not_exist(name: str) -> None:
 def test_numbers_and_choices_that_are_none(
     name: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a missing or wrong argument, so that no command starts work with a good number."""
+    """Gives a missing or wrong argument, too, so that no command starts work."""
     monkeypatch.chdir(tmp_path)
     app, words, command = COMMANDS[name]
     for option in command.params:

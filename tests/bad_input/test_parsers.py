@@ -1,5 +1,6 @@
-"""Each parser of a file gets files that are damaged, cut, hostile or none at all: it reads them, or says in
-one sentence what is wrong; it changes nothing, does not wait, and takes no memory beyond measure.
+"""Parsers get damaged, cut, hostile and missing files: they read them, or refuse in one sentence.
+
+A parser changes nothing, does not wait, and uses bounded memory.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def survives(parser: Parser, path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def right(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One file for each parser, in a folder of its own."""
+    """A file for each parser, in a folder of its own."""
     return {name: parser.make(tmp_path_factory.mktemp("right")) for name, parser in PARSERS.items()}
 
 
@@ -151,9 +152,9 @@ def test_no_plain_file(
     survives(PARSERS[name], path)
 
 
-# Where something is read, in which file, and by which parser of the list; or why no parser of it is needed.
+# The sources that read something, and the parser of the list; or why no parser is needed.
 READS = {
-    "pulsar_ml/campaign/store/compaction.py": "its own note, which tests/campaign/test_compaction.py damages",
+    "pulsar_ml/campaign/store/compaction.py": "its own note; see tests/campaign/test_compaction.py",
     "pulsar_ml/campaign/plan/exhaustive.py": "trials of a search, resumed",
     "pulsar_ml/campaign/trial/isolation.py": "rows of its own child, through a pipe",
     "pulsar_ml/campaign/trial/record.py": "replay record",
@@ -188,14 +189,15 @@ READS = {
     "pulsar_ml/campaign/local/exploring.py": "a failure that this process made",
     "pulsar_ml/campaign/local/record_kind.py": "failure",
     "pulsar_ml/cli/understand/replay.py": "a failure that this process made",
-    "stress/invariants.py": "a file of the project, and its sources",
+    "pulsar_ml/suites/invariants.py": "a file of the project",
     "stress/mutants/table/sanitized_trials.py": "lines of its own child",
     "stress/mutants/csv_rows.py": "kill_table.csv",
     "stress/mutants/faults/results.py": "reasons in a file of the project",
     "pulsar_ml/cli/find/hunt.py": "a failure that this process made",
 }
 READING = re.compile(
-    r"""\b(json\.loads?|(?<!def\ )(?:read|check)_object|check_keys|tomllib\.loads?|csv\.(DictReader|reader)|pq\.(read_\w+|ParquetFile)|pa\.ipc\.open\w+
+    r"""\b(json\.loads?|(?<!def\ )(?:read|check)_object|check_keys
+    |tomllib\.loads?|csv\.(DictReader|reader)|pq\.(read_\w+|ParquetFile)|pa\.ipc\.open\w+
     |ipc\.open_\w+|edn_format\.loads\w*|b85decode|urlsafe_b64decode|b64decode|decompress(obj)?|unpack(_from)?
     |sqlite3\.connect|configparser|yaml\.\w*load\w*|ElementTree|np\.(load|fromfile|genfromtxt|loadtxt)
     |ast\.literal_eval)\(|javaproperties\.parse\(""",
@@ -219,7 +221,7 @@ def test_the_parsers_that_the_list_names_are_tried() -> None:
     assert all(" " in reason for reason in reasons)
 
 
-# Whose bytes a pickle is made of in the same expression, or by the process at the other end of its own pipe.
+# Pickles whose bytes come from the same expression, or from the process at its own pipe.
 PICKLES = {
     "pulsar_ml/harness/search/child.py": "pickle.loads(pickle.dumps(",
     "pulsar_ml/harness/models/copies.pyx": "pickle.loads(pickle.dumps(",

@@ -21,7 +21,6 @@ from pulsar_ml.campaign.store.schema import ROW, split
 from pulsar_ml.campaign.store.sketch import SIZE, estimate
 from pulsar_ml.campaign.trial import trial
 from pulsar_ml.campaign.trial.chunk import Job, run_chunk
-from pulsar_ml.campaign.trial.controlled import OFFERED
 from pulsar_ml.campaign.trial.engines import load_module, most_threads, program_of, run_trial
 from pulsar_ml.campaign.trial.isolation import Isolation
 from pulsar_ml.campaign.trial.record import ReplayRecord
@@ -29,6 +28,7 @@ from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, TrialOptions, TrialResult
 from pulsar_ml.cli import main
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.engine import OFFERED
 from pulsar_ml.harness.search.failure import Failure, replay
 from pulsar_ml.suites.registry import SUITES
 from tests.campaign.rows import stable_rows

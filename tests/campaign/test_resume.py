@@ -244,7 +244,9 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a list": (lambda run: (run / "run.json").write_text("[]"), "it should be a JSON object"),
     "newer": (lambda run: rewrite(run, version=RUN_VERSION + 1), "use a newer pulsar_ml"),
     "no run id": (lambda run: rewrite(run, run_id=...), "run_id is missing; it should be a text"),
-    "a build id of another kind": (lambda run: rewrite(run, build_id=7), "build_id is 7; it should be a text"),
+    "a build id of another kind": (
+        lambda run: rewrite(run, build_id=7), "build_id is 7; it should be a text"
+    ),
     "another build": (lambda run: rewrite(run, build_id="another"), "trials of another run or build"),
     "no plan": (lambda run: rewrite(run, plan=...), "plan is missing; it should be an object"),
     "a plan without seeds": (

@@ -42,7 +42,7 @@ def test_explain_prints_that_a_number_of_ranges_leaves_bytes_without_a_limit(
 ) -> None:
     file = tmp_path / "broker.conf"
     file.write_text("managedLedgerMaxUnackedRangesToPersist=7\n")
-    result = call("--explain", "--key", "AckStateInBytes", "--file", str(file))
+    result = call("--explain", "--key", "AckStateInBytes", "--broker-conf", str(file))
     assert "no limit" in result.output
 
 

@@ -156,7 +156,7 @@ def test_both_sizes_are_those_of_a_plain_model(
         for number, (what, a, b) in enumerate(steps):
             if what == "receive":
                 parts = [b"p" * (a // 3)] * 3
-                slices += [(made, (number, a + b)) for made in received(manager, a + b, *parts)]
+                slices += [(item, (number, a + b)) for item in received(manager, a + b, *parts)]
             elif what == "put" and slices:
                 part, buffer = slices[a % len(slices)]
                 assert cache.put((1, b), part) == (b not in cached)
@@ -237,10 +237,10 @@ def test_misuse_is_named() -> None:
                 use()
         with pytest.raises(InvalidSizeError, match=r"outside 1..1073741824"):
             manager.receive_buffer(0)
-        for made in (ReceiveBuffer, BufferSlice):
+        for item in (ReceiveBuffer, BufferSlice):
             with pytest.raises(TypeError):
-                made()
-            blank = made.__new__(made)
+                item()
+            blank = item.__new__(item)
             assert not isinstance(blank, Entry)
         with pytest.raises(UsageError):
             manager.entry((1, 1), BufferSlice.__new__(BufferSlice))

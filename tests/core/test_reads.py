@@ -32,15 +32,15 @@ MILLI = 1_000_000
 def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     """Exceptions of callbacks."""
     seen: list[BaseException] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda given: seen.append(given.exc_value))
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: seen.append(report.exc_value))
     return seen
 
 
 # The limiter -------------------------------------------------------------------------------------
 
 
-def limiter(**given: Any) -> InflightReadsLimiter:
-    return InflightReadsLimiter(**{"max_bytes": 100, "acquire_timeout_millis": 10, **given})
+def limiter(**options: Any) -> InflightReadsLimiter:
+    return InflightReadsLimiter(**{"max_bytes": 100, "acquire_timeout_millis": 10, **options})
 
 
 def refuse(permits: Permits | None) -> None:
@@ -168,9 +168,9 @@ def test_permits_of_an_empty_read_go_back_at_once() -> None:
 @pytest.mark.parametrize(
     "given", [{"max_bytes": -1}, {"acquire_timeout_millis": -1}, {"acquire_queue_size": 2**40}]
 )
-def test_sizes_that_cannot_be_are_refused(given: dict[str, int]) -> None:
-    with pytest.raises(InvalidSizeError, match=next(iter(given))):
-        InflightReadsLimiter(**given)
+def test_sizes_that_cannot_be_are_refused(options: dict[str, int]) -> None:
+    with pytest.raises(InvalidSizeError, match=next(iter(options))):
+        InflightReadsLimiter(**options)
     with pytest.raises(InvalidSizeError, match="permits=-1"):
         limiter().acquire(-1, refuse)
 
@@ -186,17 +186,17 @@ def test_permits_are_not_made_by_hand() -> None:
 class Storage:
     """Keeps what it was asked for."""
 
-    def __init__(self, manager: EntryCacheManager, **given: Any) -> None:
+    def __init__(self, manager: EntryCacheManager, **options: Any) -> None:
         self.manager = manager
         self.started: list[tuple[int, int, int, int, object]] = []
         self.answers: list[tuple[list[str] | None, BaseException | None]] = []
-        self.reads = PendingReadsManager(manager, self.start, **given)
+        self.reads = PendingReadsManager(manager, self.start, **options)
 
     def start(self, *started: Any) -> None:
         self.started.append(started)
 
-    def read(self, first: int, last: int, **given: Any) -> None:
-        self.reads.read(7, first, last, self.listen, **given)
+    def read(self, first: int, last: int, **options: Any) -> None:
+        self.reads.read(7, first, last, self.listen, **options)
 
     def listen(self, entries: list[Entry] | None, error: BaseException | None) -> None:
         texts = None
@@ -265,7 +265,7 @@ def test_a_start_that_raises_fails_the_read(manager: EntryCacheManager) -> None:
         raise ConnectionError("no bookie")
 
     answers: list[Any] = []
-    PendingReadsManager(manager, start).read(1, 0, 0, lambda *given: answers.append(given))
+    PendingReadsManager(manager, start).read(1, 0, 0, lambda *options: answers.append(options))
     assert answers[0][0] is None
     assert isinstance(answers[0][1], ConnectionError)
 

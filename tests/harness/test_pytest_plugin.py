@@ -33,12 +33,12 @@ SUBJECTS = load_checked({oracles!r}).SUBJECTS
 
 
 @pytest.mark.interleave(executions=3000, programs=6, threads=2, operations=2)
-def test_pair(interleave: Any) -> None:
+def test_pair(interleave):
     interleave(SUBJECTS["pair"])
 
 
 @pytest.mark.interleave(executions=3000, programs=6)
-def test_race(interleave: Any) -> None:
+def test_race(interleave):
     interleave(SUBJECTS["counter_race"], operations=2)
 """
 

@@ -91,8 +91,8 @@ def distinct(draw: Any, put: str, take: str, *, most: int = 8) -> History:
         thread = draw(st.integers(0, 3))
         invoked = clock[thread] + draw(st.integers(1, 3))
         clock[thread] = invoked + draw(st.integers(0, 7))
-        given, answered = ((value,), None) if name == put else ((), value)
-        operations.append(Operation(thread, name, given, answered, invoked, clock[thread]))
+        arguments, result = ((value,), None) if name == put else ((), value)
+        operations.append(Operation(thread, name, arguments, result, invoked, clock[thread]))
     return history_of(operations)
 
 

@@ -147,18 +147,18 @@ def test_both_searches_agree_where_the_definition_cannot_go() -> None:
     answers = []
     for _ in range(3_000):
         history = answered(draw)
-        asked = check(history, CasRegister(), options=ASKING).answer
+        expected = check(history, CasRegister(), options=ASKING).answer
         verdict = check(history, CasRegister(), options=QUICK)
-        assert verdict.answer == asked
+        assert verdict.answer == expected
         if verdict.linearization is not None:
             assert respects(verdict.linearization, relation(history, REAL_TIME))
             assert allowed(history, CasRegister(), verdict.linearization)
-        answers.append(asked)
+        answers.append(expected)
     assert min(answers.count(LEGAL), answers.count(ILLEGAL)) > 400
     for seed in range(40):
         history = etcd_register(seed, operations=40, broken=seed % 3 > 0)
-        asked = check(history, CasRegister(), options=ASKING).answer
-        assert check(history, CasRegister(), options=QUICK).answer == asked
+        expected = check(history, CasRegister(), options=ASKING).answer
+        assert check(history, CasRegister(), options=QUICK).answer == expected
 
 
 def test_a_write_of_what_is_there_may_have_to_come_before_an_exchange() -> None:
@@ -186,7 +186,7 @@ def test_it_answers_what_the_search_that_asks_does_not() -> None:
 
 @st.composite
 def illegal_ones(draw: Any) -> History:
-    history: History = draw(crowded().filter(lambda found: not oracle(found, CasRegister())))
+    history: History = draw(crowded().filter(lambda one: not oracle(one, CasRegister())))
     return history
 
 
@@ -252,19 +252,19 @@ def test_words_of_native_subjects_are_read_as_values_are() -> None:
         Signature("cas", 2, FLAG),
     )
     for seed in range(20):
-        made = etcd_register(seed, operations=60, broken=seed % 2 > 0)
-        records = made.records.copy()
+        sample = etcd_register(seed, operations=60, broken=seed % 2 > 0)
+        records = sample.records.copy()
         codes = {"read": 0, "write": 1, "cas": 2}
-        records["operation"] = [codes[made.call(index).name] for index in range(len(made))]
+        records["operation"] = [codes[sample.call(index).name] for index in range(len(sample))]
         for column in ("arguments", "result"):
             for row, place in np.ndindex(records[column].shape):
                 word = int(records[column][row, place])
-                value = made.values[word] if word >= 0 else 0
+                value = sample.values[word] if word >= 0 else 0
                 value = int(value) if isinstance(value, bool) else value
                 word = -(2**63) if value is None else int(str(value))
                 records[column][row, place] = word
         native = History(signatures, records, source="threads")
-        expected = check(made, CasRegister(), options=QUICK)
+        expected = check(sample, CasRegister(), options=QUICK)
         assert check(native, CasRegister(), options=QUICK).answer == expected.answer
         assert check(native, CasRegister(), options=ASKING).answer == expected.answer
 
@@ -273,13 +273,15 @@ def keyed(draw: random.Random) -> History:
     """Two registers, with the key as the first argument, and their calls side by side."""
     operations = []
     for key in ("k", 1):
-        made = answered(draw)
-        for record, call in zip(made.records, map(made.call, range(len(made))), strict=True):
+        sample = answered(draw)
+        for record, call in zip(sample.records, map(sample.call, range(len(sample))), strict=True):
             returned = None if record["ending"] else int(record["returned"])
             thread = int(record["thread"]) + (1000 if key == 1 else 0)
-            given = (key, *call.arguments)
+            arguments = (key, *call.arguments)
             operations.append(
-                Operation(thread, call.name, given, call.result, int(record["invoked"]), returned)
+                Operation(
+                    thread, call.name, arguments, call.result, int(record["invoked"]), returned
+                )
             )
     return history_of(operations)
 
@@ -290,11 +292,11 @@ def test_a_register_for_each_key_is_searched_so_too() -> None:
     for _ in range(300):
         history = keyed(draw)
         model = Keyed(CasRegister())
-        asked = check(history, model, options=ASKING)
+        expected = check(history, model, options=ASKING)
         verdict = check(history, model, options=QUICK)
         together = check(history, model, options=Options(explain=False, partition=False))
-        assert verdict.answer == asked.answer == together.answer
-        assert verdict.key == asked.key
+        assert verdict.answer == expected.answer == together.answer
+        assert verdict.key == expected.key
         if verdict.linearization is not None:
             assert respects(verdict.linearization, relation(history, REAL_TIME))
             assert allowed(history, model, verdict.linearization)

@@ -71,7 +71,7 @@ def test_the_steps_of_all_searches_are_within_their_bound(most: int, tmp_path: P
 
 RAISING = """
 class Late:
-    asked = 0
+    calls = 0
 
     def init(self):
         return 0

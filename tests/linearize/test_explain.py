@@ -57,7 +57,7 @@ def test_a_stale_read_is_explained() -> None:
     assert verdict.answer == ILLEGAL
     assert verdict.blocked == 4
     assert set(verdict.core) == {0, 1, 4}
-    # There was no quiet moment, but one thread made the writes and another the reads.
+    # There was no quiet moment, but one thread sample the writes and another the reads.
     assert verdict.weaker == {SEQUENTIAL: ILLEGAL, QUIESCENT: ILLEGAL}
     assert verdict.criterion == "neither"
 
@@ -91,24 +91,24 @@ def test_prefix_blocked_and_core_are_what_they_say(name: str) -> None:
 
     @settings(max_examples=120, deadline=None, derandomize=True, database=None)
     @given(histories(SHAPES[name]))
-    def run(made: History) -> None:
+    def run(sample: History) -> None:
         nonlocal illegal
         model = MODELS[name]()
-        verdict = check(made, model, options=Options(partition=False))
+        verdict = check(sample, model, options=Options(partition=False))
         if verdict.answer != ILLEGAL:
             return
         illegal += 1
-        assert respects(verdict.prefix, relation(made, REAL_TIME))
-        assert allowed(made, model, verdict.prefix)
+        assert respects(verdict.prefix, relation(sample, REAL_TIME))
+        assert allowed(sample, model, verdict.prefix)
         assert verdict.blocked not in verdict.prefix
         # The prefix has all calls that returned before the blocked call.
-        returned = made.records["returned"]
+        returned = sample.records["returned"]
         assert set(np.flatnonzero(returned < returned[verdict.blocked]).tolist()) <= set(
             verdict.prefix
         )
-        assert not oracle(made.select(verdict.core), model)
+        assert not oracle(sample.select(verdict.core), model)
         for criterion, kind in ((SEQUENTIAL, PROGRAM_ORDER), (QUIESCENT, QUIESCENCE)):
-            assert verdict.weaker[criterion] == (LEGAL if oracle(made, model, kind) else ILLEGAL)
+            assert verdict.weaker[criterion] == (LEGAL if oracle(sample, model, kind) else ILLEGAL)
 
     run()
     assert illegal >= 10
@@ -127,14 +127,14 @@ def test_a_key_may_be_quiet_while_others_are_not() -> None:
     assert oracle(busy, MODELS["set"](), QUIESCENCE)
 
 
-def could(made: History, model: Any, kept: list[int], spare: list[int]) -> bool:
+def could(sample: History, model: Any, kept: list[int], spare: list[int]) -> bool:
     """True when the calls of ``kept`` have a legal order with the calls of ``spare`` at any time.
 
     The spare calls take effect at most as often as their number. This extends the definition in
     :mod:`tests.linearize.oracle`.
     """
-    before = relation(made, REAL_TIME)
-    ended = {index for index in kept if not made.records["ending"][index]}
+    before = relation(sample, REAL_TIME)
+    ended = {index for index in kept if not sample.records["ending"][index]}
 
     def extend(order: list[int], left: int, states: list[Any]) -> bool:
         if not states:
@@ -148,7 +148,7 @@ def could(made: History, model: Any, kept: list[int], spare: list[int]) -> bool:
         return left > 0 and any(extend(order, left - 1, stepped(states, index)) for index in spare)
 
     def stepped(states: list[Any], index: int) -> list[Any]:
-        return [after for state in states for after in model.step(state, made.call(index))]
+        return [after for state in states for after in model.step(state, sample.call(index))]
 
     return extend([], len(spare), [model.init()])
 
@@ -160,25 +160,25 @@ def test_no_call_of_a_core_can_be_left_out(name: str) -> None:
 
     @settings(max_examples=250, deadline=None, derandomize=True, database=None)
     @given(histories(SHAPES[name]))
-    def run(made: History) -> None:
+    def run(sample: History) -> None:
         nonlocal cores, longer
         model = MODELS[name]()
-        verdict = check(made, model, options=Options(partition=False))
+        verdict = check(sample, model, options=Options(partition=False))
         if verdict.answer != ILLEGAL:
             return
         kept = list(verdict.core)
-        by_then = made.records["invoked"] <= made.records["returned"][verdict.blocked]
+        by_then = sample.records["invoked"] <= sample.records["returned"][verdict.blocked]
         spare = [
             index for index in np.flatnonzero(by_then).tolist()
-            if index not in kept and not model.pure(made.call(index))
+            if index not in kept and not model.pure(sample.call(index))
         ]  # fmt: skip
-        assert not could(made, model, kept, spare)
+        assert not could(sample, model, kept, spare)
         cores += 1
         longer += len(kept) > 1
         for index in kept:
             rest = [other for other in kept if other != index]
             assert could(
-                made, model, rest, spare if model.pure(made.call(index)) else [*spare, index]
+                sample, model, rest, spare if model.pure(sample.call(index)) else [*spare, index]
             )
 
     run()
@@ -188,46 +188,46 @@ def test_no_call_of_a_core_can_be_left_out(name: str) -> None:
 def test_shrinking_ends_with_its_budget_and_leaves_an_illegal_core(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made = history(
+    sample = history(
         *((0, "increment", (), None, 2 * at, 2 * at + 1) for at in range(30)),
         (1, "read", (), 99, 70, 71),
     )
-    assert len(check(made, Counter()).core) == 1
+    assert len(check(sample, Counter()).core) == 1
     monkeypatch.setattr(core, "MOST_LOOKED_UP", 20)
-    verdict = check(made, Counter())
+    verdict = check(sample, Counter())
     assert len(verdict.core) > 1
     assert (
-        check(made.select(verdict.core), Counter(), options=Options(explain=False)).answer
+        check(sample.select(verdict.core), Counter(), options=Options(explain=False)).answer
         == ILLEGAL
     )
 
 
 def test_the_core_of_a_long_history_is_small() -> None:
     for seed in range(4):
-        made = simulate(Cell(300), seed=seed, clients=4, operations=400, stale_at=0.5)
-        verdict = check(made, Register())
+        sample = simulate(Cell(300), seed=seed, clients=4, operations=400, stale_at=0.5)
+        verdict = check(sample, Register())
         if verdict.answer == ILLEGAL:
             assert len(verdict.core) <= 5
-            assert not oracle(made.select(verdict.core), Register())
+            assert not oracle(sample.select(verdict.core), Register())
             break
     else:
-        raise AssertionError("no seed made an illegal history")
+        raise AssertionError("no seed sample an illegal history")
 
 
 def test_the_illegal_part_is_named() -> None:
-    made = history(
+    sample = history(
         (0, "put", ("a", 1), None, 0, 1),
         (1, "put", ("b", 1), None, 0, 1),
         (0, "get", ("b",), None, 2, 3),
     )
-    verdict = check(made, KeyValueMap())
+    verdict = check(sample, KeyValueMap())
     assert (verdict.answer, verdict.key, verdict.core) == (ILLEGAL, "b", (1, 2))
 
 
 def test_parts_together_and_one_by_one_agree() -> None:
     answers = set()
     for seed in range(12):
-        made = simulate(
+        sample = simulate(
             Keys(3),
             seed=seed,
             clients=3,
@@ -235,22 +235,22 @@ def test_parts_together_and_one_by_one_agree() -> None:
             crashes=0.02,
             stale_at=0.5 if seed % 2 else None,
         )
-        apart = check(made, DigitMap(), options=Options(explain=False))
-        together = check(made, DigitMap(), options=Options(explain=False, partition=False))
+        apart = check(sample, DigitMap(), options=Options(explain=False))
+        together = check(sample, DigitMap(), options=Options(explain=False, partition=False))
         assert apart.answer == together.answer
         answers.add(apart.answer)
     assert answers == {LEGAL, ILLEGAL}
 
 
 def test_keyed_models_are_one_for_each_key() -> None:
-    made = history(
+    sample = history(
         (0, "write", ("a", 1), None, 0, 1),
         (0, "read", ("b",), None, 2, 3),
         (0, "read", ("a",), 1, 4, 5),
     )
     for options in (Options(), Options(partition=False)):
-        assert check(made, Keyed(Register()), options=options).answer == LEGAL
-    assert check(made.select([1, 2]), Keyed(Register())).answer == ILLEGAL
+        assert check(sample, Keyed(Register()), options=options).answer == LEGAL
+    assert check(sample.select([1, 2]), Keyed(Register())).answer == ILLEGAL
 
 
 HARD = history(
@@ -277,7 +277,7 @@ class Plain:
 
 
 @pytest.mark.parametrize(
-    ("model", "reason", "told", "untold"),
+    ("model", "reason", "present", "absent"),
     [
         (Queue(), "out of steps after 9", "more --steps may help", "more --memory"),
         (Queue(), "out of memory after 9", "more --memory may help", "more --steps"),
@@ -292,18 +292,18 @@ class Plain:
     ],
 )
 def test_an_unknown_verdict_says_what_may_help(
-    model: Any, reason: str, told: str, untold: str
+    model: Any, reason: str, present: str, absent: str
 ) -> None:
     text = describe_verdict(HARD, Verdict(UNKNOWN, reason=reason), model)
-    assert told in text
-    assert untold not in text
+    assert present in text
+    assert absent not in text
 
 
 def test_the_state_is_shown_if_it_can_be_read() -> None:
-    made = history((0, "write", ("x" * 100,), None, 0, 1), (1, "read", (), "y", 2, 3))
-    verdict = check(made, Register())
+    sample = history((0, "write", ("x" * 100,), None, 0, 1), (1, "read", (), "y", 2, 3))
+    verdict = check(sample, Register())
     assert (verdict.prefix, verdict.blocked) == ((0,), 1)
-    text = describe_verdict(made, verdict, Register())
+    text = describe_verdict(sample, verdict, Register())
     assert "it leads to the state" not in text and "that order" not in text
     text = describe_verdict(STALE, check(STALE, Register()), Register())
     assert "  that order: write(1); write(2); read() -> 2\n  it leads to the state 2\n" in text
@@ -332,13 +332,13 @@ def test_an_operation_that_the_model_does_not_have_is_a_usage_error() -> None:
 
 
 def test_verdicts_are_remembered_by_canonical_form() -> None:
-    made = simulate(Cell(2), seed=1, clients=1, operations=12)
-    rows = np.stack([made.records] * 50)
+    sample = simulate(Cell(2), seed=1, clients=1, operations=12)
+    rows = np.stack([sample.records] * 50)
     # Other stamps in the same order give the same form.
     rows["invoked"] *= np.arange(1, 51)[:, None]
     rows["returned"] *= np.arange(1, 51)[:, None]
     rows[49]["result"][:, 0] = 77
-    checker = ModelChecker(Register(), made.signatures)
+    checker = ModelChecker(Register(), sample.signatures)
     answers = checker.check_many(rows)
     assert answers.tolist() == [0] * 49 + [1]
     assert (checker.native.searches, checker.native.looked_up) == (2, 48)
@@ -353,10 +353,10 @@ def test_the_outcome_table_answers_as_the_definition_does(name: str) -> None:
 
     @settings(max_examples=60, deadline=None, derandomize=True, database=None)
     @given(histories(SHAPES[name], most=5))
-    def run(made: History) -> None:
-        checker = ModelChecker(MODELS[name](), made.signatures, made.values)
-        expected = 0 if oracle(made, MODELS[name]()) else 1
-        assert checker.check_many(np.stack([made.records] * 2)).tolist() == [expected] * 2
+    def run(sample: History) -> None:
+        checker = ModelChecker(MODELS[name](), sample.signatures, sample.values)
+        expected = 0 if oracle(sample, MODELS[name]()) else 1
+        assert checker.check_many(np.stack([sample.records] * 2)).tolist() == [expected] * 2
         seen.add(expected)
 
     run()

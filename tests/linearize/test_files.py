@@ -171,7 +171,8 @@ LINE = {"thread": 0, "operation": "read", "arguments": [], "result": 5, "invoked
         ("h.jsonl", "", "h.jsonl is empty"),
         ("h.jsonl", '{"kind": "pulsar', "line 1 of h.jsonl is not JSON, so it is damaged or truncated"),
         ("h.jsonl", json.dumps({**HEAD, "version": 2}), "has version 2, this release reads up to 1"),
-        ("h.jsonl", json.dumps({**HEAD, "kind": "a song"}), 'kind is "a song"; it should be "pulsar_ml history"'),
+        ("h.jsonl", json.dumps({**HEAD, "kind": "a song"}),
+         'kind is "a song"; it should be "pulsar_ml history"'),
         ("h.jsonl", json.dumps({**HEAD, "operations": 3}),
          "is truncated: it should have 3 operations, it has 0"),
         ("h.jsonl", json.dumps({"kind": HEAD["kind"], "version": 1, "operations": 0}),
@@ -223,7 +224,7 @@ def test_a_truncated_table_is_damaged(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_history(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="should end with .parquet"):
+    with pytest.raises(UsageError, match=r"should end with \.parquet"):
         load_history(tmp_path / "h.csv")
     with pytest.raises(UsageError, match="cannot be read"):
         load_history(tmp_path / "none.jsonl")

@@ -66,7 +66,8 @@ def answered(draw: Any) -> History:
         operations.append(
             Operation(
                 thread + (10 + number) * opened, name,
-                (key, value) if name in ("append", "put") else (key,), result, invoked, None if opened else returned,
+                (key, value) if name in ("append", "put") else (key,), result, invoked,
+                None if opened else returned,
             )
         )  # fmt: skip
     return history_of(operations)
@@ -119,9 +120,9 @@ def test_native_steps_and_the_model_agree_where_the_definition_cannot_go() -> No
     for seed in range(30):
         history = key_value(seed, clients=4, operations=80, keys=3, broken=seed % 2 > 0)
         for together in (False, True):
-            asked = Options(explain=False, natively=False, partition=not together)
+            options = Options(explain=False, natively=False, partition=not together)
             native = Options(explain=False, partition=not together)
-            answer = check(history, KeyValueMap(), options=asked).answer
+            answer = check(history, KeyValueMap(), options=options).answer
             assert check(history, KeyValueMap(), options=native).answer == answer
             answers.append(answer)
     assert min(answers.count(LEGAL), answers.count(ILLEGAL)) > 5
@@ -224,12 +225,13 @@ def test_every_kind_of_value_has_an_answer(values: tuple[Any, Any]) -> None:
     rows = [
         row("put", ("k", first), None, 0), row("append", ("k", second), None, 1),
         row("get", ("k",), first + second, 2),
-        row("delete", ("k",), None, 3), row("get", ("k",), None, 4), row("append", ("k", second), None, 5),
+        row("delete", ("k",), None, 3), row("get", ("k",), None, 4),
+        row("append", ("k", second), None, 5),
         row("get", ("k",), second, 6),
     ]  # fmt: skip
     wrong = [*rows[:-1], row("get", ("k",), first + first, 6)]
-    for made, expected in ((rows, LEGAL), (wrong, ILLEGAL)):
-        history = history_of(made)
+    for calls, expected in ((rows, LEGAL), (wrong, ILLEGAL)):
+        history = history_of(calls)
         assert check(history, KeyValueMap(), options=QUICK).answer == expected
         assert check(history, KeyValueMap(), options=ASKING).answer == expected
 

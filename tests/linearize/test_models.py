@@ -133,9 +133,9 @@ def test_a_model_that_ships_says_what_each_operation_takes(name: str) -> None:
     for operation, count in model.operations.items():
         assert model.step(model.init(), Call(operation, (1,) * count, UNKNOWN)) is not None
         for wrong in {0, 1, 2, 3} - {count}:
-            given = Operation(0, operation, (1,) * wrong, None, 0, None)
+            wrong_call = Operation(0, operation, (1,) * wrong, None, 0, None)
             with pytest.raises(UsageError, match=f"has {wrong} argument.*takes {count}"):
-                check_model(model, history_of([given]))
+                check_model(model, history_of([wrong_call]))
 
 
 def test_a_key_that_is_not_said_to_be_one_is_no_argument() -> None:
@@ -219,7 +219,7 @@ class Mine:
         return [state]
 
 
-def made():
+def create():
     return Mine()
 
 
@@ -233,7 +233,7 @@ def test_a_model_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (tmp_path / "json.py").write_text(MINE)  # the name of a standard module
     (tmp_path / "beside.py").write_text("START = 7\n")
     (tmp_path / "wrong.py").write_text("def f(:\n")
-    for name in ("Mine", "made"):
+    for name in ("Mine", "create"):
         assert model_named(f"{tmp_path}/json.py:{name}").init() == 7
     for name, sentence in (
         ("absent.py:Mine", "there is no file .*absent.py to have a model"),

@@ -106,11 +106,11 @@ def test_a_long_history_with_one_lie_is_illegal_and_its_core_small(name: str) ->
 def test_histories_that_do_not_qualify_are_left_to_the_search(
     name: str, operations: list[Any]
 ) -> None:
-    made = [
+    calls = [
         Operation(0, call, arguments, result, 10 * at, None if result == "open" else 10 * at + 5)
         for at, (call, arguments, result) in enumerate(operations)
     ]
-    assert judge(name, history_of(made), MODELS[name]()) is None
+    assert judge(name, history_of(calls), MODELS[name]()) is None
 
 
 def test_the_witness_of_an_overtaking_is_two_values() -> None:

@@ -38,31 +38,31 @@ def drawn(draw: random.Random, most: int) -> History:
     now = 0
     operations = []
 
-    def change(name: str, given: tuple[int, ...]) -> bool:
+    def change(name: str, arguments: tuple[int, ...]) -> bool:
         nonlocal held
-        if name == "cas" and held != given[0]:
+        if name == "cas" and held != arguments[0]:
             return False
-        held = given[-1]
+        held = arguments[-1]
         return True
 
     for number in range(count):
         now += draw.randint(1, 6)
         name = draw.choice(("read", "read", "write", "cas"))
-        given = tuple(
+        arguments = tuple(
             draw.randrange(values) for _ in range({"read": 0, "write": 1, "cas": 2}[name])
         )
         if late and draw.random() < 0.4:
             change(*late.pop(draw.randrange(len(late))))
         if name != "read" and draw.random() < crashes:
-            operations.append(Operation(100 + number, name, given, None, now, None))
-            late.append((name, given))
+            operations.append(Operation(100 + number, name, arguments, None, now, None))
+            late.append((name, arguments))
             continue
         result: int | bool | None = draw.randrange(values) if number in wrong else held
         if name != "read":
-            done = change(name, given)
+            done = change(name, arguments)
             result = None if name == "write" else done != (number in wrong)
         invoked, returned = now - draw.randint(0, overlap), now + draw.randint(0, overlap)
-        operations.append(Operation(number, name, given, result, invoked, returned))
+        operations.append(Operation(number, name, arguments, result, invoked, returned))
     return history_of(operations)
 
 
@@ -105,18 +105,18 @@ def test_both_searches_agree_where_the_definition_cannot_go() -> None:
     answers = []
     for _ in range(4_000):
         history = drawn(draw, 22)
-        asked = check(history, CasRegister(), options=ASKING).answer
+        expected = check(history, CasRegister(), options=ASKING).answer
         verdict = check(history, CasRegister(), options=NATIVE)
-        assert verdict.answer == asked
+        assert verdict.answer == expected
         if verdict.linearization is not None:
             assert respects(verdict.linearization, relation(history, REAL_TIME))
             assert allowed(history, CasRegister(), verdict.linearization)
-        answers.append(asked)
+        answers.append(expected)
     assert min(answers.count(LEGAL), answers.count(ILLEGAL)) > 1_000
 
 
-def row(name: str, given: tuple[int, ...], result: int | bool | None, at: int) -> Operation:
-    return Operation(0, name, given, result, 10 * at, 10 * at + 5)
+def row(name: str, arguments: tuple[int, ...], result: int | bool | None, at: int) -> Operation:
+    return Operation(0, name, arguments, result, 10 * at, 10 * at + 5)
 
 
 @pytest.mark.parametrize(("opened", "answer"), [(2, ILLEGAL), (3, LEGAL)])

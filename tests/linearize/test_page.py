@@ -38,12 +38,12 @@ def test_the_page_names_the_models_that_ship_with_their_operations() -> None:
     table = PAGE.split("| model | operations |\n| --- | --- |\n")[1].split("\n\n")[0]
     rows = dict(re.findall(r"^\| `([\w-]+)` \| (.*) \|$", table, re.MULTILINE))
     assert list(rows) == list(MODELS)
-    for name, told in rows.items():
+    for name, operations in rows.items():
         shown = {
             operation: len(re.findall(r"\w+", arguments))
-            for operation, arguments in re.findall(r"`(\w+)\((.*?)\)`", told)
+            for operation, arguments in re.findall(r"`(\w+)\((.*?)\)`", operations)
         }
-        before = MODELS["register"]().operations if told.startswith("the same, and ") else {}
+        before = MODELS["register"]().operations if operations.startswith("the same, and ") else {}
         assert {**before, **shown} == MODELS[name]().operations
 
 

@@ -29,10 +29,12 @@ def test_a_seed_is_a_history() -> None:
 
 @pytest.mark.parametrize("operations", [100, 170])
 def test_registers_have_as_many_open_calls_as_those_of_etcd(operations: int) -> None:
-    made = [etcd_register(seed, operations=operations) for seed in range(20)]
-    assert all(len(history) == operations for history in made)
-    assert 0.1 < np.mean([pending(history) for history in made]) < 0.2
-    names = [str(call.name) for history in made for call in map(history.call, range(len(history)))]
+    samples = [etcd_register(seed, operations=operations) for seed in range(20)]
+    assert all(len(history) == operations for history in samples)
+    assert 0.1 < np.mean([pending(history) for history in samples]) < 0.2
+    names = [
+        str(call.name) for history in samples for call in map(history.call, range(len(history)))
+    ]
     shares = [names.count(name) / len(names) for name in ("read", "write", "cas")]
     assert all(0.3 < share < 0.37 for share in shares)
 

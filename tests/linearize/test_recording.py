@@ -93,7 +93,7 @@ def test_records_of_another_shape_are_refused(toys: Any) -> None:
     assert all((each["invoked"] == NEVER).all() for each in records)
     with pytest.raises(ValueError, match="there should be records for"):
         run_program(instance, program, records=records[:1])
-    with pytest.raises(TypeError, match="contiguous arrays of history.RECORD"):
+    with pytest.raises(TypeError, match=r"contiguous arrays of history\.RECORD"):
         run_program(
             instance, program, records=[np.zeros(len(calls), "<i8") for calls in program.threads]
         )

@@ -98,13 +98,13 @@ def test_both_searches_agree_where_the_definition_cannot_go() -> None:
     answers = []
     for _ in range(4_000):
         history = placed(draw, 24)
-        asked = check(history, Register(), options=ASKING).answer
+        expected = check(history, Register(), options=ASKING).answer
         verdict = check(history, Register(), options=NATIVE)
-        assert verdict.answer == asked
+        assert verdict.answer == expected
         if verdict.linearization is not None:
             assert respects(verdict.linearization, relation(history, REAL_TIME))
             assert allowed(history, Register(), verdict.linearization)
-        answers.append(asked)
+        answers.append(expected)
     assert min(answers.count(LEGAL), answers.count(ILLEGAL)) > 400
 
 
@@ -114,13 +114,15 @@ def test_writes_at_any_time_and_again_are_as_many_open_copies() -> None:
     @settings(max_examples=80, deadline=None, derandomize=True, database=None)
     @given(st.integers(0, 10**6), SMALL)
     def run(seed: int, value: int) -> None:
-        made = placed(random.Random(seed), 5)
+        sample = placed(random.Random(seed), 5)
         operations = [
             Operation(
                 int(record["thread"]), call.name, call.arguments, call.result,
                 int(record["invoked"]), None if record["ending"] else int(record["returned"]),
             )
-            for record, call in zip(made.records, map(made.call, range(len(made))), strict=True)
+            for record, call in zip(
+                sample.records, map(sample.call, range(len(sample))), strict=True
+            )
         ]  # fmt: skip
         copies = [
             Operation(200 + copy, "write", (value,), None, -1, None)
@@ -171,7 +173,8 @@ def test_reads_of_what_is_there_do_not_mean_that_it_is_left(begins: int) -> None
     history = history_of(
         [
             interval("write", 1, 0, 2), interval("write", 4, begins, 20),
-            interval("write", 5, 0, 50), interval("read", 5, 1, 50), interval("read", 1, 1, 3), interval("read", 1, 5, 6),
+            interval("write", 5, 0, 50), interval("read", 5, 1, 50),
+            interval("read", 1, 1, 3), interval("read", 1, 5, 6),
             interval("read", 1, 7, 8), interval("read", 4, 10, 60), interval("write", 4, 22, 60),
             interval("read", 1, 25, 30),
         ]

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pulsar_ml/harness/subjects/subject.h"
+#include "pulsar_ml/harness/subject.h"
 
 enum { CELLS = 3, MOST_THREADS = 4, MOST_CALLS = 8, MOST_OUTCOMES = 1 << 14, FAILED_CAS = 8 };
 enum { LOAD, STORE, EXCHANGE, CAS, FENCE, LOCK, UNLOCK, OPERATIONS };

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_ml.harness.search.explore import SEARCHES, explore
+from pulsar_ml.harness.engine import SEARCHES
+from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.operations import _checked
 from pulsar_ml.suites.registry import SUITES

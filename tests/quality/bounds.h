@@ -62,3 +62,10 @@ PROGRAM(plain_spin, 2, volatile long go;)
     if (t == 0) while (!s->go) ;
     else s->go = 1;
 }
+
+/* Threads that share nothing: one class. */
+PROGRAM(apart, 2, Cell x[2];)
+{
+    add(s->x[t], 1, SEQ);
+    add(s->x[t], 1, SEQ);
+}

@@ -6,7 +6,8 @@
 #include <unistd.h>
 #include <linux/futex.h>
 
-static const struct timespec SOON = {1, 0};
+/* One second after the beginning of an execution. */
+static const struct timespec SOON = {2, 0};
 
 #define lock(m) pthread_mutex_lock(&s->m)
 #define unlock(m) pthread_mutex_unlock(&s->m)

@@ -3,44 +3,47 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 #include <semaphore>
 #include <shared_mutex>
 #include <thread>
 
-#include "pulsar_ml/harness/subject.h"
+#include "tests/quality/kit.hpp"
 
-struct CppProgram {
-    PmlSubject subject;
-    int32_t threads;
-};
-static CppProgram cpp_programs[64];
-static int n_cpp_programs;
-static const PmlOperation CPP_RUN = {"run", 1, PML_ANY_THREAD, 0, 0, {}};
-static const PmlArgument CPP_NO_SETTING = {};
-
-template <typename State>
-__attribute__((no_sanitize("thread"))) static int define_program(const char *name, int threads) {
-    CppProgram &p = cpp_programs[n_cpp_programs++];
-    p.threads = threads;
-    p.subject = {PML_SUBJECT_ABI, 1, 0, threads, name, name, &CPP_RUN, &CPP_NO_SETTING,
-                 [](const int64_t *, int32_t) -> void * { return new State; },
-                 [](void *s, int32_t t, const PmlCall *, PmlResult *, PmlViolation *v) {
-                     if (!static_cast<State *>(s)->run(t) && !v->found) {
-                         v->found = 1;
-                         std::strcpy(v->invariant, "Q");
-                         std::strcpy(v->message, "the program saw what it should not");
-                     }
-                 },
-                 [](void *, PmlViolation *) {}, [](void *s) { delete static_cast<State *>(s); }};
-    return 0;
-}
-
-// CPP_PROGRAM(name, threads, fields, body): the body returns whether all is well.
-#define CPP_PROGRAM(name, n_threads, fields, ...)                                               \
-    struct name##_state { fields bool run([[maybe_unused]] int t) { __VA_ARGS__ return true; } };   \
-    static const int name##_defined = define_program<name##_state>(#name, n_threads);
+// Time: a wait that nobody ends ends by its deadline, and every clock says so. The semaphore polls the clock.
+using std::chrono::milliseconds;
+using Steady = std::chrono::steady_clock;
+using System = std::chrono::system_clock;
+#define TIMED(name, most, wait)                                                                    \
+    CPP_PROGRAM(name, 2, std::timed_mutex m; std::shared_timed_mutex l; std::counting_semaphore<4> full{0}; \
+                std::mutex guard; std::condition_variable c; std::atomic<long> touched{0};,                 \
+                touched++; if (t == 0) return true;                                             \
+                auto begun = Steady::now(); auto at = System::now(); wait;                       \
+                auto spent = Steady::now() - begun; auto passed = System::now() - at;                    \
+                if (spent < milliseconds(10) || spent > milliseconds(most)) return false;         \
+                if (passed < milliseconds(10) || passed > milliseconds(most)) return false;)
+#define GUARDED std::unique_lock<std::mutex> held(guard)
+TIMED(std_wait_for_fixed, 11, GUARDED; if (c.wait_for(held, milliseconds(10), [] { return false; })) return false)
+TIMED(std_wait_until_fixed, 11,
+      GUARDED; if (c.wait_until(held, at + milliseconds(10)) != std::cv_status::timeout) return false)
+TIMED(std_wait_steady_fixed, 11,
+      GUARDED; if (c.wait_until(held, begun + milliseconds(10)) != std::cv_status::timeout) return false)
+TIMED(std_acquire_for_fixed, 25, if (full.try_acquire_for(milliseconds(10))) return false)
+TIMED(std_acquire_until_fixed, 25, if (full.try_acquire_until(begun + milliseconds(10))) return false)
+TIMED(std_sleep_for_fixed, 11, std::this_thread::sleep_for(milliseconds(10)))
+TIMED(std_sleep_until_fixed, 11, std::this_thread::sleep_until(begun + milliseconds(10)))
+#define TIMED_LOCK(name, mutex, wait)                                                           \
+    CPP_PROGRAM(name, 2, mutex m; std::atomic<long> held{0};,                                   \
+                if (t == 0) { m.lock(); held = 1; while (held != 2) std::this_thread::yield(); m.unlock(); } \
+                else { while (held != 1) std::this_thread::yield();                             \
+                       auto begun = Steady::now(); bool got = wait; auto spent = Steady::now() - begun; \
+                       held = 2; if (got || spent < milliseconds(10)) return false; })
+TIMED_LOCK(std_try_lock_for_fixed, std::timed_mutex, m.try_lock_for(milliseconds(10)))
+TIMED_LOCK(std_try_lock_until_fixed, std::timed_mutex, m.try_lock_until(System::now() + milliseconds(10)))
+TIMED_LOCK(std_try_lock_shared_for_fixed, std::shared_timed_mutex, m.try_lock_shared_for(milliseconds(10)))
+CPP_PROGRAM(std_poll_fixed, 2, std::atomic<long> touched{0};,
+            touched++; auto end = Steady::now() + milliseconds(10);
+            while (Steady::now() < end) if (t) std::this_thread::yield();)
 
 #define DATA long x = 0; std::atomic<long> touched{0};
 CPP_PROGRAM(std_unlocked, 2, std::mutex m; DATA, touched++; if (t) m.lock(); x++; if (t) m.unlock();)
@@ -75,5 +78,6 @@ CPP_PROGRAM(std_thread_fixed, 1, DATA, RUNS_THREAD())
 
 CPP_PROGRAM(std_semaphore_fixed, 2, std::counting_semaphore<4> full{0}; DATA,
             touched++; if (t == 0) { x = 1; full.release(); } else { full.acquire(); if (x != 1) return false; })
+CPP_PROGRAM(std_notify_forgotten, 2, std::atomic<int> flag{0};, if (t == 0) flag = 1; else flag.wait(0);)
 CPP_PROGRAM(std_notify_fixed, 2, std::atomic<int> flag{0};,
             if (t == 0) { flag = 1; flag.notify_one(); } else flag.wait(0);)

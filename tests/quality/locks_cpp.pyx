@@ -11,7 +11,7 @@ cdef extern from *:
     ctypedef struct CppProgram:
         PmlSubject subject
         int32_t threads
-    CppProgram[64] cpp_programs
+    CppProgram[128] cpp_programs
     int n_cpp_programs
 
 cdef int i

@@ -1,6 +1,7 @@
 /* Code under test that takes its process along: each does so when thread 1 comes first, so that it depends on the
  * schedule which execution it is. */
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -24,6 +25,14 @@ static __attribute__((no_sanitize("thread"), noinline)) void scribble(const char
                 *at = 0x5A;
 }
 
+/* The engine's clock comes by a signal. */
+static __attribute__((no_sanitize("thread"), noinline)) void block_signals(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+}
+
 static __attribute__((no_sanitize("thread"), noinline)) void read_for_ever(void)
 {
     int ends[2];
@@ -35,9 +44,7 @@ static __attribute__((no_sanitize("thread"), noinline)) void read_for_ever(void)
 /* No handler of the engine's ends this one. */
 static __attribute__((no_sanitize("thread"), noinline)) void compute_for_ever(void)
 {
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, NULL);
+    block_signals();
     for (volatile unsigned turns = 0;; turns++) ;
 }
 
@@ -46,6 +53,34 @@ ROGUE(overwrites_the_stack, scribble("[stack]"))
 ROGUE(overwrites_the_heap, scribble("[heap]"); abort())
 ROGUE(ends_the_process, _exit(3))
 ROGUE(kills_the_process, kill(getpid(), SIGKILL))
-ROGUE(reads_for_ever, read_for_ever())
+ROGUE(reads_for_ever, block_signals(); read_for_ever())
 ROGUE(computes_for_ever, compute_for_ever())
 ROGUE(behaves, (void)0)
+
+/* These block as well, and the engine sees it. */
+ROGUE(waits_for_input, read_for_ever())
+
+/* A lock as a library that was not recompiled takes it: the linker does not redirect the call. */
+static pthread_mutex_t of_library;
+static __attribute__((no_sanitize("thread"), noinline))
+void in_library(int (*call)(pthread_mutex_t *), const char *name)
+{
+    *(void **)&call = dlsym(RTLD_DEFAULT, name);
+    call(&of_library);
+}
+PROGRAM(waits_in_library, 2, Cell x;)
+{
+    in_library(NULL, "pthread_mutex_lock");
+    add(s->x, 1, SEQ);
+    add(s->x, 1, SEQ);
+    in_library(NULL, "pthread_mutex_unlock");
+}
+/* It waits until a thread of the system comes, which is no deadlock. */
+PROGRAM(sleeps_in_library, 2, Cell x;)
+{
+    static int (*sleeps)(useconds_t);
+    add(s->x, 1, SEQ);
+    *(void **)&sleeps = dlsym(RTLD_DEFAULT, "usleep");
+    sleeps(1000);
+    add(s->x, 1, SEQ);
+}

@@ -42,7 +42,7 @@ def test_a_search_that_left_nothing_out_is_complete(mode: str, strategy: str) ->
 @pytest.mark.parametrize(
     ("name", "options", "bound"),
     [
-        ("ticket_2_fixed", {"mode": "sc", "bound": 1}, "preemption bound 1"),
+        ("ticket_2_fixed", {"mode": "sc", "bound": 1}, "preemption bound 1, spin bound 2"),
         ("nine_stores", {"mode": "c11"}, "8 stores remembered of a location"),
         ("two_widths", {"mode": "c11", "races": False}, "8 stores remembered of a location"),
         (

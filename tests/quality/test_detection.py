@@ -170,6 +170,6 @@ def test_pos_finds_safestack_within_three_million_executions() -> None:
 
 def test_three_preemptions_do_not_show_safestack() -> None:
     runs = campaign("safestack_yielding", mode="sc", strategy="preemptions", bound=3)
-    runs.run(0, 1_000_000)
+    runs.run(0, 1_700_000)
     assert not runs.failed()
     assert runs.statistics()["exhausted"] == 1

@@ -48,7 +48,11 @@ def rogues_path() -> Path:
         digest.update((HERE / name).read_bytes())
     into = ROOT / "build" / "quality" / digest.hexdigest()[:12]
     return build_extension(
-        HERE / "rogues.pyx", into=into, checked=True, flags=["-std=gnu11", "-Wno-unused"]
+        HERE / "rogues.pyx",
+        into=into,
+        checked=True,
+        flags=["-std=gnu11", "-Wno-unused"],
+        macros={"PML_BUILD_ID": '"quality"'},
     )
 
 

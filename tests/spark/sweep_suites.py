@@ -1,5 +1,7 @@
-"""Suites over the toy subjects for sweeps, and a native module in which one subject kills its process and
-another waits at a gate.
+"""Suites over the toy subjects for sweeps.
+
+The module is also a native module, with a subject that kills its process and one that waits at a
+gate.
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ class Deadly:
 
 
 class Gated:
-    """Like another subject, but the trial whose setting is the gate's number tells who it is and waits there.
+    """A subject whose trial with the gate's number as its setting reports itself and waits there.
 
-    ``closed`` in the gate's directory has the number; ``arrived`` and ``go`` are pipes with names. With a
+    ``closed`` in the gate's directory has the number; ``arrived`` and ``go`` are named pipes. With a
     file ``once`` beside, only the first such trial waits, and a copy of it does not.
     """
 

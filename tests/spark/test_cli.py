@@ -227,6 +227,61 @@ def test_what_is_not_the_run_is_refused_and_changes_nothing(
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
+def test_the_clock_stops_a_sweep_after_whole_waves_and_it_can_go_on(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    options = ["--suite", "counter", "--threads", "1", "--chunk-size", "4", "--out", str(run)]
+    done = sweep(*options, "--seconds", "1e-9")
+    assert done.exit_code == 0, done.output
+    assert "trials of counter: seeds from 0 for 1e-09 s" in done.stderr
+    assert "stopped after 1e-09 s: no violation in 4 trials" in done.stdout
+    assert json.loads((run / "run.json").read_text())["status"] == "stopped"
+    assert sorted(read_trials(run)["seed"].to_pylist()) == [0, 1, 2, 3]
+    done = resume(run, "--seconds", "1e-9", "--json")
+    result = json.loads(done.stdout)
+    assert (result["status"], result["trials"], result["planned"]) == ("stopped", 8, None)
+
+
+def test_the_clock_and_a_number_of_seeds_both_bound_a_sweep(tmp_path: Path) -> None:
+    options = ["--suite", "counter", "--threads", "1", "--chunk-size", "3", "--seconds"]
+    done = sweep(*options, "1000", "--seeds", "3", "--out", str(tmp_path / "whole"))
+    assert done.exit_code == 0 and "finished: no violation in 3 of 3 trials" in done.stdout
+    done = sweep(*options, "1e-9", "--seeds", "9", "--out", str(tmp_path / "part"))
+    assert done.exit_code == 0 and "no violation in 3 of 9 trials" in done.stdout
+    assert "stopped after 1e-09 s" in done.stdout
+
+
+def test_idle_trials_of_a_clean_sweep_are_named() -> None:
+    ended = outcome("finished", trials=5, clean=3, nothing_exercised=2)
+    words = verdict(TrialOptions(), ended, 5)
+    assert "no violation in 5 of 5 trials" in words
+    assert "2 trials exercised nothing and prove nothing" in words
+
+
+def test_a_master_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    common = ["--suite", "refcount", "--seeds", "1", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(main, [*common, "--master", "spark://127.0.0.1:1"])
+    assert done.exit_code == 4, done.output
+    (sentence,) = done.stderr.splitlines()
+    assert "the Spark master spark://127.0.0.1:1 does not answer" in sentence
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unexpected_error_is_one_sentence_and_never_a_violation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object, **more: object) -> None:
+        raise KeyError("a bug of ours")
+
+    monkeypatch.setattr("pulsar_ml.sweep.sweep.load_suites", fail)
+    done = CliRunner().invoke(main, ["--runner", "inline", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 4
+    assert done.stderr == (
+        "Failed: unexpected KeyError: 'a bug of ours' (--traceback shows where)\n"
+    )
+    done = CliRunner().invoke(main, ["--runner", "inline", "--traceback"])
+    assert done.exit_code == 4 and "Traceback (most recent call last)" in done.stderr
+
+
 def test_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
     done = resume(tmp_path / "nowhere")
     assert done.exit_code == 2 and "there is no run in" in done.stderr

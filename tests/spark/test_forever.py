@@ -159,7 +159,7 @@ def test_a_checkpoint_says_where_its_stream_began(tmp_path: Path) -> None:
 
 
 class Night:
-    """One command without an end, as often as it is started."""
+    """An endless command, which may be started several times."""
 
     def __init__(self, directory: Path) -> None:
         self.gate = Gate(directory / "gate")

@@ -1,7 +1,6 @@
-"""Whatever is killed in the middle of a sweep, and whenever: the same command with ``--resume`` ends with the
-trials of an undisturbed sweep.
+"""After any kill in the middle of a sweep, ``--resume`` ends with the trials of a whole sweep.
 
-A trial tells when it is reached and waits there for its end, so nothing depends on time.
+A trial reports that it was reached and waits there for its end, so nothing depends on time.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Victims = Callable[[subprocess.Popen[bytes], psutil.Process], list[psutil.Proces
 
 
 def number_of(seed: int) -> int:
-    """What the trial of a seed compares with the gate's number."""
+    """The number that a seed's trial compares with the gate's."""
     counter = load_native(str(toys_path())).SUBJECTS["counter"]
     return program_of(counter, SUITES["gated"], seed, TrialOptions()).settings["start"]
 
@@ -51,7 +50,7 @@ def gated_seeds() -> list[int]:
 
 
 class Gate:
-    """Where the trial of one seed waits."""
+    """The gate at which the trial of one seed waits."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -81,7 +80,7 @@ class Gate:
 
 
 class Sweep:
-    """One command, as often as it is run."""
+    """A command, which may be run several times."""
 
     def __init__(self, directory: Path, options: Sequence[str], gate: Gate) -> None:
         self.directory = directory
@@ -150,7 +149,7 @@ def kill(victims: Sequence[psutil.Process]) -> None:
 
 
 def story(sweep: Sweep, gate: Gate, steps: Sequence[tuple[Victims, bool]]) -> None:
-    """At each gate something is killed; where that ends the sweep, it goes on, at last without Spark."""
+    """Kills something at each gate; a sweep that ends goes on, at last without Spark."""
     seeds = gated_seeds()
     gate.close(seeds[0])
     driver = sweep.start()

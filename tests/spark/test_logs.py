@@ -1,4 +1,4 @@
-"""From the row of a violation to what the executor printed that found it."""
+"""The row of a violation leads to the log of the executor that found it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session is asked for, and what is said when it cannot be had; no JVM is started here."""
+"""Settings of sessions, and messages when there is none; no JVM is started here."""
 
 from __future__ import annotations
 

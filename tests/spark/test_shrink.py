@@ -68,7 +68,8 @@ def test_executors_find_the_same(pooled: tuple[Path, Result], tmp_path: Path) ->
         tmp_path / "run", large("racy"), large("counter", "T01"), rogue("ends_the_process")
     )
     done = subprocess.run(
-        [sys.executable, "-m", "spark.shrink", str(run), "--executions", "20000", "--master", "local[2]"],
+        [sys.executable, "-m", "spark.shrink", str(run), "--executions", "20000",
+         "--master", "local[2]"],
         cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT,
     )  # fmt: skip
     assert done.returncode == 4, done.stderr

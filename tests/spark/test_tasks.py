@@ -1,4 +1,4 @@
-"""What executors get and what they say when they cannot run it; no JVM is started here."""
+"""The work of executors, and their messages when they cannot do it; no JVM is started."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_a_wrong_verdict_about_what_fits_is_noticed() -> None:
 
 
 @dataclass(frozen=True)
-class Said:
+class Observed:
     """One call of a history, and what it answered."""
 
     thread: int
@@ -206,7 +206,7 @@ class Said:
     when: tuple[int, int]
 
 
-def refused(*said: Said, fresh: bool = False) -> str:
+def refused(*said: Observed, fresh: bool = False) -> str:
     """The verdict of the suite's model about a history with room for no range."""
     names = sorted({call.operation for call in said})
     settings = {
@@ -233,16 +233,16 @@ def refused(*said: Said, fresh: bool = False) -> str:
     return ModelJudge(Model).message(history, 3, fresh=fresh)
 
 
-GAP = Said(0, "ack_entry", (0, 1), answer(NEW), (1, 2))
-PAUSED = Said(1, "dispatch", (NORMAL,), answer(NEW, 0), (3, 4))
+GAP = Observed(0, "ack_entry", (0, 1), answer(NEW), (1, 2))
+PAUSED = Observed(1, "dispatch", (NORMAL,), answer(NEW, 0), (3, 4))
 
 
-def filled(thread: int, kinds: int, when: tuple[int, int]) -> Said:
-    return Said(thread, "ack_entry", (0, 0), answer(NEW, kinds), when)
+def filled(thread: int, kinds: int, when: tuple[int, int]) -> Observed:
+    return Observed(thread, "ack_entry", (0, 0), answer(NEW, kinds), when)
 
 
-def known(thread: int, kinds: int, when: tuple[int, int]) -> Said:
-    return Said(thread, "ack_entry", (0, 1), answer(KNOWN, kinds), when)
+def known(thread: int, kinds: int, when: tuple[int, int]) -> Observed:
+    return Observed(thread, "ack_entry", (0, 1), answer(KNOWN, kinds), when)
 
 
 @pytest.mark.parametrize(
@@ -256,19 +256,19 @@ def known(thread: int, kinds: int, when: tuple[int, int]) -> Said:
         ([GAP, filled(0, 1, (5, 6))], False),  # nobody was paused
         ([GAP, PAUSED, filled(0, 1 << DELAYED, (5, 6))], False),  # nor that one
         ([GAP, PAUSED, known(0, 1, (5, 6))], False),  # nothing was opened
-        ([GAP, filled(0, 0, (3, 4)), Said(0, "dispatch", (NORMAL,), answer(NEW, 0), (5, 6))], False),
-        ([GAP, Said(0, "dispatch", (DELAYED,), answer(NEW, 1), (3, 4))], False),
-        ([GAP, Said(1, "dispatch", (REPLAY,), answer(NEW, 0), (3, 4))], False),
-        ([GAP, filled(0, 0, (3, 4)), Said(0, "mark", (), answer(NEW, 16), (5, 6))], False),
-        ([GAP, Said(0, "size", (), answer(NEW, 0), (3, 4))], False),
-        ([GAP, Said(0, "size", (), answer(NEW, 32), (3, 4))], True),
+        ([GAP, filled(0, 0, (3, 4)), Observed(0, "dispatch", (NORMAL,), answer(NEW, 0), (5, 6))], False),
+        ([GAP, Observed(0, "dispatch", (DELAYED,), answer(NEW, 1), (3, 4))], False),
+        ([GAP, Observed(1, "dispatch", (REPLAY,), answer(NEW, 0), (3, 4))], False),
+        ([GAP, filled(0, 0, (3, 4)), Observed(0, "mark", (), answer(NEW, 16), (5, 6))], False),
+        ([GAP, Observed(0, "size", (), answer(NEW, 0), (3, 4))], False),
+        ([GAP, Observed(0, "size", (), answer(NEW, 32), (3, 4))], True),
     ],
 )  # fmt: skip
-def test_answers_that_nothing_explains_are_refused(said: list[Said], legal: bool) -> None:
+def test_answers_that_nothing_explains_are_refused(said: list[Observed], legal: bool) -> None:
     assert (refused(*said) == "") is legal
 
 
 def test_an_old_verdict_is_legal_where_threads_may_see_old_values_and_only_there() -> None:
-    late = Said(1, "dispatch", (NORMAL,), answer(NEW, 1), (3, 4))
+    late = Observed(1, "dispatch", (NORMAL,), answer(NEW, 1), (3, 4))
     assert refused(GAP, late) == ""
     assert "dispatch" in refused(GAP, late, fresh=True)

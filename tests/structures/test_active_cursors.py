@@ -91,7 +91,7 @@ def test_a_move_of_the_tail_keeps_the_ranks_of_the_groups_it_leaves_and_joins(
     pair.instance.check()
 
 
-@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("queried", [False, True])
 def test_null_updates_may_follow_each_other(queried: bool) -> None:
     pair = started(1, 4, 4)
     for value in (UNTRACKED, UNTRACKED, 7, UNTRACKED, 2):

@@ -23,8 +23,8 @@ TestMachine = machine_test("delayed_tracker", also=("add_many",))
 
 
 def started(**settings: int) -> Pair:
-    given = {"tick": 10, "strict": 0, "lookahead": 0, "start": 0, "spread": 5}
-    return Pair("delayed_tracker", given | settings)
+    chosen = {"tick": 10, "strict": 0, "lookahead": 0, "start": 0, "spread": 5}
+    return Pair("delayed_tracker", chosen | settings)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -58,8 +58,8 @@ def assert_victims(result: Result, *keys: int, cache: int = 0) -> None:
 @EVERY_KIND
 @pytest.mark.parametrize("seed", SEEDS[:4])
 def test_long_programs_have_the_models_victims_in_its_order(kind: int, seed: int) -> None:
-    given, program = calls_of("eviction_policy", seed, 250)
-    pair = Pair("eviction_policy", {**given, "policy": kind})
+    chosen, program = calls_of("eviction_policy", seed, 250)
+    pair = Pair("eviction_policy", {**chosen, "policy": kind})
     for thread, operation, arguments in program:
         pair.call(operation.name, *arguments, thread=thread)
     pair.instance.check()

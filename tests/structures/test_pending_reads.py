@@ -183,10 +183,10 @@ def test_a_failed_allocation_loses_nothing(seed: int) -> None:
 
 
 def run_failing(seed: int, failing: int) -> bool:
-    given, program = calls_of("pending_reads", seed, 40)
+    chosen, program = calls_of("pending_reads", seed, 40)
     _native.fail_allocation_after(failing)
     try:
-        pair = Pair("pending_reads", given)
+        pair = Pair("pending_reads", chosen)
     except MemoryError:
         return True
     failed = False

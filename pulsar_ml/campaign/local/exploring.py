@@ -18,6 +18,7 @@ from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
 from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED, VIOLATION, ExitCode
+from pulsar_ml.harness.engine import SAMPLERS
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.explore import Exploration, explore
@@ -26,12 +27,15 @@ from pulsar_ml.harness.search.sandbox import lost_exploration, watch
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.progress import ProgressDisplay
 
+MOST_REMARKS = 5
+
 
 @dataclass(slots=True)
 class SuiteExploration:
     """The counts of all programs of one suite, and its first failure."""
 
     suite: str
+    strategy: str
     programs: int = 0
     executions: int = 0
     seconds: float = 0.0
@@ -41,6 +45,7 @@ class SuiteExploration:
     counts: Counter[str] = field(default_factory=Counter)
     failure: Failure | None = None
     failed: TrialResult | None = None  # the trial of its program, without the failure
+    remarks: list[str] = field(default_factory=list)
     found: str = ""  # the place of the failure, which a shrunk failure no longer knows
 
     def add(self, done: Exploration) -> None:
@@ -55,6 +60,7 @@ class SuiteExploration:
         )
         self.missed = (first, second, third)
         self.counts.update(done.statistics)
+        self.remarks += [f"  program {self.programs}: {remark}" for remark in done.remarks]
         self.failure = done.failure
         if done.failure is not None:
             found = done.failure
@@ -75,16 +81,24 @@ class SuiteExploration:
         return [
             f"{self.suite}: {self.executions:,} executions of {self.programs} programs in "
             f"{self.seconds:.1f} s ({rate:,.0f} executions/s, {steps:,.0f} steps/s)",
-            f"  classes seen: {self.counts['classes']:,}; unseen mass about "
-            f"{self.counts['once'] / made:.2%}; cut by the step limit: "
+            f"  classes seen: {self.counts['classes']:,}; "
+            + (f"unseen mass about {self.counts['once'] / made:.2%}; " if self.sampled else "")
+            + "cut by the step limit: "
             f"{self.counts['cut'] / made:.2%}; made twice and equal: {self.rechecked}",
             *(
                 f"  exhausted {what}: {programs} programs"
                 for what, programs in self.exhausted.items()
             ),
             *self.answers(),
+            *self.remarks[:MOST_REMARKS],
+            *more_than(self.remarks),
             *([f"  failed in {self.found}"] if self.failure else self.risks()),
         ]
+
+    @property
+    def sampled(self) -> bool:
+        """The executions are a sample of all; those of a search are none."""
+        return self.strategy in SAMPLERS
 
     def answers(self) -> list[str]:
         """The number of histories that were compared with the suite's model."""
@@ -97,7 +111,15 @@ class SuiteExploration:
         ]
 
     def risks(self) -> list[str]:
-        """Bounds on the failures that the executions may have missed."""
+        """Bounds on the failures that the executions may have missed; a search has none."""
+        if not self.sampled:
+            left = self.programs - self.exhausted.total()
+            if not left:
+                return ["  load buffering is outside the memory model"]
+            return [
+                f"  the search of {counted(left, 'program')} did not end; its executions are no "
+                "sample and bound no risk"
+            ]
         lines = [
             f"  with 95 % confidence a failure of these programs is rarer than 1 in "
             f"{max(self.executions, 1) / 3:,.0f} executions; load buffering is outside the memory "
@@ -126,6 +148,12 @@ class SuiteExploration:
             "counts": dict(self.counts),
             "failure": None if self.failure is None else json.loads(self.failure.to_json()),
         }
+
+
+def more_than(remarks: list[str]) -> list[str]:
+    """One line for the remarks past those that are shown."""
+    left = len(remarks) - MOST_REMARKS
+    return [f"  {left} more remarks of this kind"] if left > 0 else []
 
 
 def explore_suite(

@@ -10,6 +10,7 @@ from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.harness.building.unseen import warn_of_unseen_code
 from pulsar_ml.harness.engine import Campaign  # noqa: F401  (before checked modules are loaded)
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import Limits, LostError
@@ -29,6 +30,8 @@ def checked_subject(name: str, module: str = CHECKED, mutant: str | None = None)
     Raises UsageError when the module has no such subject or mutant.
     """
     native = load_native(module)
+    if module != CHECKED and native.__file__:
+        warn_of_unseen_code(Path(native.__file__))
     select_mutant(native, mutant)
     subjects: Mapping[str, Subject] = getattr(native, "SUBJECTS", {})
     if name not in subjects:

@@ -19,7 +19,7 @@ from pulsar_ml.campaign.plan.plan import Chunk, Plan
 from pulsar_ml.campaign.trial.controlled import BOUND_SEPARATOR
 from pulsar_ml.campaign.trial.trial import CLEAN, VIOLATION
 from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.harness.search.explore import SEARCHES
+from pulsar_ml.harness.engine import SEARCHES
 from pulsar_ml.harness.search.partition import Part, divided, proved
 from pulsar_ml.versioned_json import check_keys
 

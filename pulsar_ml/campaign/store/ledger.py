@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 
 from pulsar_ml.campaign.store.schema import CHUNKS, SUMMED, VERDICTS
 from pulsar_ml.campaign.store.sketch import union
+from pulsar_ml.harness.engine import SEARCHES
 
-# Exhaustive strategies: their executions are no sample, so they bound no risk.
-IN_ORDER = ("preemptions", "delays")
 _SAME = ("run_id", "chunk_id", "suite", "build_id", "engine", "mode", "strategy")
 
 
@@ -56,7 +55,7 @@ def ledger_of(rows: pa.Table, violations: pa.Table | None = None) -> pa.Table:
         is_it = pc.cast(pc.equal(rows["verdict"], verdict), pa.int64())
         table = table.append_column(f"is_{verdict}", is_it)
     idle = pc.equal(rows["verdict"], "nothing_exercised")
-    in_order = pc.is_in(rows["strategy"], pa.array(IN_ORDER, rows.schema.field("strategy").type))
+    in_order = pc.is_in(rows["strategy"], pa.array(SEARCHES, rows.schema.field("strategy").type))
     table = table.append_column("told", pc.if_else(pc.or_(idle, in_order), 0, rows["executions"]))
     if "violations" in rows.column_names:
         found = pc.list_value_length(rows["violations"])

@@ -29,9 +29,9 @@ from pulsar_ml.campaign.trial.trial import (
     select_mutant,
 )
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.engine import MODES, STRATEGIES, Campaign
+from pulsar_ml.harness.engine import MODES, OFFERED, SEARCHES, Campaign
 from pulsar_ml.harness.search.child import LostError
-from pulsar_ml.harness.search.explore import SEARCHES, Exploration, explore
+from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.search.partition import Part
 from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure
@@ -39,7 +39,6 @@ from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import Program, generate, words
 from pulsar_ml.harness.subjects.subject import Subject
 
-OFFERED = tuple(strategy for strategy in STRATEGIES if strategy != "replay")
 MOST_THREADS = 63  # the engine's own limit
 MOST_EXECUTIONS = 1_000_000_000
 SHRINK_EXECUTIONS = 20_000  # a fraction of a second; ``pulsar-ml shrink`` takes longer

@@ -218,7 +218,7 @@ def simulated_table(found: Sequence[dict[str, Any]]) -> Table:
 
 
 def seconds(number: float) -> str:
-    """With a unit: 1.5 us, 20 ms, 3 s."""
+    """A time with its unit: 1.5 us, 20 ms, 3 s."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if number >= size * 0.9995:
             return f"{number / size:.3g} {unit}"

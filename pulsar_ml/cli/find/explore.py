@@ -20,13 +20,12 @@ from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import print_json
 from pulsar_ml.command_line import command_line, short_path, suites_words
 from pulsar_ml.exit_codes import INTERRUPTED, SEARCH, ExitCode, worst
-from pulsar_ml.harness.engine import FAULTS, REUSE, STRATEGIES
+from pulsar_ml.harness.engine import FAULTS, OFFERED, REUSE, SPINS
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.progress import ProgressDisplay
 
 SEEDS = 50
 EXECUTIONS = 2_000
-OFFERED = tuple(strategy for strategy in STRATEGIES if strategy != "replay")
 
 
 @new_command(
@@ -63,6 +62,21 @@ OFFERED = tuple(strategy for strategy in STRATEGIES if strategy != "replay")
     group=shared.SEARCH,
     help="Preemptions or delays of an exhaustive strategy.",
 )
+@option(
+    "--spins",
+    type=click.IntRange(0),
+    default=SPINS,
+    show_default=True,
+    group=shared.SEARCH,
+    help="Turns of waiting loops that an exhaustive strategy lets go on without a pause.",
+)
+@option(
+    "--lock-free/--may-block",
+    default=False,
+    show_default=True,
+    group=shared.SEARCH,
+    help="Hold back a thread of an execution, and report when the others cannot end without it.",
+)
 @shared.mode
 @option(
     "--fault",
@@ -86,6 +100,13 @@ OFFERED = tuple(strategy for strategy in STRATEGIES if strategy != "replay")
     show_default=True,
     group=shared.SEARCH,
     help="Report data races. Without, only results count, not declared memory orders.",
+)
+@option(
+    "--suppress",
+    multiple=True,
+    metavar="PLACE",
+    group=shared.SEARCH,
+    help="Known race to pass over and count: file:line, or a function of its accesses.",
 )
 @option(
     "--answers/--no-answers",
@@ -124,7 +145,7 @@ def command(
     writer = exploration_writer(out, build_id, options, suites) if out else None
     with writer or nullcontext(), ProgressDisplay() as progress:
         for each in chosen:
-            total = SuiteExploration(each.name)
+            total = SuiteExploration(each.name, options["strategy"])
             totals.append(total)
             judge = judge_of(each.model)
             try:

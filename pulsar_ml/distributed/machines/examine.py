@@ -22,7 +22,7 @@ SUBJECT, SEED, EXECUTIONS = "refcount", 20251121, 200
 
 @dataclass(slots=True)
 class Machine:
-    """One executor, or the driver.
+    """The machine of an executor, or of the driver.
 
     Attributes:
         host: its name, as it says itself.

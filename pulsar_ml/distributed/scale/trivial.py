@@ -81,7 +81,7 @@ def violations(seeds: NDArray[np.int64], broken: NDArray[np.bool_]) -> pa.Array:
 
 
 def trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
-    """One trial, for processes that run them one by one."""
+    """Makes the result of one trial, for processes that run trials one by one."""
     from pulsar_ml.campaign.trial.record import ReplayRecord
 
     record = ReplayRecord(

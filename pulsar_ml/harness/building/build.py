@@ -40,6 +40,7 @@ def build_extension(
     flags: Sequence[str] = (),
     language: str = "c",
     checked: bool = False,
+    volatile: str = "plain",
 ) -> Path:
     """Compile ``source``, a ``.pyx`` file, and return the path of the extension module.
 
@@ -48,8 +49,10 @@ def build_extension(
     Other files that the source includes or cimports are not part of the hash: use a new ``into``
     when they changed. ``include`` lists folders to search before the source's own and that of the
     installed ``pulsar_ml``. ``language`` is "c" or "c++". ``checked`` builds for the engine: load
-    the result by :func:`load_checked`, a plain one by :func:`load_extension`. The macro
-    PML_BUILD_ID names the build in the module.
+    the result by :func:`load_checked`, a plain one by :func:`load_extension`. There
+    ``volatile="relaxed"`` takes volatile accesses for relaxed atomics. The macro PML_BUILD_ID names
+    the build in the module: it changes with sources, flags, macros, compiler and, of a checked
+    module, the engine.
 
     Raises UsageError when there is no such file, and BuildError with the compiler's output when the
     build fails. Needs Cython, setuptools and a C compiler.
@@ -63,18 +66,30 @@ def build_extension(
     for file in sorted(source.parent.iterdir()):
         if file.suffix in HEADERS and file.is_file():
             key.update(file.read_bytes())
-    macros = {"PML_BUILD_ID": f'"{key.hexdigest()[:12]}"', **(macros or {})}
-    key.update(
-        repr((name, sorted(macros.items()), list(flags), language, checked, sys.version)).encode()
-    )
+    defined = sorted((macros or {}).items())
+    compiler = [os.environ.get(name, "") for name in ("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS")]
+    options = (name, defined, list(flags), language, checked, volatile, compiler, sys.version)
+    key.update(repr(options).encode())
     if checked:
         key.update(Path(__file__).with_name("checked.py").read_bytes())
+    if checked and "PML_BUILD_ID" not in (macros or {}):
+        key.update(engine_identity())
+    macros = {"PML_BUILD_ID": f'"{key.hexdigest()[:12]}"', **(macros or {})}
     home = Path(into).resolve() / f"{name}-{key.hexdigest()[:12]}"
     target = home / (name + suffix)
     with only_one_process(home):
         if not target.exists():
-            compile_into(home, target, source, include, macros, flags, language, checked)
+            compile_into(home, target, source, include, macros, flags, language, checked, volatile)
     return target
+
+
+def engine_identity() -> bytes:
+    """A digest of the engine and of the programs' format: another engine fails in another way."""
+    here = Path(__file__).parents[1]
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    digest = hashlib.sha256((here / "subjects" / "program.py").read_bytes())
+    digest.update((here / "engine" / f"_engine{suffix}").read_bytes())
+    return digest.digest()
 
 
 @contextlib.contextmanager
@@ -95,6 +110,7 @@ def compile_into(
     flags: Sequence[str],
     language: str,
     checked: bool,
+    volatile: str,
 ) -> None:
     paths = [*(str(Path(path).resolve()) for path in include), str(source.parent)]
     paths.append(str(Path(__file__).resolve().parents[3]))
@@ -108,6 +124,7 @@ def compile_into(
         "flags": ["-O3", "-fno-strict-aliasing", *flags],
         "language": language,
         "checked": checked,
+        "volatile": volatile,
     }
     script = (
         "import json, sys; from pulsar_ml.harness.building.build import compile_here; "
@@ -137,6 +154,7 @@ def compile_here(
     flags: list[str],
     language: str,
     checked: bool,
+    volatile: str,
 ) -> None:
     """Cythonize and compile into ``home``; runs in the child process of build_extension()."""
     from Cython.Build import cythonize
@@ -153,7 +171,7 @@ def compile_here(
         language=language,
     )
     if checked:
-        extension = checked_extension(extension)
+        extension = checked_extension(extension, volatile=volatile)
     try:
         modules = cythonize(  # type: ignore[no-untyped-call]
             [extension],

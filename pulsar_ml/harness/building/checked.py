@@ -8,7 +8,11 @@ engine. The sources stay unchanged.
 from __future__ import annotations
 
 import copy
+import os
 import re
+import shlex
+import subprocess
+import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,15 +30,26 @@ COMPILE_FLAGS = (
     "-fno-builtin-memset",
     "-fno-plt",
     "-U_FORTIFY_SOURCE",
+    "-UNDEBUG",  # Python's own flags define it, and an assertion is worth checking here
     "-Wno-unknown-warning-option",  # for Clang, which has no -Wtsan
     "-Wno-tsan",
 )
 
+OF_FUTURES = "_ZNSt28_" + "_atomic_futex_unsigned_base"  # a class, of which these are methods
+
 WRAPPED = (
     *("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc"),
-    *("_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm"),
+    "memalign",
+    *(f"_Zn{kind}m{how}" for kind in "wa" for how in ("", "RKSt9nothrow_t", "St11align_val_t")),
+    *(
+        f"_Zd{kind}Pv{how}"
+        for kind in "la"
+        for how in ("", "m", "RKSt9nothrow_t", "St11align_val_t", "mSt11align_val_t")
+    ),
     *("memcpy", "memmove", "memset", "abort", "__assert_fail"),
+    *("_ZSt9terminatev", "_ZSt21__glibcxx_assert_failPKciS0_S0_"),
     *("sched_yield", "clock_gettime", "nanosleep", "usleep"),
+    *("clock_nanosleep", "sleep", "gettimeofday", "time"),
     *("pthread_mutex_init", "pthread_mutex_destroy", "pthread_mutex_lock", "pthread_mutex_trylock"),
     *("pthread_mutex_timedlock", "pthread_mutex_clocklock", "pthread_mutex_unlock"),
     *("pthread_rwlock_init", "pthread_rwlock_destroy", "pthread_rwlock_unlock"),
@@ -59,16 +74,44 @@ WRAPPED = (
         "syscall",
         "pthread_join",
         "pthread_detach",
+        "pthread_exit",
         "pthread_self",
         "pthread_sigmask",
     ),
+    # Functions that reach data of a single thread.
+    *("__tls_get_addr", "__cxa_thread_atexit", "__cxa_atexit", "sigaltstack"),
+    *(f"pthread_{call}" for call in ("key_create", "key_delete", "getspecific", "setspecific")),
+    *("gettid", "sched_getcpu", "pthread_setname_np", "pthread_getname_np"),
+    *("pthread_setaffinity_np", "pthread_getaffinity_np"),
+    *("pthread_setschedparam", "pthread_getschedparam"),
+    *("fesetround", "fesetenv", "feupdateenv", "feholdexcept", "feclearexcept", "feraiseexcept"),
+    *("fesetexceptflag", "feenableexcept", "fedisableexcept"),
+    # Synchronisation of one call, or of many threads.
+    *("__cxa_guard_acquire", "__cxa_guard_release", "__cxa_guard_abort"),
+    *("pthread_once", "call_once"),
+    *(f"pthread_barrier_{call}" for call in ("init", "destroy", "wait")),
+    *(f"pthread_spin_{call}" for call in ("init", "destroy", "lock", "trylock", "unlock")),
+    *(f"mtx_{call}" for call in ("init", "destroy", "lock", "trylock", "timedlock", "unlock")),
+    *(f"cnd_{call}" for call in ("init", "destroy", "wait", "timedwait", "signal", "broadcast")),
+    *(f"thrd_{call}" for call in ("create", "join", "detach", "exit", "current", "yield", "sleep")),
+    *(f"tss_{call}" for call in ("create", "delete", "get", "set")),
     # Functions of libstdc++'s library, and CPython's lock, on which cython.pymutex is based.
     "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE",
     *("_ZNSt18condition_variable10notify_oneEv", "_ZNSt18condition_variable10notify_allEv"),
     "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
     *("_ZNSt6thread4joinEv", "_ZNSt6thread6detachEv"),
     *("_ZNSt6chrono3_V212steady_clock3nowEv", "_ZNSt6chrono3_V212system_clock3nowEv"),
+    *("_ZNSt10_Sp_lockerC1EPKv", "_ZNSt10_Sp_lockerC1EPKvS1_", "_ZNSt10_Sp_lockerD1Ev"),
+    *(
+        f"{OF_FUTURES}{call}EPjjbNSt6chrono8durationIlSt5ratioILl1ELl1EEEE"
+        "NS2_IlS3_ILl1ELl1000000000EEEE"
+        for call in ("19_M_futex_wait_until", "26_M_futex_wait_until_steady")
+    ),
+    f"{OF_FUTURES}19_M_futex_notify_allEPj",
+    "_ZNSt13__future_base13_State_baseV211_Make_ready6_M_setEv",
+    "_ZSt25notify_all_at_thread_exitRSt18condition_variableSt11unique_lockISt5mutexE",
     *("PyThread_acquire_lock", "PyThread_acquire_lock_timed", "PyThread_release_lock"),
+    *("PyMutex_Lock", "PyMutex_Unlock"),
 )
 
 LINE = re.compile(r'^(?P<line>#line \d+ )"(?P<file>[^"\n]+)"$', re.MULTILINE)
@@ -78,14 +121,34 @@ LINK_FLAGS = tuple(f"-Wl,--wrap={symbol}" for symbol in WRAPPED)
 MACROS = (("PML_CHECKED", "1"), ("pthread_create", "pml_checked_pthread_create"))
 
 
-def checked_extension(extension: Any) -> Any:
+# Volatile accesses are compiled as plain ones, whose races are failures, or as relaxed atomics,
+# which code in the style of READ_ONCE means.
+VOLATILE = ("plain", "relaxed")
+
+
+def volatile_flags(meaning: str) -> list[str]:
+    """The compiler's flags for one of VOLATILE."""
+    if meaning not in VOLATILE:
+        raise ValueError(f"volatile is {meaning!r}; it should be one of: {', '.join(VOLATILE)}")
+    if meaning == "plain":
+        return []
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    version = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False)
+    if "clang" in version.stdout:
+        return ["-mllvm", "-tsan-distinguish-volatile=1"]
+    return ["--param=tsan-distinguish-volatile=1"]
+
+
+def checked_extension(extension: Any, *, volatile: str = "plain") -> Any:
     """Return the checked twin of a setuptools ``Extension``: same name and sources, other flags.
 
-    Build it into a separate tree, and load it by :func:`load_checked`. The engine does not see code
-    that was not recompiled: other libraries and inline assembly.
+    ``volatile`` is one of VOLATILE. Build the twin into a separate tree, and load it by
+    :func:`load_checked`. The engine does not see code that was not recompiled: other libraries and
+    inline assembly.
     """
     twin = copy.copy(extension)
-    twin.extra_compile_args = [*extension.extra_compile_args, *COMPILE_FLAGS]
+    flags = [*COMPILE_FLAGS, *volatile_flags(volatile)]
+    twin.extra_compile_args = [*extension.extra_compile_args, *flags]
     twin.extra_link_args = [*extension.extra_link_args, *LINK_FLAGS]
     twin.define_macros = [*extension.define_macros, *MACROS]
     return twin

@@ -42,7 +42,13 @@ def load_checked(path: Path, name: str | None = None) -> ModuleType:
     """Import the checked extension module at ``path``, after the engine, and return it.
 
     Its subjects run under the engine. The arguments and errors are those of :func:`load_extension`.
+
+    Warns (:class:`pulsar_ml.harness.building.unseen.UnseenCodeWarning`) of code in the module that the
+    engine cannot see.
     """
     import pulsar_ml.harness.engine  # noqa: F401
+    from pulsar_ml.harness.building.unseen import warn_of_unseen_code
 
-    return load_extension(path, name)
+    module = load_extension(path, name)
+    warn_of_unseen_code(Path(path).resolve())
+    return module

@@ -1,4 +1,4 @@
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -9,7 +9,10 @@ from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
 MODES: tuple[str, ...]
-STRATEGIES: tuple[str, ...]
+STRATEGIES: Mapping[str, str]
+SAMPLERS: tuple[str, ...]
+SEARCHES: tuple[str, ...]
+OFFERED: tuple[str, ...]
 ENDS: tuple[str, ...]
 OPS: tuple[str, ...]
 CHOICES: tuple[str, ...]
@@ -18,10 +21,13 @@ FAULTS: Mapping[str, int]
 REUSE: Mapping[str, int]
 HISTORY: int
 BUFFER: int
+SPINS: int
 STEP_LIMIT: int
 
 def beat_into(buffer: Buffer | None) -> None: ...
 def locate(pc: int) -> tuple[str, int] | None: ...
+def symbol_at(pc: int) -> str: ...
+def match_places_by(is_place: Callable[[int, str], bool]) -> None: ...
 
 CALL: np.dtype[np.void]
 RECORD: np.dtype[np.void]
@@ -35,6 +41,8 @@ class Campaign:
     seed: int
     bound: int
     depth: int
+    spins: int
+    suppress: tuple[str, ...]
 
     def __new__(
         cls,
@@ -48,6 +56,8 @@ class Campaign:
         reuse: str = "quarantine",
         depth: int = 0,
         bound: int = 2,
+        spins: int = 2,
+        lock_free: bool = False,
         step_limit: int = 20000,
         races: bool = True,
         judged: bool = False,
@@ -55,6 +65,7 @@ class Campaign:
         weaken: tuple[Collection[int], str] | None = None,
         path: Sequence[int] = (),
         floor: int = 0,
+        suppress: Iterable[str] = (),
     ) -> Self: ...
     def run(self, first: int, count: int) -> int: ...
     def again(self, number: int) -> None: ...

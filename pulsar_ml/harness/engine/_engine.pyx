@@ -11,12 +11,13 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 from pulsar_ml.harness.engine.judged_calls cimport Asked, EngineCall, Legal, Place, engine_calls, known
 from pulsar_ml.harness.engine.engine cimport (
-    ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_HISTORY, ENGINE_MOST_THREADS, FAIL_RACE, STRATEGY_DELAYS,
-    STRATEGY_PREEMPTIONS, EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats,
+    ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_HISTORY, ENGINE_MOST_THREADS, FAIL_RACE, STRATEGY_FOLLOWS,
+    STRATEGY_SAMPLES, STRATEGY_SEARCHES, EngineConfig, EngineDecision, EngineEvent, EngineFailure,
+    EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_preemptions, engine_reverse,
-    engine_run, engine_steps, engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse,
-    engine_used_strategy,
+    engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
+    engine_used_depth, engine_used_reuse, engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, Subject
@@ -27,40 +28,13 @@ from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.history import RECORD
 from pulsar_ml.harness.subjects.program import CALL
 
-cdef extern from "<dlfcn.h>" nogil:
-    ctypedef struct Dl_info:
-        const char* dli_fname
-        void* dli_fbase
-    int dladdr(const void* address, Dl_info* info) noexcept
-
-MODES = ("sc", "tso", "c11")
-STRATEGIES = ("random", "pct", "pos", "surw", "preemptions", "delays", "replay", "portfolio")
-ENDS = ("complete", "cut", "data race", "use after free", "double free", "bad free", "out of bounds", "leak",
-        "uninitialised read", "deadlock", "livelock", "invariant", "assertion", "crash", "stack overflow",
-        "endless loop", "lock misuse", "outside the engine's limits", "outside the engine's control")
-OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "allocate", "free", "lock",
-       "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer")
-CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
-           "flush", "waiter")
-ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
-FAULTS = {"weak_failure": 1, "spurious": 2, "no_memory": 4, "timeout": 8}
-HISTORY = ENGINE_HISTORY  # stores that a location remembers
-BUFFER = ENGINE_BUFFER  # stores that a thread may hold back in mode tso
-STEP_LIMIT = 20000  # of an execution, unless told otherwise
-REUSE = {"quarantine": 0, "reuse": 1, "mixed": 2}
+include "names.pxi"
+include "code_places.pxi"
 
 # The engine has one state: whose campaign it holds, and who may touch it.
 cdef object _owner = None
 _lock = threading.Lock()
 cdef object _heart = None
-
-
-def locate(pc: int) -> tuple[str, int] | None:
-    """(file, offset) of the module that holds the code at ``pc``; None when no module does."""
-    cdef Dl_info info
-    if pc == 0 or dladdr(<const void*><size_t>pc, &info) == 0 or info.dli_fname is NULL:
-        return None
-    return info.dli_fname.decode(), pc - <size_t>info.dli_fbase
 
 
 def beat_into(buffer) -> None:
@@ -88,12 +62,15 @@ cdef class Campaign:
     "weak_failure", "spurious", "no_memory" and "timeout" that may happen; ``reuse`` tells the
     allocator to keep freed blocks ("quarantine"), to hand them out at once ("reuse") or to let
     each execution decide ("mixed"). ``depth`` fixes PCT's depth (0: a mixture), ``bound`` the
-    preemptions or delays of the exhaustive strategies. ``decisions`` are followed by "replay":
+    preemptions or delays of the exhaustive strategies, ``spins`` the turns of waiting loops that they
+    let go on at once. With ``lock_free`` a thread of each execution may be held back at a step, and it is a
+    failure when the others cannot end without that thread. ``decisions`` are followed by "replay":
     tuples (point, thread, kind, value). ``path`` are the choices with which an exhaustive strategy begins
     instead of the first ones, and ``floor`` how many of them it leaves as they are. With ``judged`` a run
     stops at each execution whose answers were not accepted yet (:meth:`accept`). ``weaken`` is a fault:
     (places of code, order) gives the atomics at those places that one of ORDERS, or leaves out the fence
-    there for order "none".
+    there for order "none". ``suppress`` names known races, which are passed over and counted: each text is
+    "file:line" or a function, of one of the two accesses.
 
     Raises UsageError for what is out of range and MemoryError.
     """
@@ -102,7 +79,7 @@ cdef class Campaign:
     cdef readonly object program
     cdef readonly str mode, strategy
     cdef readonly object seed
-    cdef readonly int bound, depth
+    cdef readonly int bound, depth, spins
     cdef EngineConfig config
     cdef EngineStats stats
     cdef int64_t[16] settings
@@ -114,16 +91,19 @@ cdef class Campaign:
     cdef object oracle_kept
     cdef object arrays
     cdef bint started
+    cdef readonly tuple suppress
+    cdef list pairs
 
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
                   seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
+                  int spins=SPINS, bint lock_free=False,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint judged=False, decisions=(),
-                  weaken=None, path=(), int floor=0):
+                  weaken=None, path=(), int floor=0, suppress=()):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
         if program.subject != subject.name or program.operations != names:
             raise UsageError(f"the program is for subject {program.subject!r}, not for {subject.name!r}")
-        for value, known, what in ((mode, MODES, "mode"), (strategy, STRATEGIES, "strategy"),
+        for value, known, what in ((mode, MODES, "mode"), (strategy, tuple(STRATEGIES), "strategy"),
                                    (reuse, tuple(REUSE), "reuse")):
             if value not in known:
                 raise UsageError(f"{what} {value!r} is not known; use one of: {', '.join(known)}")
@@ -135,14 +115,15 @@ cdef class Campaign:
                              f"this one has {len(program.threads)}")
         if not 0 <= seed < 2**64:
             raise UsageError(f"the seed is {seed}; it should be between 0 and 2**64 - 1")
-        if step_limit < 10 or bound < 0 or not 0 <= depth <= 8:
-            raise UsageError("the step limit should be 10 or more, the bound 0 or more, the depth 0 to 8")
+        if step_limit < 10 or bound < 0 or spins < 0 or not 0 <= depth <= 8:
+            raise UsageError("the step limit should be 10 or more, the bounds 0 or more, the depth 0 to 8")
         self.subject = subject
         self.program = program
         self.mode = mode
         self.strategy = strategy
         self.seed = seed
         self.bound = bound
+        self.spins = spins
         self.depth = depth
         memset(&self.config, 0, sizeof(self.config))
         memset(&self.stats, 0, sizeof(self.stats))
@@ -158,7 +139,7 @@ cdef class Campaign:
             self.config.calls[i] = <const PmlCall*><size_t>calls.ctypes.data
             self.config.n_calls[i] = <int32_t>len(calls)
         self.config.mode = MODES.index(mode)
-        self.config.strategy = STRATEGIES.index(strategy)
+        self.config.strategy = <int32_t>tuple(STRATEGIES).index(strategy)
         self.config.races = races
         self.config.judged = judged
         self.config.reuse = REUSE[reuse]
@@ -166,8 +147,12 @@ cdef class Campaign:
             self.config.faults |= <int32_t>FAULTS[fault]
         self.config.depth = depth
         self.config.bound = bound
+        self.config.spins = spins
+        self.config.lock_free = lock_free
         self.config.step_limit = step_limit
         self.config.seed = seed
+        self.suppress = tuple([str(place) for place in suppress])
+        self.pairs = []
         self.set_decisions(decisions)
         self.set_weakened(weaken)
         self.set_path(path, floor)
@@ -196,7 +181,7 @@ cdef class Campaign:
 
     cdef int set_path(self, path, int floor) except -1:
         cdef const uint16_t[::1] choices
-        if path and self.config.strategy not in (STRATEGY_PREEMPTIONS, STRATEGY_DELAYS):
+        if path and self.strategy not in SEARCHES:
             raise UsageError(f"a path is for the exhaustive strategies, not for {self.strategy!r}")
         if not 0 <= floor <= len(path):
             raise UsageError(f"the floor is {floor}; it should be 0 to {len(path)}, the length of the path")
@@ -226,12 +211,22 @@ cdef class Campaign:
     cdef int take(self) except -1:
         global _owner
         if _owner is not self:
-            if self.started and self.config.strategy in (STRATEGY_PREEMPTIONS, STRATEGY_DELAYS):
+            if self.started and self.strategy in SEARCHES:
                 raise RuntimeError("an exhaustive search cannot go on after another campaign used the engine")
             if engine_open(&self.config) < 0:
                 raise MemoryError("no memory for the engine, or its fixed addresses are taken")
             _owner = self
+            for first, second in self.pairs:
+                engine_suppress(first, second)
         self.started = True
+        return 0
+
+    cdef int mine(self) except -1:
+        """Refuses to answer for the executions of another campaign."""
+        if _owner is not self:
+            raise RuntimeError("another campaign used the engine since; ask before the next one runs, or "
+                               "make the execution again"
+                               if self.started else "the campaign made no execution yet")
         return 0
 
     def run(self, uint64_t first, uint64_t count) -> int:
@@ -240,17 +235,45 @@ cdef class Campaign:
         Returns how many were made; 0 when the search is exhausted.
         """
         cdef uint64_t made = 0
-        with _lock:
-            self.take()
+        while True:
+            with _lock:
+                self.take()
+                with nogil:
+                    made += engine_run(first + made, count - made, &self.stats)
+            PyErr_CheckSignals()
+            if not self.suppress or engine_failure().kind != FAIL_RACE:
+                return made
             with nogil:
-                made = engine_run(first, count, &self.stats)
-        PyErr_CheckSignals()
-        return made
+                engine_again(first + made - 1)
+            if not self.pass_over():
+                return made
+            # The race ended its execution, which is made once more behind it.
+            made -= 1
+            self.stats.executions -= 1
+
+    cdef bint pass_over(self) except -1:
+        """Whether the race that engine_again() met last is suppressed, and was not known yet."""
+        cdef const EngineFailure* f = engine_failure()
+        if f.kind != FAIL_RACE or f.event < 0 or f.other_event < 0:
+            return False
+        cdef int64_t count
+        cdef const EngineEvent* events = engine_trace(&count)
+        pair = (events[f.other_event].pc, events[f.event].pc)
+        if not any([_is_place(pc, text) for pc in pair for text in self.suppress]):
+            return False
+        if not engine_suppress(pair[0], pair[1]):
+            return False
+        self.stats.suppressed += 1
+        self.pairs.append(pair)
+        return True
 
     def again(self, uint64_t number) -> None:
         """Make one execution again and keep its trace and decisions."""
         with _lock:
             self.take()
+            with nogil:
+                engine_again(number)
+        while self.suppress and self.pass_over():
             with nogil:
                 engine_again(number)
 
@@ -270,6 +293,7 @@ cdef class Campaign:
 
     def skip(self) -> bool:
         """After a failure of an exhaustive search: go to the next path; False when there is none."""
+        self.mine()
         return bool(engine_next(&self.stats))
 
     def path(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
@@ -280,6 +304,7 @@ cdef class Campaign:
         cdef uint16_t[::1] taken, options
         if not self.started:
             return tuple(np.asarray(self.path_kept).tolist()), (0,) * self.config.n_path, self.config.floor
+        self.mine()
         taken = np.empty(max(engine_path(NULL, NULL, 0, &floor), 1), np.uint16)
         options = np.empty(len(taken), np.uint16)
         length = engine_path(&taken[0], &options[0], <int32_t>len(taken), &floor)
@@ -287,10 +312,14 @@ cdef class Campaign:
 
     def unjudged(self) -> bool:
         """Whether the last run stopped at answers that were not accepted yet; they are in :meth:`calls`."""
-        return bool(self.started and engine_unjudged())
+        if not self.started:
+            return False
+        self.mine()
+        return bool(engine_unjudged())
 
     def accept(self) -> None:
         """Take the answers of the last execution for right, there and wherever they come again."""
+        self.mine()
         engine_accept(&self.stats)
 
     def ask(
@@ -349,33 +378,42 @@ cdef class Campaign:
 
     def end(self) -> str:
         """How the last execution ended: one of ENDS."""
+        self.mine()
         return ENDS[engine_failure().kind]
 
     def failed(self) -> bool:
         """Whether the last execution of this campaign failed."""
-        return self.started and engine_failure().kind >= FAIL_RACE
+        if not self.started:
+            return False
+        self.mine()
+        return engine_failure().kind >= FAIL_RACE
 
     def hashes(self) -> tuple[int, int]:
         """Of the last execution: of its steps in order, and of its class (what read from what)."""
+        self.mine()
         return engine_hash(), engine_class()
 
     def classes(self):
         """The hashes of the classes seen so far, each once; of more than 16,384 a uniform sample."""
         cdef uint64_t[::1] hashes = np.empty(ENGINE_CLASSES, np.uint64)
-        if _owner is not self:
+        if not self.started:
             return np.empty(0, np.uint64)
+        self.mine()
         return np.asarray(hashes)[:engine_classes(&hashes[0])].copy()
 
     def steps(self) -> int:
+        self.mine()
         return engine_steps()
 
     def used(self) -> tuple[str, int, str]:
         """What decided the last execution: the strategy, PCT's depth, the allocator's policy."""
-        return (STRATEGIES[engine_used_strategy()], engine_used_depth(),
+        self.mine()
+        return (engine_strategy(engine_used_strategy()).name.decode(), engine_used_depth(),
                 "reuse" if engine_used_reuse() else "quarantine")
 
     def failure(self) -> dict[str, object]:
         """The fields of EngineFailure of the last execution."""
+        self.mine()
         cdef const EngineFailure* f = engine_failure()
         return {
             "kind": ENDS[f.kind], "thread": f.thread, "call": f.call, "other_thread": f.other_thread,
@@ -383,6 +421,7 @@ cdef class Campaign:
             "block_pc": f.block_pc, "free_pc": f.free_pc, "block_size": f.block_size, "offset": f.offset,
             "op": OPS[f.op], "other_op": OPS[f.other_op], "width": f.width, "other_width": f.other_width,
             "frames": tuple([f.frames[i] for i in range(f.n_frames)]),
+            "waiting": {i: f.waits_at[i] for i in range(ENGINE_MOST_THREADS) if f.unfinished >> i & 1},
             "event": f.event, "other_event": f.other_event, "released": f.released, "acquired": f.acquired,
             "invariant": (<const char*>f.invariant).decode(errors="replace"),
             "message": (<const char*>f.message).decode(errors="replace"),
@@ -390,6 +429,7 @@ cdef class Campaign:
 
     def trace(self) -> list[dict[str, object]]:
         """The events of the execution last made by :meth:`again`."""
+        self.mine()
         cdef int64_t count, i
         engine_trace(&count)
         return [self.event(i) for i in range(count)]
@@ -398,6 +438,7 @@ cdef class Campaign:
         """One event of that trace, by its place; ``clock`` is what its thread knows of each thread then."""
         cdef int64_t count, j, known = ENGINE_MOST_THREADS
         cdef const EngineEvent* e = engine_trace(&count)
+        self.mine()
         if not 0 <= index < count:
             raise IndexError(f"event {index} is outside 0..{count - 1}")
         e += index
@@ -413,12 +454,14 @@ cdef class Campaign:
 
     def decisions_made(self) -> tuple[tuple[int, int, int, int], ...]:
         """The choices of that execution that were not the default: (point, thread, kind, value)."""
+        self.mine()
         cdef int64_t count, i
         cdef const EngineDecision* made = engine_decisions(&count)
         return tuple([(made[i].at, made[i].thread, made[i].kind, made[i].value) for i in range(count)])
 
     def preemptions(self) -> int:
         """How often that execution left a thread that could have gone on."""
+        self.mine()
         return engine_preemptions()
 
     def answers(self):
@@ -428,6 +471,7 @@ cdef class Campaign:
         cdef const EngineCall* calls
         cdef int t, i, j
         cdef int64_t at = 0
+        self.mine()
         made = np.empty((sum([len(its_calls) for its_calls in self.arrays]), 8), np.int64)
         cdef int64_t[:, ::1] rows = made
         for t in range(self.config.n_threads):
@@ -446,6 +490,7 @@ cdef class Campaign:
         """(invoked, returned, status, words) of each operation of a thread in the last execution."""
         cdef const EngineCall* calls = engine_calls(thread)
         cdef int i, j
+        self.mine()
         if not 0 <= thread < self.config.n_threads:
             raise ValueError(f"thread {thread} is outside 0..{self.config.n_threads - 1}")
         return [(calls[i].invoked, calls[i].returned, calls[i].result.status,

@@ -6,6 +6,7 @@
 #include "pulsar_ml/harness/engine/state.h"
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "pulsar_ml/harness/engine/execution/random.c"
 #include "pulsar_ml/harness/engine/schedule/fiber.c"
@@ -15,7 +16,11 @@
 #include "pulsar_ml/harness/engine/schedule/choices.c"
 #include "pulsar_ml/harness/engine/schedule/strategies.c"
 #include "pulsar_ml/harness/engine/schedule/reversal.c"
+#include "pulsar_ml/harness/engine/schedule/time.c"
 #include "pulsar_ml/harness/engine/schedule/sched.c"
+#include "pulsar_ml/harness/engine/schedule/waiting.c"
+#include "pulsar_ml/harness/engine/schedule/holding.c"
+#include "pulsar_ml/harness/engine/memory/known_races.c"
 #include "pulsar_ml/harness/engine/memory/race.c"
 #include "pulsar_ml/harness/engine/memory/memory.c"
 #include "pulsar_ml/harness/engine/memory/atomics.c"
@@ -24,13 +29,22 @@
 #include "pulsar_ml/harness/engine/hooks/weaken.c"
 #include "pulsar_ml/harness/engine/hooks/hooks.c"
 #include "pulsar_ml/harness/engine/hooks/wraps.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_time.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_locks.c"
+#include "pulsar_ml/harness/engine/schedule/own.c"
+#include "pulsar_ml/harness/engine/hooks/library.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_own.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_once.c"
+#include "pulsar_ml/harness/engine/hooks/annotations.c"
 static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/schedule/spawn.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_c11.c"
 #include "pulsar_ml/harness/engine/execution/crash.c"
 #include "pulsar_ml/harness/engine/execution/classes.c"
 #include "pulsar_ml/harness/engine/execution/answers.c"
 #include "pulsar_ml/harness/engine/execution/stats.c"
+
+#include "pulsar_ml/harness/engine/execution/run.c"
 
 #define PROFILE_NUMBERS (UINT64_C(1) << 63)   /* execution numbers that no campaign uses */
 
@@ -40,150 +54,6 @@ static void *reserve(size_t bytes, size_t line)
 {
     char *memory = mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory == MAP_FAILED ? NULL : memory + 64 * line;
-}
-
-static void fail_invariant(Thread *t, const PmlViolation *violation)
-{
-    EngineFailure *f = fail(FAIL_INVARIANT, t, 0, 0);
-    if (f == NULL)
-        return;
-    f->n_frames = 0;
-    memcpy(f->invariant, violation->invariant, sizeof f->invariant);
-    memcpy(f->message, violation->message, sizeof f->message);
-    f->invariant[sizeof f->invariant - 1] = f->message[sizeof f->message - 1] = 0;
-}
-
-static void run_calls(Thread *t)
-{
-    const EngineConfig *c = &E.config;
-    PmlViolation violation;
-    PmlCall call;
-    violation.found = 0;
-    for (t->call = 0; (int32_t)t->call < c->n_calls[t->number]; t->call++) {
-        EngineCall *done = &t->calls[t->call];
-        call = c->calls[t->number][t->call];
-        memset(&done->result, 0, sizeof done->result);
-        t->fresh = 1;
-        watch_reset(t);
-        if (unlikely(E.recording))
-            trace_event(t, OP_CALL, t->call, 0, (uint64_t)call.code, 0);
-        c->subject->apply(E.main.value, t->number, &call, &done->result, &violation);
-        if (unlikely(E.recording))
-            trace_event(t, OP_RETURN, t->call, 0, (uint64_t)done->result.status, 0);
-        if (t->fresh)
-            done->invoked = E.step;
-        done->returned = E.step;
-        t->depth = 0;
-        if (unlikely(violation.found)) {
-            fail_invariant(t, &violation);
-            abandon();
-        }
-    }
-}
-
-/* The rest of the thread's fiber: others go on, or the main thread when all are done. */
-static void thread_end(Thread *t)
-{
-    t->done = 1;
-    t->op = OP_END;
-    t->op_address = 0;
-    E.ready &= ~t->bit;
-    E.yielded &= ~t->bit;
-    E.live--;
-    if (unlikely(n_objects))
-        wake_joiners(t);
-    if (E.starting < E.n) {
-        switch_to(t, &E.threads[E.starting++]);
-    } else if (E.live == 0) {
-        /* Stores of a thread that has ended may still be on their way; joining waits for them. */
-        while (E.buffered)
-            drain(&E.threads[__builtin_ctzll(E.buffered)]);
-        switch_to(t, &E.main);
-    } else {
-        t->points++;
-        switch_to(t, pick(t));
-    }
-}
-
-static void thread_entry(void)
-{
-    Thread *t = current;
-    for (;;) {
-        run_calls(t);
-        thread_end(t);
-        t = current;
-    }
-}
-
-static void start_thread(Thread *t)
-{
-    t->done = 0;
-    t->timed = 0;
-    t->joined = 0;
-    t->points = 0;
-    t->call = 0;
-    t->op = OP_NONE;
-    t->op_address = 0;
-    t->any_pending = 0;
-    t->any_fenced = 0;
-    t->fence_at = t->fence_pending = t->fence_fenced = 0;
-    t->owed = 0;
-    t->blocked_on = NONE;
-    t->buffer_head = t->buffer_count = 0;
-    t->depth = 0;
-    t->priority = 0;
-    clock_zero(t->clock);
-    t->clock[t->number] = 1;
-}
-
-static void run_threads(void)
-{
-    E.live = E.n;
-    E.ready = E.n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << E.n) - 1;
-    for (int i = 0; i < E.n; i++)
-        start_thread(&E.threads[i]);
-    strategy_start();
-    E.running = 1;
-    E.starting = 1;
-    E.at_start = 1;
-    E.main.points = 0;
-    switch_to(&E.main, &E.threads[0]);
-    E.running = 0;
-}
-
-static void main_entry(void)
-{
-    const PmlSubject *subject;
-    void *instance;
-    PmlViolation violation;
-    for (;;) {
-        subject = E.config.subject;
-        instance = subject->create(E.config.settings, E.n);
-        if (instance == NULL) {
-            fail_with(FAIL_CAPACITY, &E.main, "the subject's create() returned NULL");
-            abandon();
-        }
-        E.main.value = instance;
-        run_threads();
-        violation.found = 0;
-        E.main.depth = 0;
-        subject->check(instance, &violation);
-        if (unlikely(violation.found))
-            fail_invariant(&E.main, &violation);
-        subject->destroy(instance);
-        check_leaks();
-        E.ended = 1;
-        current = NULL;
-        fiber_switch(&E.main.sp, E.host);
-    }
-}
-
-static void prepare_fibers(void)
-{
-    E.main.sp = fiber_prepare(E.main.stack + STACK_BYTES, main_entry);
-    for (int i = 0; i < E.n; i++)
-        /* Each begins at another offset in its page, or the stacks would compete for the same cache sets. */
-        E.threads[i].sp = fiber_prepare(E.threads[i].stack + STACK_BYTES - (i + 1) % 16 * 448, thread_entry);
 }
 
 /* The sizes of what holds an entry for each thread. */
@@ -218,8 +88,9 @@ static void run_once(uint64_t number)
     E.failure.kind = END_COMPLETE;
     E.step = 0;
     E.step_check = E.config.step_limit / 2;
-    E.ready = E.waiting = E.yielded = E.buffered = E.timed = 0;
-    E.changes = E.stuck_changes = E.stuck_rounds = E.main_turns = 0;
+    waiting_reset();
+    E.buffered = 0;
+    E.main_turns = 0;
     E.hash = E.class_hash = 0;
     E.n_variables = E.n_readers = 0;
     E.sc_time = 1;
@@ -230,17 +101,21 @@ static void run_once(uint64_t number)
     heap_reset();
     path_at = bound_used = 0;
     path_pruned = 0;
+    E.strategy = configured_strategy();
     E.reuse = E.config.reuse == 1;
     if (E.config.reuse == 2)
-        E.reuse = is_search(E.config.strategy) ? search_choose(2) : mix64(E.key ^ 0x5EED) & 1;
+        E.reuse = searching() ? search_choose(2) : mix64(E.key ^ 0x5EED) & 1;
     if (unlikely(E.broken)) {
         E.broken = 0;
         prepare_fibers();
     }
     E.main.depth = 0;
     E.main.controlled = 0;
+    start_owned(&E.main);
+    set_library_state(&E.library_start);
     current = &E.main;
     fiber_switch(&E.host, E.main.sp);
+    reset_statics();
 }
 
 static void run_one(uint64_t number)
@@ -301,7 +176,6 @@ int engine_open(const EngineConfig *config)
         Thread *t = &E.threads[i];
         t->number = i;
         t->bit = UINT64_C(1) << i;
-        t->controlled = 1;
         if (t->stack == NULL)
             t->stack = stack_new();
         if (t->buffer == NULL)
@@ -311,6 +185,8 @@ int engine_open(const EngineConfig *config)
     }
     E.broken = 1;
     E.recording = 0;
+    E.control = CONTROLLED;
+    known_races.n = 0;
     if (!path_load(config->path, (uint32_t)config->n_path, (uint32_t)config->floor))
         return -1;
     memset(&profile, 0, sizeof profile);
@@ -322,22 +198,19 @@ int engine_open(const EngineConfig *config)
 /* Random executions that teach the strategies the program's shape. */
 static void learn(void)
 {
-    int strategy = E.config.strategy;
     int32_t faults = E.config.faults;
-    if (profile.known || strategy == STRATEGY_RANDOM || is_search(strategy) || strategy == STRATEGY_REPLAY)
+    if (profile.known || !configured_strategy()->profiled)
         return;
-    E.config.strategy = STRATEGY_RANDOM;
     E.config.faults = 0;
     profile.learning = 1;
     for (int i = 0; i < PROFILE_RUNS; i++) {
         run_one(PROFILE_NUMBERS + (uint64_t)i);
         if (E.step > profile.steps)
             profile.steps = E.step;
-        if (E.failure.kind == FAIL_ENDLESS)   /* which took long, and the next one would too */
+        if (E.failure.kind == FAIL_ENDLESS || E.failure.kind == FAIL_BLOCKED)   /* the next one takes as long */
             break;
     }
     profile.learning = 0;
-    E.config.strategy = strategy;
     E.config.faults = faults;
     profile_finish();
 }
@@ -349,9 +222,11 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
 {
     uint64_t made = 0;
     Counters before;
-    int over = 0;
+    int over = 0, search = configured_strategy()->row.kind == STRATEGY_SEARCHES;
     E.stats = stats;
     answers.waits = 0;
+    library_begin();
+    redirect_library();
     signals_start();
     learn();
     E.touched_twice = 0;
@@ -359,7 +234,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
     while (made < count_of && !stats->exhausted) {
         run_one(first + made);
         made++;
-        if (is_search(E.config.strategy) && unlikely(path_at < path_length) && E.failure.kind < FAIL_RACE)
+        if (search && unlikely(path_at < path_length) && E.failure.kind < FAIL_RACE)
             fail_with(FAIL_UNCONTROLLED, &E.main, "the path of the search goes on where the execution has no choice: "
                                                   "it is of another program, or something outside the engine's "
                                                   "control decides what the code does");
@@ -368,12 +243,13 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
             break;
         if (E.config.judged && E.failure.kind == END_COMPLETE && answers_new())
             break;
-        if (is_search(E.config.strategy) && !search_advance()) {
+        if (search && !search_advance()) {
             over = 1;
             break;
         }
     }
     signals_stop();
+    library_end();
     collect(stats, before);
     if (over)
         stats->exhausted = all_paths_taken(stats);
@@ -385,6 +261,8 @@ int engine_again(uint64_t number)
 {
     EngineStats stats = {0};
     E.stats = &stats;
+    library_begin();
+    redirect_library();
     signals_start();
     learn();
     n_events = n_decisions = 0;
@@ -393,6 +271,7 @@ int engine_again(uint64_t number)
     run_one(number);
     E.recording = 0;
     signals_stop();
+    library_end();
     return E.failure.kind;
 }
 
@@ -406,7 +285,7 @@ int engine_reverse(uint64_t number)
     int shown = END_COMPLETE;
     if (race.kind != FAIL_RACE || race.other_event < 0 || !tape_load(decisions_made, (int32_t)n_decisions))
         return shown;
-    E.config.strategy = STRATEGY_REPLAY;
+    E.config.strategy = strategy_number(&REPLAY);
     E.config.reuse = E.reuse;
     reversal.first = race.other_thread;
     reversal.second = race.thread;
@@ -462,7 +341,7 @@ int engine_unjudged(void) { return answers.waits; }
 void engine_accept(EngineStats *stats)
 {
     answers_accept();
-    if (E.config.strategy == STRATEGY_PREEMPTIONS || E.config.strategy == STRATEGY_DELAYS)
+    if (configured_strategy()->row.kind == STRATEGY_SEARCHES)
         engine_next(stats);
 }
 
@@ -483,5 +362,5 @@ uint64_t engine_class(void) { return E.class_hash; }
 int engine_classes(uint64_t *hashes) { return classes_list(hashes); }
 uint32_t engine_steps(void) { return E.step; }
 int engine_used_reuse(void) { return E.reuse; }
-int engine_used_strategy(void) { return E.strategy; }
-int32_t engine_used_depth(void) { return E.strategy == STRATEGY_PCT ? (int32_t)pct.depth : 0; }
+int engine_used_strategy(void) { return strategy_number(E.strategy); }
+int32_t engine_used_depth(void) { return E.strategy == &PCT ? (int32_t)pct.depth : 0; }

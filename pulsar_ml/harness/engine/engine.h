@@ -19,14 +19,19 @@
 #define ENGINE_MOST_FRAMES 24     /* of a reported stack */
 #define ENGINE_MOST_WATCHED 16    /* locations whose change ends a spin loop's wait */
 #define ENGINE_BUFFER 8           /* stores that a thread may hold back under TSO */
-#define ENGINE_MOST_OBJECTS 64    /* mutexes and the like alive in one execution */
+#define ENGINE_MOST_OBJECTS 256    /* mutexes and the like alive in one execution */
 #define ENGINE_NOT_MADE 6         /* in place of an order: an atomic access that ended the execution */
 
 typedef enum { MODE_SC, MODE_TSO, MODE_C11 } EngineMode;
 
-typedef enum {
-    STRATEGY_RANDOM, STRATEGY_PCT, STRATEGY_POS, STRATEGY_SURW, STRATEGY_PREEMPTIONS, STRATEGY_DELAYS,
-    STRATEGY_REPLAY, STRATEGY_PORTFOLIO
+/* A sampler's executions are a sample of all; a search takes one path after the other; a replay follows decisions. */
+typedef enum { STRATEGY_SAMPLES, STRATEGY_SEARCHES, STRATEGY_FOLLOWS } EngineStrategyKind;
+
+/* What users see of a row of the table of strategies (schedule/strategies.c). */
+typedef struct {
+    const char *name;
+    const char *help;         /* one sentence */
+    int32_t kind;             /* EngineStrategyKind */
 } EngineStrategy;
 
 /* What ended an execution. Kinds from FAIL_RACE on are failures. */
@@ -34,7 +39,8 @@ typedef enum {
     END_COMPLETE, END_CUT,
     FAIL_RACE, FAIL_USE_AFTER_FREE, FAIL_DOUBLE_FREE, FAIL_BAD_FREE, FAIL_OUT_OF_BOUNDS, FAIL_LEAK,
     FAIL_UNINITIALISED, FAIL_DEADLOCK, FAIL_LIVELOCK, FAIL_INVARIANT, FAIL_ASSERTION, FAIL_CRASH,
-    FAIL_STACK_OVERFLOW, FAIL_ENDLESS, FAIL_LOCK_MISUSE, FAIL_CAPACITY, FAIL_UNCONTROLLED
+    FAIL_STACK_OVERFLOW, FAIL_ENDLESS, FAIL_LOCK_MISUSE, FAIL_BLOCKED, FAIL_CAPACITY, FAIL_UNCONTROLLED,
+    FAIL_HELD_BACK
 } EngineEnd;
 
 /* What a thread is about to do, and what a trace shows. Reads and writes are the plain ones. */
@@ -48,7 +54,8 @@ typedef enum {
  * the lowest-numbered one that can; read the newest store; append a store; no fault. */
 typedef enum {
     CHOOSE_THREAD, CHOOSE_READ, CHOOSE_INSERT, CHOOSE_WEAK_FAILURE, CHOOSE_SPURIOUS, CHOOSE_NO_MEMORY,
-    CHOOSE_TIMEOUT, CHOOSE_REUSE, CHOOSE_DELAY, CHOOSE_FLUSH, CHOOSE_WAITER, CHOICE_KINDS
+    CHOOSE_TIMEOUT, CHOOSE_REUSE, CHOOSE_DELAY, CHOOSE_FLUSH, CHOOSE_WAITER, CHOOSE_PAUSE, CHOOSE_HOLD,
+    CHOICE_KINDS
 } EngineChoice;
 
 /* Faults that are choices, as bits. */
@@ -112,6 +119,8 @@ typedef struct {
     int32_t width, other_width;
     int32_t event, other_event;   /* of a race, in the trace if one is kept: its accesses, the other one first */
     int32_t released, acquired;   /* and what ordered the two threads last before, or -1 */
+    uint64_t unfinished;      /* of a deadlock or livelock: bits of the threads that have not ended */
+    uint64_t waits_at[ENGINE_MOST_THREADS];   /* and where each of them is blocked, 0: it runs in a loop */
     int32_t signal;
     int32_t n_frames;
     uint64_t frames[ENGINE_MOST_FRAMES];
@@ -134,6 +143,8 @@ typedef struct {
     uint64_t forgotten;       /* stores that a location forgot while a thread might still have read them */
     uint64_t crowded;         /* stores that left a full buffer unasked, under TSO */
     uint64_t pruned;          /* executions in which a search's bound left something out */
+    uint64_t spun;            /* executions in which its bound of turns did */
+    uint64_t suppressed;      /* races that were passed over */
     uint64_t pct_1, pct_2, pct_3;   /* executions of PCT with that depth to their end */
     uint32_t pct_steps;       /* among which it drew its changes */
     uint32_t threads;         /* the most of an execution, those that it started included */
@@ -148,13 +159,15 @@ typedef struct {
     int32_t n_calls[ENGINE_MOST_THREADS];
     int32_t n_threads;
     int32_t mode;
-    int32_t strategy;
+    int32_t strategy;         /* number of a row */
     int32_t races;            /* detect data races */
     int32_t judged;           /* stop at answers that were not accepted yet */
     int32_t faults;
     int32_t reuse;            /* allocator: 0 quarantine, 1 eager reuse, 2 decided by each execution */
     int32_t depth;            /* PCT: 0 a mixture */
     int32_t bound;            /* of exhaustive search */
+    int32_t lock_free;        /* a thread that is held back must not stop the others */
+    int32_t spins;            /* and its bound of turns of loops that go on without a pause, of an execution */
     uint32_t step_limit;
     uint64_t seed;
     const uint16_t *path;     /* where an exhaustive search begins: its choices so far */
@@ -171,11 +184,13 @@ typedef struct {
 } EngineConfig;
 
 /* The engine's face for _engine.pyx. One engine, one OS thread at a time. */
+const EngineStrategy *engine_strategy(int32_t number);
 int engine_open(const EngineConfig *config);
 void engine_beat(uint64_t *where);
 uint64_t engine_run(uint64_t first, uint64_t count, EngineStats *stats);
 int engine_again(uint64_t number);
 int engine_reverse(uint64_t number);
+int engine_suppress(uint64_t first, uint64_t second);
 int engine_next(EngineStats *stats);
 int32_t engine_path(uint16_t *taken, uint16_t *options, int32_t room, int32_t *floor);
 int engine_unjudged(void);

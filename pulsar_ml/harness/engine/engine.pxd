@@ -9,10 +9,15 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         ENGINE_HISTORY
         ENGINE_CLASSES
         ENGINE_BUFFER
-        STRATEGY_PREEMPTIONS
-        STRATEGY_DELAYS
-        STRATEGY_REPLAY
+        STRATEGY_SAMPLES
+        STRATEGY_SEARCHES
+        STRATEGY_FOLLOWS
         FAIL_RACE
+
+    ctypedef struct EngineStrategy:
+        const char* name
+        const char* help
+        int32_t kind
 
     ctypedef struct EngineDecision:
         uint32_t at
@@ -34,13 +39,15 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         int32_t kind, thread, call, other_thread
         uint64_t execution, address, pc, block_pc, free_pc, block_size, offset
         int32_t op, other_op, width, other_width, event, other_event, released, acquired, signal, n_frames
+        uint64_t unfinished
+        uint64_t[64] waits_at
         uint64_t[24] frames
         char[28] invariant
         char[224] message
 
     ctypedef struct EngineStats:
         uint64_t executions, steps, complete, cut, switches, hooks, shared, classes, once, twice, stale
-        uint64_t forgotten, crowded, pruned, pct_1, pct_2, pct_3
+        uint64_t forgotten, crowded, pruned, spun, suppressed, pct_1, pct_2, pct_3
         uint32_t pct_steps, threads, longest
         int32_t exhausted
 
@@ -49,7 +56,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         const int64_t* settings
         const PmlCall** calls
         int32_t* n_calls
-        int32_t n_threads, mode, strategy, races, judged, faults, reuse, depth, bound
+        int32_t n_threads, mode, strategy, races, judged, faults, reuse, depth, bound, lock_free, spins
         uint32_t step_limit
         uint64_t seed
         const EngineDecision* decisions
@@ -60,11 +67,13 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         const uint16_t* path
         int32_t n_path, floor
 
+    const EngineStrategy* engine_strategy(int32_t number) noexcept
     void engine_beat(uint64_t* where) noexcept
     int engine_open(const EngineConfig* config) noexcept
     uint64_t engine_run(uint64_t first, uint64_t count, EngineStats* stats) noexcept
     int engine_again(uint64_t number) noexcept
     int engine_reverse(uint64_t number) noexcept
+    int engine_suppress(uint64_t first, uint64_t second) noexcept
     int engine_next(EngineStats* stats) noexcept
     int32_t engine_path(uint16_t* taken, uint16_t* options, int32_t room, int32_t* floor) noexcept
     int engine_unjudged() noexcept

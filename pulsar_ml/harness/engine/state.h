@@ -24,14 +24,24 @@ typedef struct {
     uint32_t clock[ENGINE_MOST_THREADS];
 } Buffered;
 
+/* The words that the C and C++ libraries and the processor keep for the running thread of the system. All
+ * fibers run on one such thread, so a switch exchanges these words. */
+typedef struct {
+    uint64_t exceptions[2];       /* __cxa_eh_globals: caught and uncaught exceptions */
+    int32_t error;                /* errno */
+    uint32_t float_control;       /* of SSE: rounding, masks and flags; of aarch64: FPCR */
+    uint32_t float_status;        /* of x87: the control word; of aarch64: FPSR */
+} LibraryState;
+
+struct Owned;
+
 typedef struct Thread {
     void *sp;                     /* of the fiber while it does not run */
     uint64_t bit;
     int32_t number;               /* -1: the main thread */
-    uint8_t controlled;           /* runs beside others: its accesses are steps */
+    uint8_t controlled;           /* runs beside others: its accesses are steps; 0 or bits of Control */
     uint8_t fresh;                /* its current operation has not made a step yet */
     uint8_t done;
-    uint8_t timed;                /* blocked, but a time-out may end it */
     uint8_t woken;                /* why a wait ended, see locks.c */
     uint8_t joined;               /* or detached */
     EngineOp op;                  /* pending */
@@ -57,8 +67,15 @@ typedef struct Thread {
     uint32_t watched_version[ENGINE_MOST_WATCHED];
     uint32_t n_watched;           /* reads since then; the array holds the last of them */
     uint8_t watch_lost;           /* it also wrote, so a turn of its loop may differ from the last */
+    uint64_t operands;            /* of its compare-exchanges that failed since then, mixed; and in the turn before */
+    uint64_t turn_operands;
+    uint32_t turn_step;           /* when its turn began */
+    uint32_t polls, idle_polls;   /* looks at the clock in this operation; since anything changed */
+    uint32_t polled_changes;
+    int64_t deadline;             /* while `timed` of the engine has its bit */
     uint64_t owed;                /* a yielding thread lets these run first */
     uint32_t blocked_on;          /* object, or NONE */
+    uint64_t blocked_at;          /* place of code */
     /* Store buffer (TSO), a ring. */
     uint32_t buffer_head, buffer_count;
     Buffered *buffer;
@@ -71,7 +88,13 @@ typedef struct Thread {
     void *(*body)(void *);        /* of a thread that the code under test started */
     void *argument;
     void *value;
+    LibraryState library;
+    struct Owned *owned;          /* thread-local variables and the like, see own.c; NULL: never any */
 } Thread;
+
+/* Bits of Thread.controlled. A hook's short path is for CONTROLLED alone. */
+enum { CONTROLLED = 1, IGNORES_READS = 2, IGNORES_WRITES = 4, VOLATILE_PENDING = 8, NOTES_PLACES = 16,
+       HOLDS_STORES = 32 };
 
 /* One store in a location's modification order. seen[u]: clock of thread u when it first knew of it, 0
  * for what was there from the start; released: what an acquire of it learns; x_released likewise for
@@ -112,6 +135,16 @@ typedef struct { uintptr_t key; uint32_t generation, first; } Slot;
 
 enum { SLOTS = 1 << 16, MOST_VARIABLES = 1 << 16, MOST_READERS = 1 << 12 };
 
+/* A row of the table of strategies. Only `row` and `choose` are always there. */
+typedef struct {
+    EngineStrategy row;
+    uint8_t profiled;             /* wants a few executions that show the program's shape */
+    void (*start)(void);          /* of an execution */
+    Thread *(*choose)(Thread *t, uint64_t mask);   /* one of the threads in the mask; t is the running one */
+    void (*on_step)(Thread *t);   /* t announced its next step */
+    void (*on_yield)(Thread *t);  /* t gives way */
+} Strategy;
+
 /* Sees everything the scheduler, the memory model and the detectors share. */
 typedef struct {
     EngineConfig config;
@@ -121,8 +154,9 @@ typedef struct {
     int32_t width;                /* entries of a clock: a multiple of four, n or more */
     int32_t live;
     int32_t starting;
-    uint8_t running, at_start, recording, broken, ended, x_used, reuse, strategy, plain_walk, attentive, opened;
+    uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
     uint8_t wider;                /* the execution ended because a thread more than E.width was started */
+    const Strategy *strategy;     /* of this execution */
     uint32_t generation;
     uint32_t step, step_check;    /* the step at which to look whether it goes on */
     uint64_t execution;
@@ -131,7 +165,12 @@ typedef struct {
     uint64_t waiting;             /* that wait for a change of what they read */
     uint64_t yielded;             /* that let others go first */
     uint64_t buffered;            /* that hold back stores */
-    uint64_t timed;
+    uint64_t timed;               /* that wait until a time, whatever else they wait for */
+    uint64_t held;                /* the thread that is held back to see whether the others need it */
+    uint64_t spinner, held_back;  /* makes turns in a row; that are ready and may not go on meanwhile */
+    uint32_t turns_left;          /* of the spinner */
+    uint32_t spun;                /* turns that ended without a pause, by choice */
+    uint32_t pauses, alone;       /* ends of turns; those at which no other thread was ready */
     uint32_t changes, stuck_changes, stuck_rounds;
     uint32_t main_turns;          /* of loops in which the main thread waits */
     uint64_t hash, class_hash;
@@ -152,6 +191,8 @@ typedef struct {
     uint32_t n_readers;
     /* Fibers. */
     void *host;
+    LibraryState library_start;   /* of each thread */
+    uint8_t control;              /* Thread.controlled at its start */
     Thread main;
     Thread *threads;
 } Engine;

@@ -220,7 +220,8 @@ def explanation(history: History, verdict: Verdict, model: Sequential) -> str:
     line = NO_ORDER
     if verdict.blocked >= 0:
         count = len(verdict.prefix)
-        line = f"{calls[verdict.blocked]} cannot follow any legal order of {count} other call{'s' * (count != 1)}"
+        others = f"{count} other call{'s' * (count != 1)}"
+        line = f"{calls[verdict.blocked]} cannot follow any legal order of {others}"
     core = sorted(verdict.core, key=lambda row: int(history.records["invoked"][row]))
     if core:
         shown = "; ".join(calls[row] for row in core[:MOST_CALLS])

@@ -70,8 +70,8 @@ class View:
         self.history = history
         self.names = {signature.name: code for code, signature in enumerate(history.signatures)}
         self.operation = history.records["operation"]
-        self.given = self.coded(history.records["arguments"][:, 0].copy(), {VALUE})
-        self.answered = self.coded(history.records["result"][:, 0].copy(), kinds)
+        self.argument = self.coded(history.records["arguments"][:, 0].copy(), {VALUE})
+        self.result = self.coded(history.records["result"][:, 0].copy(), kinds)
         self.invoked, self.returned = ranks(history)
         self.ended = history.records["ending"] == RETURNED
         self.flags = FLAG in kinds or WORD in kinds
@@ -99,15 +99,13 @@ class View:
 
     def true(self) -> Bools:
         if self.flags:
-            return np.asarray(self.answered == 1)
-        return np.asarray(self.answered == (self.code(True) if True in self.history.values else -3))
+            return np.asarray(self.result == 1)
+        return np.asarray(self.result == (self.code(True) if True in self.history.values else -3))
 
     def false(self) -> Bools:
         if self.flags:
-            return np.asarray(self.answered == 0)
-        return np.asarray(
-            self.answered == (self.code(False) if False in self.history.values else -3)
-        )
+            return np.asarray(self.result == 0)
+        return np.asarray(self.result == (self.code(False) if False in self.history.values else -3))
 
 
 def found_in(sorted_values: Ints, wanted: Ints) -> Ints:
@@ -142,13 +140,13 @@ def register(view: View, initial: int) -> Judgement:
     writes = np.flatnonzero(view.of("write"))
     reads = np.flatnonzero(view.of("read") & view.ended)
     # The initial value counts as written before all calls.
-    values = np.append(view.given[writes], initial)
+    values = np.append(view.argument[writes], initial)
     order = sorted_distinct(values)
     values = values[order]
     writer = np.append(writes, -1)[order]
     invoked = np.append(view.invoked[writes], -1)[order]
     returned = np.append(view.returned[writes], -1)[order]
-    cluster = found_in(values, view.answered[reads])
+    cluster = found_in(values, view.result[reads])
     if np.any(cluster < 0):
         return Judgement(False, (int(reads[np.argmin(cluster)]),))
     early = view.returned[reads] < invoked[cluster]
@@ -193,11 +191,11 @@ def container(view: View, put: str, take: str, *, stack: bool) -> Judgement:
     takes = np.flatnonzero(view.of(take))
     if not np.all(view.ended[takes]):
         raise NotDistinct  # the value that such a call took is unknown
-    empty = takes[view.answered[takes] == ABSENT]
-    takes = takes[view.answered[takes] != ABSENT]
-    order = sorted_distinct(view.given[puts])
+    empty = takes[view.result[takes] == ABSENT]
+    takes = takes[view.result[takes] != ABSENT]
+    order = sorted_distinct(view.argument[puts])
     puts = puts[order]
-    at = found_in(view.given[puts], view.answered[takes])
+    at = found_in(view.argument[puts], view.result[takes])
     if np.any(at < 0):
         return Judgement(False, (int(takes[np.argmin(at)]),))
     taker = np.full(len(puts), -1)
@@ -313,7 +311,7 @@ def members(view: View) -> Judgement:
     if np.any(changes & ~(view.ended & (true | false))):
         raise NotDistinct
     kept = np.flatnonzero(view.ended)
-    values, which = np.unique(view.given[kept], return_inverse=True)
+    values, which = np.unique(view.argument[kept], return_inverse=True)
     n = len(values)
 
     def only(name: str) -> tuple[Ints, Ints]:

@@ -45,7 +45,7 @@ class Verdict:
 
     @property
     def criterion(self) -> str:
-        """The strongest criterion that holds: "linearizable", a weaker one, "neither", "unknown"."""
+        """The strongest criterion: "linearizable", a weaker one, "neither", or "unknown"."""
         if self.answer == LEGAL:
             return "linearizable"
         holding = [name for name, answer in self.weaker.items() if answer == LEGAL]

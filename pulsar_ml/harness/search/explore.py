@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
-from pulsar_ml.harness.engine import STEP_LIMIT, Campaign
+from pulsar_ml.harness.engine import SAMPLERS, SEARCHES, STEP_LIMIT, Campaign
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.failure import Failure, capture
 from pulsar_ml.harness.search.partition import Part, bounds_hit, proved
@@ -24,7 +24,7 @@ from pulsar_ml.harness.subjects.subject import Subject
 
 BATCH_SECONDS = 0.2
 FIRST_BATCH = 256
-SEARCHES = ("preemptions", "delays")
+MANY_OF_ONE_CLASS = 1_000
 # Ends of an execution that say nothing about the code under test, with the error that each raises.
 NO_VERDICT = {
     "outside the engine's limits": LimitsError,
@@ -38,16 +38,22 @@ class EngineOptions(TypedDict, total=False):
     Attributes:
         depth: the depth of PCT; 0: each execution draws one of 1 to 3.
         bound: the most preemptions or delays of a search.
+        spins: the most turns of waiting loops that a search lets go on without a pause.
+        lock_free: True holds back a thread of an execution, without which the others must end.
         step_limit: steps after which an execution is cut.
         races: False leaves data races out.
+        suppress: known races to pass over and count: "file:line" or a function.
         decisions: the decisions of strategy "replay": (point, thread, kind, value).
         weaken: code addresses of atomic operations, and the weaker order to use there.
     """
 
     depth: int
     bound: int
+    spins: int
+    lock_free: bool
     step_limit: int
     races: bool
+    suppress: Iterable[str]
     decisions: Iterable[tuple[int, int, int, int]]
     weaken: tuple[Collection[int], str] | None
 
@@ -129,14 +135,50 @@ class Exploration:
         )
 
     @property
-    def residual_risk(self) -> float:
-        """With 95 % confidence a failure is rarer than this per execution (the rule of three)."""
-        return min(1.0, 3 / self.executions) if self.executions else 1.0
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences that a report should not leave out, beside the verdict."""
+        said = []
+        if (
+            self.statistics["threads"] > 1
+            and self.statistics["classes"] == 1
+            and self.executions >= MANY_OF_ONE_CLASS
+        ):
+            said.append(
+                f"all {self.executions:,} executions were of one class: the operations of these "
+                "threads do not conflict, or they share what the engine does not see; choose other "
+                "operations"
+            )
+        if passed := self.statistics["suppressed"]:
+            said.append(f"{passed:,} known races were passed over (suppress)")
+        return tuple(said)
 
     @property
-    def unseen_mass(self) -> float:
-        """Good-Turing: the probability that the next execution is of a class not seen yet."""
+    def residual_risk(self) -> float | None:
+        """With 95 % confidence a failure is rarer than this per execution (the rule of three).
+
+        None for a search: its executions are no sample.
+        """
+        return rule_of_three(self.strategy, self.executions)
+
+    @property
+    def unseen_mass(self) -> float | None:
+        """Good-Turing: the probability that the next execution is of a class not seen yet.
+
+        None for a search: its executions are no sample.
+        """
+        if self.strategy not in SAMPLERS:
+            return None
         return min(1.0, self.statistics["once"] / self.executions) if self.executions else 1.0
+
+
+def rule_of_three(strategy: str, executions: int) -> float | None:
+    """The risk per execution that ``executions`` without a failure leave, with 95 % confidence.
+
+    None unless the strategy is a sampler: the executions of a search are no sample.
+    """
+    if strategy not in SAMPLERS:
+        return None
+    return min(1.0, 3 / executions) if executions else 1.0
 
 
 def explore(
@@ -212,7 +254,11 @@ def explore(
     bounds: tuple[str, ...] = ()
     if strategy in SEARCHES:
         bounds = bounds_hit(
-            statistics, strategy, campaign.bound, options.get("step_limit", STEP_LIMIT)
+            statistics,
+            strategy,
+            campaign.bound,
+            options.get("step_limit", STEP_LIMIT),
+            campaign.spins,
         )
         if statistics["exhausted"]:
             exhausted = proved(bounds)

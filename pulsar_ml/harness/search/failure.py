@@ -12,10 +12,10 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.harness.engine import STEP_LIMIT, Campaign
+from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, Campaign
 from pulsar_ml.harness.search.child import ENDED, MEMORY, STUCK
 from pulsar_ml.harness.search.race import WORDS, Race, race_of
 from pulsar_ml.harness.search.symbols import describe_pc, of_engine
@@ -31,6 +31,7 @@ VERSION = 1
 KIND = "pulsar_ml failure"
 SHORT = "pml1."
 MOST_BYTES = 16 << 20  # length of a failure as text; the engine's largest programs stay far below
+BLOCKED = "blocked call"  # an end of an execution that takes seconds each time
 WRONG_ANSWERS = "wrong answers"  # the kind of a failure that a judge found
 
 Decision = tuple[int, int, int, int]
@@ -58,6 +59,9 @@ class Failure:
         races: False when data races were ignored.
         race: both accesses of a data race, with the synchronisation of their threads.
         bound: the most preemptions or delays of a search.
+        spins: the most turns of waiting loops that a search let go on without a pause.
+        lock_free: True when a thread was held back to see that the others can end.
+        suppress: the known races that were passed over, as places.
         part: the part of a search that was explored; "" for the whole.
     """
 
@@ -82,7 +86,10 @@ class Failure:
     races: bool = True
     race: Race | None = None
     bound: int = 2
+    spins: int = SPINS
+    lock_free: bool = False
     part: str = ""
+    suppress: tuple[str, ...] = ()
 
     @property
     def ended_process(self) -> bool:
@@ -211,12 +218,30 @@ def of_recorded(
         decisions=campaign.decisions_made(),
         kind=WRONG_ANSWERS if refused else str(raw["kind"]),
         rule="" if refused else str(raw["invariant"]),
-        message=refused or sentence(raw),
+        message=refused
+        or sentence(raw) + waiting_places(campaign, cast("Mapping[int, int]", raw["waiting"])),
         where=(race.second.place, race.first.place) if race else () if refused else places(raw),
         trace_hash=campaign.hashes()[0],
         races=bool(options.get("races", True)),
+        bound=campaign.bound,
+        spins=campaign.spins,
+        lock_free=bool(options.get("lock_free", False)),
         race=race,
+        suppress=campaign.suppress,
     )
+
+
+def waiting_places(campaign: Campaign, waiting: Mapping[int, int]) -> str:
+    """The place of each thread that waits, in brackets; "" when none does.
+
+    ``waiting`` maps threads to the code where they are blocked, 0: a thread runs in a loop and stands where
+    it made its last step.
+    """
+    if not waiting:
+        return ""
+    last = {event["thread"]: event["pc"] for event in campaign.trace() if event["pc"]}
+    pcs = {thread: pc or last.get(thread, 0) for thread, pc in waiting.items()}
+    return f" ({', '.join(f'thread {thread} at {describe_pc(pc)}' for thread, pc in pcs.items())})"
 
 
 def places(raw: Mapping[str, Any]) -> tuple[str, ...]:
@@ -251,6 +276,7 @@ def replay_campaign(failure: Failure, subject: Subject, **changes: Any) -> Campa
         "step_limit": failure.step_limit,
         "races": failure.races,
         "decisions": failure.decisions,
+        "suppress": failure.suppress,
     }
     options.update(changes)
     return Campaign(subject, Program.from_json(failure.program), strategy="replay", **options)

@@ -10,7 +10,13 @@ from typing import Any, Unpack
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.judges.oracle import Judge
-from pulsar_ml.harness.search.explore import EngineOptions, Exploration, check_options, explore
+from pulsar_ml.harness.search.explore import (
+    EngineOptions,
+    Exploration,
+    check_options,
+    explore,
+    rule_of_three,
+)
 from pulsar_ml.harness.search.failure import Failure, replay
 from pulsar_ml.harness.search.lanes import WIDTH, counted, lane_table, summary
 from pulsar_ml.harness.search.shrink import shrink
@@ -49,6 +55,7 @@ class Interleavings:
         failure: the first failure, shrunk, or None.
         exhausted: the proof of a search that finished for each program; "" when the budget ended
             first.
+        remarks: sentences about single programs, each once.
     """
 
     subject: str
@@ -64,18 +71,22 @@ class Interleavings:
     exercised: bool
     failure: Failure | None
     exhausted: str = ""
+    remarks: tuple[str, ...] = ()
 
     @property
-    def residual_risk(self) -> float:
-        """With 95 % confidence a failure of these programs is rarer than this (the rule of three)."""
-        return min(1.0, 3 / self.executions) if self.executions else 1.0
+    def residual_risk(self) -> float | None:
+        """With 95 % confidence a failure of these programs is rarer than this (the rule of three).
+
+        None for a search: its executions are no sample.
+        """
+        return rule_of_three(self.strategy, self.executions)
 
     def describe(self) -> str:
         """Describe the exploration in one line."""
         return (
             f"{self.subject}: {counted(self.executions, 'execution')} of {counted(self.programs, 'program')} "
             f"from seed {self.seed}, mode {self.mode}, {counted(self.classes, 'class')}, {self.cut:,} cut; "
-            + self.outcome()
+            + "; ".join((self.outcome(), *self.remarks))
         )
 
     def outcome(self) -> str:
@@ -83,6 +94,8 @@ class Interleavings:
             return self.failure.kind
         if self.exhausted:
             return f"all were tried {self.exhausted}"
+        if self.residual_risk is None:
+            return "no failure; the search did not end, and its executions are no sample"
         return f"a failure is rarer than {self.residual_risk:.2g}"
 
 
@@ -224,6 +237,7 @@ def _sum(
         ),
         failure=failure,
         exhausted=exhausted(results),
+        remarks=tuple(dict.fromkeys(said for result in results for said in result.remarks)),
     )
 
 

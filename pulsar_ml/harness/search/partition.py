@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappush, heapreplace
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.engine import BUFFER, HISTORY, STEP_LIMIT
+from pulsar_ml.harness.engine import BUFFER, HISTORY, SPINS, STEP_LIMIT
 
 TEXT = re.compile(r"(\d{1,6}):((?:\d{1,5}/\d{1,5}(?:,\d{1,5}/\d{1,5})*)?)")
 MOST_CHOICES = 1 << 16  # of a path; an execution has no more steps
@@ -99,11 +99,16 @@ def _height(part: Part) -> int:
 
 
 def bounds_hit(
-    counts: Mapping[str, int], strategy: str, bound: int, step_limit: int = STEP_LIMIT
+    counts: Mapping[str, int],
+    strategy: str,
+    bound: int,
+    step_limit: int = STEP_LIMIT,
+    spins: int = SPINS,
 ) -> tuple[str, ...]:
     """Describe the bounds that cut something off a search; ``counts`` are the engine's."""
     hit = {
         f"{strategy.removesuffix('s')} bound {bound}": counts["pruned"],
+        f"spin bound {spins}": counts["spun"],
         f"step limit {step_limit:,}": counts["cut"],
         f"{HISTORY} stores remembered of a location": counts["forgotten"],
         f"{BUFFER} stores in a thread's buffer": counts["crowded"],

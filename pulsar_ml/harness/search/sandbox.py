@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pulsar_ml.harness.engine import STEP_LIMIT, Campaign, beat_into
+from pulsar_ml.harness.engine import SEARCHES, SPINS, STEP_LIMIT, Campaign, beat_into
 from pulsar_ml.harness.search import child
 from pulsar_ml.harness.search.child import ENDED, Heart, Limits, LostError, Send
-from pulsar_ml.harness.search.explore import SEARCHES, Exploration, check_options, explore
+from pulsar_ml.harness.search.explore import Exploration, check_options, explore
 from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.partition import Part
 from pulsar_ml.harness.subjects.program import Program
@@ -127,7 +127,10 @@ def lost_failure(
         trace_hash=0,
         races=bool(options.get("races", True)),
         bound=int(options.get("bound", 2)),
+        spins=int(options.get("spins", SPINS)),
+        lock_free=bool(options.get("lock_free", False)),
         part=str(options.get("part") or ""),
+        suppress=tuple(options.get("suppress", ())),
     )
 
 
@@ -146,9 +149,12 @@ def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = N
             reuse=failure.reuse,
             step_limit=failure.step_limit,
             bound=failure.bound,
+            spins=failure.spins,
+            lock_free=failure.lock_free,
             races=failure.races,
             path=part.path,
             floor=part.floor,
+            suppress=failure.suppress,
         )
         # A search reaches an execution through those before it; execution 0 runs the warm-up.
         before = failure.strategy in SEARCHES or failure.execution >= LEARNING

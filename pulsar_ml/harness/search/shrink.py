@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pulsar_ml.harness.engine import Campaign
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
-from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Decision, Failure, of_recorded
+from pulsar_ml.harness.search.failure import BLOCKED, WRONG_ANSWERS, Decision, Failure, of_recorded
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
@@ -59,6 +59,7 @@ class Shrinker:
             "faults": self.best.faults,
             "step_limit": self.best.step_limit,
             "races": self.best.races,
+            "suppress": self.best.suppress,
         }
         campaign = Campaign(
             self.subject, program, strategy="replay", decisions=tuple(decisions), **options
@@ -127,10 +128,10 @@ def shrink(
     """Return a failure with the same signature, from fewer threads, calls and decisions.
 
     The result is ``failure`` itself if it does not happen on this build, or if it ended its
-    process. ``budget`` bounds the number of executions, roughly. ``judge`` is the one that refused
+    process or blocked in a call for seconds. ``budget`` bounds the number of executions, roughly. ``judge`` is the one that refused
     the answers, if that was the failure. Only one thread of a process may use the engine at a time.
     """
-    if failure.ended_process:
+    if failure.ended_process or failure.kind == BLOCKED:
         return failure
     if failure.kind != WRONG_ANSWERS:
         judge = None
@@ -256,6 +257,7 @@ def search_fewer(state: Shrinker) -> None:
             step_limit=state.best.step_limit,
             judged=state.judge is not None,
             races=state.best.races,
+            suppress=state.best.suppress,
         )
         count, refused = run_judged(campaign, 0, min(SEARCHED, state.left), state.judge)
         state.executions += count

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pulsar_ml.harness.engine import locate
+from pulsar_ml.harness.engine import locate, match_places_by, symbol_at
 
 LONG_NAME = 80  # characters of a function's name
 ARGUMENTS = re.compile(r"<[^<>]+>")
@@ -21,16 +21,51 @@ OF_ATOMICS = re.compile(r"sync/sync\.h$|/(atomic|(bits/)?atomic_\w+\.h)$")
 
 @functools.cache
 def describe_pc(pc: int) -> str:
-    """Return ``function file:line`` of the call before ``pc``, or module and offset if unknown."""
+    """Return ``function file:line`` of the call before ``pc``.
+
+    Without line numbers the function and its module, or the module and the offset in it.
+    """
     found = locate(pc)
     if found is None:
         return "?"
     module, offset = found
-    place = innermost(module, offset - 1)
+    name = symbol_at(pc - 1)
+    if name and innermost(module, offset - 1) is None:
+        return f"{name} in {Path(module).name}"
+    return place_in(module, offset - 1, offset)
+
+
+def place_in(module: str, offset: int, shown: int | None = None) -> str:
+    """``function file:line`` of the code at ``offset`` of a module; its name and offset where nothing
+    more is known."""
+    place = innermost(module, offset)
     if place is None:
-        return f"{Path(module).name}+{offset:#x}"
+        return f"{Path(module).name}+{offset if shown is None else shown:#x}"
     function, file, line = place
     return f"{function} {'/'.join(Path(file).parts[-2:])}:{line}"
+
+
+def is_place(pc: int, text: str) -> bool:
+    """Whether the code before ``pc`` is at ``text``: "file:line", or a function with or without the names
+    that it is in ("push", "Ring::push"); arguments and template parameters do not count."""
+    found = locate(pc)
+    place = innermost(found[0], found[1] - 1) if found is not None else None
+    if place is None:
+        return False
+    function, file, line = place
+    name, _, number = text.rpartition(":")
+    if name and number.isdigit() and not name.endswith(":"):
+        return int(number) == line and f"/{file}".endswith(f"/{name}")
+    return f"::{bare_name(function)}".endswith(f"::{text}")
+
+
+def bare_name(function: str) -> str:
+    """The name of a C++ function without its type, arguments and template parameters."""
+    kept, depth = "", 0
+    for sign in function:
+        depth += (sign in "<(") - (sign in ">)")
+        kept += sign if depth == 0 and sign not in ">)" else ""
+    return (kept.removesuffix(" const").split() or [""])[-1]
 
 
 def source_line(pc: int) -> str:
@@ -117,3 +152,6 @@ def without_templates(function: str) -> str:
     while len(shorter) > LONG_NAME and (found := ARGUMENTS.search(shorter)) is not None:
         shorter = f"{shorter[: found.start()]}{{}}{shorter[found.end() :]}"
     return shorter.replace("{}", "<...>")
+
+
+match_places_by(is_place)

@@ -206,7 +206,8 @@ class Interleave:
         self.properties.append((EXPLORED, found.describe()))
         for name in ("seed", "programs", "executions", "mode", "strategy", "classes", "cut"):
             self.properties.append((f"pulsar_ml.{name}", getattr(found, name)))
-        self.properties.append(("pulsar_ml.residual_risk", f"{found.residual_risk:.3g}"))
+        if found.residual_risk is not None:
+            self.properties.append(("pulsar_ml.residual_risk", f"{found.residual_risk:.3g}"))
 
     def keep(self, failure: Failure) -> Path:
         """Write the record below ``.pulsar_ml/failures``; equal failures share one file."""

@@ -42,7 +42,7 @@ elif wrapper_unchanged(wrapper, stamp):
 """
 
 HIT = """
-# The wrapper's reference and ours, and its position, unless somebody released too often.
+# The wrapper's reference and ours, and its position, unless a holder released too often.
 if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
     if cache.touch is not NULL:
         cache.touch(cache.intake, handle, wrapper)

@@ -17,7 +17,7 @@ from pulsar_ml.campaign.local.weakening import WeakOrder, notice, weak_orders, w
 from pulsar_ml.campaign.trial.controlled import program_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import PRODUCT, TrialOptions, load_native
-from pulsar_ml.harness.search.explore import SEARCHES
+from pulsar_ml.harness.engine import SEARCHES
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import ROOT, STRUCTURES

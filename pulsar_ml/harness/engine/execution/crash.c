@@ -1,6 +1,7 @@
 /* Signals of the code under test: a fault, an abort or an endless loop without any access ends the
  * execution as a failure, and the process goes on. Handlers stand only while executions run. */
 
+#include <execinfo.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <ucontext.h>
@@ -61,10 +62,110 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     leave_handler(signal);
 }
 
+/* A call that blocks in code without hooks uses no processor time. Every WALL_MS of real time this looks whether
+ * the thread of the system has stood in one system call since the last looks. */
+enum { WALL_MS = 250, MOST_WALL_TICKS = 8, MOST_NATIVE = 64, BUSY_NS = 50 * 1000 * 1000 };
+static timer_t wall_timer;
+static uint8_t wall_runs;
+SHARED uint64_t wall_progress;
+SHARED int wall_ticks;
+SHARED int64_t wall_cpu;
+
+static int64_t processor_time(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Whether the signal came while the thread was in a system call, which is restarted or has just ended. */
+static int in_system_call(uint64_t pc)
+{
+#if defined(__x86_64__)
+    const uint8_t *code = (const uint8_t *)(uintptr_t)(pc - 1);
+    return (code[0] == 0x0F && code[1] == 0x05) || (code[-2] == 0x0F && code[-1] == 0x05);
+#elif defined(__aarch64__)
+    const uint32_t *code = (const uint32_t *)(uintptr_t)(pc - 1);
+    return code[0] == 0xD4000001 || code[-1] == 0xD4000001;
+#else
+    (void)pc;
+    return 1;
+#endif
+}
+
+/* The stack of the interrupted code, which the compiler's hooks do not know. */
+static void native_stack(EngineFailure *f, uint64_t pc)
+{
+    void *found[MOST_NATIVE];
+    int n = backtrace(found, MOST_NATIVE), at = 0;
+    while (at < n && (uint64_t)(uintptr_t)found[at] != pc - 1)
+        at++;
+    if (at == n)
+        return;
+    f->n_frames = 0;
+    f->frames[f->n_frames++] = pc;
+    while (++at < n && f->n_frames < ENGINE_MOST_FRAMES)
+        f->frames[f->n_frames++] = (uint64_t)(uintptr_t)found[at];
+}
+
+static void on_wall_tick(int signal, void *context)
+{
+    uint64_t progress = E.stats->executions * 1000003 + E.step + E.hooks;
+    int64_t used = processor_time();
+    uint64_t pc;
+    EngineFailure *f;
+    if (current == NULL || progress != wall_progress || used - wall_cpu > BUSY_NS) {
+        wall_progress = progress;
+        wall_cpu = used;
+        wall_ticks = 0;
+        return;
+    }
+    pc = interrupted_pc(context, current);
+    if (!in_system_call(pc)) {
+        wall_ticks = 0;
+        return;
+    }
+    if (++wall_ticks < MOST_WALL_TICKS)
+        return;
+    wall_ticks = 0;
+    f = fail(FAIL_BLOCKED, current, 0, pc);
+    if (f) {
+        native_stack(f, pc);
+        snprintf(f->message, sizeof f->message,
+                 "thread %d is blocked in a call of code that was not recompiled, which the engine cannot see",
+                 (int)current->number);
+    }
+    leave_handler(signal);
+}
+
+static void wall_start(void)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGVTALRM};
+    struct itimerspec every = {{0, WALL_MS * 1000000}, {0, WALL_MS * 1000000}};
+    void *first[1];
+    backtrace(first, 1);          /* loads the unwinder, which a signal handler must not */
+    event.sigev_value.sival_ptr = &wall_timer;
+    event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+    wall_ticks = 0;
+    wall_runs = timer_create(CLOCK_MONOTONIC, &event, &wall_timer) == 0;
+    if (wall_runs)
+        timer_settime(wall_timer, 0, &every, NULL);
+}
+
+static void wall_stop(void)
+{
+    if (wall_runs)
+        timer_delete(wall_timer);
+    wall_runs = 0;
+}
+
 static void on_tick(int signal, siginfo_t *info, void *context)
 {
     EngineFailure *f;
-    (void)info;
+    if (info->si_code == SI_TIMER) {
+        on_wall_tick(signal, context);
+        return;
+    }
     uint64_t progress = E.stats->executions * 1000003 + E.step;
     int moves = E.hooks != seen_hooks;
     seen_hooks = E.hooks;
@@ -110,11 +211,13 @@ static void signals_start(void)
     pthread_sigmask(SIG_UNBLOCK, &ours, &before_mask);
     seen_ticks = 0;
     setitimer(ITIMER_VIRTUAL, &every, NULL);
+    wall_start();
 }
 
 static void signals_stop(void)
 {
     struct itimerval never = {{0, 0}, {0, 0}};
+    wall_stop();
     setitimer(ITIMER_VIRTUAL, &never, NULL);
     for (int i = 0; i < N_FAULTS; i++)
         sigaction(FAULTS[i], &before[i], NULL);

@@ -8,7 +8,8 @@ static void count(EngineStats *stats)
     stats->cut += E.failure.kind == END_CUT;
     stats->shared += E.touched_twice;
     stats->pruned += path_pruned;
-    if (E.strategy == STRATEGY_PCT && !past_fair_point()) {
+    stats->spun += path_spun;
+    if (E.strategy == &PCT && E.spun == 0 && !past_fair_point()) {
         stats->pct_1 += pct.depth == 1;
         stats->pct_2 += pct.depth == 2;
         stats->pct_3 += pct.depth == 3;
@@ -23,11 +24,11 @@ static void count(EngineStats *stats)
 }
 
 /* Counters that go on through all campaigns. */
-typedef struct { uint64_t hooks, switches, stale, forgotten, crowded; } Counters;
+typedef struct { uint64_t hooks, switches, stale, forgotten, crowded, suppressed; } Counters;
 
 static Counters counters(void)
 {
-    return (Counters){E.hooks, E.switches, E.stale, E.forgotten, E.crowded};
+    return (Counters){E.hooks, E.switches, E.stale, E.forgotten, E.crowded, known_races.passed};
 }
 
 static void collect(EngineStats *stats, Counters before)
@@ -37,11 +38,12 @@ static void collect(EngineStats *stats, Counters before)
     stats->stale += E.stale - before.stale;
     stats->forgotten += E.forgotten - before.forgotten;
     stats->crowded += E.crowded - before.crowded;
+    stats->suppressed += known_races.passed - before.suppressed;
     classes_report(stats);
 }
 
 /* What is exhausted when no path is left: 1 within the bounds that were hit, 2 if none was. */
 static int32_t all_paths_taken(const EngineStats *stats)
 {
-    return stats->pruned || stats->cut || stats->forgotten || stats->crowded ? 1 : 2;
+    return stats->pruned || stats->spun || stats->cut || stats->forgotten || stats->crowded ? 1 : 2;
 }

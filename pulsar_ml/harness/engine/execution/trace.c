@@ -128,6 +128,21 @@ static void fail_with(EngineEnd kind, const Thread *t, const char *message)
         snprintf(f->message, sizeof f->message, "%s", message);
 }
 
+/* The same, with the place where each thread waits. */
+static void fail_waiting(EngineEnd kind, const Thread *t, const char *message)
+{
+    EngineFailure *f;
+    fail_with(kind, t, message);
+    f = &E.failure;
+    if (f->kind != (int32_t)kind)
+        return;
+    for (int i = 0; i < E.n; i++) {
+        const Thread *u = &E.threads[i];
+        f->unfinished |= u->done ? 0 : u->bit;
+        f->waits_at[i] = u->done || u->blocked_on == NONE ? 0 : u->blocked_at;
+    }
+}
+
 static inline void hash_step(uint64_t x)
 {
     E.hash = (E.hash ^ x) * UINT64_C(0x9FB21C651E98DF25);

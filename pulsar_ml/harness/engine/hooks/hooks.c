@@ -27,16 +27,101 @@ static __attribute__((noinline)) void main_access(Thread *t, uintptr_t address, 
         heap_fail(t, address, width, op, pc);
 }
 
+/* volatile ---------------------------------------------------------------------------------------
+ *
+ * With `volatile=relaxed` the compiler announces each volatile access here and then makes it itself. A load that
+ * shall read an older store finds that store's value in memory; a store is known once it was made. Both are
+ * settled at the thread's next call: the memory gets its value back, and the store its place. No other
+ * fiber runs in between. */
+
+SHARED struct { uintptr_t address; uint64_t pc, before, high; uint32_t width; uint8_t writes; } pending;
+
+static __attribute__((noinline)) void settle_volatile(Thread *t)
+{
+    uint64_t made, high;
+    t->controlled &= (uint8_t)~VOLATILE_PENDING;
+    raw_read(pending.address, pending.width, &made, &high);
+    raw_write(pending.address, pending.width, pending.before, pending.high);
+    if (pending.writes)
+        rare_store(t, pending.address, pending.width, __ATOMIC_RELAXED, pending.pc, made, high);
+}
+
+static inline void settle(Thread *t)
+{
+    if (unlikely(t->controlled & VOLATILE_PENDING))
+        settle_volatile(t);
+}
+
+static __attribute__((noinline)) void rare_load(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc,
+                                                uint64_t *low, uint64_t *high)
+{
+    atomic_load(t, address, width, order, pc, low, high);
+}
+
+static __attribute__((noinline)) void volatile_access(Thread *t, uintptr_t address, uint32_t width, int writes,
+                                                      uint64_t pc)
+{
+    uint64_t low = 0, high = 0;
+    settle(t);
+    E.hooks++;
+    announce(t, writes ? OP_STORE : OP_LOAD, address, writes);
+    if (!heap_ok(address))
+        heap_fail(t, address, width, writes ? OP_STORE : OP_LOAD, pc);
+    if (t->controlled & NOTES_PLACES)
+        note_places(t, address, width, writes ? OP_STORE : OP_LOAD, pc);
+    pending.address = address;
+    pending.pc = pc;
+    pending.width = width;
+    pending.writes = (uint8_t)writes;
+    if (!writes)
+        rare_load(t, address, width, __ATOMIC_RELAXED, pc, &low, &high);
+    raw_read(address, width, &pending.before, &pending.high);
+    if (!writes && low == pending.before && high == pending.high)
+        return;
+    if (!writes)
+        raw_write(address, width, low, high);
+    t->controlled |= VOLATILE_PENDING;
+}
+
+/* TSO: a plain access finds a store of the same thread in memory, not in the buffer. */
+static void arrive_before(Thread *t, uintptr_t address, size_t bytes)
+{
+    for (uint32_t i = 0; i < t->buffer_count; i++) {
+        const Buffered *b = &t->buffer[(t->buffer_head + i) % ENGINE_BUFFER];
+        if (b->address < address + bytes && address < b->address + b->width) {
+            drain(t);
+            return;
+        }
+    }
+}
+
+/* The accesses of threads that are not just controlled: of the main thread, of sections that shall be ignored,
+ * behind a volatile access, beside buffered stores, and where suppressed races need the places of accesses.
+ * Returns 1 when nothing is left to do. */
+static __attribute__((noinline)) int special_access(Thread *t, uintptr_t address, size_t bytes, EngineOp op,
+                                                    uint64_t pc)
+{
+    if (t->controlled)
+        settle(t);
+    if (t->controlled & HOLDS_STORES)
+        arrive_before(t, address, bytes);
+    if (!t->controlled || t->controlled & (op == OP_READ ? IGNORES_READS : IGNORES_WRITES)) {
+        main_access(t, address, (uint32_t)bytes, op, pc);
+        return 1;
+    }
+    if (t->controlled & NOTES_PLACES && !on_stack(t, address))
+        note_places(t, address, bytes, op, pc);
+    return 0;
+}
+
 static inline void plain(void *at, uint32_t width, EngineOp op, uint64_t pc)
 {
     Thread *t = current;
     uintptr_t address = (uintptr_t)at;
     if (t == NULL)
         return;
-    if (unlikely(!t->controlled)) {
-        main_access(t, address, width, op, pc);
+    if (unlikely(t->controlled != CONTROLLED) && special_access(t, address, width, op, pc))
         return;
-    }
     if (on_stack(t, address))
         return;
     E.hooks++;
@@ -51,10 +136,19 @@ static inline void plain_bulk(void *at, size_t bytes, EngineOp op, uint64_t pc)
     Thread *t = current;
     if (t == NULL || bytes == 0)
         return;
-    if (!t->controlled)
-        main_access(t, (uintptr_t)at, (uint32_t)bytes, op, pc);
-    else if (!on_stack(t, (uintptr_t)at))
+    if (t->controlled != CONTROLLED && special_access(t, (uintptr_t)at, bytes, op, pc))
+        return;
+    if (!on_stack(t, (uintptr_t)at))
         plain_range(t, (uintptr_t)at, bytes, op, pc);
+}
+
+static inline void volatile_plain(void *at, uint32_t width, EngineOp op, uint64_t pc)
+{
+    Thread *t = current;
+    if (t && t->controlled && width <= 8 && (uintptr_t)at % 8 + width <= 8)
+        volatile_access(t, (uintptr_t)at, width, op != OP_READ, pc);
+    else
+        plain(at, width, op, pc);
 }
 
 #define PLAIN(width)                                                                                \
@@ -62,14 +156,14 @@ static inline void plain_bulk(void *at, size_t bytes, EngineOp op, uint64_t pc)
     EXPORT void __tsan_write##width(void *p) { plain(p, width, OP_WRITE, PC); }                     \
     EXPORT void __tsan_read_write##width(void *p)                                                   \
     { plain(p, width, OP_READ, PC); plain(p, width, OP_WRITE, PC); }                                \
-    EXPORT void __tsan_volatile_read##width(void *p) { plain(p, width, OP_READ, PC); }              \
-    EXPORT void __tsan_volatile_write##width(void *p) { plain(p, width, OP_WRITE, PC); }            \
+    EXPORT void __tsan_volatile_read##width(void *p) { volatile_plain(p, width, OP_READ, PC); }              \
+    EXPORT void __tsan_volatile_write##width(void *p) { volatile_plain(p, width, OP_WRITE, PC); }            \
     EXPORT void __tsan_unaligned_read##width(void *p) { plain(p, width, OP_READ, PC); }             \
     EXPORT void __tsan_unaligned_write##width(void *p) { plain(p, width, OP_WRITE, PC); }           \
     EXPORT void __tsan_unaligned_read_write##width(void *p)                                         \
     { plain(p, width, OP_READ, PC); plain(p, width, OP_WRITE, PC); }                                \
-    EXPORT void __tsan_unaligned_volatile_read##width(void *p) { plain(p, width, OP_READ, PC); }    \
-    EXPORT void __tsan_unaligned_volatile_write##width(void *p) { plain(p, width, OP_WRITE, PC); }
+    EXPORT void __tsan_unaligned_volatile_read##width(void *p) { volatile_plain(p, width, OP_READ, PC); }    \
+    EXPORT void __tsan_unaligned_volatile_write##width(void *p) { volatile_plain(p, width, OP_WRITE, PC); }
 
 PLAIN(1)
 PLAIN(2)
@@ -113,9 +207,18 @@ static inline Thread *step_of(void *at, uint32_t width, EngineOp op, int writes,
     Thread *t = current;
     if (t == NULL)
         return NULL;
-    if (unlikely(!t->controlled)) {
-        main_access(t, (uintptr_t)at, width, op, pc);
-        return NULL;
+    if (unlikely(t->controlled != CONTROLLED)) {
+        if (!t->controlled) {
+            main_access(t, (uintptr_t)at, width, op, pc);
+            return NULL;
+        }
+        settle(t);
+        if (t->controlled & NOTES_PLACES) {
+            E.hooks++;
+            announce(t, op, (uintptr_t)at, writes);
+            note_places(t, (uintptr_t)at, width, op, pc);
+            return t;
+        }
     }
     E.hooks++;
     announce(t, op, (uintptr_t)at, writes);
@@ -264,6 +367,7 @@ EXPORT void __tsan_atomic_thread_fence(int order)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         return;
     }
+    settle(t);
     E.hooks++;
     order = ORDER(order);
     if (order < 0)

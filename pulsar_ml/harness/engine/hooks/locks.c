@@ -7,7 +7,8 @@
 #include <semaphore.h>
 
 typedef enum {
-    OBJECT_MUTEX, OBJECT_RWLOCK, OBJECT_CONDITION, OBJECT_SEMAPHORE, OBJECT_FUTEX, OBJECT_THREAD
+    OBJECT_MUTEX, OBJECT_RWLOCK, OBJECT_CONDITION, OBJECT_SEMAPHORE, OBJECT_FUTEX, OBJECT_THREAD,
+    OBJECT_ONCE, OBJECT_BARRIER, OBJECT_NOTED
 } ObjectKind;
 
 typedef struct {
@@ -80,7 +81,8 @@ static void forget_objects(Thread *t, uintptr_t address, size_t bytes, uint64_t 
 
 static __attribute__((noinline)) void explain_deadlock(void)
 {
-    static const char *const NAMES[] = {"mutex", "read-write lock", "condition", "semaphore", "futex", "thread end"};
+    static const char *const NAMES[] = {"mutex", "read-write lock", "condition", "semaphore", "futex", "thread end",
+                                        "initialisation", "barrier", "annotation"};
     char text[224];
     size_t at = 0;
     Thread *first = NULL;
@@ -108,11 +110,19 @@ static __attribute__((noinline)) void explain_deadlock(void)
         }
     }
     if (first)
-        fail_with(blocked ? FAIL_DEADLOCK : FAIL_LIVELOCK, first, text);
+        fail_waiting(blocked ? FAIL_DEADLOCK : FAIL_LIVELOCK, first, text);
 }
 
-static void wait_for(Thread *t, Object *o)
+/* The thread does not wait for its object any longer; a wake-up goes to another one. */
+static void leave_object(Thread *t)
 {
+    if (t->blocked_on != NONE)
+        objects[t->blocked_on].blocked &= ~t->bit;
+}
+
+static void wait_for(Thread *t, Object *o, uint64_t pc)
+{
+    t->blocked_at = pc;
     o->blocked |= t->bit;
     t->blocked_on = (uint32_t)(o - objects);
     drain(t);
@@ -159,24 +169,39 @@ static void lock_touched(const Object *o, const Thread *t)
         E.touched_twice = 1;
 }
 
-/* Waits for a lock; 0, or ETIMEDOUT where the wait is timed and time-outs may happen or nothing else can. */
-static int wait_for_lock(Thread *t, Object *o, int timed)
+/* The deadline has passed, or passes now as a fault. A loop of such waits lets others go first. */
+static int too_late(Thread *t, int64_t until)
 {
-    if (!timed) {
-        wait_for(t, o);
+    if (until == FOREVER)
         return 0;
+    if (until <= E.now_ns) {
+        turn_over(t, 0);
+        return 1;
     }
-    if (E.config.faults & FAULT_TIMEOUT && choose(t, CHOOSE_TIMEOUT, 2))
-        return ETIMEDOUT;
+    if (!(E.config.faults & FAULT_TIMEOUT) || !choose(t, CHOOSE_TIMEOUT, 2))
+        return 0;
+    clock_to(until);
+    return 1;
+}
+
+/* Waits for the object, until then at most. Whether the deadline ended the wait. */
+static int wait_in_time(Thread *t, Object *o, int64_t until, uint64_t pc)
+{
     t->woken = 0;
-    E.timed |= t->bit;
-    wait_for(t, o);
-    o->blocked &= ~t->bit;
-    return t->woken == 2 ? ETIMEDOUT : 0;
+    if (until != FOREVER)
+        wait_until(t, until);
+    wait_for(t, o, pc);
+    return t->woken == 2;
+}
+
+/* 0, or ETIMEDOUT. */
+static int wait_for_lock(Thread *t, Object *o, int64_t until, uint64_t pc)
+{
+    return too_late(t, until) || wait_in_time(t, o, until, pc) ? ETIMEDOUT : 0;
 }
 
 /* 0, or what pthread_mutex_lock returns for its kind. */
-static int mutex_lock(Thread *t, const void *mutex, int kind, int timed, uint64_t pc)
+static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uint64_t pc)
 {
     Object *o;
     int late;
@@ -184,10 +209,10 @@ static int mutex_lock(Thread *t, const void *mutex, int kind, int timed, uint64_
     o = find_object(t, mutex, OBJECT_MUTEX);
     if (o->owner == t->number && kind == MUTEX_CHECKS)
         return EDEADLK;
-    if (o->owner == t->number && kind != MUTEX_RECURSIVE && !timed)
+    if (o->owner == t->number && kind != MUTEX_RECURSIVE && until == FOREVER)
         misuse(t, mutex, "a thread locks a mutex that it already holds", pc);
     while (o->owner >= 0 && (o->owner != t->number || kind != MUTEX_RECURSIVE))
-        if ((late = wait_for_lock(t, o, timed)) != 0)
+        if ((late = wait_for_lock(t, o, until, pc)) != 0)
             return late;
     o->owner = t->number;
     o->count++;
@@ -239,20 +264,20 @@ static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
     return 0;
 }
 
-static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int timed, uint64_t pc)
+static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int64_t until, uint64_t pc)
 {
     Object *o;
     int late;
     announce(t, OP_LOCK, (uintptr_t)lock, 1);
     o = find_object(t, lock, OBJECT_RWLOCK);
-    if (o->owner == t->number && !tries && !timed)
+    if (o->owner == t->number && !tries && until == FOREVER)
         misuse(t, lock, "a thread locks a read-write lock that it holds for writing", pc);
     while (o->owner >= 0 || (writes && o->readers)) {
         if (tries) {
             hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
             return EBUSY;
         }
-        if ((late = wait_for_lock(t, o, timed)) != 0)
+        if ((late = wait_for_lock(t, o, until, pc)) != 0)
             return late;
     }
     if (writes) {
@@ -285,25 +310,17 @@ static void rwlock_unlock(Thread *t, const void *lock, uint64_t pc)
 }
 
 /* 0, or ETIMEDOUT. */
-static int condition_wait(Thread *t, const void *condition, const void *mutex, int timed, uint64_t pc)
+static int condition_wait(Thread *t, const void *condition, const void *mutex, int64_t until, uint64_t pc)
 {
     Object *o;
     int spurious, late = 0;
     announce(t, OP_WAIT, (uintptr_t)condition, 1);
     o = find_object(t, condition, OBJECT_CONDITION);
     spurious = E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2);
-    if (!spurious && timed && E.config.faults & FAULT_TIMEOUT)
-        late = (int)choose(t, CHOOSE_TIMEOUT, 2);
     mutex_unlock(t, mutex, MUTEX_PLAIN, pc);
-    if (!spurious && !late) {
-        t->woken = 0;
-        if (timed)
-            E.timed |= t->bit;
-        wait_for(t, o);
-        o->blocked &= ~t->bit;
-        late = t->woken == 2;
-    }
-    mutex_lock(t, mutex, MUTEX_PLAIN, 0, pc);
+    if (!spurious)
+        late = too_late(t, until) || wait_in_time(t, o, until, pc);
+    mutex_lock(t, mutex, MUTEX_PLAIN, FOREVER, pc);
     return late ? ETIMEDOUT : 0;
 }
 
@@ -327,7 +344,7 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
 }
 
 /* The kernel compares and sleeps in one step, against the newest value. */
-static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int timed, uint64_t pc)
+static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int64_t until, uint64_t pc)
 {
     Object *o;
     announce(t, OP_WAIT, (uintptr_t)word, 0);
@@ -343,7 +360,7 @@ static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int timed, u
         return EAGAIN;
     if (E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2))
         return 0;
-    return wait_for_lock(t, o, timed);
+    return wait_for_lock(t, o, until, pc);
 }
 
 /* The object of a semaphore, which takes over the value that sem_init or earlier calls gave it. */
@@ -360,7 +377,7 @@ static Object *find_semaphore(Thread *t, sem_t *semaphore)
 }
 
 /* 0, EAGAIN or ETIMEDOUT. */
-static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int timed, uint64_t pc)
+static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int64_t until, uint64_t pc)
 {
     Object *o;
     int late;
@@ -371,7 +388,7 @@ static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int timed, uin
             hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
             return EAGAIN;
         }
-        if ((late = wait_for_lock(t, o, timed)) != 0)
+        if ((late = wait_for_lock(t, o, until, pc)) != 0)
             return late;
     }
     o->count--;

@@ -11,22 +11,27 @@
 #include <linux/futex.h>
 #endif
 
+static void *cxx_symbol(const char *name);
+
 static inline Thread *controlled(void)
 {
     Thread *t = current;
-    return t && t->controlled ? t : NULL;
+    if (t == NULL || !t->controlled)
+        return NULL;
+    settle(t);
+    return t;
 }
 
 EXPORT void *__wrap_malloc(size_t bytes)
 {
-    return current ? heap_allocate(current, bytes, 0, PC) : malloc(bytes);
+    return current ? heap_allocate(current, bytes, 0, 0, PC) : malloc(bytes);
 }
 
 EXPORT void *__wrap_calloc(size_t n, size_t bytes)
 {
     if (current == NULL)
         return calloc(n, bytes);
-    return bytes && n > SIZE_MAX / bytes ? NULL : heap_allocate(current, n * bytes, 1, PC);
+    return bytes && n > SIZE_MAX / bytes ? NULL : heap_allocate(current, n * bytes, 0, 1, PC);
 }
 
 static void free_memory(void *memory, uint64_t pc)
@@ -48,9 +53,9 @@ EXPORT void *__wrap_realloc(void *memory, size_t bytes)
     if (current == NULL && !in_arena((uintptr_t)memory))
         return realloc(memory, bytes);
     if (memory == NULL)
-        return heap_allocate(current, bytes, 0, PC);
+        return heap_allocate(current, bytes, 0, 0, PC);
     before = ((Header *)memory - 1)->bytes;
-    moved = heap_allocate(current, bytes, 0, PC);
+    moved = heap_allocate(current, bytes, 0, 0, PC);
     if (moved) {
         copy_bytes(moved, memory, before < bytes ? before : bytes, PC);
         free_memory(memory, PC);
@@ -60,32 +65,65 @@ EXPORT void *__wrap_realloc(void *memory, size_t bytes)
 
 EXPORT int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes)
 {
-    if (current == NULL || alignment > 16)
+    if (current == NULL)
         return posix_memalign(memory, alignment, bytes);
-    *memory = heap_allocate(current, bytes, 0, PC);
+    if (alignment % sizeof(void *) || alignment & (alignment - 1))
+        return EINVAL;
+    *memory = heap_allocate(current, bytes, alignment, 0, PC);
     return *memory ? 0 : ENOMEM;
 }
 
 EXPORT void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
 {
-    return current == NULL || alignment > 16 ? aligned_alloc(alignment, bytes) : heap_allocate(current, bytes, 0, PC);
+    return current ? heap_allocate(current, bytes, alignment, 0, PC) : aligned_alloc(alignment, bytes);
 }
 
-/* C++: new and delete of all forms. Failure is an assertion, for lack of an exception here. */
-static void *new_object(size_t bytes, uint64_t pc)
+EXPORT void *__wrap_memalign(size_t alignment, size_t bytes)
 {
-    void *memory = current ? heap_allocate(current, bytes, 0, pc) : malloc(bytes);
-    if (memory == NULL)
+    return current ? heap_allocate(current, bytes, alignment, 0, PC) : aligned_alloc(alignment, bytes);
+}
+
+/* C++: new and delete of all forms. */
+static void *new_object(size_t bytes, size_t alignment, uint64_t pc)
+{
+    if (current)
+        return heap_allocate(current, bytes, alignment, 0, pc);
+    return alignment ? aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment) : malloc(bytes);
+}
+
+/* std::bad_alloc comes from libstdc++. */
+static void *new_or_throw(size_t bytes, size_t alignment, uint64_t pc)
+{
+    void *memory = new_object(bytes, alignment, pc);
+    if (memory == NULL) {
+        void (*bad_alloc)(void) = NULL;
+        *(void **)&bad_alloc = cxx_symbol("_ZSt17__throw_bad_allocv");
+        if (bad_alloc)
+            bad_alloc();
         abort();
+    }
     return memory;
 }
 
-EXPORT void *__wrap__Znwm(size_t bytes) { return new_object(bytes, PC); }
-EXPORT void *__wrap__Znam(size_t bytes) { return new_object(bytes, PC); }
-EXPORT void __wrap__ZdlPv(void *memory) { free_memory(memory, PC); }
-EXPORT void __wrap__ZdaPv(void *memory) { free_memory(memory, PC); }
-EXPORT void __wrap__ZdlPvm(void *memory, size_t bytes) { (void)bytes; free_memory(memory, PC); }
-EXPORT void __wrap__ZdaPvm(void *memory, size_t bytes) { (void)bytes; free_memory(memory, PC); }
+EXPORT void *__wrap__Znwm(size_t bytes) { return new_or_throw(bytes, 0, PC); }
+EXPORT void *__wrap__Znam(size_t bytes) { return new_or_throw(bytes, 0, PC); }
+#define NEW(name, with) EXPORT void *__wrap_##name(size_t bytes, with)
+NEW(_ZnwmRKSt9nothrow_t, const void *tag) { (void)tag; return new_object(bytes, 0, PC); }
+NEW(_ZnamRKSt9nothrow_t, const void *tag) { (void)tag; return new_object(bytes, 0, PC); }
+NEW(_ZnwmSt11align_val_t, size_t alignment) { return new_or_throw(bytes, alignment, PC); }
+NEW(_ZnamSt11align_val_t, size_t alignment) { return new_or_throw(bytes, alignment, PC); }
+#define DELETE(name) EXPORT void __wrap_##name(void *memory) { free_memory(memory, PC); }
+DELETE(_ZdlPv)
+DELETE(_ZdaPv)
+/* With a size, an alignment or both behind the address, which nothing here needs. */
+DELETE(_ZdlPvm)
+DELETE(_ZdaPvm)
+DELETE(_ZdlPvRKSt9nothrow_t)
+DELETE(_ZdaPvRKSt9nothrow_t)
+DELETE(_ZdlPvSt11align_val_t)
+DELETE(_ZdaPvSt11align_val_t)
+DELETE(_ZdlPvmSt11align_val_t)
+DELETE(_ZdaPvmSt11align_val_t)
 
 static __attribute__((noreturn)) void assertion(const char *what, uint64_t pc)
 {
@@ -113,6 +151,25 @@ EXPORT __attribute__((noreturn)) void __wrap___assert_fail(const char *what, con
     abort();
 }
 
+EXPORT __attribute__((noreturn)) void __wrap__ZSt9terminatev(void)
+{
+    if (current)
+        assertion("std::terminate() was called: an exception that nothing catches, or a std::thread that is "
+                  "destroyed before it was joined", PC);
+    abort();
+}
+
+EXPORT __attribute__((noreturn)) void __wrap__ZSt21__glibcxx_assert_failPKciS0_S0_(const char *file, int line,
+                                                                                const char *function, const char *what)
+{
+    char text[200];
+    snprintf(text, sizeof text, "%s:%d: %s: assertion %s failed", file, line, function, what);
+    if (current)
+        assertion(text, PC);
+    fprintf(stderr, "%s\n", text);
+    abort();
+}
+
 /* The main thread is alone: what it waits for does not come. */
 static __attribute__((noinline)) void main_turn(Thread *t)
 {
@@ -122,14 +179,14 @@ static __attribute__((noinline)) void main_turn(Thread *t)
     abandon();
 }
 
-/* Time passes by being read or waited for. */
 static void turn(void)
 {
     Thread *t = current;
     if (t == NULL)
         return;
+    settle(t);
     if (t->controlled)
-        turn_over(t);
+        turn_over(t, 0);
     else
         main_turn(t);
 }
@@ -155,53 +212,11 @@ EXPORT int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before
     return 0;
 }
 
-EXPORT int __wrap_clock_gettime(clockid_t which, struct timespec *now)
-{
-    if (current == NULL)
-        return clock_gettime(which, now);
-    E.now_ns += 1000;
-    now->tv_sec = E.now_ns / 1000000000;
-    now->tv_nsec = E.now_ns % 1000000000;
-    current->watch_lost = 1;      /* a loop that looks at the clock may end by it */
-    return 0;
-}
-
-/* std::chrono reads the clock inside libstdc++. */
-EXPORT int64_t __wrap__ZNSt6chrono3_V212steady_clock3nowEv(void)
-{
-    struct timespec now;
-    __wrap_clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-EXPORT int64_t __wrap__ZNSt6chrono3_V212system_clock3nowEv(void)
-{
-    struct timespec now;
-    __wrap_clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-EXPORT int __wrap_nanosleep(const struct timespec *span, struct timespec *left)
-{
-    if (current == NULL)
-        return nanosleep(span, left);
-    E.now_ns += span->tv_sec * 1000000000 + span->tv_nsec;
-    current->watch_lost = 1;
-    turn();
-    return 0;
-}
-
-EXPORT int __wrap_usleep(unsigned microseconds)
-{
-    struct timespec span = {microseconds / 1000000, (long)(microseconds % 1000000) * 1000};
-    return __wrap_nanosleep(&span, NULL);
-}
-
 EXPORT void pml_checked_wait(uint32_t *word, uint32_t expected)
 {
     Thread *t = controlled();
     if (t)
-        futex_wait(t, word, expected, 0, PC);
+        futex_wait(t, word, expected, FOREVER, PC);
     else if (current == NULL)
         syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
 }

@@ -52,7 +52,7 @@ EXPORT int __wrap_pthread_mutex_destroy(pthread_mutex_t *m)
 
 EXPORT int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
 {
-    MODELLED(mutex_lock(t, m, mutex_kind(m), 0, PC), pthread_mutex_lock(m));
+    MODELLED(mutex_lock(t, m, mutex_kind(m), FOREVER, PC), pthread_mutex_lock(m));
 }
 
 EXPORT int __wrap_pthread_mutex_trylock(pthread_mutex_t *m)
@@ -62,12 +62,12 @@ EXPORT int __wrap_pthread_mutex_trylock(pthread_mutex_t *m)
 
 EXPORT int __wrap_pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *until)
 {
-    MODELLED(mutex_lock(t, m, mutex_kind(m), 1, PC), pthread_mutex_timedlock(m, until));
+    MODELLED(mutex_lock(t, m, mutex_kind(m), nanoseconds(until), PC), pthread_mutex_timedlock(m, until));
 }
 
 EXPORT int __wrap_pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock, const struct timespec *until)
 {
-    MODELLED(mutex_lock(t, m, mutex_kind(m), 1, PC), pthread_mutex_clocklock(m, clock, until));
+    MODELLED(mutex_lock(t, m, mutex_kind(m), nanoseconds(until), PC), pthread_mutex_clocklock(m, clock, until));
 }
 
 EXPORT int __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
@@ -90,7 +90,7 @@ EXPORT int __wrap_pthread_rwlock_destroy(pthread_rwlock_t *l)
 #define RWLOCK(name, writes, tries)                                                                 \
     EXPORT int __wrap_pthread_rwlock_##name(pthread_rwlock_t *l)                                    \
     {                                                                                               \
-        MODELLED(rwlock_lock(t, l, writes, tries, 0, PC), pthread_rwlock_##name(l));                \
+        MODELLED(rwlock_lock(t, l, writes, tries, FOREVER, PC), pthread_rwlock_##name(l));                \
     }
 RWLOCK(rdlock, 0, 0)
 RWLOCK(wrlock, 1, 0)
@@ -100,12 +100,12 @@ RWLOCK(trywrlock, 1, 1)
 #define RWLOCK_TIMED(name, writes)                                                                  \
     EXPORT int __wrap_pthread_rwlock_timed##name(pthread_rwlock_t *l, const struct timespec *until) \
     {                                                                                               \
-        MODELLED(rwlock_lock(t, l, writes, 0, 1, PC), pthread_rwlock_timed##name(l, until));        \
+        MODELLED(rwlock_lock(t, l, writes, 0, nanoseconds(until), PC), pthread_rwlock_timed##name(l, until));        \
     }                                                                                               \
     EXPORT int __wrap_pthread_rwlock_clock##name(pthread_rwlock_t *l, clockid_t clock,              \
                                                  const struct timespec *until)                      \
     {                                                                                               \
-        MODELLED(rwlock_lock(t, l, writes, 0, 1, PC), pthread_rwlock_clock##name(l, clock, until)); \
+        MODELLED(rwlock_lock(t, l, writes, 0, nanoseconds(until), PC), pthread_rwlock_clock##name(l, clock, until)); \
     }
 RWLOCK_TIMED(rdlock, 0)
 RWLOCK_TIMED(wrlock, 1)
@@ -135,18 +135,18 @@ EXPORT int __wrap_pthread_cond_destroy(pthread_cond_t *c)
 
 EXPORT int __wrap_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 {
-    MODELLED(condition_wait(t, c, m, 0, PC), pthread_cond_wait(c, m));
+    MODELLED(condition_wait(t, c, m, FOREVER, PC), pthread_cond_wait(c, m));
 }
 
 EXPORT int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until)
 {
-    MODELLED(condition_wait(t, c, m, 1, PC), pthread_cond_timedwait(c, m, until));
+    MODELLED(condition_wait(t, c, m, nanoseconds(until), PC), pthread_cond_timedwait(c, m, until));
 }
 
 EXPORT int __wrap_pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
                                          const struct timespec *until)
 {
-    MODELLED(condition_wait(t, c, m, 1, PC), pthread_cond_clockwait(c, m, clock, until));
+    MODELLED(condition_wait(t, c, m, nanoseconds(until), PC), pthread_cond_clockwait(c, m, clock, until));
 }
 
 static int wake_condition(Thread *t, const void *c, uint32_t most, uint64_t pc)
@@ -171,7 +171,7 @@ EXPORT void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(pth
                                                                             pthread_mutex_t **lock)
 {
     if (controlled())
-        condition_wait(controlled(), c, *lock, 0, PC);
+        condition_wait(controlled(), c, *lock, FOREVER, PC);
     else if (current == NULL)
         pthread_cond_wait(c, *lock);
 }
@@ -218,23 +218,23 @@ static int semaphore_of_main(sem_t *s, int tries, int change, uint64_t pc)
     return 0;
 }
 
-#define SEMAPHORE(tries, timed, libc)                                                               \
+#define SEMAPHORE(tries, until, libc)                                                               \
     do {                                                                                            \
         Thread *t = controlled();                                                                   \
         if (t)                                                                                      \
-            return refused(semaphore_wait(t, s, tries, timed, PC));                                 \
+            return refused(semaphore_wait(t, s, tries, until, PC));                                 \
         return current ? refused(semaphore_of_main(s, tries, -1, PC)) : (libc);                     \
     } while (0)
 
-EXPORT int __wrap_sem_wait(sem_t *s) { SEMAPHORE(0, 0, sem_wait(s)); }
-EXPORT int __wrap_sem_trywait(sem_t *s) { SEMAPHORE(1, 0, sem_trywait(s)); }
+EXPORT int __wrap_sem_wait(sem_t *s) { SEMAPHORE(0, FOREVER, sem_wait(s)); }
+EXPORT int __wrap_sem_trywait(sem_t *s) { SEMAPHORE(1, FOREVER, sem_trywait(s)); }
 EXPORT int __wrap_sem_timedwait(sem_t *s, const struct timespec *until)
 {
-    SEMAPHORE(0, 1, sem_timedwait(s, until));
+    SEMAPHORE(0, nanoseconds(until), sem_timedwait(s, until));
 }
 EXPORT int __wrap_sem_clockwait(sem_t *s, clockid_t clock, const struct timespec *until)
 {
-    SEMAPHORE(0, 1, sem_clockwait(s, clock, until));
+    SEMAPHORE(0, nanoseconds(until), sem_clockwait(s, clock, until));
 }
 
 EXPORT int __wrap_sem_post(sem_t *s)
@@ -264,9 +264,9 @@ PYTHON(int, PyThread_acquire_lock, void *, int);
 PYTHON(int, PyThread_acquire_lock_timed, void *, long long, int);
 PYTHON(void, PyThread_release_lock, void *);
 
-static int python_lock(Thread *t, void *lock, int waits, int timed, uint64_t pc)
+static int python_lock(Thread *t, void *lock, int waits, int64_t until, uint64_t pc)
 {
-    return waits ? mutex_lock(t, lock, MUTEX_FOREIGN, timed, pc) == 0
+    return waits ? mutex_lock(t, lock, MUTEX_FOREIGN, until, pc) == 0
                  : mutex_trylock(t, lock, MUTEX_FOREIGN, pc) == 0;
 }
 
@@ -274,7 +274,7 @@ EXPORT int __wrap_PyThread_acquire_lock(void *lock, int waits)
 {
     Thread *t = controlled();
     if (t)
-        return python_lock(t, lock, waits, 0, PC);
+        return python_lock(t, lock, waits, FOREVER, PC);
     return current ? 1 : PyThread_acquire_lock(lock, waits);
 }
 
@@ -282,7 +282,8 @@ EXPORT int __wrap_PyThread_acquire_lock_timed(void *lock, long long microseconds
 {
     Thread *t = controlled();
     if (t)
-        return python_lock(t, lock, microseconds != 0, microseconds > 0, PC);
+        return python_lock(t, lock, microseconds != 0,
+                           microseconds > 0 ? later((int64_t)microseconds * 1000) : FOREVER, PC);
     return current ? 1 : PyThread_acquire_lock_timed(lock, microseconds, interruptible);
 }
 
@@ -295,6 +296,13 @@ EXPORT void __wrap_PyThread_release_lock(void *lock)
         PyThread_release_lock(lock);
 }
 
+static int64_t futex_deadline(int what, const struct timespec *time_out)
+{
+    if (time_out == NULL)
+        return FOREVER;
+    return what == FUTEX_WAIT ? later(nanoseconds(time_out)) : nanoseconds(time_out);
+}
+
 /* Futexes by their system call, as std::atomic::wait and hand-made locks use them. */
 EXPORT long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
@@ -303,7 +311,7 @@ EXPORT long __wrap_syscall(long number, long a, long b, long c, long d, long e, 
     if (t && number == SYS_futex) {
         int what = (int)b & FUTEX_CMD_MASK;
         if (what == FUTEX_WAIT || what == FUTEX_WAIT_BITSET)
-            return refused(futex_wait(t, (uint32_t *)a, (uint32_t)c, d != 0, PC));
+            return refused(futex_wait(t, (uint32_t *)a, (uint32_t)c, futex_deadline(what, (void *)d), PC));
         if (what == FUTEX_WAKE || what == FUTEX_WAKE_BITSET)
             return wake_some(t, (void *)a, OBJECT_FUTEX, (uint32_t)c, PC);
         fail_with(FAIL_CAPACITY, t, "a futex operation that the engine does not model: only waiting and waking are");

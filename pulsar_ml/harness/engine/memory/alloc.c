@@ -142,22 +142,24 @@ static void heap_zero(char *block, size_t bytes)
     memset(end, 0, (size_t)(block + bytes - end));
 }
 
-static void *heap_allocate(Thread *t, size_t bytes, int zeroed, uint64_t pc)
+/* A block with its header. Its bytes are what they were. NULL when the arena is full. */
+static char *heap_take(Thread *t, size_t bytes, size_t alignment, uint64_t pc)
 {
     size_t rounded = bytes ? (bytes + 15) / 16 * 16 : 16, class = rounded / 16;
     uintptr_t address;
     Header *header;
     Block *b;
-    if (heap.countdown >= 0 && heap.countdown-- == 0)
-        return NULL;
-    if (t->controlled && E.config.faults & FAULT_NO_MEMORY && choose(t, CHOOSE_NO_MEMORY, 2))
-        return NULL;
-    if (class < SMALL_CLASSES && heap.free_generation[class] == E.generation && heap.free_first[class]) {
+    if (class < SMALL_CLASSES && heap.free_generation[class] == E.generation && heap.free_first[class] &&
+        (alignment <= 16 || heap.free_first[class] % alignment == 0)) {
         address = heap.free_first[class];
         memcpy(&heap.free_first[class], (void *)address, sizeof(uintptr_t));
         forget_variables(address, rounded);
         header = (Header *)(address - sizeof(Header));
     } else {
+        if (alignment > ARENA_BYTES / 2 || bytes > ARENA_BYTES / 2)
+            return NULL;
+        if (alignment > 16)
+            heap.used = (heap.used + sizeof(Header) + alignment - 1) / alignment * alignment - sizeof(Header);
         if (heap.used + rounded + 2 * sizeof(Header) > ARENA_BYTES || heap.n_blocks == MOST_BLOCKS)
             return NULL;
         header = (Header *)(ARENA + heap.used);
@@ -171,15 +173,29 @@ static void *heap_allocate(Thread *t, size_t bytes, int zeroed, uint64_t pc)
     *b = (Block){address, bytes, pc, 0, (int16_t)t->number, -1, 1};
     heap.n_live++;
     memset(heap.state + (address - (uintptr_t)ARENA) / 16, HEAP_LIVE, rounded / 16);
-    if (zeroed)
-        heap_zero((char *)address, rounded);
-    else
-        heap_fill((char *)address, rounded);
     if (t->controlled && E.recording)
         trace_event(t, OP_ALLOCATE, address, 0, bytes, pc);
+    return (char *)address;
+}
+
+static void *heap_allocate(Thread *t, size_t bytes, size_t alignment, int zeroed, uint64_t pc)
+{
+    size_t rounded = bytes ? (bytes + 15) / 16 * 16 : 16;
+    char *memory;
+    if (heap.countdown >= 0 && heap.countdown-- == 0)
+        return NULL;
+    if (t->controlled && E.config.faults & FAULT_NO_MEMORY && choose(t, CHOOSE_NO_MEMORY, 2))
+        return NULL;
+    memory = heap_take(t, bytes, alignment, pc);
+    if (memory == NULL)
+        return NULL;
+    if (zeroed)
+        heap_zero(memory, rounded);
+    else
+        heap_fill(memory, rounded);
     if (t->controlled && zeroed && bytes <= 4096)
-        plain_range(t, address, bytes, OP_WRITE, pc);
-    return (void *)address;
+        plain_range(t, (uintptr_t)memory, bytes, OP_WRITE, pc);
+    return memory;
 }
 
 /* Freeing is a write to the whole block. */
@@ -198,6 +214,7 @@ static void check_free(Thread *t, const Block *b, uint64_t pc)
 }
 
 static void drain(Thread *t);
+static inline void settle(Thread *t);
 static void forget_objects(Thread *t, uintptr_t address, size_t bytes, uint64_t pc);
 
 static void heap_release(Thread *t, void *memory, uint64_t pc)
@@ -206,6 +223,7 @@ static void heap_release(Thread *t, void *memory, uint64_t pc)
     Header *header = (Header *)(address - sizeof(Header));
     Block *b;
     size_t rounded;
+    settle(t);
     if (address % 16 || header->magic != MAGIC || header->block >= heap.n_blocks ||
         heap.blocks[header->block].address != address) {
         fail(FAIL_BAD_FREE, t, address, pc);

@@ -79,7 +79,8 @@ static inline __attribute__((always_inline)) void atomic_load(Thread *t, uintptr
     note_load(t, v, m, stale, order);
 }
 
-static inline void store_now(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, uint64_t low,
+static inline __attribute__((always_inline)) void store_now(Thread *t, uintptr_t address, uint32_t width,
+                                                             int order, uint64_t pc, uint64_t low,
                              uint64_t high)
 {
     Variable *v = atomic_variable(t, address, width, OP_STORE, 1, pc);
@@ -112,8 +113,10 @@ static void flush_oldest(Thread *t)
     Variable *v;
     Message *m;
     t->buffer_head = (t->buffer_head + 1) % ENGINE_BUFFER;
-    if (--t->buffer_count == 0)
+    if (--t->buffer_count == 0) {
         E.buffered &= ~t->bit;
+        t->controlled &= (uint8_t)~HOLDS_STORES;
+    }
     v = atomic_variable(t, b->address, b->width, OP_FLUSH, 1, b->pc);
     m = place_store(t, v, v->n, __ATOMIC_RELAXED, NULL);
     m->low = b->low;
@@ -157,6 +160,7 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     if (is_release(order))
         clock_tick(t);
     E.buffered |= t->bit;
+    t->controlled |= HOLDS_STORES;
     t->watch_lost = 1;
     b->event = -1;
     if (unlikely(E.recording)) {
@@ -166,7 +170,7 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     }
 }
 
-static inline void atomic_store(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, uint64_t low,
+static inline __attribute__((always_inline)) void atomic_store(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, uint64_t low,
                                 uint64_t high)
 {
     if (E.config.mode == MODE_TSO) {
@@ -178,6 +182,13 @@ static inline void atomic_store(Thread *t, uintptr_t address, uint32_t width, in
         }
     }
     store_now(t, address, width, order, pc, low, high);
+}
+
+/* Where it is rare: not inlined. */
+static __attribute__((noinline)) void rare_store(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc,
+                                                 uint64_t low, uint64_t high)
+{
+    atomic_store(t, address, width, order, pc, low, high);
 }
 
 /* A read-modify-write may go directly behind any message it may read, unless another one did. */
@@ -212,6 +223,7 @@ static inline void write_rmw(Thread *t, Variable *v, uint32_t place, Message *re
                              uint64_t pc, uint64_t low, uint64_t high)
 {
     uint64_t before = read->low;
+    int changes = low != before || high != read->high;
     int32_t from = read->event;
     uint32_t stale = v->n - 1u - place;
     Message *m;
@@ -227,7 +239,7 @@ static inline void write_rmw(Thread *t, Variable *v, uint32_t place, Message *re
         m->event = trace_atomic(t, op, v, low, before, order, from, stale, 0, pc);
     hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ stale ^ 0x7000);
     E.stale += stale;
-    watch_write(t, index_of(v));
+    watch_rmw(t, v, stale, changes);
     if (t->number >= 0) {
         EngineCall *call = &t->calls[t->call];
         if (call->exchanged == 0)
@@ -291,6 +303,7 @@ static inline int atomic_cas(Thread *t, uintptr_t address, uint32_t width, int o
         write_rmw(t, v, place, m, order, OP_CAS, pc, desired, desired_high);
         return 1;
     }
+    t->operands = mix64(t->operands ^ *low ^ (uint64_t)index_of(v) << 40 ^ v->version) | 1;
     *low = m->low;
     *high = m->high;
     if (unlikely(E.recording))

@@ -145,6 +145,11 @@ static void observe_newest(Thread *t, Variable *v)
         observe(t, message_at(v, v->n - 1u), 0);
 }
 
+static int may_read_older(const Thread *t, const Variable *v)
+{
+    return v->n > 1 && oldest_place(t, v, 0) < v->n - 1u;
+}
+
 static inline void acquire_from(Thread *t, const Message *m, int order)
 {
     const uint32_t *released = m->words + E.width;

@@ -18,7 +18,10 @@ static inline int is_ordered(uint32_t clock, int thread, const Thread *t)
 static __attribute__((noinline)) void race_fail(Thread *t, const Variable *v, EngineOp op, uint32_t width,
                                                 uint64_t pc, int other, EngineOp other_op)
 {
-    EngineFailure *f = fail(FAIL_RACE, t, v->address, pc);
+    EngineFailure *f;
+    if (is_allowed(v->address) || is_known_race(v->address, v->width, pc, other, other_op))
+        return;
+    f = fail(FAIL_RACE, t, v->address, pc);
     if (f) {
         f->op = op;
         f->width = (int32_t)width;

@@ -7,10 +7,11 @@ typedef struct { uint16_t options, taken; } Node;
 SHARED Node *path;
 SHARED uint32_t path_length, path_room, path_at, path_floor, bound_used;
 SHARED uint8_t path_pruned;       /* the bound left something out of this execution */
+SHARED uint8_t path_spun;         /* so did the bound of turns, see waiting.c */
 
-static inline int is_search(int strategy)
+static inline int searching(void)
 {
-    return strategy == STRATEGY_PREEMPTIONS || strategy == STRATEGY_DELAYS;
+    return E.strategy->row.kind == STRATEGY_SEARCHES;
 }
 
 static int path_reserve(uint32_t room)
@@ -127,16 +128,16 @@ static uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t optio
 static const uint8_t DEPARTURES[CHOICE_KINDS] = {
     [CHOOSE_READ] = 128, [CHOOSE_INSERT] = 40, [CHOOSE_WEAK_FAILURE] = 24, [CHOOSE_SPURIOUS] = 24,
     [CHOOSE_NO_MEMORY] = 16, [CHOOSE_TIMEOUT] = 24, [CHOOSE_REUSE] = 128, [CHOOSE_DELAY] = 160,
-    [CHOOSE_FLUSH] = 64, [CHOOSE_WAITER] = 128,
+    [CHOOSE_FLUSH] = 64, [CHOOSE_WAITER] = 128, [CHOOSE_PAUSE] = 16, [CHOOSE_HOLD] = 8,
 };
 
 /* 0..options-1, options at least 2. */
 static uint32_t choose(Thread *t, EngineChoice kind, uint32_t options)
 {
     uint32_t chosen;
-    if (E.strategy == STRATEGY_REPLAY) {
+    if (E.strategy->row.kind == STRATEGY_FOLLOWS) {
         chosen = replay_choose(t, kind, options);
-    } else if (is_search(E.strategy)) {
+    } else if (searching()) {
         chosen = search_choose(options);
     } else {
         uint64_t drawn = draw();

@@ -94,10 +94,68 @@ static inline int on_stack(const Thread *t, uintptr_t address)
     return address - (uintptr_t)t->stack < STACK_BYTES;
 }
 
-static inline void switch_to(Thread *from, Thread *to)
+/* Where the libraries keep these words for the thread of the system that runs the engine. */
+static uint64_t no_exceptions[2];
+static int no_error;
+static void *no_once[2];
+SHARED struct {
+    uint64_t *exceptions;
+    int *error;
+    void **once_callable, **once_call;   /* of std::call_once; not exchanged, see call_once_only() */
+    uint8_t floats;               /* code under test changed its floating-point environment once */
+} library = {no_exceptions, &no_error, &no_once[0], &no_once[1], 0};
+
+static __attribute__((noinline)) void get_floats(LibraryState *state)
+{
+#if defined(__x86_64__)
+    uint16_t x87;
+    __asm__ volatile("stmxcsr %0" : "=m"(state->float_control));
+    __asm__ volatile("fnstcw %0" : "=m"(x87));
+    state->float_status = x87;
+#else
+    uint64_t control, status;
+    __asm__ volatile("mrs %0, fpcr\n\tmrs %1, fpsr" : "=r"(control), "=r"(status));
+    state->float_control = (uint32_t)control;
+    state->float_status = (uint32_t)status;
+#endif
+}
+
+static __attribute__((noinline)) void set_floats(const LibraryState *state)
+{
+#if defined(__x86_64__)
+    uint16_t x87 = (uint16_t)state->float_status;
+    __asm__ volatile("ldmxcsr %0" : : "m"(state->float_control));
+    __asm__ volatile("fldcw %0" : : "m"(x87));
+#else
+    __asm__ volatile("msr fpcr, %0\n\tmsr fpsr, %1"
+                     : : "r"((uint64_t)state->float_control), "r"((uint64_t)state->float_status));
+#endif
+}
+
+static inline __attribute__((always_inline)) void get_library_state(LibraryState *state)
+{
+    state->exceptions[0] = library.exceptions[0];
+    state->exceptions[1] = library.exceptions[1];
+    state->error = *library.error;
+    if (unlikely(library.floats))
+        get_floats(state);
+}
+
+static inline __attribute__((always_inline)) void set_library_state(const LibraryState *state)
+{
+    library.exceptions[0] = state->exceptions[0];
+    library.exceptions[1] = state->exceptions[1];
+    *library.error = state->error;
+    if (unlikely(library.floats))
+        set_floats(state);
+}
+
+static inline __attribute__((always_inline)) void switch_to(Thread *from, Thread *to)
 {
     E.switches++;
     current = to;
+    get_library_state(&from->library);
+    set_library_state(&to->library);
     fiber_switch(&from->sp, to->sp);
 }
 

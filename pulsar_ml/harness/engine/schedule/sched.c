@@ -1,49 +1,11 @@
-/* Scheduling points: a thread announces its next step, somebody is picked, and a thread that was not
- * picked waits in its fiber. Also what blocks, and the verdict when nobody can go on. */
-
-enum { STUCK_ROUNDS = 200 };
+/* Scheduling points: a thread announces its next step, a thread is picked, and a thread that was not
+ * picked waits in its fiber. */
 
 static void flush_oldest(Thread *t);
-static void observe_newest(Thread *t, Variable *v);
-static __attribute__((noinline)) void explain_deadlock(void);
-
-static void wake(Thread *t)
-{
-    E.waiting &= ~t->bit;
-    E.ready |= t->bit;
-}
-
-/* Nobody is ready: buffered stores reach memory, a time-out fires, spinning threads look once more,
- * or the execution is stuck. */
-static __attribute__((noinline)) void unstick(void)
-{
-    if (E.buffered) {
-        flush_oldest(&E.threads[__builtin_ctzll(E.buffered)]);
-        return;
-    }
-    if (E.timed) {
-        Thread *t = &E.threads[__builtin_ctzll(E.timed)];
-        t->woken = 2;
-        E.timed &= ~t->bit;
-        wake(t);
-        return;
-    }
-    if (E.waiting) {
-        /* A loop that gives up after some turns is not stuck: it ends within the rounds. */
-        if (E.changes != E.stuck_changes) {
-            E.stuck_changes = E.changes;
-            E.stuck_rounds = 0;
-        }
-        if (++E.stuck_rounds <= STUCK_ROUNDS) {
-            E.ready |= E.waiting;
-            E.waiting = 0;
-            return;
-        }
-    }
-    if (reversal.held != HELD)    /* else it waits for the thread that is held: not in this order */
-        explain_deadlock();
-    abandon();
-}
+static __attribute__((noinline)) void unstick(void);
+static int may_be_held(const Thread *t);
+static void hold_back(Thread *t);
+static void fail_held_back(const Thread *t);
 
 static __attribute__((noinline)) Thread *pick(Thread *t)
 {
@@ -95,8 +57,10 @@ static __attribute__((noinline)) void step_limit(Thread *t)
         E.step_check = E.config.step_limit;
         return;
     }
-    if (returned == returned_at) {
-        fail_with(FAIL_LIVELOCK, t, "no operation ended within half of the step limit");
+    if (returned == returned_at && E.held) {
+        fail_held_back(t);
+    } else if (returned == returned_at) {
+        fail_waiting(FAIL_LIVELOCK, t, "no operation ended within half of the step limit");
     } else {
         E.failure.kind = END_CUT;
     }
@@ -106,10 +70,14 @@ static __attribute__((noinline)) void step_limit(Thread *t)
 /* What some strategies do at every step. Whether the thread was held meanwhile. */
 static __attribute__((noinline)) int attend(Thread *t, uintptr_t address)
 {
-    if (E.strategy == STRATEGY_POS)
-        t->priority = (uint32_t)(draw() >> 33);
+    if (E.strategy->on_step)
+        E.strategy->on_step(t);
     if (profile.learning)
         profile_note(t, address);
+    if (may_be_held(t) && choose(t, CHOOSE_HOLD, 2)) {
+        hold_back(t);
+        return 1;
+    }
     return reversal.on && hold_atomic(t);
 }
 
@@ -162,83 +130,4 @@ static void block(Thread *t)
     next = E.starting < E.n ? &E.threads[E.starting++] : pick(t);
     if (next != t)
         switch_to(t, next);
-}
-
-static void watch_reset(Thread *t)
-{
-    t->n_watched = 0;
-    t->watch_lost = 0;
-}
-
-/* A spin loop's turn is over. If it only read, another turn cannot end otherwise until one of the
- * locations read changes: the thread waits for that. Else it lets the others go first. */
-static __attribute__((noinline)) void turn_over(Thread *t)
-{
-    int changed = t->watch_lost || t->n_watched == 0;
-    t->n_watched = t->n_watched < ENGINE_MOST_WATCHED ? t->n_watched : ENGINE_MOST_WATCHED;
-    for (uint32_t i = 0; i < t->n_watched; i++) {
-        Variable *v = &E.variables[t->watched[i]];
-        changed |= v->version != t->watched_version[i];
-    }
-    if (!changed) {
-        E.waiting |= t->bit;
-        E.ready &= ~t->bit;
-    } else {
-        t->owed = E.ready & ~t->bit;
-        if (t->owed)
-            E.yielded |= t->bit;
-    }
-    if (E.strategy == STRATEGY_PCT)
-        t->priority = PCT_YIELDED - ++pct.yields;
-    t->points++;
-    t->op = OP_YIELD;
-    t->op_address = 0;
-    if (unlikely(E.starting < E.n)) {
-        switch_to(t, &E.threads[E.starting++]);
-    } else {
-        Thread *next = pick(t);
-        if (next != t)
-            switch_to(t, next);
-    }
-    if (unlikely(++E.step == E.step_check))
-        step_limit(t);
-    if (E.strategy == STRATEGY_SURW)
-        t->priority = (uint32_t)(draw() >> 33);
-    /* A pause is long enough for every store to arrive. */
-    for (uint32_t i = 0; i < t->n_watched; i++)
-        observe_newest(t, &E.variables[t->watched[i]]);
-    watch_reset(t);
-}
-
-static __attribute__((noinline)) void wake_watchers(uint32_t variable)
-{
-    for (uint64_t rest = E.waiting; rest; rest &= rest - 1) {
-        Thread *u = &E.threads[__builtin_ctzll(rest)];
-        for (uint32_t i = 0; i < u->n_watched; i++)
-            if (u->watched[i] == variable) {
-                wake(u);
-                break;
-            }
-    }
-}
-
-static inline void watch_write(Thread *t, uint32_t variable)
-{
-    t->watch_lost = 1;
-    t->n_watched = 0;
-    E.changes++;
-    if (unlikely(E.waiting))
-        wake_watchers(variable);
-}
-
-/* The last reads since the last pause or write; duplicates do no harm. A loop without a pause is
- * recognised by many reads without a write. */
-static inline void watch_read(Thread *t, uint32_t variable, uint32_t version)
-{
-    enum { IN_VAIN = 64 };
-    uint32_t at = t->n_watched++ % ENGINE_MOST_WATCHED;
-    t->watched[at] = variable;
-    t->watched_version[at] = version;
-    if (unlikely(t->n_watched > IN_VAIN))
-        turn_over(t);
 }

@@ -9,7 +9,10 @@ static void spawned_entry(void)
 {
     Thread *t = current;
     t->value = t->body(t->argument);
+    settle(t);
     t->depth = 0;
+    if (unlikely(owns(t)))
+        end_owned(t);
     thread_end(t);
     __builtin_unreachable();
 }
@@ -27,6 +30,7 @@ static int spawn_ready(Thread *u)
 static int spawn(Thread *t, void *(*body)(void *), void *argument, uint64_t pc)
 {
     Thread *u;
+    LibraryState inherited;
     announce(t, OP_SPAWN, 0, 1);
     if (E.n == E.width) {
         if (E.n == ENGINE_MOST_THREADS) {
@@ -40,7 +44,6 @@ static int spawn(Thread *t, void *(*body)(void *), void *argument, uint64_t pc)
     u = &E.threads[E.n];
     u->number = E.n;
     u->bit = UINT64_C(1) << E.n;
-    u->controlled = 1;
     if (!spawn_ready(u))
         return -EAGAIN;
     drain(t);
@@ -58,6 +61,11 @@ static int spawn(Thread *t, void *(*body)(void *), void *argument, uint64_t pc)
         clock_copy(u->x_clock, t->x_clock);
     u->fence_at = t->fence_at;
     clock_tick(t);
+    get_library_state(&inherited);
+    if (library.floats) {
+        u->library.float_control = inherited.float_control;
+        u->library.float_status = inherited.float_status;
+    }
     u->sp = fiber_prepare(u->stack + STACK_BYTES, spawned_entry);
     u->priority = (uint32_t)(draw() >> 33) % PCT_FIRST + PCT_FIRST;
     u->weight = 1;
@@ -89,7 +97,7 @@ static int join_thread(Thread *t, uintptr_t handle, void **value, uint64_t pc)
         misuse(t, NULL, "a thread is joined that was joined or detached before", pc);
     o = find_object(t, (void *)handle, OBJECT_THREAD);
     while (!u->done)
-        wait_for(t, o);
+        wait_for(t, o, pc);
     drain(u);
     u->joined = 1;
     clock_join(t->clock, u->clock);
@@ -138,21 +146,46 @@ EXPORT int pml_checked_pthread_create(pthread_t *thread, const pthread_attr_t *a
     return current ? start_pthread(thread, body, argument, PC) : pthread_create(thread, attributes, body, argument);
 }
 
+/* The main thread finds all threads at their ends. */
+static int join_of_main(Thread *t, pthread_t handle, void **value, uint64_t pc)
+{
+    Thread *u = &E.threads[handle - 1];
+    if (handle <= (pthread_t)E.config.n_threads || handle > (pthread_t)E.n)
+        misuse(t, NULL, "a thread joins what is not a thread of this execution", pc);
+    if (u->joined)
+        misuse(t, NULL, "a thread is joined that was joined or detached before", pc);
+    u->joined = 1;
+    if (value)
+        *value = u->value;
+    return 0;
+}
+
 EXPORT int __wrap_pthread_join(pthread_t thread, void **value)
 {
     Thread *t = controlled();
-    return t ? join_thread(t, thread, value, PC) : pthread_join(thread, value);
+    if (t)
+        return join_thread(t, thread, value, PC);
+    return current ? join_of_main(current, thread, value, PC) : pthread_join(thread, value);
 }
 
 EXPORT int __wrap_pthread_detach(pthread_t thread)
 {
-    return controlled() && thread - 1 < (pthread_t)E.n ? detach(thread) : pthread_detach(thread);
+    return current && thread - 1 < (pthread_t)E.n ? detach(thread) : pthread_detach(thread);
 }
 
-EXPORT pthread_t __wrap_pthread_self(void)
+/* Ends a thread that the code under test started. Destructors of its local variables do not run. */
+EXPORT __attribute__((noreturn)) void __wrap_pthread_exit(void *value)
 {
     Thread *t = controlled();
-    return t ? (pthread_t)(t->number + 1) : pthread_self();
+    if (t == NULL && current == NULL)
+        pthread_exit(value);
+    if (t == NULL || t->number < E.config.n_threads)
+        misuse(current, NULL, "an operation ends the thread that it was called in", PC);
+    t->value = value;
+    t->depth = 0;
+    end_owned(t);
+    thread_end(t);
+    __builtin_unreachable();
 }
 
 /* std::thread: its state is an object with a virtual destructor and, third, a virtual _M_run; the

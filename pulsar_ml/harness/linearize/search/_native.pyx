@@ -16,7 +16,9 @@ from pulsar_ml.harness.linearize.search.depth cimport (
 )
 from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
 from pulsar_ml.harness.linearize.search.outcomes cimport MOST_CALLS, canonical
-from pulsar_ml.harness.linearize.search.pool cimport Pool, pool_add, pool_at, pool_bytes, pool_free, pool_shape
+from pulsar_ml.harness.linearize.search.pool cimport (
+    Pool, pool_add, pool_at, pool_bytes, pool_free, pool_shape,
+)
 from pulsar_ml.harness.linearize.search.stream cimport (
     Stream, first_to_return, stream_free, stream_invoke, stream_open, stream_return,
 )
@@ -312,8 +314,9 @@ cdef class Checker:
             n = len(chosen)
         self.depth.unknown_at = 0 if tried else INT64_MAX
         self.inside.built = False
-        answer = self.find_order(native, <int32_t>n, its_symbols, its_chosen, state, parts, criterion, most_steps,
-                             sparing)
+        answer = self.find_order(
+            native, <int32_t>n, its_symbols, its_chosen, state, parts, criterion, most_steps, sparing
+        )
         way = []
         blocked = -1
         if answer == ANSWER_LEGAL:

@@ -203,8 +203,9 @@ cdef inline Outlook look(Ahead* a, const Lanes* lanes, const Table* table, const
 
 # True when no call can observe the state: it must be reset before the next read returns, and no
 # read that began by then can get its answer from it. The caller runs look() first.
-cdef inline Outlook state_is_irrelevant(Ahead* a, const Lanes* lanes, const Table* table, const int32_t* at, int32_t part,
-                         int32_t state) noexcept nogil:
+cdef inline Outlook state_is_irrelevant(Ahead* a, const Lanes* lanes, const Table* table,
+                                        const int32_t* at, int32_t part,
+                                        int32_t state) noexcept nogil:
     cdef int32_t i
     cdef int64_t until = INT64_MAX
     cdef const Op* read

@@ -367,8 +367,8 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
                         return OUT_OF_STEPS
                     continue
                 if d.irrelevant_state >= 0 and after != d.irrelevant_state:
-                    view = state_is_irrelevant(&d.ahead, &d.lanes, table, d.at, table.part[symbol] if d.n_parts > 1 else 0,
-                                after)
+                    view = state_is_irrelevant(&d.ahead, &d.lanes, table, d.at,
+                                               table.part[symbol] if d.n_parts > 1 else 0, after)
                     if view == UNCLEAR:
                         return ask(d, d.ahead.missing_symbol, <uint32_t>d.ahead.missing_state)
                     if view == CLOSED:

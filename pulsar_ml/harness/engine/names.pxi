@@ -1,0 +1,34 @@
+# Names of the enumerations in engine.h, in their order, and the numbers that Python code needs.
+
+MODES = ("sc", "tso", "c11")
+ENDS = ("complete", "cut", "data race", "use after free", "double free", "bad free", "out of bounds", "leak",
+        "uninitialised read", "deadlock", "livelock", "invariant", "assertion", "crash", "stack overflow",
+        "endless loop", "lock misuse", "blocked call", "outside the engine's limits",
+        "outside the engine's control", "not lock-free")
+OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "allocate", "free", "lock",
+       "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer")
+CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
+           "flush", "waiter", "pause", "hold")
+ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
+FAULTS = {"weak_failure": 1, "spurious": 2, "no_memory": 4, "timeout": 8}
+HISTORY = ENGINE_HISTORY  # stores that a location remembers
+BUFFER = ENGINE_BUFFER  # stores that a thread may hold back in mode tso
+SPINS = 2  # turns of waiting loops that a search lets go on although nothing changed, unless told otherwise
+STEP_LIMIT = 20000  # of an execution, unless told otherwise
+REUSE = {"quarantine": 0, "reuse": 1, "mixed": 2}
+
+
+def strategy_rows() -> list[tuple[str, str, int]]:
+    """The engine's table of strategies: name, help sentence, kind."""
+    cdef const EngineStrategy* row = engine_strategy(0)
+    rows = []
+    while row is not NULL:
+        rows.append((row.name.decode(), row.help.decode(), row.kind))
+        row = engine_strategy(<int32_t>len(rows))
+    return rows
+
+
+STRATEGIES = {name: help for name, help, _ in strategy_rows()}
+SAMPLERS = tuple([name for name, _, kind in strategy_rows() if kind == STRATEGY_SAMPLES])
+SEARCHES = tuple([name for name, _, kind in strategy_rows() if kind == STRATEGY_SEARCHES])
+OFFERED = tuple([name for name, _, kind in strategy_rows() if kind != STRATEGY_FOLLOWS])

@@ -1,0 +1,314 @@
+/* Loops that wait. A turn of a loop ends with a pause, with a sleep, or after many reads without a write.
+ *
+ * What the thread does then is a choice. By default a turn that only read and would find the same again parks the
+ * thread until a location that it read changes; after any other turn the thread lets the others go first; and every
+ * store has arrived when it goes on. Instead it may go on at once, for one turn or for many in a row, because a loop
+ * may count its turns and a pause may be short. Samplers do so now and then. A search does so within its bound of
+ * turns and reports when that bound left something out.
+ *
+ * Also here: the verdict when no thread can go on. */
+
+enum { STUCK_ROUNDS = 200, IN_VAIN = 64, TRIES = 16, LOOK_AGAIN = 128, TIME_PASSES = 2048, ALONE = 64 };
+
+/* Values of CHOOSE_PAUSE. A search takes one of the first two. */
+enum { PAUSE_LONG, PAUSE_NONE, PAUSE_SHORT = 6, PAUSES };
+
+/* Turns in a row that the thread makes without a pause. */
+static const uint16_t TURNS[PAUSES] = {0, 1, 4, 16, 64, 256, 0};
+
+static void observe_newest(Thread *t, Variable *v);
+static int may_read_older(const Thread *t, const Variable *v);
+static __attribute__((noinline)) void explain_deadlock(void);
+static void end_hold(void);
+
+static void waiting_reset(void)
+{
+    E.ready = E.waiting = E.yielded = E.timed = E.held_back = E.spinner = 0;
+    E.changes = E.stuck_changes = E.stuck_rounds = 0;
+    E.held = 0;
+    E.held_once = 0;
+    E.pauses = E.alone = E.spun = E.turns_left = 0;
+    path_spun = 0;
+}
+
+static void waiting_start(Thread *t)
+{
+    t->owed = 0;
+    t->turn_operands = 0;
+    t->turn_step = 0;
+    t->polls = t->idle_polls = 0;
+    t->polled_changes = NONE;
+}
+
+static void watch_reset(Thread *t)
+{
+    t->n_watched = 0;
+    t->operands = 0;
+    t->watch_lost = 0;
+}
+
+static uint32_t n_watched(const Thread *t)
+{
+    return t->n_watched < ENGINE_MOST_WATCHED ? t->n_watched : ENGINE_MOST_WATCHED;
+}
+
+/* Those that were held back while a thread made turns in a row go on. */
+static void end_spin(void)
+{
+    E.ready |= E.held_back;
+    E.held_back = 0;
+    E.spinner = 0;
+    E.turns_left = 0;
+}
+
+/* The thread makes these turns before any other thread goes on. */
+static void begin_spin(const Thread *t, uint32_t turns)
+{
+    E.spinner = t->bit;
+    E.turns_left = turns;
+    E.held_back = E.ready & ~t->bit;
+    E.ready = t->bit;
+}
+
+static void look_again(void)
+{
+    E.ready |= E.waiting;
+    E.waiting = 0;
+}
+
+/* Those that wait make one turn each, one after the other: nothing changed, so their order does not matter. */
+static void look_in_turn(void)
+{
+    E.held_back = E.waiting & (E.waiting - 1);
+    E.ready = E.waiting & ~E.held_back;
+    E.waiting = 0;
+}
+
+/* The next of those that are held back, all of them behind a thread that spun. */
+static void next_held_back(void)
+{
+    if (E.spinner) {
+        end_spin();
+        return;
+    }
+    E.ready = E.held_back & -E.held_back;
+    E.held_back &= E.held_back - 1;
+}
+
+/* No thread is ready: buffered stores reach memory, spinning threads look once more, a time-out fires,
+ * or the execution is stuck. */
+static __attribute__((noinline)) void unstick(void)
+{
+    if (E.held_back) {
+        next_held_back();
+        return;
+    }
+    if (E.buffered) {
+        flush_oldest(&E.threads[__builtin_ctzll(E.buffered)]);
+        return;
+    }
+    if (E.waiting) {
+        /* A loop that gives up after some turns is not stuck: it ends within the rounds. */
+        if (E.changes != E.stuck_changes) {
+            E.stuck_changes = E.changes;
+            E.stuck_rounds = 0;
+        }
+        if (++E.stuck_rounds <= STUCK_ROUNDS) {
+            look_in_turn();
+            return;
+        }
+    }
+    if (E.timed) {
+        expire_earliest();
+        return;
+    }
+    if (E.held) {
+        end_hold();
+        return;
+    }
+    if (reversal.held != HELD)    /* else it waits for the thread that is held: not in this order */
+        explain_deadlock();
+    abandon();
+}
+
+/* A thread that is about to let others go first finds no other thread ready: whatever else can happen does. */
+static __attribute__((noinline)) void let_time_pass(void)
+{
+    if (E.held_back)
+        end_spin();
+    else if (E.buffered)
+        flush_oldest(&E.threads[__builtin_ctzll(E.buffered)]);
+    else if (E.waiting)
+        look_again();
+    else if (E.timed && ++E.alone % ALONE == 0)
+        expire_earliest();
+}
+
+/* The turn only read, nothing that it read changed since, and it failed to exchange as the turn before it did: a turn
+ * that looks the same from here. */
+static int turn_repeats(Thread *t)
+{
+    int same = !t->watch_lost && t->n_watched &&
+               (t->n_watched <= ENGINE_MOST_WATCHED || t->n_watched > IN_VAIN) &&
+               (t->operands == 0 || t->operands == t->turn_operands);
+    for (uint32_t i = 0; same && i < n_watched(t); i++)
+        same = E.variables[t->watched[i]].version == t->watched_version[i];
+    t->turn_operands = t->operands;
+    return same;
+}
+
+/* Something can happen between this turn and the next one, or the next one may read what is older. */
+static int pause_matters(const Thread *t)
+{
+    if ((E.ready & ~t->bit) | E.held_back | E.buffered | E.timed | E.waiting)
+        return 1;
+    for (uint32_t i = 0; i < n_watched(t); i++)
+        if (may_read_older(t, &E.variables[t->watched[i]]))
+            return 1;
+    return 0;
+}
+
+static uint32_t choose_pause(Thread *t)
+{
+    int in_vain = E.stuck_rounds && E.changes == E.stuck_changes;
+    uint32_t pause;
+    if (E.strategy->row.kind == STRATEGY_FOLLOWS) {
+        pause = choose(t, CHOOSE_PAUSE, PAUSES);
+    } else if (profile.learning || !pause_matters(t)) {
+        return PAUSE_LONG;
+    } else if (searching()) {
+        if (in_vain || E.spun == (uint32_t)E.config.spins) {
+            path_spun = 1;
+            return PAUSE_LONG;
+        }
+        pause = choose(t, CHOOSE_PAUSE, 2);
+    } else {
+        if (in_vain || E.step > E.config.step_limit / 4)
+            return PAUSE_LONG;
+        pause = choose(t, CHOOSE_PAUSE, PAUSES);
+    }
+    /* Turns that take many steps each are made fewer times. */
+    while (pause > PAUSE_NONE && pause < PAUSE_SHORT &&
+           TURNS[pause] * (E.step - t->turn_step + 1) > E.config.step_limit / 8)
+        pause--;
+    E.spun += pause != PAUSE_LONG;
+    return pause;
+}
+
+/* The thread stops being ready, or stays so and lets the others go first. */
+static void give_way(Thread *t, int64_t until, int parks)
+{
+    if (until) {
+        wait_until(t, until);
+        E.ready &= ~t->bit;
+    } else if (parks) {
+        E.waiting |= t->bit;
+        E.ready &= ~t->bit;
+    } else {
+        t->owed = E.ready & ~t->bit;
+        if (t->owed)
+            E.yielded |= t->bit;
+        else
+            let_time_pass();
+    }
+    /* Threads that let each other go first for ever do not keep the others from looking again. */
+    if (++E.pauses % LOOK_AGAIN == 0) {
+        E.ready |= E.waiting & ~t->bit;
+        E.waiting &= t->bit;
+        if (E.buffered)
+            flush_oldest(&E.threads[__builtin_ctzll(E.buffered)]);
+    }
+    if (E.pauses % TIME_PASSES == 0 && E.timed)
+        expire_earliest();
+    if (E.strategy->on_yield)
+        E.strategy->on_yield(t);
+    if (unlikely(E.starting < E.n)) {
+        switch_to(t, &E.threads[E.starting++]);
+    } else {
+        Thread *next = pick(t);
+        if (next != t)
+            switch_to(t, next);
+    }
+}
+
+/* A turn of a loop is over. `until`: the thread sleeps until then, 0: it does not. */
+static __attribute__((noinline)) void turn_over(Thread *t, int64_t until)
+{
+    uint32_t pause = PAUSE_NONE;
+    t->points++;
+    t->op = OP_YIELD;
+    t->op_address = 0;
+    if (E.spinner == t->bit && E.turns_left > 1) {
+        E.turns_left--;
+    } else {
+        int parks = turn_repeats(t);
+        if (E.spinner)
+            end_spin();
+        pause = choose_pause(t);
+        if (TURNS[pause] > 1)
+            begin_spin(t, TURNS[pause]);
+        if (TURNS[pause] == 0)
+            give_way(t, until, parks);
+    }
+    if (TURNS[pause] && until)
+        clock_to(until);
+    if (unlikely(++E.step == E.step_check))
+        step_limit(t);
+    if (pause == PAUSE_LONG)      /* long enough for every store to arrive */
+        for (uint32_t i = 0; i < n_watched(t); i++)
+            observe_newest(t, &E.variables[t->watched[i]]);
+    t->turn_step = E.step;
+    watch_reset(t);
+}
+
+static __attribute__((noinline)) void wake_watchers(uint32_t variable)
+{
+    if (E.held_back)
+        end_spin();
+    for (uint64_t rest = E.waiting; rest; rest &= rest - 1) {
+        Thread *u = &E.threads[__builtin_ctzll(rest)];
+        for (uint32_t i = 0; i < n_watched(u); i++)
+            if (u->watched[i] == variable) {
+                wake(u);
+                break;
+            }
+    }
+}
+
+static inline void watch_write(Thread *t, uint32_t variable)
+{
+    t->watch_lost = 1;
+    t->n_watched = 0;
+    E.changes++;
+    if (unlikely(E.waiting | E.held_back))
+        wake_watchers(variable);
+}
+
+/* The last reads since the last pause or write; duplicates do no harm. A loop without a pause is
+ * recognised by many reads without a write. */
+static inline void watch_read(Thread *t, uint32_t variable, uint32_t version)
+{
+    uint32_t at = t->n_watched++ % ENGINE_MOST_WATCHED;
+    t->watched[at] = variable;
+    t->watched_version[at] = version;
+    if (unlikely(t->n_watched > IN_VAIN))
+        turn_over(t, 0);
+}
+
+/* A read-modify-write that stores what it found, as a lock's taker does in vain, changes nothing. A few of them in a
+ * row are a turn. */
+static __attribute__((noinline)) void watch_try(Thread *t, Variable *v, uint32_t stale)
+{
+    uint32_t variable = (uint32_t)(v - E.variables);
+    v->version--;
+    for (int i = 0; i < IN_VAIN / TRIES; i++)
+        watch_read(t, variable, v->version - stale);
+}
+
+static inline void watch_rmw(Thread *t, Variable *v, uint32_t stale, int changes)
+{
+    if (changes)
+        watch_write(t, (uint32_t)(v - E.variables));
+    else
+        watch_try(t, v, stale);
+}
