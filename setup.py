@@ -70,7 +70,7 @@ FOLDERS = ("specs", "models", "suites")
 
 
 def is_source(path: Path) -> bool:
-    """Whether a change of the file at ``path`` makes another build."""
+    """Returns true if a change of this file makes another build."""
     if path.suffix in NATIVE:
         return not (path.suffix == ".c" and path.with_suffix(".pyx").exists())
     if path.suffix != ".py":

@@ -207,7 +207,7 @@ def test_a_hang_is_a_finding_and_ends_the_cell(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(techniques.LIMITS, "threads", Limits(wall=20.0, cpu=0.2))
     found = tried(lambda _: busy(60), 9)
     assert [one.verdict for one in found] == [
-        "no execution ended within 0.2 s of the processor"
+        "no execution ended within 0.2 s of processor time"
     ] * STUCK_SEEDS
 
 
