@@ -79,8 +79,8 @@ def test_rows_stay_and_files_become_few(copy: Path, run: Path) -> None:
     past = past_of(copy)
     past.store.close()
     assert (past.waves, len(past.done), past.summary.trials) == (4, PLAN.chunk_count, PLAN.trials)
-    saved = open_run(copy)
-    assert sum(map(len, saved.trials())) == PLAN.trials
+    backup = open_run(copy)
+    assert sum(map(len, backup.trials())) == PLAN.trials
     before = content(copy)
     assert command(copy) == f"1 wave in 1 file of each table in {copy}\n"
     assert content(copy) == before, "and it may be said twice"
