@@ -1,4 +1,4 @@
-"""One table of strategies: a row and a file in C are all that a new strategy takes, and no search is a sample."""
+"""One table of strategies: a new one takes a row and a file in C, and no search is a sample."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ static Thread *last_choose(Thread *t, uint64_t mask)
     return &E.threads[63 - __builtin_clzll(mask)];
 }
 
-static const Strategy LAST = {{"last", "the thread of the highest number", STRATEGY_SAMPLES}, .choose = last_choose};
+static const Strategy LAST = {
+    {"last", "the thread of the highest number", STRATEGY_SAMPLES}, .choose = last_choose,
+};
 """
 
 # Runs with the engine at the path given in place of the product's.
