@@ -128,8 +128,9 @@ def shrink(
     """Return a failure with the same signature, from fewer threads, calls and decisions.
 
     The result is ``failure`` itself if it does not happen on this build, or if it ended its
-    process or blocked in a call for seconds. ``budget`` bounds the number of executions, roughly. ``judge`` is the one that refused
-    the answers, if that was the failure. Only one thread of a process may use the engine at a time.
+    process or blocked in a call for seconds. ``budget`` bounds the number of executions, roughly.
+    ``judge`` is the one that refused the answers, if that was the failure. Only one thread of a
+    process may use the engine at a time.
     """
     if failure.ended_process or failure.kind == BLOCKED:
         return failure
