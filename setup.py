@@ -12,13 +12,15 @@ use; ``build_ext --parallel 1`` compiles one after the other.
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import platform
 import runpy
 import sys
 import tempfile
 import threading
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -165,6 +167,9 @@ def extensions() -> list[Extension]:
     return [module for module in found if (ROOT / module.sources[0]).exists()]
 
 
+Group = tuple[list[Extension], bool]
+
+
 def translated(modules: list[Extension], numbered: bool) -> tuple[list[Extension], str]:
     """The modules with C sources, and the messages of Cython; no modules if Cython fails.
 
@@ -188,6 +193,31 @@ def translated(modules: list[Extension], numbered: bool) -> tuple[list[Extension
         return found, messages.read()
 
 
+def in_processes(groups: list[Group]) -> Iterator[tuple[list[Extension], str]]:
+    """The results of translated(), each made in a process of its own, all at the same time.
+
+    The processes are forks: pip executes this file's text, and nothing of it can be pickled there.
+    """
+    context = multiprocessing.get_context("fork")
+    results: SimpleQueue[tuple[int, list[Extension], str]] = context.SimpleQueue()
+
+    def run(number: int, group: Group) -> None:
+        found: list[Extension] = []
+        messages = "Cython ended early"
+        try:
+            found, messages = translated(*group)
+        finally:
+            results.put((number, found, messages))
+
+    processes = [context.Process(target=run, args=each) for each in enumerate(groups)]
+    for process in processes:
+        process.start()
+    done = sorted((results.get() for _ in groups), key=lambda result: result[0])
+    for process in processes:
+        process.join()
+    yield from (result[1:] for result in done)
+
+
 def cythonized() -> list[Extension]:
     if SANITIZE not in SANITIZER_FLAGS:
         raise SystemExit(
@@ -199,16 +229,15 @@ def cythonized() -> list[Extension]:
         *([] if SANITIZE else [([checked_operations()], True)]),
     ]
     modules: list[Extension] = []
-    with ProcessPoolExecutor(len(groups)) as pool:
-        for found, messages in pool.map(translated, *zip(*groups, strict=True)):
-            sys.stderr.write(messages)
-            if not found:
-                raise SystemExit("Cython does not accept a source; see above")
-            if STRICT and "performance hint" in messages:
-                raise SystemExit(
-                    "a performance hint of Cython is an error in a strict build; see above"
-                )
-            modules += found
+    for found, messages in in_processes(groups):
+        sys.stderr.write(messages)
+        if not found:
+            raise SystemExit("Cython does not accept a source; see above")
+        if STRICT and "performance hint" in messages:
+            raise SystemExit(
+                "a performance hint of Cython is an error in a strict build; see above"
+            )
+        modules += found
     return sorted(modules, key=lambda module: module.name not in LARGE)
 
 
