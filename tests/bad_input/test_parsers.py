@@ -172,6 +172,7 @@ READS = {
     "pulsar_ml/versioned_json.py": "the helper of those above",
     "pulsar_ml/config/properties.py": "broker.conf",
     "pulsar_ml/harness/building/build.py": "an order to its own child",
+    "pulsar_ml/harness/building/unseen.py": "its own cache; a damaged one is ignored",
     "pulsar_ml/harness/search/child.py": "what the kernel says of this process",
     "pulsar_ml/harness/search/failure.py": "failure",
     "pulsar_ml/harness/histories/files.py": "history.jsonl",

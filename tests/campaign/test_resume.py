@@ -287,7 +287,9 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a ledger of other seeds": (lambda run: damaged_ledger(run, seed_hi=99), "not have each seed of chunk 1"),
     "a ledger that counts otherwise": (lambda run: damaged_ledger(run, clean=99), "each seed of chunk 1"),
-    "a ledger with more violations": (lambda run: damaged_ledger(run, violations=99), "and its chunks have 99"),
+    "a ledger with more violations": (
+        lambda run: damaged_ledger(run, violations=99), "and its chunks have 99"
+    ),
     "a ledger of a chunk that is none": (lambda run: damaged_ledger(run, chunk_id=-1), "none of the plan's"),
     "a ledger of another run": (lambda run: damaged_ledger(run, run_id="b"), "of another run or build"),
     "a ledger with empty places": (lambda run: damaged_ledger(run, trials=None), "has nulls"),
