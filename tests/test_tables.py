@@ -14,11 +14,11 @@ from pulsar_ml.tables import print_table
 
 
 def table() -> Table:
-    made = Table()
+    found = Table()
     for name in ("first", "second", "third"):
-        made.add_column(name)
-    made.add_row("a" * 12, "b" * 12, "c" * 12)
-    return made
+        found.add_column(name)
+    found.add_row("a" * 12, "b" * 12, "c" * 12)
+    return found
 
 
 @pytest.mark.parametrize(
