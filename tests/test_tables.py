@@ -14,11 +14,11 @@ from pulsar_ml.tables import print_table
 
 
 def table() -> Table:
-    result = Table()
+    grid = Table()
     for name in ("first", "second", "third"):
-        result.add_column(name)
-    result.add_row("a" * 12, "b" * 12, "c" * 12)
-    return result
+        grid.add_column(name)
+    grid.add_row("a" * 12, "b" * 12, "c" * 12)
+    return grid
 
 
 @pytest.mark.parametrize(
