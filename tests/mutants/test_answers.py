@@ -16,7 +16,7 @@ from pulsar_ml.campaign.trial.judging import LINEARIZABILITY
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, select_mutant
 from pulsar_ml.cli import main
-from pulsar_ml.harness.engine import Campaign  # noqa: F401  checked modules need the engine first
+from pulsar_ml.harness.engine import Explorer  # noqa: F401  checked modules need the engine first
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure, replay
 from pulsar_ml.harness.subjects.program import generate
 from pulsar_ml.suites.registry import SUITES
