@@ -49,10 +49,10 @@ from pulsar_ml.cli.find.explore import command
 (option,) = [each for each in command.params if each.name == "strategy"]
 assert "last" in option.type.choices
 from pulsar_ml.harness.search.explore import explore
-from tests.quality.build_programs import campaign, program_of, programs
+from tests.quality.build_programs import explorer, program_of, programs
 done = explore(programs().SUBJECTS["counter"], program_of("counter"), executions=50, strategy="last")
 assert done.failure is None and done.statistics["classes"] == 1 and done.residual_risk == 3 / 50
-runs = campaign("counter", strategy="last")
+runs = explorer("counter", strategy="last")
 runs.run(0, 1)
 assert runs.used()[0] == "last"
 print("a row is all it takes")
