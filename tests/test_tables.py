@@ -14,11 +14,11 @@ from pulsar_ml.tables import print_table
 
 
 def table() -> Table:
-    made = Table()
+    grid = Table()
     for name in ("first", "second", "third"):
-        made.add_column(name)
-    made.add_row("a" * 12, "b" * 12, "c" * 12)
-    return made
+        grid.add_column(name)
+    grid.add_row("a" * 12, "b" * 12, "c" * 12)
+    return grid
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What does not fit a format is refused in one sentence that names file, key, value and remedy."""
+"""Wrong formats are refused in one sentence that names file, key, value and remedy."""
 
 from __future__ import annotations
 

@@ -42,10 +42,10 @@ def survives(parser: Parser, path: Path) -> None:
     try:
         parser.read(path)
     except PulsarMlError as error:
-        told = str(error)
-        assert told.strip()
-        assert parser.lines or "\n" not in told.strip(), told[:1_000]
-        assert all(len(line) < 1_000 for line in told.splitlines()), told[:2_000]
+        answer = str(error)
+        assert answer.strip()
+        assert parser.lines or "\n" not in answer.strip(), answer[:1_000]
+        assert all(len(line) < 1_000 for line in answer.splitlines()), answer[:2_000]
     else:
         if parser.writes:
             return

@@ -75,7 +75,7 @@ class Mortal:
                 patch.setattr(module, name, self.counted(getattr(module, name)))
 
     def counted(self, change: Callable[..., Any]) -> Callable[..., Any]:
-        def made(*arguments: Any, **options: Any) -> Any:
+        def output(*arguments: Any, **options: Any) -> Any:
             self.left -= 1
             if self.left < 0 or (self.left == 0 and self.before):
                 raise Killed
@@ -84,7 +84,7 @@ class Mortal:
                 raise Killed
             return result
 
-        return made
+        return output
 
 
 def session(directory: Path) -> Outcome:
@@ -210,10 +210,10 @@ def facts(directory: Path) -> Any:
 
 
 def rewrite(directory: Path, **changes: Any) -> None:
-    kept = {
+    records = {
         name: value for name, value in {**facts(directory), **changes}.items() if value is not ...
     }
-    (directory / "run.json").write_text(json.dumps(kept))
+    (directory / "run.json").write_text(json.dumps(records))
 
 
 def damaged_wave(directory: Path, change: Callable[[Any], Any], part: str = "trials") -> None:

@@ -169,22 +169,29 @@ LINE = {"thread": 0, "operation": "read", "arguments": [], "result": 5, "invoked
     ("name", "text", "sentence"),
     [
         ("h.jsonl", "", "h.jsonl is empty"),
-        ("h.jsonl", '{"kind": "pulsar', "line 1 of h.jsonl is not JSON, so it is damaged or truncated"),
-        ("h.jsonl", json.dumps({**HEAD, "version": 2}), "has version 2, this release reads up to 1"),
+        ("h.jsonl", '{"kind": "pulsar',
+         "line 1 of h.jsonl is not JSON, so it is damaged or truncated"),
+        ("h.jsonl", json.dumps({**HEAD, "version": 2}),
+         "has version 2, this release reads up to 1"),
         ("h.jsonl", json.dumps({**HEAD, "kind": "a song"}),
          'kind is "a song"; it should be "pulsar_ml history"'),
         ("h.jsonl", json.dumps({**HEAD, "operations": 3}),
          "is truncated: it should have 3 operations, it has 0"),
         ("h.jsonl", json.dumps({"kind": HEAD["kind"], "version": 1, "operations": 0}),
          "source is missing; it should be a text"),
-        ("h.jsonl", json.dumps({**HEAD, "operations": 1}) + "\n" + json.dumps({**LINE, "operation": "dig"}),
+        ("h.jsonl",
+         json.dumps({**HEAD, "operations": 1}) + "\n" + json.dumps({**LINE, "operation": "dig"}),
          "operation 'dig' is not among the signatures"),
-        ("h.jsonl", json.dumps({"thread": 0}), "operation 0 should be an object with thread, operation"),
-        ("h.jsonl", json.dumps({**LINE, "invoked": 0.5}), "invoked is 0.5; it should be an integer"),
-        ("h.jsonl", json.dumps({**LINE, "returned": 0.5}), "returned is 0.5; it should be an integer or"),
+        ("h.jsonl", json.dumps({"thread": 0}),
+         "operation 0 should be an object with thread, operation"),
+        ("h.jsonl", json.dumps({**LINE, "invoked": 0.5}),
+         "invoked is 0.5; it should be an integer"),
+        ("h.jsonl", json.dumps({**LINE, "returned": 0.5}),
+         "returned is 0.5; it should be an integer or"),
         ("h.jsonl", json.dumps({**LINE, "thread": "a"}), 'thread is "a"; it should be an integer'),
         ("h.jsonl", json.dumps({**LINE, "operation": 7}), "operation is 7; it should be a text"),
-        ("h.jsonl", json.dumps({**LINE, "returned": 0}), "returned at 0, before it was invoked at 1"),
+        ("h.jsonl", json.dumps({**LINE, "returned": 0}),
+         "returned at 0, before it was invoked at 1"),
         ("h.edn", "{:process 0", "h.edn is not EDN, so it is damaged or truncated"),
         ("h.edn", "{:a 1}", "event 0 should be a map with process, type and f"),
         ("h.edn", "{:process 0 :type :ok :f :read}", "completes what process 0 did not invoke"),
@@ -233,7 +240,7 @@ def test_names_that_are_no_history(tmp_path: Path) -> None:
 
 
 def test_values_that_json_does_not_have_are_refused() -> None:
-    with pytest.raises(UsageError, match="cannot stand in a history"):
+    with pytest.raises(UsageError, match="is no value of a history"):
         history_of([Operation(0, "write", ({1: 2},), None, 0, 1)])
     with pytest.raises(UsageError, match="has 4 arguments; the most is 3"):
         history_of([Operation(0, "write", (1, 2, 3, 4), None, 0, 1)])

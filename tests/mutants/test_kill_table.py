@@ -59,7 +59,13 @@ def results(folder: Path, case: Case, *found: bool, technique: str = "c11") -> R
 def test_a_cell_sums_its_trials_up(tmp_path: Path) -> None:
     cell = results(tmp_path, MUTANT, True, False, True).of(MUTANT, C11)
     assert cell is not None
-    assert (cell.seeds, cell.found, cell.made, cell.first, cell.seconds) == (3, 2, 24, "8", "0.250")
+    assert (cell.seeds, cell.found, cell.spent, cell.first, cell.seconds) == (
+        3,
+        2,
+        24,
+        "8",
+        "0.250",
+    )
     assert (cell.verdicts, cell.size) == ("I12 (2)", "2 threads, 3 operations, 1 preemptions")
 
 
@@ -201,7 +207,7 @@ def test_a_hang_is_a_finding_and_ends_the_cell(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(techniques.LIMITS, "threads", Limits(wall=20.0, cpu=0.2))
     found = tried(lambda _: busy(60), 9)
     assert [one.verdict for one in found] == [
-        "no execution ended within 0.2 s of the processor"
+        "no execution ended within 0.2 s of processor time"
     ] * STUCK_SEEDS
 
 
@@ -301,5 +307,5 @@ def test_moves_and_words_change_no_digest_of_the_project(
     moved.write_text(text.replace("0 < seen", "0 <= seen"))
     assert digests.digest_of([moved]) != before[0]
     schedule = next(path for path in engine if path.name == "sched.c")
-    schedule.write_text(schedule.read_text().replace("STUCK_ROUNDS = ", "STUCK_ROUNDS = 1"))
+    schedule.write_text(schedule.read_text() + "\nstatic int rounds = 1;\n")
     assert digests.digest_of(engine) != before[1]

@@ -30,7 +30,6 @@ def assembly(into: Path, *macros: str) -> Path:
     )
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="assembly of x86-64")
 def test_inline_assembly_is_named_with_its_line(tmp_path: Path) -> None:
     module = assembly(tmp_path, "WITH_ASSEMBLY")
     found = unseen_code(module)

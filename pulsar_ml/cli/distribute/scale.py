@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -19,6 +18,7 @@ from pulsar_ml.cli.output import console, print_json
 from pulsar_ml.distributed.driver import check_spark
 from pulsar_ml.distributed.scale.bench import Bench, calibrate, simulate
 from pulsar_ml.distributed.scale.costs import Costs, Estimate, Load, predict, smallest_trial
+from pulsar_ml.processors import processor_count
 from pulsar_ml.progress import ProgressDisplay, clock
 from pulsar_ml.tables import print_table
 
@@ -109,13 +109,13 @@ def command(
     The measured figures are those of this machine's cores and disk. A driver on a machine of its
     own is faster than one that shares its cores with the executors, as here.
     """
-    given = shared.spark_settings(conf)
+    settings = shared.spark_settings(conf)
     check_spark(master)
     progress = ProgressDisplay()
     with ExitStack() as stack:
         stack.enter_context(progress)
         progress.begin("measuring")
-        bench = Bench(master, given, stack, progress.message)
+        bench = Bench(master, settings, stack, progress.message)
         bare, costs = calibrate(bench, rows=measure_rows, tasks=measure_tasks)
         found = [simulate(bench, bare, trials) for trials in simulated]
     loads = [
@@ -148,7 +148,7 @@ def command(
 
 
 def costs_table(bare: Costs, costs: Costs) -> Table:
-    table = Table(title=f"Measured here ({os.cpu_count()} cores)", title_justify="left")
+    table = Table(title=f"Measured here ({processor_count()} cores)", title_justify="left")
     table.add_column("Cost")
     table.add_column("Each", justify="right")
     for name, text in (

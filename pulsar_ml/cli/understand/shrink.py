@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -26,8 +25,8 @@ from pulsar_ml.campaign.shrink.shrink_run import (
 )
 from pulsar_ml.campaign.shrink.shrinking import Task
 from pulsar_ml.campaign.shrink.shrunk import (
+    CRASHED,
     FOUND,
-    LOST,
     REFUSED,
     SMALLER,
     Shrunk,
@@ -60,6 +59,7 @@ from pulsar_ml.exit_codes import (
     VIOLATION,
     ExitCode,
 )
+from pulsar_ml.processors import processor_count
 from pulsar_ml.progress import ProgressDisplay
 from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.tables import print_table
@@ -127,13 +127,13 @@ def command(
     module = None if module is None else shared.module_path(module)
     if not target.is_dir():
         return shrink_record(target, suites, module, mutant, executions, sandbox, patience)
-    given = shared.spark_settings(conf)
+    settings = shared.spark_settings(conf)
     if runner == "spark":
         check_spark(master, environment)
     run = target
-    saved = open_run(run)
-    found = chosen(witnesses(saved), only, run)
-    registry = suites or saved.facts["runner"].get("registry") or DEFAULT_SUITES
+    copy = open_run(run)
+    found = chosen(witnesses(copy), only, run)
+    registry = suites or copy.facts["runner"].get("registry") or DEFAULT_SUITES
     most = executions or EXECUTIONS
 
     def task(witness: Witness) -> Task:
@@ -149,10 +149,10 @@ def command(
         if wanted:
             shrinker: Processes | SparkShrinker
             if runner == "pool":
-                shrinker = Processes(workers or os.cpu_count() or 1)
+                shrinker = Processes(workers or processor_count())
             else:
                 shrinker = SparkShrinker(
-                    spark_session(stack, master, given, suites=registry, environment=environment)
+                    spark_session(stack, master, settings, suites=registry, environment=environment)
                 )
             with StopRequest() as stop:
                 stop.install()
@@ -300,5 +300,5 @@ def exit_code(found: Sequence[Witness], complete: bool) -> ExitCode:
         return INTERRUPTED
     if not found:
         return NOTHING_EXERCISED
-    bad = any(one.state is None or one.state.shrunk.outcome in (LOST, REFUSED) for one in found)
+    bad = any(one.state is None or one.state.shrunk.outcome in (CRASHED, REFUSED) for one in found)
     return FAILED if bad else CLEAN

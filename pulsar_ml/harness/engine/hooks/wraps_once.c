@@ -291,7 +291,9 @@ static int future_wait(uint32_t *word, uint32_t value, int timed, int64_t second
         turn();
         return 1;
     }
-    return __wrap_syscall(SYS_futex, (long)word, what, value, timed ? (long)&until : 0, 0, -1) == 0 || errno != ETIMEDOUT;
+    if (__wrap_syscall(SYS_futex, (long)word, what, value, timed ? (long)&until : 0, 0, -1) == 0)
+        return 1;
+    return errno != ETIMEDOUT;
 }
 
 /* Methods of the class under std::future, by their mangled names. */
