@@ -1,7 +1,7 @@
-"""The measured loops of the cursor containers: native, without the GIL, each returning its begin and end.
+"""Measured loops of the cursor containers, native and without the GIL. Each returns begin and end.
 
-Cursors begin within 100 entries of each other. An operation picks a cursor at random and moves it forward by
-1 to 99 entries; now and then somebody asks. Each thread moves cursors of its own.
+Cursors begin within 100 entries of each other. An operation picks a cursor at random and moves it
+forward by 1 to 99 entries; queries come now and then. Each thread moves its own cursors.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
@@ -81,6 +81,22 @@ cdef class Cursors:
         self.entries[at] += 1 + <int64_t>((drawn >> 48) % SEEK)
         return at
 
+    # Replaces the cursor at this index, in the container of a subclass.
+    cdef void exchange(self, int64_t i, int64_t at) noexcept nogil:
+        pass
+
+    def churn(self, int64_t operations, int32_t thread) -> tuple[int, int]:
+        """The time at which cursors begin to come and go, and the time at which they end."""
+        cdef uint64_t state = 362436069362436069 + <uint64_t>thread
+        cdef int64_t start, end, i
+        with nogil:
+            self.enter()
+            start = monotonic_ns()
+            for i in range(operations):
+                self.exchange(i, self.seek(thread, &state))
+            end = monotonic_ns()
+        return start, end
+
 
 cdef class Active(Cursors):
     cdef ActiveMemory memory
@@ -120,21 +136,12 @@ cdef class Active(Cursors):
             end = monotonic_ns()
         return start, end
 
-    def churn(self, int64_t operations, int32_t thread) -> tuple[int, int]:
-        """A cursor leaves, another comes at its place, and asks for its rank."""
-        cdef uint64_t state = 362436069362436069 + <uint64_t>thread
-        cdef int64_t start, end, i, at
-        with nogil:
-            self.enter()
-            start = monotonic_ns()
-            for i in range(operations):
-                at = self.seek(thread, &state)
-                active_cursors_remove(&self.container, self.ids[at], i)
-                active_cursors_add(&self.container, tracked_at(position(LEDGER, self.entries[at])), False,
-                                   &self.ids[at])
-                active_cursors_rank(&self.container, self.ids[at])
-            end = monotonic_ns()
-        return start, end
+    cdef void exchange(self, int64_t i, int64_t at) noexcept nogil:
+        # A cursor leaves, and another comes at its position and asks for its rank.
+        active_cursors_remove(&self.container, self.ids[at], i)
+        active_cursors_add(&self.container, tracked_at(position(LEDGER, self.entries[at])), False,
+                           &self.ids[at])
+        active_cursors_rank(&self.container, self.ids[at])
 
     def ask(self, int64_t operations, int32_t thread, bint rank) -> tuple[int, int]:
         """Queries while nothing changes."""
@@ -185,20 +192,11 @@ cdef class Heap(Cursors):
             end = monotonic_ns()
         return start, end
 
-    def churn(self, int64_t operations, int32_t thread) -> tuple[int, int]:
-        """A cursor leaves, and another comes at its place."""
-        cdef uint64_t state = 362436069362436069 + <uint64_t>thread
-        cdef int64_t start, end, i, at
-        with nogil:
-            self.enter()
-            start = monotonic_ns()
-            for i in range(operations):
-                at = self.seek(thread, &state)
-                cursor_heap_remove(&self.heap, self.ids[at])
-                cursor_heap_add(&self.heap, tracked_at(position(LEDGER, self.entries[at])), False,
-                                &self.ids[at])
-            end = monotonic_ns()
-        return start, end
+    cdef void exchange(self, int64_t i, int64_t at) noexcept nogil:
+        # A cursor leaves, and another comes at its position.
+        cursor_heap_remove(&self.heap, self.ids[at])
+        cursor_heap_add(&self.heap, tracked_at(position(LEDGER, self.entries[at])), False,
+                        &self.ids[at])
 
     def ask(self, int64_t operations, int32_t thread) -> tuple[int, int]:
         """The slowest position while nothing changes."""

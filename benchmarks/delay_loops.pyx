@@ -45,7 +45,7 @@ cdef inline int64_t processor_ns() noexcept nogil:
 
 
 cdef inline int64_t time_of(int64_t i) noexcept nogil:
-    # Delays at random, so that neighbours stand in different buckets (multiplicative hashing, Knuth).
+    # Random delays, so that neighbours are in different buckets (multiplicative hashing, Knuth).
     return 2 * TICK + <int64_t>((<uint64_t>i * <uint64_t>0x9E3779B97F4A7C15) >> 33) % SPREAD
 
 
@@ -58,16 +58,17 @@ cdef void trigger(void* context, int64_t argument) noexcept nogil:
 
 
 def manager(int64_t messages, int64_t subscriptions, int64_t draining):
-    """A topic's messages through its views, each message by one of them, then by another one.
+    """Adds the messages of a topic through its views: each by one view, then by another one.
 
-    Returns the bytes that the structure counts and those that malloc gave; the nanoseconds of adding all
-    messages, and of adding them once more; how many were drained by ``draining`` views, and the nanoseconds.
+    Returns the bytes that the structure counts and those of malloc; the nanoseconds of adding all
+    messages, and of adding them again; the messages that ``draining`` views drained, and the
+    nanoseconds of that.
     """
     cdef DelayedFactory factory
     cdef DelayedView** views = <DelayedView**>calloc(<size_t>subscriptions, sizeof(DelayedView*))
     cdef Position* out = <Position*>calloc(BATCH, sizeof(Position))
     cdef int64_t before = allocated()
-    cdef int64_t i, n, begin, added, again, drained, counted, given
+    cdef int64_t i, n, begin, added, again, drained, counted, reserved
     cdef int64_t total = 0
     with nogil:
         delayed_factory_init(&factory, DelayedSettings(TICK, False, 0, TICK), trigger, NULL, 10, 1 << 20)
@@ -78,7 +79,7 @@ def manager(int64_t messages, int64_t subscriptions, int64_t draining):
             delayed_view_add(views[i % subscriptions], position_of(i), time_of(i), 0)
         added = processor_ns() - begin
         counted = delayed_manager_bytes(views[0].manager) + subscriptions * <int64_t>sizeof(DelayedView)
-        given = allocated() - before
+        reserved = allocated() - before
         begin = processor_ns()
         for i in range(messages):
             delayed_view_add(views[(i + 1) % subscriptions], position_of(i), time_of(i), 0)
@@ -97,16 +98,16 @@ def manager(int64_t messages, int64_t subscriptions, int64_t draining):
         delayed_factory_destroy(&factory)
     free(views)
     free(out)
-    return counted, given, added, again, total, drained
+    return counted, reserved, added, again, total, drained
 
 
 def tracker(int64_t messages):
-    """One subscription's own tracker: bytes counted and given, ns to add, messages drained and their ns."""
+    """A tracker of a subscription: bytes counted and of malloc, ns to add, drained messages, ns."""
     cdef Pool pool
     cdef DelayedTracker each
     cdef Position* out = <Position*>calloc(BATCH, sizeof(Position))
     cdef int64_t before = allocated()
-    cdef int64_t i, n, begin, added, drained, counted, given
+    cdef int64_t i, n, begin, added, drained, counted, reserved
     cdef int64_t total = 0
     with nogil:
         bucket_pool_init(&pool, 10, 1 << 20)
@@ -116,7 +117,7 @@ def tracker(int64_t messages):
             delayed_tracker_add(&each, position_of(i), time_of(i), 0)
         added = processor_ns() - begin
         counted = delayed_tracker_bytes(&each) + <int64_t>sizeof(DelayedTracker)
-        given = allocated() - before
+        reserved = allocated() - before
         begin = processor_ns()
         n = BATCH
         while n == BATCH:
@@ -126,4 +127,4 @@ def tracker(int64_t messages):
         delayed_tracker_destroy(&each)
         pool_destroy(&pool)
     free(out)
-    return counted, given, added, total, drained
+    return counted, reserved, added, total, drained

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.measure import Benchmark
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.shrink import shrink
-from tests.quality.build_programs import campaign, programs
+from tests.quality.build_programs import explorer, programs
 
 WARM = 2_000
 
@@ -19,14 +19,14 @@ def rate(name: str, executions: int, **options: Any) -> Callable[[], float]:
     """Million executions per second of processor time."""
 
     def run() -> float:
-        runs = campaign(name, **options)
+        runs = explorer(name, **options)
         runs.run(0, WARM)
         return executions / timed(runs, executions) / 1e6
 
     return run
 
 
-def timed(runs: Campaign, executions: int) -> float:
+def timed(runs: Explorer, executions: int) -> float:
     started = time.thread_time()
     count = runs.run(WARM, executions)
     spent = time.thread_time() - started
@@ -39,7 +39,7 @@ def cost_of_races() -> float:
     """How many times longer an execution takes with the race detector."""
     seconds = []
     for races in (False, True):
-        runs = campaign("bench_treiber", strategy="random", races=races)
+        runs = explorer("bench_treiber", strategy="random", races=races)
         runs.run(0, WARM)
         seconds.append(timed(runs, 200_000))
     return seconds[1] / seconds[0]
@@ -47,7 +47,7 @@ def cost_of_races() -> float:
 
 def cost_of_trace() -> float:
     """Microseconds to repeat one execution with its full trace."""
-    runs = campaign("bench_treiber", strategy="random")
+    runs = explorer("bench_treiber", strategy="random")
     runs.run(0, WARM)
     started = time.thread_time()
     for number in range(1_000):
@@ -73,7 +73,7 @@ def steps(name: str) -> Callable[[], float]:
     """Million steps per second."""
 
     def run() -> float:
-        runs = campaign(name, strategy="random", mode="c11")
+        runs = explorer(name, strategy="random", mode="c11")
         runs.run(0, WARM)
         before = runs.statistics()["steps"]
         spent = timed(runs, 20_000)

@@ -40,7 +40,7 @@ def put(CacheObject cache, int64_t first, int64_t count, uint32_t length, int ex
 
 
 def get(CacheObject cache, int64_t count, int64_t span, bint counted) -> int:
-    """Point reads of ids below span, in order, each released; with or without the manager's counters."""
+    """Nanoseconds of point reads in order, with or without the manager's counters."""
     cdef NativeMemory owner = cache.owner
     cdef RangeCache* native = cache.native
     cdef int64_t start, i, at = 0

@@ -29,6 +29,7 @@ import psutil
 from benchmarks.measure import Benchmark
 from pulsar_ml.campaign.plan.plan import Chunk
 from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.processors import processor_count
 
 if TYPE_CHECKING:
     from multiprocessing.pool import Pool
@@ -96,7 +97,7 @@ def job() -> Job:
 
 
 def cores() -> int:
-    return os.cpu_count() or 1
+    return processor_count()
 
 
 def chunks_of(name: str, count: int, size: int) -> list[Chunk]:

@@ -1,4 +1,4 @@
-"""A subject that only uses a processor, for so much of its time as a setting says, without the GIL."""
+"""A subject that uses a processor for a time that a setting gives, without the GIL."""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from tests.architecture_rules import Sources, allow, forbid, is_within, python_imports, under
+from tests.architecture_rules import Sources, allow, forbid, under
+from tests.source_imports import is_within, python_imports
 
 # The packages of a search, the highest first; each may import those to its right.
 LAYERS = ("cli", "sweep", "distributed", "campaign", "harness")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_ml.errors import PulsarMlError, UsageError
 from pulsar_ml.extras import require
+from pulsar_ml.processors import processor_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +58,7 @@ class LocalMaster:
 
 def local_master(master: str) -> LocalMaster | None:
     """The executors of a master on this machine; None for a cluster."""
-    machine = os.cpu_count() or 1
+    machine = processor_count()
     if master == "local":
         return LocalMaster(1, 1)
     if found := re.fullmatch(r"local\[(\*|\d+)(?:,\d+)?\]", master):

@@ -24,7 +24,7 @@ MOST_NAME = 100  # the most characters of a case or technique
 MOST_WORDS = 400  # the most characters of any other text
 CORE = "true core"  # the beginning of the names of cases without a mutant
 TEXTS = ("case", "technique", "first", "verdicts", "size")
-COUNTS = ("seeds", "found", "made")
+COUNTS = ("seeds", "found", "spent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Cell:
 
     Attributes:
         seeds, found: the number of seeds, and of seeds that reported a failure.
-        programs: programs or executions of all seeds together (the column "made").
+        programs: programs or executions of all seeds together (the column "spent").
         first: the median number of programs or executions until the first failure; "" without one.
         verdicts: the reported failures, in words.
         size: the size of the smallest failure after shrinking, in words.

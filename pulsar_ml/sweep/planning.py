@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from pulsar_ml.campaign.run.resume import Past, digest_of
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.errors import UsageError
+from pulsar_ml.processors import processor_count
 from pulsar_ml.sweep.options import SweepOptions, floor_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def cut(options: SweepOptions, suites: Sequence[Suite], job: Job, seeds: int) ->
     if options.chunk_size is not None:
         return pieces_of_size(seeds, options.chunk_size)
     # At least four chunks for each core, so that a short sweep uses all cores.
-    spread = -(-4 * (os.cpu_count() or 1) // len(suites))
+    spread = -(-4 * processor_count() // len(suites))
     seconds = options.chunk_seconds / CHUNKS_PER_TASK
     return pieces_of_seconds(seeds, probe.measure(suites, options.seed, job), seconds, spread)
 

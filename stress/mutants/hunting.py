@@ -137,11 +137,13 @@ def hunt(
     budget: int,
     races: bool = True,
     judged: bool = True,
+    answers_only: bool = False,
 ) -> Hunt:
     """Runs up to ``budget`` executions of the mutant's programs until one fails.
 
     The programs are 1000 * seed and the following. The caller selects the active mutant, if any.
-    If ``judged``, the suite's model judges the answers.
+    If ``judged``, the suite's model judges the answers; with ``answers_only`` other failures do not
+    count.
     """
     suite = SUITES[mutant.suite]
     subject = module.SUBJECTS[suite.subject]
@@ -165,6 +167,7 @@ def hunt(
             reuse="quarantine" if searching else "mixed",
             races=races,
             judge=judge_of(suite.model if judged else ""),
+            answers_only=answers_only,
         )
         spent += done.executions
         number += 1

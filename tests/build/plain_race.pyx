@@ -1,4 +1,4 @@
-"""A subject whose threads write one plain word without order: what a thread sanitizer must report."""
+"""A subject whose threads write one plain word without order, which is a data race."""
 
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset

@@ -37,5 +37,7 @@ def test_the_tree_is_clean(check: str) -> None:
 def test_a_breach_is_noticed(check: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("breach") / "breach.py"
     path.write_text(BREACHES[check])
-    ended = run(check, "--config-file" if check == "mypy" else "--config", "pyproject.toml", str(path))
+    ended = run(
+        check, "--config-file" if check == "mypy" else "--config", "pyproject.toml", str(path)
+    )
     assert ended.returncode == 1, ended.stdout + ended.stderr

@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.histories.history import ANSWER, RECORD, RETURNED, History, Signature, frozen
 from pulsar_ml.harness.histories.recording import history_before, history_of_execution
 from pulsar_ml.harness.judges import judge as judge_module
@@ -236,9 +236,9 @@ def test_histories_that_are_known_to_be_right_do_not_stop_a_run() -> None:
     assert known > by_model > 0
     every = ModelJudge(mpsc_queue.Model)
 
-    def slowly(campaign: Campaign) -> str:
+    def slowly(explorer: Explorer) -> str:
         every.prepared = None
-        return every.message(history_of_execution(campaign), 3)
+        return every.message(history_of_execution(explorer), 3)
 
     explore(subject, program, executions=2_000, judge=slowly)
     assert every.counts.judged == judge.counts.judged
@@ -252,12 +252,12 @@ def test_a_judge_that_is_full_forgets_and_judges_again(
     subject = _checked.SUBJECTS["mpsc_queue"]
     program = generate(subject, 1, threads=3, operations=5, noise=False)
     judge = ModelJudge(mpsc_queue.Model)
-    prepared_for: list[Campaign] = []
+    prepared_for: list[Explorer] = []
     prepare = judge.prepare
 
-    def counted(campaign: Campaign) -> Prepared:
-        prepared_for.append(campaign)
-        return prepare(campaign)
+    def counted(explorer: Explorer) -> Prepared:
+        prepared_for.append(explorer)
+        return prepare(explorer)
 
     monkeypatch.setattr(judge, "prepare", counted)
     assert explore(subject, program, executions=2_000, judge=judge).failure is None
@@ -287,26 +287,26 @@ def test_what_is_known_does_not_hide_what_is_wrong() -> None:
 def test_an_oracle_is_asked_about_the_calls_of_the_program() -> None:
     subject = _checked.SUBJECTS["refcount"]
     program = generate(subject, 1, threads=2, operations=2, noise=False)
-    campaign = Campaign(subject, program, judged=True)
-    checker = ModelJudge(refcount.Model).checker(history_before(campaign), 2, False)
+    explorer = Explorer(subject, program, judged=True)
+    checker = ModelJudge(refcount.Model).checker(history_before(explorer), 2, False)
     records = np.zeros(4, RECORD)
     counts = np.zeros(2, np.int64)
     with pytest.raises(TypeError, match="a call for each of them"):
-        campaign.ask(checker.native, records, np.arange(3), counts)
+        explorer.ask(checker.native, records, np.arange(3), counts)
     with pytest.raises(ValueError, match="in two numbers, not in 1"):
-        campaign.ask(checker.native, records, np.arange(4), counts[:1])
+        explorer.ask(checker.native, records, np.arange(4), counts[:1])
     with pytest.raises(ValueError, match=r"outside 0\.\.3"):
-        campaign.ask(checker.native, records, np.arange(1, 5), counts)
+        explorer.ask(checker.native, records, np.arange(1, 5), counts)
 
 
 def test_only_complete_executions_are_judged() -> None:
     subject = _checked.SUBJECTS["refcount"]
     program = generate(subject, 1, threads=2, operations=40, noise=False)
-    campaign = Campaign(subject, program, judged=True, step_limit=10)
-    campaign.run(0, 1)
+    explorer = Explorer(subject, program, judged=True, step_limit=10)
+    explorer.run(0, 1)
     judge = ModelJudge(refcount.Model)
-    assert campaign.end() != "complete"
-    assert judge(campaign) == ""
+    assert explorer.end() != "complete"
+    assert judge(explorer) == ""
     assert judge.counts.judged == 0
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pulsar_ml.harness.building.load import load_checked
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.judges import judge as judge_module
 from pulsar_ml.harness.judges.judge import ModelJudge
 from pulsar_ml.harness.judges.oracle import run_judged
@@ -34,12 +34,12 @@ def program_of(subject: Subject, threads: int = 2, operations: int = 2) -> Progr
     return generate(subject, 1, threads=threads, operations=operations, noise=False)
 
 
-def tickets(campaign: Campaign) -> str:
+def tickets(explorer: Explorer) -> str:
     """Every caller gets a number of its own."""
     numbers = [
         call[3][0]
-        for thread in range(len(campaign.program.threads))
-        for call in campaign.calls(thread)
+        for thread in range(len(explorer.program.threads))
+        for call in explorer.calls(thread)
     ]
     return (
         ""
@@ -54,9 +54,9 @@ class Recorder:
     def __init__(self) -> None:
         self.histories: list[History] = []
 
-    def __call__(self, campaign: Campaign) -> str:
-        threads = range(len(campaign.program.threads))
-        self.histories.append(tuple(tuple(campaign.calls(thread)) for thread in threads))
+    def __call__(self, explorer: Explorer) -> str:
+        threads = range(len(explorer.program.threads))
+        self.histories.append(tuple(tuple(explorer.calls(thread)) for thread in threads))
         return ""
 
 
@@ -158,10 +158,10 @@ def test_an_exhaustive_search_with_a_judge_takes_every_path_once(oracles: Module
 
 def test_runs_with_a_judge_go_on_where_they_stopped(oracles: ModuleType) -> None:
     subject = oracles.SUBJECTS["tickets"]
-    campaign = Campaign(subject, program_of(subject), judged=True, seed=3)
-    assert run_judged(campaign, 0, 1000, tickets) == (1000, "")
-    assert run_judged(campaign, 1000, 1000, tickets) == (1000, "")
-    assert campaign.statistics()["executions"] == 2000
+    explorer = Explorer(subject, program_of(subject), judged=True, seed=3)
+    assert run_judged(explorer, 0, 1000, tickets) == (1000, "")
+    assert run_judged(explorer, 1000, 1000, tickets) == (1000, "")
+    assert explorer.statistics()["executions"] == 2000
 
 
 @pytest.mark.parametrize("collects", [True, False])
@@ -171,7 +171,7 @@ def test_no_garbage_is_searched_while_histories_are_judged(
     subject = oracles.SUBJECTS["tickets"]
     seen: set[bool] = set()
 
-    def judge(campaign: Campaign) -> str:
+    def judge(explorer: Explorer) -> str:
         seen.add(gc.isenabled())
         return ""
 
@@ -189,6 +189,6 @@ def test_no_garbage_is_searched_while_histories_are_judged(
 def test_a_refusal_of_another_kind_of_failure_does_not_hide_it(oracles: ModuleType) -> None:
     subject = oracles.SUBJECTS["counter_race"]
     found = explore(
-        subject, program_of(subject), executions=1000, judge=lambda campaign: ""
+        subject, program_of(subject), executions=1000, judge=lambda explorer: ""
     ).failure
     assert found is not None and found.kind == "data race"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pulsar_ml.harness.building.load import load_checked
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.histories.history import Call, History, frozen
 from pulsar_ml.harness.histories.recording import history_of_execution
 from pulsar_ml.harness.judges.judge import ModelJudge, as_checked
@@ -140,8 +140,8 @@ def histories_of(name: str, seed: int, executions: int, mode: str = "c11") -> li
     )
     found: list[History] = []
 
-    def collect(campaign: Campaign) -> str:
-        found.append(history_of_execution(campaign))
+    def collect(explorer: Explorer) -> str:
+        found.append(history_of_execution(explorer))
         return ""
 
     explore(subject, program, executions=executions, judge=collect, mode=mode)

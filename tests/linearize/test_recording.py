@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.histories.files import load_history, save_history
 from pulsar_ml.harness.histories.history import NEVER, RECORD, Call, overlap, record_array
 from pulsar_ml.harness.histories.recording import history_of_execution, record_run
@@ -101,14 +101,14 @@ def test_records_of_another_shape_are_refused(toys: Any) -> None:
 
 
 def test_executions_of_the_engine_have_histories() -> None:
-    campaign = Campaign(
+    explorer = Explorer(
         programs().SUBJECTS["striped_counter_fixed"], program_of("striped_counter_fixed")
     )
     seen = set()
     for number in range(40):
-        assert campaign.run(number, 1) == 1
-        history = history_of_execution(campaign)
-        assert len(history) == sum(len(calls) for calls in campaign.program.threads)
+        assert explorer.run(number, 1) == 1
+        history = history_of_execution(explorer)
+        assert len(history) == sum(len(calls) for calls in explorer.program.threads)
         assert np.all(history.records["invoked"] <= history.records["returned"])
         seen.add(overlap(history))
     assert seen == {1, 2}  # sequential and concurrent executions
@@ -127,13 +127,13 @@ class Once:
 
 
 def test_a_checker_that_is_kept_serves_all_executions() -> None:
-    campaign = Campaign(
+    explorer = Explorer(
         programs().SUBJECTS["striped_counter_fixed"], program_of("striped_counter_fixed")
     )
     rows = []
     for number in range(50):
-        campaign.run(number, 1)
-        rows.append(history_of_execution(campaign))
+        explorer.run(number, 1)
+        rows.append(history_of_execution(explorer))
     checker = ModelChecker(Once(), rows[0].signatures)
     answers = checker.check_many(np.stack([history.records for history in rows]))
     assert not answers.any()
@@ -142,8 +142,8 @@ def test_a_checker_that_is_kept_serves_all_executions() -> None:
 
 
 def test_a_failed_execution_has_no_history() -> None:
-    campaign = Campaign(programs().SUBJECTS["counter"], program_of("counter"))
-    while not campaign.failed():
-        campaign.run(campaign.statistics()["executions"], 100)
+    explorer = Explorer(programs().SUBJECTS["counter"], program_of("counter"))
+    while not explorer.failed():
+        explorer.run(explorer.statistics()["executions"], 100)
     with pytest.raises(ValueError, match="only a complete one has all its answers"):
-        history_of_execution(campaign)
+        history_of_execution(explorer)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.subjects.program import CALL, Program
 from tests.memory_model.litmus import CELLS, KINDS, Litmus, Operation, Outcome
 
@@ -72,7 +72,7 @@ def explored(
 ) -> Explored:
     """Run a program and return its outcomes."""
     bound = 60 if strategy in ("preemptions", "delays") else 2
-    campaign = Campaign(
+    explorer = Explorer(
         cells().SUBJECTS["cells"],
         program_of(litmus),
         mode=mode,
@@ -81,10 +81,10 @@ def explored(
         bound=bound,
     )
     cells().outcomes()
-    done = campaign.run(0, executions)
-    if campaign.failed():
-        raise AssertionError(f"{campaign.failure()['message']} in\n{litmus}")
-    statistics = campaign.statistics()
+    done = explorer.run(0, executions)
+    if explorer.failed():
+        raise AssertionError(f"{explorer.failure()['message']} in\n{litmus}")
+    statistics = explorer.statistics()
     found = {
         (
             tuple(nibbles(words[t], len(calls)) for t, calls in enumerate(litmus.threads)),

@@ -13,13 +13,13 @@ from stress.mutants.catalogue import refcount
 from stress.mutants.catalogue.answers import MUTANTS as ANSWERS
 
 # And one that takes concurrency, for schedules.
-LOST = next(mutant for mutant in refcount.MUTANTS if mutant.id == "M13")
-MUTANTS = (*ANSWERS, LOST)
+RACY = next(mutant for mutant in refcount.MUTANTS if mutant.id == "M13")
+MUTANTS = (*ANSWERS, RACY)
 SUBJECTS = {mutant.suite for mutant in MUTANTS}
 
 
 def built(*, checked: bool) -> Path:
-    """The module with the mutants, for real threads or for the engine; built once for its sources."""
+    """The module with the mutants, for real threads or for the engine."""
     package = ROOT / "pulsar_ml"
     sources = sorted({path for pattern in COPIED for path in package.rglob(pattern)})
     digest = hashlib.sha256(repr(MUTANTS).encode())

@@ -1,4 +1,4 @@
-"""Wrong answers are reported on one thread, on real threads and in the engine; right ones are not."""
+"""Wrong answers are reported on one thread, on real threads and in the engine; right ones not."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pulsar_ml.campaign.trial.judging import LINEARIZABILITY
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, select_mutant
 from pulsar_ml.cli import main
-from pulsar_ml.harness.engine import Campaign  # noqa: F401  checked modules need the engine first
+from pulsar_ml.harness.engine import Explorer  # noqa: F401  checked modules need the engine first
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure, replay
 from pulsar_ml.harness.subjects.program import generate
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.catalogue.answers import MUTANTS as ANSWERS
 from stress.mutants.catalogue.mutant import Mutant
-from tests.mutants.answers import LOST, built
+from tests.mutants.answers import RACY, built
 
 SEEDS = range(40)
 
@@ -131,7 +131,7 @@ def recorded(
 def test_a_schedule_is_found_for_what_real_threads_broke(
     product: str, checked: str, tmp_path: Path
 ) -> None:
-    record, failure = recorded(product, checked, LOST, tmp_path)
+    record, failure = recorded(product, checked, RACY, tmp_path)
     assert failure.rule == record.invariant
     assert failure.mutant == "M13"
 

@@ -96,7 +96,11 @@ SAME = [
     ("counter.pxd", "pulsar_ml.sync.bits", "pulsar_ml.sync.masks.bits"),
     ("counter.pxd", "pulsar_ml/sync/sync.h", "pulsar_ml/primitives/sync.h"),
     ("counter.pxd", "/* a number */", "/* of a kind */"),
-    ("counter.pxd", "twice(int64_t n) noexcept nogil:\n    return n + n", "twice(int64_t number) noexcept nogil:\n    return number + number"),
+    (
+        "counter.pxd",
+        "(int64_t n) noexcept nogil:\n    return n + n",
+        "(int64_t m) noexcept nogil:\n    return m + m",
+    ),
     ("counter.h", "/* Never above this. */", "// at\n// most\n"),
     ("counter.h", "return n + n; // the same word", "return\n    n + n;"),
     ("counter.h", "pulsar_ml/sync/sync.h", "pulsar_ml/primitives/sync.h"),

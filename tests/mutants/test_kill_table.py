@@ -59,7 +59,13 @@ def results(folder: Path, case: Case, *found: bool, technique: str = "c11") -> R
 def test_a_cell_sums_its_trials_up(tmp_path: Path) -> None:
     cell = results(tmp_path, MUTANT, True, False, True).of(MUTANT, C11)
     assert cell is not None
-    assert (cell.seeds, cell.found, cell.made, cell.first, cell.seconds) == (3, 2, 24, "8", "0.250")
+    assert (cell.seeds, cell.found, cell.spent, cell.first, cell.seconds) == (
+        3,
+        2,
+        24,
+        "8",
+        "0.250",
+    )
     assert (cell.verdicts, cell.size) == ("I12 (2)", "2 threads, 3 operations, 1 preemptions")
 
 

@@ -14,7 +14,13 @@ from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import ROOT, STRUCTURES
 from stress.mutants.faults.ignored_locks import faults as locks_tried
 from stress.mutants.faults.locks import locks_of
-from stress.mutants.faults.places import NOT_EXECUTED, Place, not_executed, places_of, statements
+from stress.mutants.faults.places import (
+    NOT_EXECUTED,
+    OrderedStatement,
+    not_executed,
+    places_of,
+    statements,
+)
 from stress.mutants.faults.weakened_orders import faults as orders_tried
 from stress.mutants.markdown import row
 
@@ -35,7 +41,7 @@ cdef struct Node:
 
 
 @cache
-def places() -> Sequence[Place]:
+def places() -> Sequence[OrderedStatement]:
     return [place for path in sorted(STRUCTURES.glob("*.pxd")) for place in places_of(path)]
 
 

@@ -67,8 +67,8 @@ def test_answers_that_the_model_refuses_of_the_true_core_too_are_not_noticed() -
     program, more = next(campaigns(module, wrong, True))
     done = explore_in_child(subject, program, judge=judge_of(wrong.model), **more)
     assert done.failure is not None and done.failure.kind == WRONG_ANSWERS
-    made, suite, verdict = notice(module, [wrong], partial(campaigns, module))
-    assert made > 0 and (suite, verdict) == ("", "")
+    executions, suite, verdict = notice(module, [wrong], partial(campaigns, module))
+    assert executions > 0 and (suite, verdict) == ("", "")
 
 
 def test_the_model_judges_only_calls_that_it_knows() -> None:

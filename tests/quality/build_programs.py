@@ -11,7 +11,7 @@ from typing import Any
 
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.subjects.program import Program, generate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,5 +46,5 @@ def program_of(name: str) -> Program:
     )
 
 
-def campaign(name: str, **options: Any) -> Campaign:
-    return Campaign(programs().SUBJECTS[name], program_of(name), **options)
+def explorer(name: str, **options: Any) -> Explorer:
+    return Explorer(programs().SUBJECTS[name], program_of(name), **options)

@@ -9,7 +9,7 @@ import pytest
 from pulsar_ml.errors import LimitsError, NondeterminismError
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.subjects.program import generate
-from tests.quality.build_programs import campaign, program_of, programs
+from tests.quality.build_programs import explorer, program_of, programs
 
 
 def searched(name: str, *, bound: int = 20, **options: Any) -> Exploration:
@@ -169,7 +169,7 @@ def test_a_store_that_is_waited_for_arrives(strategy: str, mode: str) -> None:
     [("judge_waits", "livelock"), ("judge_spins", "endless loop"), ("plain_spin", "endless loop")],
 )
 def test_a_wait_that_has_no_end_ends_the_execution(name: str, kind: str) -> None:
-    runs = campaign(name, mode="c11", races=False)
+    runs = explorer(name, mode="c11", races=False)
     runs.run(0, 10)
     assert runs.end() == kind
     assert runs.statistics()["executions"] == 1

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pulsar_ml.harness.search.explore import explore
-from pulsar_ml.harness.search.failure import replay_campaign
+from pulsar_ml.harness.search.failure import replay_explorer
 from pulsar_ml.harness.search.shrink import shrink
-from tests.quality.build_programs import campaign, program_of, programs
+from tests.quality.build_programs import explorer, program_of, programs
 
 SEEDS = range(20)
 
@@ -63,7 +63,7 @@ SHRUNK_FURTHER = {"lost_wakeup": 0}
 
 def found_at(name: str, seed: int, budget: int, **options: Any) -> int | None:
     """The number of executions to the first failure, None when there is none within the budget."""
-    runs = campaign(name, seed=seed, **options)
+    runs = explorer(name, seed=seed, **options)
     made = runs.run(0, budget)
     return made if runs.failed() else None
 
@@ -104,7 +104,7 @@ def test_every_bug_has_its_fixed_twin(name: str) -> None:
 @pytest.mark.parametrize("name", fixed_programs())
 @pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
 def test_a_fixed_program_stays_silent(name: str, mode: str) -> None:
-    runs = campaign(
+    runs = explorer(
         name,
         mode=mode,
         strategy="portfolio",
@@ -137,7 +137,7 @@ NEEDED += [(name, "c11", listed[1]) for name, listed in LISTED_WEAK.items()]
 )
 def test_exhaustive_search_needs_the_listed_preemptions(name: str, mode: str, needed: int) -> None:
     for bound in range(needed + 1):
-        runs = campaign(name, mode=mode, strategy="preemptions", bound=bound)
+        runs = explorer(name, mode=mode, strategy="preemptions", bound=bound)
         runs.run(0, 200_000)
         assert runs.failed() == (bound == needed)
         assert runs.failed() or runs.statistics()["exhausted"]
@@ -149,27 +149,27 @@ def test_a_shrunk_failure_has_as_many_preemptions(name: str, mode: str, needed: 
     found = explore(subject, program_of(name), executions=50_000, seed=1, mode=mode).failure
     assert found is not None
     small = shrink(found, subject)
-    again = replay_campaign(small, subject)
+    again = replay_explorer(small, subject)
     again.again(0)
     assert again.hashes()[0] == small.trace_hash
     assert again.preemptions() == SHRUNK_FURTHER.get(name, needed)
 
 
 def test_a_search_within_its_bound_is_not_called_complete() -> None:
-    runs = campaign("ticket_2_fixed", mode="sc", strategy="preemptions", bound=1)
+    runs = explorer("ticket_2_fixed", mode="sc", strategy="preemptions", bound=1)
     runs.run(0, 100_000)
     assert runs.statistics()["exhausted"] == 1
 
 
 def test_pos_finds_safestack_within_three_million_executions() -> None:
-    runs = campaign("safestack", seed=1, mode="sc", strategy="pos")
+    runs = explorer("safestack", seed=1, mode="sc", strategy="pos")
     runs.run(0, 3_000_000)
     assert runs.failed()
     assert runs.failure()["message"] == "two threads own one element"
 
 
 def test_three_preemptions_do_not_show_safestack() -> None:
-    runs = campaign("safestack_yielding", mode="sc", strategy="preemptions", bound=3)
+    runs = explorer("safestack_yielding", mode="sc", strategy="preemptions", bound=3)
     runs.run(0, 1_700_000)
     assert not runs.failed()
     assert runs.statistics()["exhausted"] == 1

@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Failure
-from tests.quality.build_programs import campaign, program_of, programs
+from tests.quality.build_programs import explorer, program_of, programs
 
 EXPECTED = {
     "plain_race": "data race",
@@ -77,5 +77,5 @@ def test_an_execution_whose_threads_share_nothing_exercised_nothing() -> None:
 
 
 def test_a_loop_that_gives_up_is_not_a_livelock() -> None:
-    runs = campaign("bounded_spin_fixed", mode="c11")
+    runs = explorer("bounded_spin_fixed", mode="c11")
     assert runs.run(0, 5_000) == 5_000

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from pulsar_ml.errors import BadRecordError
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Failure, replay
 from pulsar_ml.harness.search.lanes import lane_table, summary
 from pulsar_ml.harness.search.shrink import shrink
-from tests.quality.build_programs import campaign, program_of, programs
+from tests.quality.build_programs import explorer, program_of, programs
 
 PREEMPTION, READ = 0, 1
 
@@ -33,7 +33,7 @@ def failure_of(name: str, **options: Any) -> Failure:
 def test_an_execution_is_decided_by_seed_and_number(mode: str, strategy: str) -> None:
     hashes = []
     for _ in range(2):
-        runs = campaign("bench_treiber", mode=mode, strategy=strategy, seed=42)
+        runs = explorer("bench_treiber", mode=mode, strategy=strategy, seed=42)
         runs.run(0, 100)
         first = runs.hashes()
         runs.run(1000, 1)
@@ -106,7 +106,7 @@ def test_the_table_shows_the_stale_read() -> None:
 def test_impossible_decisions_are_passed_over() -> None:
     found = failure_of("counter", mode="sc")
     nonsense = ((7, 1, PREEMPTION, 60), (3, 0, READ, 9), (1000, 1, PREEMPTION, 1))
-    runs = Campaign(
+    runs = Explorer(
         programs().SUBJECTS["counter"],
         program_of("counter"),
         strategy="replay",
@@ -118,8 +118,8 @@ def test_impossible_decisions_are_passed_over() -> None:
 
 
 def test_a_search_that_was_interrupted_by_another_campaign_refuses_to_go_on() -> None:
-    search = campaign("ticket_2_fixed", mode="sc", strategy="preemptions", bound=1)
+    search = explorer("ticket_2_fixed", mode="sc", strategy="preemptions", bound=1)
     search.run(0, 3)
-    campaign("counter", mode="sc").run(0, 1)
+    explorer("counter", mode="sc").run(0, 1)
     with pytest.raises(RuntimeError, match="cannot go on"):
         search.run(3, 3)

@@ -1,4 +1,4 @@
-"""Identity: of a campaign's answers, of a build, and of executions that are all of one class."""
+"""Identity: of an explorer's answers, of a build, and of executions that are all of one class."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from pulsar_ml.harness.building.build import build_extension
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import MANY_OF_ONE_CLASS, explore
 from pulsar_ml.harness.search.interleave import interleave
-from tests.quality.build_programs import campaign, program_of, programs
+from tests.quality.build_programs import explorer, program_of, programs
 
 ROOT = Path(__file__).resolve().parents[2]
-ACCESSORS: dict[str, Callable[[Campaign], object]] = {
+ACCESSORS: dict[str, Callable[[Explorer], object]] = {
     "hashes": lambda made: made.hashes(),
     "answers": lambda made: made.answers().tolist(),
     "calls": lambda made: made.calls(0),
@@ -37,13 +37,13 @@ ACCESSORS: dict[str, Callable[[Campaign], object]] = {
 
 @pytest.mark.parametrize("name", ACCESSORS)
 def test_a_campaign_does_not_answer_for_another_one(name: str) -> None:
-    first = campaign("bench_treiber", seed=1)
-    second = campaign("bench_seqlock", seed=1)
+    first = explorer("bench_treiber", seed=1)
+    second = explorer("bench_seqlock", seed=1)
     first.run(0, 10)
     first.again(3)
     before = ACCESSORS[name](first)
     second.run(0, 10)
-    with pytest.raises(RuntimeError, match="another campaign used the engine"):
+    with pytest.raises(RuntimeError, match="another explorer used the engine"):
         ACCESSORS[name](first)
     first.again(3)
     if name not in ("classes", "accept"):
@@ -51,16 +51,16 @@ def test_a_campaign_does_not_answer_for_another_one(name: str) -> None:
 
 
 def test_a_search_does_not_show_the_path_of_another_one() -> None:
-    first = campaign("bench_treiber", strategy="preemptions")
+    first = explorer("bench_treiber", strategy="preemptions")
     first.run(0, 10)
-    campaign("bench_seqlock", strategy="preemptions").run(0, 10)
+    explorer("bench_seqlock", strategy="preemptions").run(0, 10)
     for ask in (first.path, first.skip):
-        with pytest.raises(RuntimeError, match="another campaign used the engine"):
+        with pytest.raises(RuntimeError, match="another explorer used the engine"):
             ask()
 
 
 def test_a_campaign_without_an_execution_has_no_answers() -> None:
-    made = campaign("bench_treiber")
+    made = explorer("bench_treiber")
     assert not made.failed()
     with pytest.raises(RuntimeError, match="no execution"):
         made.hashes()

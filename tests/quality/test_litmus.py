@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from tests.quality.build_programs import campaign, programs
+from tests.quality.build_programs import explorer, programs
 
 EXECUTIONS = 20_000
 
@@ -58,7 +58,7 @@ OUTCOMES: dict[str, tuple[set[int], set[int], set[int]]] = {
 @pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
 def test_a_mode_reaches_exactly_the_outcomes_it_allows(name: str, mode: str) -> None:
     expected = OUTCOMES[name][("sc", "tso", "c11").index(mode)]
-    runs = campaign(name, mode=mode, strategy="random", seed=1)
+    runs = explorer(name, mode=mode, strategy="random", seed=1)
     programs().outcomes(name)
     assert runs.run(0, EXECUTIONS) == EXECUTIONS
     assert set(programs().outcomes(name)) == expected
@@ -68,7 +68,7 @@ def test_a_mode_reaches_exactly_the_outcomes_it_allows(name: str, mode: str) -> 
     "name", ["sb_acq_rel", "mp_relaxed", "two_plus_two_w_relaxed", "iriw_acq_rel", "wrc_relaxed"]
 )
 def test_exhaustive_search_reaches_exactly_the_outcomes_of_c11(name: str) -> None:
-    runs = campaign(name, mode="c11", strategy="preemptions", bound=20)
+    runs = explorer(name, mode="c11", strategy="preemptions", bound=20)
     programs().outcomes(name)
     runs.run(0, 1_000_000)
     assert runs.statistics()["exhausted"] == 2
@@ -93,7 +93,7 @@ ORACLE = {
 def test_the_number_of_classes_equals_the_published_one(
     name: str, mode: str, strategy: str
 ) -> None:
-    runs = campaign(name, mode=mode, strategy=strategy, bound=40)
+    runs = explorer(name, mode=mode, strategy=strategy, bound=40)
     runs.run(0, 500_000)
     statistics = runs.statistics()
     assert statistics["exhausted"] == 2
@@ -101,7 +101,7 @@ def test_the_number_of_classes_equals_the_published_one(
 
 
 def test_eight_readers_have_two_to_the_eighth_executions() -> None:
-    runs = campaign("readers_8", mode="sc", strategy="preemptions", bound=40)
+    runs = explorer("readers_8", mode="sc", strategy="preemptions", bound=40)
     runs.run(0, 500_000)
     assert runs.statistics()["exhausted"] == 2
     assert runs.statistics()["classes"] == 2**8
@@ -115,7 +115,7 @@ def test_eight_readers_have_two_to_the_eighth_executions() -> None:
 def test_the_number_of_classes_that_pass_equals_the_published_one(
     name: str, mode: str, expected: int
 ) -> None:
-    runs = campaign(name, mode=mode, strategy="preemptions", bound=40)
+    runs = explorer(name, mode=mode, strategy="preemptions", bound=40)
     programs().outcomes(name)
     passed, made = set(), 0
     while not runs.statistics()["exhausted"]:

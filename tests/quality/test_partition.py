@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pulsar_ml.errors import NondeterminismError, UsageError
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.search.partition import Part, divided, proved
-from tests.quality.build_programs import campaign, program_of, programs
+from tests.quality.build_programs import explorer, program_of, programs
 
 SUMMED = ("executions", "steps", "complete", "cut", "pruned", "stale")
 CASES = [
@@ -90,7 +90,7 @@ def test_a_part_that_was_lost_is_missed() -> None:
 
 def test_a_failure_is_in_one_of_the_parts() -> None:
     """The bug that one search finds is found by exactly those parts that hold its executions."""
-    runs = campaign("ticket_2_fixed", mode="sc", strategy="preemptions", bound=1)
+    runs = explorer("ticket_2_fixed", mode="sc", strategy="preemptions", bound=1)
     assert runs.path() == ((), (), 0)
     options = {"mode": "sc", "strategy": "preemptions", "bound": 3}
     name = "ticket_2"

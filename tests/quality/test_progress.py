@@ -7,7 +7,7 @@ import pytest
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import replay
 from pulsar_ml.harness.search.shrink import shrink
-from tests.quality.build_programs import campaign, program_of, programs
+from tests.quality.build_programs import explorer, program_of, programs
 
 BUDGET = 2_000
 BLOCKING = ("michael_scott", "spin_lock_stack", "mutex_stack")
@@ -18,28 +18,28 @@ LOCK_FREE = ("michael_scott_fixed", "lock_free_stack_fixed", "increments_3")
 @pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
 def test_every_seed_finds_what_a_held_thread_stops(name: str, mode: str) -> None:
     for seed in range(20):
-        runs = campaign(name, mode=mode, seed=seed, lock_free=True)
+        runs = explorer(name, mode=mode, seed=seed, lock_free=True)
         runs.run(0, BUDGET)
         assert runs.end() == "not lock-free", seed
 
 
 @pytest.mark.parametrize("name", BLOCKING)
 def test_nothing_is_said_unless_it_was_asked_for(name: str) -> None:
-    runs = campaign(name, mode="c11")
+    runs = explorer(name, mode="c11")
     assert runs.run(0, BUDGET) == BUDGET
 
 
 @pytest.mark.parametrize("name", LOCK_FREE)
 @pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
 def test_a_lock_free_structure_stays_silent(name: str, mode: str) -> None:
-    runs = campaign(name, mode=mode, lock_free=True)
+    runs = explorer(name, mode=mode, lock_free=True)
     assert runs.run(0, 20_000) == 20_000, runs.failure()["message"]
     assert runs.statistics()["cut"] == 0
 
 
 @pytest.mark.parametrize(("name", "fails"), [("michael_scott", True), ("increments_3", False)])
 def test_a_search_holds_each_thread_at_each_step(name: str, fails: bool) -> None:
-    runs = campaign(name, mode="sc", strategy="preemptions", bound=1, lock_free=True)
+    runs = explorer(name, mode="sc", strategy="preemptions", bound=1, lock_free=True)
     runs.run(0, 100_000)
     assert runs.failed() == fails
     assert fails or runs.statistics()["exhausted"]

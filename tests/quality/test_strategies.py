@@ -1,4 +1,4 @@
-"""One table of strategies: a row and a file in C are all that a new strategy takes, and no search is a sample."""
+"""One table of strategies: a new one takes a row and a file in C, and no search is a sample."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ static Thread *last_choose(Thread *t, uint64_t mask)
     return &E.threads[63 - __builtin_clzll(mask)];
 }
 
-static const Strategy LAST = {{"last", "the thread of the highest number", STRATEGY_SAMPLES}, .choose = last_choose};
+static const Strategy LAST = {
+    {"last", "the thread of the highest number", STRATEGY_SAMPLES}, .choose = last_choose,
+};
 """
 
 # Runs with the engine at the path given in place of the product's.
@@ -49,10 +51,10 @@ from pulsar_ml.cli.find.explore import command
 (option,) = [each for each in command.params if each.name == "strategy"]
 assert "last" in option.type.choices
 from pulsar_ml.harness.search.explore import explore
-from tests.quality.build_programs import campaign, program_of, programs
+from tests.quality.build_programs import explorer, program_of, programs
 done = explore(programs().SUBJECTS["counter"], program_of("counter"), executions=50, strategy="last")
 assert done.failure is None and done.statistics["classes"] == 1 and done.residual_risk == 3 / 50
-runs = campaign("counter", strategy="last")
+runs = explorer("counter", strategy="last")
 runs.run(0, 1)
 assert runs.used()[0] == "last"
 print("a row is all it takes")

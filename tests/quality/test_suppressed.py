@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.search.failure import Failure, replay
 from pulsar_ml.harness.search.shrink import shrink
@@ -79,9 +79,9 @@ def test_a_race_of_an_atomic_and_a_plain_access_is_suppressed_by_either() -> Non
 
 def test_what_one_campaign_suppresses_another_one_finds() -> None:
     subject, program = subject_of("known_race")
-    quiet = Campaign(subject, program, suppress=("counts_hits",))
+    quiet = Explorer(subject, program, suppress=("counts_hits",))
     assert quiet.run(0, 50) == 50
-    loud = Campaign(subject, program)
+    loud = Explorer(subject, program)
     loud.run(0, 50)
     assert loud.failed()
     assert quiet.run(50, 50) == 50

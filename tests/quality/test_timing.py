@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.quality.build_programs import campaign
+from tests.quality.build_programs import explorer
 
 RIGHT = (
     *("deadline_of_0_fixed", "deadline_of_1_fixed", "polls_fixed", "polls_and_counts_fixed"),
@@ -16,20 +16,20 @@ RIGHT = (
 @pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
 @pytest.mark.parametrize("strategy", ["portfolio", "random", "delays"])
 def test_time_is_what_the_deadlines_say(name: str, mode: str, strategy: str) -> None:
-    runs = campaign(name, mode=mode, strategy=strategy)
+    runs = explorer(name, mode=mode, strategy=strategy)
     runs.run(0, 3_000)
     assert not runs.failed(), runs.failure()["message"]
     assert runs.statistics()["cut"] == 0
 
 
 def test_a_time_out_as_a_fault_comes_in_any_order() -> None:
-    runs = campaign("deadline_of_0_fixed", mode="sc", faults=("timeout",))
+    runs = explorer("deadline_of_0_fixed", mode="sc", faults=("timeout",))
     runs.run(0, 3_000)
     assert runs.failure()["message"] == "the later deadline came first"
 
 
 def test_sleeps_are_taken_long_and_short() -> None:
     # The sleeper wakes before the data are there, and after.
-    runs = campaign("sleeps_for_data", mode="sc", strategy="preemptions", bound=20)
+    runs = explorer("sleeps_for_data", mode="sc", strategy="preemptions", bound=20)
     made = runs.run(0, 1_000)
     assert runs.failed() and made > 1

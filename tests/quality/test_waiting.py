@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.search.failure import replay
-from tests.quality.build_programs import campaign, program_of, programs
+from tests.quality.build_programs import explorer, program_of, programs
 
 SEEDS = range(20)
 BUDGET = 3_000  # executions; every seed needs fewer
@@ -65,7 +65,7 @@ def test_every_seed_finds_the_bug_behind_a_wait(name: str) -> None:
     kind, modes, _ = WRONG[name]
     for mode in modes:
         for seed in SEEDS:
-            runs = campaign(name, mode=mode, seed=seed)
+            runs = explorer(name, mode=mode, seed=seed)
             runs.run(0, BUDGET)
             assert runs.end() == kind, (mode, seed)
 
@@ -105,7 +105,7 @@ def test_a_search_of_a_right_program_ends(name: str, modes: tuple[str, ...]) -> 
 
 def test_a_pause_may_be_short_and_may_be_long() -> None:
     for strategy in ("preemptions", "random", "portfolio"):
-        runs = campaign("pause_between", mode="sc", strategy=strategy, bound=20)
+        runs = explorer("pause_between", mode="sc", strategy=strategy, bound=20)
         programs().outcomes("pause_between")
         runs.run(0, 2_000)
         assert set(programs().outcomes("pause_between")) == {0, 1, 2}
@@ -122,7 +122,7 @@ def test_a_wait_without_choices_left_is_complete() -> None:
 )
 def test_spinning_threads_do_not_starve_the_one_they_wait_for(name: str, strategy: str) -> None:
     for mode in MODES:
-        runs = campaign(name, mode=mode, strategy=strategy, bound=1)
+        runs = explorer(name, mode=mode, strategy=strategy, bound=1)
         runs.run(0, 2_000)
         assert not runs.failed(), (mode, runs.failure()["message"])
         assert runs.statistics()["cut"] == 0

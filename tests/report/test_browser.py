@@ -75,7 +75,7 @@ def test_the_kill_table_of_the_product_fits_in_the_light_and_in_the_dark(
 ) -> None:
     run = write_run(tmp_path / "run", [row(0)])
     quoted = HOSTILE.replace("\x00", "").replace('"', '""')
-    head = "case,technique,source,seeds,found,made,first,seconds,verdicts,size\n"
+    head = "case,technique,source,seeds,found,spent,first,seconds,verdicts,size\n"
     cells = f'H01,c11,0,20,20,9,8,0,"{quoted}",\n'
     (run / "kill_table.csv").write_text(head + cells + "M03,c11,0,20,0,9,,,,\n", encoding="utf-8")
     for scheme in ("light", "dark"):

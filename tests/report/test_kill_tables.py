@@ -31,7 +31,7 @@ def test_a_kill_table_is_shown_and_judged(tmp_path: Path) -> None:
     assert report(tmp_path / "run").exit_code == 2
 
 
-CELLS = """case,technique,source,seeds,found,made,first,seconds,verdicts,size
+CELLS = """case,technique,source,seeds,found,spent,first,seconds,verdicts,size
 H01,c11,0123,20,20,1843,8,0.001,"data race (9), I12 (9)",2 threads
 H01,threads,0123,20,4,38126,1554,0.453,I12 (4),
 M03,c11,0123,20,0,40000,,,,
@@ -76,7 +76,7 @@ def test_what_a_kill_table_says_is_no_markup(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [row(0)])
     hostile = "<script>alert(1)</script>|`x`"
     (run / "kill_table.csv").write_text(
-        f"case,technique,source,seeds,found,made,first,seconds,verdicts,size\n"
+        f"case,technique,source,seeds,found,spent,first,seconds,verdicts,size\n"
         f"{hostile},{hostile},0,1,1,1,{hostile},0,{hostile},\n"
     )
     assert "<script>alert" not in page_of(run)

@@ -176,7 +176,7 @@ def test_the_page_has_every_field_and_every_kind() -> None:
 
 
 def test_the_commands_of_the_page_are_understood() -> None:
-    page = (ROOT / "docs" / "watching.md").read_text()
+    page = (ROOT / "docs" / "watching.md").read_text().replace("\\\n", "")
     commands = re.findall(r"^(?:nohup )?pulsar-ml sweep (.*?)(?: &)?$", page, re.MULTILINE)
     assert len(commands) == 7
     for command in commands:

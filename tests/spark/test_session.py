@@ -18,6 +18,7 @@ from pulsar_ml.distributed.session import (
     task_cpus,
 )
 from pulsar_ml.errors import UsageError
+from pulsar_ml.processors import processor_count
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,7 @@ from pulsar_ml.errors import UsageError
         ("local", LocalMaster(1, 1)),
         ("local[3]", LocalMaster(1, 3)),
         ("local[3,2]", LocalMaster(1, 3)),
-        ("local[*]", LocalMaster(1, os.cpu_count() or 1)),
+        ("local[*]", LocalMaster(1, processor_count())),
         ("local-cluster[2,1,1024]", LocalMaster(2, 1)),
         ("local-cluster[2, 4, 1024]", LocalMaster(2, 4)),
         ("spark://host:7077", None),

@@ -11,7 +11,7 @@ from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.building.unseen import warn_of_unseen_code
-from pulsar_ml.harness.engine import Campaign  # noqa: F401  (before checked modules are loaded)
+from pulsar_ml.harness.engine import Explorer  # noqa: F401  (before checked modules are loaded)
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, Replayed, replay

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -27,6 +26,7 @@ from pulsar_ml.campaign.trial.engines import run_trial
 from pulsar_ml.campaign.trial.isolation import Isolation
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.errors import PulsarMlError
+from pulsar_ml.processors import processor_count
 
 POLL_SECONDS = 0.2  # between two looks for a request to stop
 
@@ -202,4 +202,4 @@ def failure_of(chunk: Chunk, error: Exception) -> ChunkFailure:
 
 def default_workers(threads: int) -> int:
     """Return how many trials of ``threads`` threads this machine runs at once."""
-    return max(1, (os.cpu_count() or 1) // threads)
+    return max(1, processor_count() // threads)

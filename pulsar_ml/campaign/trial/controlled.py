@@ -29,7 +29,7 @@ from pulsar_ml.campaign.trial.trial import (
     select_mutant,
 )
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.engine import MODES, OFFERED, SEARCHES, Campaign
+from pulsar_ml.harness.engine import MODES, OFFERED, SEARCHES, Explorer
 from pulsar_ml.harness.search.child import LostError
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
@@ -247,9 +247,9 @@ def check_hooks(subject: Subject, module: str) -> None:
     A program of one thread is enough to see that, and cannot wait for another thread for ever.
     """
     program = generate(subject, 0, threads=1, operations=8, noise=False)
-    campaign = Campaign(subject, program, mode="sc", strategy="random")
-    campaign.run(0, 1)
-    if not campaign.statistics()["hooks"]:
+    explorer = Explorer(subject, program, mode="sc", strategy="random")
+    explorer.run(0, 1)
+    if not explorer.statistics()["hooks"]:
         raise UsageError(
             f"{module} has no hooks, so the engine cannot see what it does; use a checked build, as "
             f"{CHECKED} or one made with pulsar_ml.harness.building.checked"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -19,6 +18,7 @@ from pulsar_ml.cli.output import console, print_json
 from pulsar_ml.distributed.driver import check_spark
 from pulsar_ml.distributed.scale.bench import Bench, calibrate, simulate
 from pulsar_ml.distributed.scale.costs import Costs, Estimate, Load, predict, smallest_trial
+from pulsar_ml.processors import processor_count
 from pulsar_ml.progress import ProgressDisplay, clock
 from pulsar_ml.tables import print_table
 
@@ -148,7 +148,7 @@ def command(
 
 
 def costs_table(bare: Costs, costs: Costs) -> Table:
-    table = Table(title=f"Measured here ({os.cpu_count()} cores)", title_justify="left")
+    table = Table(title=f"Measured here ({processor_count()} cores)", title_justify="left")
     table.add_column("Cost")
     table.add_column("Each", justify="right")
     for name, text in (

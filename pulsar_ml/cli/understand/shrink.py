@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -60,6 +59,7 @@ from pulsar_ml.exit_codes import (
     VIOLATION,
     ExitCode,
 )
+from pulsar_ml.processors import processor_count
 from pulsar_ml.progress import ProgressDisplay
 from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.tables import print_table
@@ -149,7 +149,7 @@ def command(
         if wanted:
             shrinker: Processes | SparkShrinker
             if runner == "pool":
-                shrinker = Processes(workers or os.cpu_count() or 1)
+                shrinker = Processes(workers or processor_count())
             else:
                 shrinker = SparkShrinker(
                     spark_session(stack, master, given, suites=registry, environment=environment)

@@ -95,19 +95,19 @@ def known_trace() -> tuple[str, str]:
 
     RuntimeError when the module has no hooks.
     """
-    from pulsar_ml.harness.engine import Campaign  # isort: skip  (before the module that calls it)
+    from pulsar_ml.harness.engine import Explorer  # isort: skip  (before the module that calls it)
     from pulsar_ml.harness.subjects.program import generate
     from pulsar_ml.operations._checked import BUILD_ID, SUBJECTS
 
     subject = SUBJECTS[SUBJECT]
     program = generate(subject, SEED, threads=2, operations=4, noise=False)
-    campaign = Campaign(subject, program, seed=SEED, mode="c11", strategy="random")
+    explorer = Explorer(subject, program, seed=SEED, mode="c11", strategy="random")
     known = 0
     for number in range(EXECUTIONS):
-        campaign.run(number, 1)
-        steps, _ = campaign.hashes()
+        explorer.run(number, 1)
+        steps, _ = explorer.hashes()
         known = (known * 0x100000001B3 ^ steps) & (1 << 64) - 1
-    if not campaign.statistics()["hooks"]:
+    if not explorer.statistics()["hooks"]:
         raise RuntimeError("the checked module has no hooks: it was built without instrumentation")
     return BUILD_ID, f"{known:016x}"
 

@@ -2,7 +2,7 @@
 
 Checked modules (``pulsar_ml.harness.building.checked``) call the engine's native functions, so it is
 loaded with its symbols visible to modules that come after it: import this package first, or use
-:func:`load_checked`. One engine serves a process, one campaign at a time.
+:func:`load_checked`. One engine serves a process, one explorer at a time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ try:
         SPINS,
         STEP_LIMIT,
         STRATEGIES,
-        Campaign,
+        Explorer,
         beat_into,
         locate,
         match_places_by,
@@ -54,7 +54,7 @@ __all__ = [
     "SPINS",
     "STEP_LIMIT",
     "STRATEGIES",
-    "Campaign",
+    "Explorer",
     "beat_into",
     "locate",
     "match_places_by",

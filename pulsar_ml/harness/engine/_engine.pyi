@@ -33,7 +33,7 @@ CALL: np.dtype[np.void]
 RECORD: np.dtype[np.void]
 
 @disjoint_base
-class Campaign:
+class Explorer:
     subject: Subject
     program: Program
     mode: str

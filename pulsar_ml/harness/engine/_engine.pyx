@@ -1,4 +1,4 @@
-"""The engine's face: a campaign over the executions of one program. Batches run without the GIL."""
+"""The engine's face: an explorer over the executions of one program. Batches run without the GIL."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pulsar_ml.harness.subjects.program import CALL
 include "names.pxi"
 include "code_places.pxi"
 
-# The engine has one state: whose campaign it holds, and who may touch it.
+# The engine has one state: whose explorer it holds, and who may touch it.
 cdef object _owner = None
 _lock = threading.Lock()
 cdef object _heart = None
@@ -55,7 +55,7 @@ def beat_into(buffer) -> None:
     _heart = buffer
 
 
-cdef class Campaign:
+cdef class Explorer:
     """The executions of one program, numbered from 0, each decided by the seed and its number.
 
     ``mode`` is "sc", "tso" or "c11"; ``strategy`` one of STRATEGIES; ``faults`` names those of
@@ -212,7 +212,7 @@ cdef class Campaign:
         global _owner
         if _owner is not self:
             if self.started and self.strategy in SEARCHES:
-                raise RuntimeError("an exhaustive search cannot go on after another campaign used the engine")
+                raise RuntimeError("an exhaustive search cannot go on after another explorer used the engine")
             if engine_open(&self.config) < 0:
                 raise MemoryError("no memory for the engine, or its fixed addresses are taken")
             _owner = self
@@ -222,11 +222,11 @@ cdef class Campaign:
         return 0
 
     cdef int mine(self) except -1:
-        """Refuses to answer for the executions of another campaign."""
+        """Refuses to answer for the executions of another explorer."""
         if _owner is not self:
-            raise RuntimeError("another campaign used the engine since; ask before the next one runs, or "
+            raise RuntimeError("another explorer used the engine since; ask before the next one runs, or "
                                "make the execution again"
-                               if self.started else "the campaign made no execution yet")
+                               if self.started else "the explorer made no execution yet")
         return 0
 
     def run(self, uint64_t first, uint64_t count) -> int:
@@ -382,7 +382,7 @@ cdef class Campaign:
         return ENDS[engine_failure().kind]
 
     def failed(self) -> bool:
-        """Whether the last execution of this campaign failed."""
+        """Whether the last execution of this explorer failed."""
         if not self.started:
             return False
         self.mine()

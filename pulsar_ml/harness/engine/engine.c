@@ -1,4 +1,4 @@
-/* The engine: one execution after another, each decided by the campaign's seed and its number. */
+/* The engine: one execution after another, each decided by the explorer's seed and its number. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -46,7 +46,7 @@ static int grow_calls(Thread *t, int32_t room);
 
 #include "pulsar_ml/harness/engine/execution/run.c"
 
-#define PROFILE_NUMBERS (UINT64_C(1) << 63)   /* execution numbers that no campaign uses */
+#define PROFILE_NUMBERS (UINT64_C(1) << 63)   /* execution numbers that no explorer uses */
 
 /* Each table begins at another cache line of its page, or their first entries, which every execution
  * uses, would compete for the same cache sets. */

@@ -14,7 +14,7 @@ from pulsar_ml.harness.subjects.subject import Instance, Subject
 from pulsar_ml.harness.subjects.threads import run_program
 
 if TYPE_CHECKING:
-    from pulsar_ml.harness.engine import Campaign
+    from pulsar_ml.harness.engine import Explorer
 
 
 def record_run(
@@ -38,20 +38,20 @@ def record_run(
     return result, history
 
 
-def history_of_execution(campaign: Campaign) -> History:
+def history_of_execution(explorer: Explorer) -> History:
     """Return the history of the last execution, in steps; ValueError if it was not complete."""
-    return history_filled(history_before(campaign), campaign)
+    return history_filled(history_before(explorer), explorer)
 
 
-def history_before(campaign: Campaign) -> History:
+def history_before(explorer: Explorer) -> History:
     """Return a history of the program's calls without results, each at stamp 0."""
-    program = campaign.program
+    program = explorer.program
     records = record_array(program.threads)
     for its_records in records:
         its_records["invoked"] = 0
         its_records["ending"] = RETURNED
     return history_of_run(
-        signatures(campaign.subject),
+        signatures(explorer.subject),
         records,
         source="engine",
         subject=program.subject,
@@ -59,19 +59,19 @@ def history_before(campaign: Campaign) -> History:
     )
 
 
-def history_filled(before: History, campaign: Campaign) -> History:
+def history_filled(before: History, explorer: Explorer) -> History:
     """Return the last execution's history, from :func:`history_before`, which can be kept."""
-    if campaign.end() != "complete":
+    if explorer.end() != "complete":
         raise ValueError(
-            f"the execution ended with {campaign.end()!r}; only a complete one has all its results"
+            f"the execution ended with {explorer.end()!r}; only a complete one has all its results"
         )
     records = before.records.copy()
-    put_answers(records, campaign.answers())
+    put_answers(records, explorer.answers())
     return before.with_records(records)
 
 
 def put_answers(records: NDArray[np.void], answers: NDArray[np.int64]) -> None:
-    """Write the result of :meth:`Campaign.answers` into as many records."""
+    """Write the result of :meth:`Explorer.answers` into as many records."""
     records["invoked"] = answers[:, 0]
     records["returned"] = answers[:, 1]
     records["moment"] = answers[:, 2]

@@ -24,7 +24,7 @@ from pulsar_ml.harness.linearize import (
 from pulsar_ml.harness.models.sequential import Sequential, signatures_of, with_ends
 
 if TYPE_CHECKING:
-    from pulsar_ml.harness.engine import Campaign
+    from pulsar_ml.harness.engine import Explorer
 
 MOST_STEPS = 200_000  # of the search for one history; then the history counts as unknown
 EXPLAINING = 10_000_000  # steps of the search that explains an illegal history
@@ -64,38 +64,38 @@ class ModelJudge:
     def counts(self) -> Counts:
         return Counts(self.stopped + int(self.accepted.sum()), self.unknown)
 
-    def __call__(self, campaign: Campaign) -> str:
+    def __call__(self, explorer: Explorer) -> str:
         """Explain why the last execution's answers are illegal, or return "".
 
         Incomplete executions are not judged. From then on the engine accepts histories by itself
         that the checker knows.
         """
-        return self.refusal(campaign)
+        return self.refusal(explorer)
 
-    def brief(self, campaign: Campaign) -> str:
+    def brief(self, explorer: Explorer) -> str:
         """Like ``__call__``, but without the explanation, which is the slow part."""
-        return self.refusal(campaign, explained=False)
+        return self.refusal(explorer, explained=False)
 
-    def refusal(self, campaign: Campaign, *, explained: bool = True) -> str:
-        if campaign.end() != "complete":
+    def refusal(self, explorer: Explorer, *, explained: bool = True) -> str:
+        if explorer.end() != "complete":
             return ""
         prepared = self.prepared
-        tried = prepared is not None and prepared.campaign is campaign
+        tried = prepared is not None and prepared.explorer is explorer
         if prepared is None or not tried:
-            prepared = self.prepared = self.prepare(campaign)
-        records = prepared.records if tried else prepared.filled(campaign.answers())
+            prepared = self.prepared = self.prepare(explorer)
+        records = prepared.records if tried else prepared.filled(explorer.answers())
         return self.judged(
             prepared.checker, prepared.history, records, tried=tried, explained=explained
         )
 
-    def prepare(self, campaign: Campaign) -> Prepared:
-        history = history_before(campaign)
-        checker = self.checker(history, len(campaign.program.threads), campaign.mode == "sc")
+    def prepare(self, explorer: Explorer) -> Prepared:
+        history = history_before(explorer)
+        checker = self.checker(history, len(explorer.program.threads), explorer.mode == "sc")
         whole, of = as_checked(checker, history)
         foresees = checker.model.foresees
         records = whole.records.copy()
-        campaign.ask(checker.native, records, of, self.accepted, foresees=foresees)
-        return Prepared(campaign, checker, whole, of, records)
+        explorer.ask(checker.native, records, of, self.accepted, foresees=foresees)
+        return Prepared(explorer, checker, whole, of, records)
 
     def message(self, history: History, threads: int, *, fresh: bool = False) -> str:
         """Explain why a history's answers are illegal, or return "".
@@ -182,19 +182,19 @@ class Prepared:
     """The state of a judge that all executions of one program share.
 
     Attributes:
-        campaign, checker, history: the engine's handle, and the program's calls for the checker.
+        explorer, checker, history: the engine's handle, and the program's calls for the checker.
         of: for each record of the history the number of its call in the program.
         records: the engine writes the execution here that it passes to the checker.
     """
 
-    campaign: Campaign
+    explorer: Explorer
     checker: ModelChecker
     history: History
     of: NDArray[np.intp]
     records: NDArray[np.void]
 
     def filled(self, answers: NDArray[np.int64]) -> NDArray[np.void]:
-        """Return the history's records with the results of :meth:`Campaign.answers`."""
+        """Return the history's records with the results of :meth:`Explorer.answers`."""
         records = self.history.records.copy()
         put_answers(records, answers if len(answers) == len(self.of) else answers[self.of])
         if len(answers) < len(self.of) and not self.checker.model.foresees:

@@ -6,30 +6,30 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.engine import Explorer
 
 # Returns why the answers of the last execution are wrong, or "". Called once for each history:
 # executions with equal answers and the same order of calls are judged once.
-Judge = Callable[[Campaign], str]
+Judge = Callable[[Explorer], str]
 
 
-def run_judged(campaign: Campaign, first: int, count: int, judge: Judge | None) -> tuple[int, str]:
-    """Run executions like ``campaign.run``, and stop also when ``judge`` refuses answers.
+def run_judged(explorer: Explorer, first: int, count: int, judge: Judge | None) -> tuple[int, str]:
+    """Run executions like ``explorer.run``, and stop also when ``judge`` refuses answers.
 
     Returns the number of executions and the judge's reason against the last one, or "". With a
-    judge, ``campaign`` must have been created with ``judged=True``.
+    judge, ``explorer`` must have been created with ``judged=True``.
     """
     if judge is None:
-        return campaign.run(first, count), ""
+        return explorer.run(first, count), ""
     done = 0
     with no_collections():
         while done < count:
-            done += campaign.run(first + done, count - done)
-            if not campaign.unjudged():
+            done += explorer.run(first + done, count - done)
+            if not explorer.unjudged():
                 break
-            if message := judge(campaign):
+            if message := judge(explorer):
                 return done, message
-            campaign.accept()
+            explorer.accept()
     return done, ""
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
-from pulsar_ml.harness.engine import SAMPLERS, SEARCHES, STEP_LIMIT, Campaign
+from pulsar_ml.harness.engine import SAMPLERS, SEARCHES, STEP_LIMIT, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.failure import Failure, capture
 from pulsar_ml.harness.search.partition import Part, bounds_hit, proved
@@ -216,7 +216,7 @@ def explore(
     check_options(explore, options)
     engine_options: dict[str, Any] = {"reuse": reuse, "faults": tuple(faults), **options}
     whole = part or Part()
-    campaign = Campaign(
+    explorer = Explorer(
         subject,
         program,
         mode=mode,
@@ -232,23 +232,23 @@ def explore(
     failure = None
     while done < executions:
         started = time.thread_time()
-        count, refused = run_judged(campaign, first + done, min(batch, executions - done), judge)
+        count, refused = run_judged(explorer, first + done, min(batch, executions - done), judge)
         spent = time.thread_time() - started
         done += count
         seconds += spent
-        if campaign.failed() and campaign.end() in NO_VERDICT:
-            raise NO_VERDICT[campaign.end()](str(campaign.failure()["message"]))
-        if refused or (campaign.failed() and not answers_only):
-            failure = capture(campaign, first + done - 1, engine_options, refused)
+        if explorer.failed() and explorer.end() in NO_VERDICT:
+            raise NO_VERDICT[explorer.end()](str(explorer.failure()["message"]))
+        if refused or (explorer.failed() and not answers_only):
+            failure = capture(explorer, first + done - 1, engine_options, refused)
             break
-        if campaign.statistics()["exhausted"] or count == 0:
+        if explorer.statistics()["exhausted"] or count == 0:
             break
-        if not campaign.failed():
+        if not explorer.failed():
             if strategy not in SEARCHES:
-                recheck(campaign, first + done - 1)
+                recheck(explorer, first + done - 1)
                 rechecked += 1
             batch = next_batch(batch, spent)
-    statistics = dict(campaign.statistics())
+    statistics = dict(explorer.statistics())
     exhausted = ""
     rest: Part | None = None
     bounds: tuple[str, ...] = ()
@@ -256,20 +256,20 @@ def explore(
         bounds = bounds_hit(
             statistics,
             strategy,
-            campaign.bound,
+            explorer.bound,
             options.get("step_limit", STEP_LIMIT),
-            campaign.spins,
+            explorer.spins,
         )
         if statistics["exhausted"]:
             exhausted = proved(bounds)
         elif failure is None:
-            rest = Part(*campaign.path())
+            rest = Part(*explorer.path())
     return Exploration(
         subject.name,
         mode,
         strategy,
         seed,
-        campaign.bound,
+        explorer.bound,
         done,
         seconds,
         statistics,
@@ -278,7 +278,7 @@ def explore(
         rechecked,
         rest,
         bounds,
-        campaign.classes(),
+        explorer.classes(),
     )
 
 
@@ -289,16 +289,16 @@ def next_batch(batch: int, spent: float) -> int:
     return max(1, min(batch * 4, int(batch * BATCH_SECONDS / spent)))
 
 
-def recheck(campaign: Campaign, number: int) -> None:
+def recheck(explorer: Explorer, number: int) -> None:
     """Repeat the last execution; NondeterminismError names the first difference."""
-    before = campaign.hashes()
-    campaign.again(number)
-    if campaign.hashes() == before:
+    before = explorer.hashes()
+    explorer.again(number)
+    if explorer.hashes() == before:
         return
-    first = campaign.trace()
-    campaign.again(number)
+    first = explorer.trace()
+    explorer.again(number)
     raise NondeterminismError(
-        f"execution {number} was not the same when made again: {divergence(first, campaign.trace())}"
+        f"execution {number} was not the same when made again: {divergence(first, explorer.trace())}"
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, Campaign
+from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, Explorer
 from pulsar_ml.harness.search.child import ENDED, MEMORY, STUCK
 from pulsar_ml.harness.search.race import WORDS, Race, race_of
 from pulsar_ml.harness.search.symbols import describe_pc, of_engine
@@ -177,7 +177,7 @@ class Replayed:
 
 
 def capture(
-    campaign: Campaign, number: int, options: Mapping[str, Any], refused: str = ""
+    explorer: Explorer, number: int, options: Mapping[str, Any], refused: str = ""
 ) -> Failure:
     """Repeat execution ``number`` and return it as a failure.
 
@@ -185,61 +185,61 @@ def capture(
     ``refused``. Raises RuntimeError when the repetition differs: something outside the engine's
     control decides what the code does.
     """
-    first = campaign.hashes(), campaign.end()
-    campaign.again(number)
-    if (campaign.hashes(), campaign.end()) != first:
+    first = explorer.hashes(), explorer.end()
+    explorer.again(number)
+    if (explorer.hashes(), explorer.end()) != first:
         raise RuntimeError(
-            f"execution {number} ended as {first[1]!r}, and as {campaign.end()!r} when it was "
+            f"execution {number} ended as {first[1]!r}, and as {explorer.end()!r} when it was "
             "repeated: something outside the engine's control decides what the code does"
         )
-    return of_recorded(campaign, number, options, refused)
+    return of_recorded(explorer, number, options, refused)
 
 
 def of_recorded(
-    campaign: Campaign, number: int, options: Mapping[str, Any], refused: str = ""
+    explorer: Explorer, number: int, options: Mapping[str, Any], refused: str = ""
 ) -> Failure:
-    """Return the failure of the execution that ``campaign.again`` ran last.
+    """Return the failure of the execution that ``explorer.again`` ran last.
 
     ``refused`` is the judge's reason, or "".
     """
-    raw = campaign.failure()
-    race = race_of(campaign, number, raw) if raw["kind"] == "data race" else None
+    raw = explorer.failure()
+    race = race_of(explorer, number, raw) if raw["kind"] == "data race" else None
     return Failure(
-        subject=campaign.subject.name,
-        build_id=str(campaign.subject.build_id),
-        program=campaign.program.to_json(),
-        mode=campaign.mode,
-        reuse=campaign.used()[2],
+        subject=explorer.subject.name,
+        build_id=str(explorer.subject.build_id),
+        program=explorer.program.to_json(),
+        mode=explorer.mode,
+        reuse=explorer.used()[2],
         faults=tuple(options.get("faults", ())),
         step_limit=int(options.get("step_limit", STEP_LIMIT)),
-        strategy=campaign.used()[0],
-        seed=campaign.seed,
+        strategy=explorer.used()[0],
+        seed=explorer.seed,
         execution=number,
-        decisions=campaign.decisions_made(),
+        decisions=explorer.decisions_made(),
         kind=WRONG_ANSWERS if refused else str(raw["kind"]),
         rule="" if refused else str(raw["invariant"]),
         message=refused
-        or sentence(raw) + waiting_places(campaign, cast("Mapping[int, int]", raw["waiting"])),
+        or sentence(raw) + waiting_places(explorer, cast("Mapping[int, int]", raw["waiting"])),
         where=(race.second.place, race.first.place) if race else () if refused else places(raw),
-        trace_hash=campaign.hashes()[0],
+        trace_hash=explorer.hashes()[0],
         races=bool(options.get("races", True)),
-        bound=campaign.bound,
-        spins=campaign.spins,
+        bound=explorer.bound,
+        spins=explorer.spins,
         lock_free=bool(options.get("lock_free", False)),
         race=race,
-        suppress=campaign.suppress,
+        suppress=explorer.suppress,
     )
 
 
-def waiting_places(campaign: Campaign, waiting: Any) -> str:
-    """Return the place of each thread that waits, in brackets; "" when none does.
+def waiting_places(explorer: Explorer, waiting: Mapping[int, int]) -> str:
+    """Return the place of each waiting thread, in brackets; "" when none waits.
 
-    ``waiting`` maps threads to the code addresses where they are blocked. 0: a thread runs in a
-    loop, and its place is that of its last step.
+    ``waiting`` maps each thread to the address where it is blocked; 0 for a thread in a loop, which
+    is where it took its last step.
     """
     if not waiting:
         return ""
-    last = {event["thread"]: event["pc"] for event in campaign.trace() if event["pc"]}
+    last = {event["thread"]: event["pc"] for event in explorer.trace() if event["pc"]}
     pcs = {thread: pc or last.get(thread, 0) for thread, pc in waiting.items()}
     return f" ({', '.join(f'thread {thread} at {describe_pc(pc)}' for thread, pc in pcs.items())})"
 
@@ -267,7 +267,7 @@ def sentence(raw: Mapping[str, Any]) -> str:
     return str(raw["message"]) or f"{who}: {kind}"
 
 
-def replay_campaign(failure: Failure, subject: Subject, **changes: Any) -> Campaign:
+def replay_explorer(failure: Failure, subject: Subject, **changes: Any) -> Explorer:
     """Prepare the engine for a replay of ``failure``, with ``changes`` of its options."""
     options: dict[str, Any] = {
         "mode": failure.mode,
@@ -279,7 +279,7 @@ def replay_campaign(failure: Failure, subject: Subject, **changes: Any) -> Campa
         "suppress": failure.suppress,
     }
     options.update(changes)
-    return Campaign(subject, Program.from_json(failure.program), strategy="replay", **options)
+    return Explorer(subject, Program.from_json(failure.program), strategy="replay", **options)
 
 
 def replay(failure: Failure, subject: Subject, judge: Judge | None = None) -> Replayed:
@@ -293,23 +293,23 @@ def replay(failure: Failure, subject: Subject, judge: Judge | None = None) -> Re
         raise UsageError(
             f"{failure.kind}: this execution ends its process; pulsar-ml replay repeats it in another"
         )
-    campaign = replay_campaign(failure, subject)
-    campaign.again(0)
+    explorer = replay_explorer(failure, subject)
+    explorer.again(0)
     again = None
     refused = ""
-    if failure.kind == WRONG_ANSWERS and campaign.end() == "complete":
+    if failure.kind == WRONG_ANSWERS and explorer.end() == "complete":
         if judge is not None:
-            refused = judge(campaign)
-        elif campaign.hashes()[0] == failure.trace_hash:
+            refused = judge(explorer)
+        elif explorer.hashes()[0] == failure.trace_hash:
             refused = failure.message
-    if campaign.failed() or refused:
+    if explorer.failed() or refused:
         options = {
             "faults": failure.faults,
             "step_limit": failure.step_limit,
             "races": failure.races,
         }
         again = replace(
-            of_recorded(campaign, 0, options, refused),
+            of_recorded(explorer, 0, options, refused),
             strategy=failure.strategy,
             seed=failure.seed,
             execution=failure.execution,
@@ -319,4 +319,4 @@ def replay(failure: Failure, subject: Subject, judge: Judge | None = None) -> Re
     exact = (
         again is not None and again.kind == failure.kind and again.trace_hash == failure.trace_hash
     )
-    return Replayed(exact, failure.build_id == str(subject.build_id), again, campaign.trace())
+    return Replayed(exact, failure.build_id == str(subject.build_id), again, explorer.trace())

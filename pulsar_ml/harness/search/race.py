@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pulsar_ml.harness.engine import ORDERS, Campaign
+from pulsar_ml.harness.engine import ORDERS, Explorer
 from pulsar_ml.harness.search.symbols import describe_pc, of_engine
 from pulsar_ml.harness.subjects.program import call_text
 
@@ -74,19 +74,19 @@ class Race:
         return lines
 
 
-def race_of(campaign: Campaign, number: int, raw: Mapping[str, Any]) -> Race | None:
-    """Return the race in which execution ``number``, the last of ``campaign.again``, ended.
+def race_of(explorer: Explorer, number: int, raw: Mapping[str, Any]) -> Race | None:
+    """Return the race in which execution ``number``, the last of ``explorer.again``, ended.
 
     None when the engine had no memory to keep both accesses in its trace.
     """
     if raw["event"] < 0 or raw["other_event"] < 0:
         return None
-    first = access_of(campaign.event(raw["other_event"]), campaign)
-    second = access_of(campaign.event(raw["event"]), campaign)
-    return Race(first, second, synchronisation(campaign, raw), campaign.reverse(number))
+    first = access_of(explorer.event(raw["other_event"]), explorer)
+    second = access_of(explorer.event(raw["event"]), explorer)
+    return Race(first, second, synchronisation(explorer, raw), explorer.reverse(number))
 
 
-def access_of(event: Mapping[str, Any], campaign: Campaign) -> Access:
+def access_of(event: Mapping[str, Any], explorer: Explorer) -> Access:
     what = WORDS.get(event["op"], str(event["op"]))
     if event["op"] not in (*PLAIN, "free"):
         order = ORDERS[event["order"]] + " " if event["order"] < len(ORDERS) else "atomic "
@@ -95,29 +95,29 @@ def access_of(event: Mapping[str, Any], campaign: Campaign) -> Access:
         what += f" of {event['width']} bytes"
     return Access(
         thread=event["thread"],
-        operation=operation_of(event, campaign),
+        operation=operation_of(event, explorer),
         what=what,
         stack=tuple(describe_pc(pc) for pc in event["frames"] if not of_engine(pc)),
     )
 
 
-def operation_of(event: Mapping[str, Any], campaign: Campaign) -> str:
+def operation_of(event: Mapping[str, Any], explorer: Explorer) -> str:
     thread = event["thread"]
-    if thread >= len(campaign.program.threads):
+    if thread >= len(explorer.program.threads):
         return "code that an operation started"
-    return call_text(campaign.program, thread, event["call"], campaign.subject)
+    return call_text(explorer.program, thread, event["call"], explorer.subject)
 
 
-def synchronisation(campaign: Campaign, raw: Mapping[str, Any]) -> str:
+def synchronisation(explorer: Explorer, raw: Mapping[str, Any]) -> str:
     """Describe the last synchronisation of the two threads before the race; "" without one."""
     if raw["acquired"] < 0:
         return ""
-    acquired = campaign.event(raw["acquired"])
+    acquired = explorer.event(raw["acquired"])
     learned = f"thread {acquired['thread']} by {step_of(acquired)}"
     if raw["released"] < 0:
         pair = {raw["thread"], raw["other_thread"]} - {acquired["thread"]}
         return f"the end of thread {pair.pop()}, seen by {learned}"
-    released = campaign.event(raw["released"])
+    released = explorer.event(raw["released"])
     return f"thread {released['thread']} by {step_of(released)}, seen by {learned}"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pulsar_ml.harness.engine import SEARCHES, SPINS, STEP_LIMIT, Campaign, beat_into
+from pulsar_ml.harness.engine import SEARCHES, SPINS, STEP_LIMIT, Explorer, beat_into
 from pulsar_ml.harness.search import child
 from pulsar_ml.harness.search.child import ENDED, Heart, Limits, LostError, Send
 from pulsar_ml.harness.search.explore import Exploration, check_options, explore
@@ -81,7 +81,7 @@ def lost_exploration(
     count = 0 if error.execution >= LEARNING else error.execution - first + 1
     # The engine's counts are gone with the process. The engine had begun an execution, so that
     # "nothing exercised" would be wrong.
-    counts = dict(Campaign(subject, program).statistics()) | {
+    counts = dict(Explorer(subject, program).statistics()) | {
         "executions": count,
         "hooks": 1,
         "shared": 1,
@@ -139,7 +139,7 @@ def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = N
     part = Part.of(failure.part)
 
     def again() -> None:
-        campaign = Campaign(
+        explorer = Explorer(
             subject,
             Program.from_json(failure.program),
             mode=failure.mode,
@@ -158,7 +158,7 @@ def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = N
         )
         # A search reaches an execution through those before it; execution 0 runs the warm-up.
         before = failure.strategy in SEARCHES or failure.execution >= LEARNING
-        campaign.run(
+        explorer.run(
             0 if before else failure.execution, 1 + failure.execution % LEARNING if before else 1
         )
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.failure import BLOCKED, WRONG_ANSWERS, Decision, Failure, of_recorded
 from pulsar_ml.harness.subjects.program import Program
@@ -61,16 +61,16 @@ class Shrinker:
             "races": self.best.races,
             "suppress": self.best.suppress,
         }
-        campaign = Campaign(
+        explorer = Explorer(
             self.subject, program, strategy="replay", decisions=tuple(decisions), **options
         )
-        campaign.again(0)
+        explorer.again(0)
         self.executions += 1
-        if (found := self.same(campaign, 0, options, self.refusal(campaign))) is not None:
+        if (found := self.same(explorer, 0, options, self.refusal(explorer))) is not None:
             return found
         if not fresh:
             return None
-        campaign = Campaign(
+        explorer = Explorer(
             self.subject,
             program,
             strategy="portfolio",
@@ -80,32 +80,32 @@ class Shrinker:
         )
         done = 0
         while done < fresh:
-            count, refused = run_judged(campaign, done, fresh - done, self.judge)
+            count, refused = run_judged(explorer, done, fresh - done, self.judge)
             done += count
             self.executions += count
-            if not campaign.failed() and not refused:
+            if not explorer.failed() and not refused:
                 break
-            if refused or campaign.failure()["kind"] == self.best.kind:
-                campaign.again(done - 1)
-                if (found := self.same(campaign, done - 1, options, refused)) is not None:
+            if refused or explorer.failure()["kind"] == self.best.kind:
+                explorer.again(done - 1)
+                if (found := self.same(explorer, done - 1, options, refused)) is not None:
                     return found
             if refused:
-                campaign.accept()  # another failure
+                explorer.accept()  # another failure
         return None
 
-    def refusal(self, campaign: Campaign) -> str:
-        """Return the judge's reason against the last execution of ``campaign.again``, or ""."""
-        if self.judge is None or campaign.end() != "complete":
+    def refusal(self, explorer: Explorer) -> str:
+        """Return the judge's reason against the last execution of ``explorer.again``, or ""."""
+        if self.judge is None or explorer.end() != "complete":
             return ""
-        return self.judge(campaign)
+        return self.judge(explorer)
 
     def same(
-        self, campaign: Campaign, number: int, options: Mapping[str, Any], refused: str
+        self, explorer: Explorer, number: int, options: Mapping[str, Any], refused: str
     ) -> Failure | None:
-        """Return the failure of the last ``campaign.again(number)`` if its signature is equal."""
-        if not campaign.failed() and not refused:
+        """Return the failure of the last ``explorer.again(number)`` if its signature is equal."""
+        if not explorer.failed() and not refused:
             return None
-        found = of_recorded(campaign, number, options, refused)
+        found = of_recorded(explorer, number, options, refused)
         return found if found.signature == self.best.signature else None
 
     def accept(self, found: Failure | None) -> bool:
@@ -127,8 +127,8 @@ def shrink(
 ) -> Failure:
     """Return a failure with the same signature, from fewer threads, calls and decisions.
 
-    The result is ``failure`` itself if it does not happen on this build, or if it ended its
-    process or blocked in a call for seconds. ``budget`` bounds the number of executions, roughly.
+    The result is ``failure`` itself if it does not happen on this build, if it ended its process,
+    or if it blocked in a call for seconds. ``budget`` bounds the number of executions, roughly.
     ``judge`` is the one that refused the answers, if that was the failure. Only one thread of a
     process may use the engine at a time.
     """
@@ -247,7 +247,7 @@ def search_fewer(state: Shrinker) -> None:
     for bound in range(preemptions(state.best)):
         if not state.left:
             return
-        campaign = Campaign(
+        explorer = Explorer(
             state.subject,
             program,
             strategy="preemptions",
@@ -260,12 +260,12 @@ def search_fewer(state: Shrinker) -> None:
             races=state.best.races,
             suppress=state.best.suppress,
         )
-        count, refused = run_judged(campaign, 0, min(SEARCHED, state.left), state.judge)
+        count, refused = run_judged(explorer, 0, min(SEARCHED, state.left), state.judge)
         state.executions += count
-        if not campaign.failed() and not refused:
+        if not explorer.failed() and not refused:
             continue
-        campaign.again(0)
-        if state.accept(state.attempt(program, campaign.decisions_made())):
+        explorer.again(0)
+        if state.accept(state.attempt(program, explorer.decisions_made())):
             shrink_decisions(state)
         return
 

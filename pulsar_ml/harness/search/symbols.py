@@ -36,8 +36,7 @@ def describe_pc(pc: int) -> str:
 
 
 def place_in(module: str, offset: int, shown: int | None = None) -> str:
-    """``function file:line`` of the code at ``offset`` of a module; its name and offset where nothing
-    more is known."""
+    """Return ``function file:line`` at ``offset`` of a module, or module and offset if unknown."""
     place = innermost(module, offset)
     if place is None:
         return f"{Path(module).name}+{offset if shown is None else shown:#x}"
@@ -46,8 +45,11 @@ def place_in(module: str, offset: int, shown: int | None = None) -> str:
 
 
 def is_place(pc: int, text: str) -> bool:
-    """Whether the code before ``pc`` is at ``text``: "file:line", or a function with or without the names
-    that it is in ("push", "Ring::push"); arguments and template parameters do not count."""
+    """Return True if the code before ``pc`` is at the place ``text``.
+
+    A place is "file:line" or a function, with or without its class and namespace ("push",
+    "Ring::push"); arguments and template parameters do not count.
+    """
     found = locate(pc)
     place = innermost(found[0], found[1] - 1) if found is not None else None
     if place is None:
@@ -60,7 +62,7 @@ def is_place(pc: int, text: str) -> bool:
 
 
 def bare_name(function: str) -> str:
-    """The name of a C++ function without its type, arguments and template parameters."""
+    """Return the name of a C++ function without type, arguments and template parameters."""
     kept, depth = "", 0
     for sign in function:
         depth += (sign in "<(") - (sign in ">)")

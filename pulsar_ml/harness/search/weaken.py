@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pulsar_ml.harness.engine import ORDERS, Campaign
+from pulsar_ml.harness.engine import ORDERS, Explorer
 from pulsar_ml.harness.search.symbols import describe_pc, look_up_pcs
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
@@ -70,10 +70,10 @@ def sites(
     """Return the atomics of ``executions`` random executions of each program, sorted by place."""
     seen: set[tuple[int, str, str]] = set()
     for program in programs:
-        campaign = Campaign(subject, program, mode=mode, strategy="random", seed=seed)
+        explorer = Explorer(subject, program, mode=mode, strategy="random", seed=seed)
         for number in range(executions):
-            campaign.again(number)
-            for event in campaign.trace():
+            explorer.again(number)
+            for event in explorer.trace():
                 if event["op"] in ATOMICS and event["pc"]:
                     pc = int(event["pc"])  # type: ignore[call-overload]
                     order = ORDERS[int(event["order"])]  # type: ignore[call-overload]

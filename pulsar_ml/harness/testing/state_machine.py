@@ -19,7 +19,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.engine import Campaign
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS
 from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS, InterleavingFailure, failure_text
@@ -160,17 +160,17 @@ class ConcurrentRun:
         failure = shrink_schedule(done.failure, subject, budget=SHRINK_EXECUTIONS, judge=self.judge)
         raise InterleavingFailure(failure, failure_text(failure, subject, judge=self.judge))
 
-    def judge(self, campaign: Campaign) -> str:
-        history = self.history(campaign)
+    def judge(self, explorer: Explorer) -> str:
+        history = self.history(explorer)
         if has_order(history, self.fits):
             return ""
         calls = sorted(history, key=lambda call: (call.invoked, call.thread))
         return "no order of the calls explains their answers: " + "; ".join(map(str, calls))
 
-    def history(self, campaign: Campaign) -> list[TimedStep]:
+    def history(self, explorer: Explorer) -> list[TimedStep]:
         found = []
         for thread, lane in enumerate(self.lanes):
-            went = campaign.calls(thread)
+            went = explorer.calls(thread)
             for number, (step, (invoked, returned, status, words)) in enumerate(
                 zip(lane, went, strict=True)
             ):

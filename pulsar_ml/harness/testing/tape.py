@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from pulsar_ml.harness.engine import CHOICES, FAULTS, Campaign
+from pulsar_ml.harness.engine import CHOICES, FAULTS, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.failure import Decision, capture
 from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS, InterleavingFailure, failure_text
@@ -69,12 +69,12 @@ class Interleaving:
     def _explore(self, strategy: str, executions: int, judge: Judge | None, **more: Any) -> None:
         __tracebackhide__ = True
         options = {**self.options, **more}
-        campaign = Campaign(
+        explorer = Explorer(
             self.subject, self.program, strategy=strategy, judged=judge is not None, **options
         )
-        count, refused = run_judged(campaign, 0, executions, judge)
-        if campaign.failed() or refused:
-            failure = capture(campaign, count - 1, options, refused)
+        count, refused = run_judged(explorer, 0, executions, judge)
+        if explorer.failed() or refused:
+            failure = capture(explorer, count - 1, options, refused)
             failure = shrink(failure, self.subject, budget=SHRINK_EXECUTIONS, judge=judge)
             raise InterleavingFailure(failure, failure_text(failure, self.subject, judge=judge))
 

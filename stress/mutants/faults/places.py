@@ -58,7 +58,7 @@ NOT_EXECUTED: Mapping[tuple[str, str, str], str] = {
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class OrderedStatement:
     """A statement with an atomic that is not relaxed, or with a fence.
 
     ``text`` is the line with the atomic. ``lines`` are all lines of the statement: debug
@@ -75,10 +75,10 @@ class Place:
         return self.file, self.function, self.text
 
 
-def places_of(path: Path) -> list[Place]:
+def places_of(path: Path) -> list[OrderedStatement]:
     """The places of a file, from its beginning to its end."""
     return [
-        Place(path.stem, function, text, lines)
+        OrderedStatement(path.stem, function, text, lines)
         for function, lines in statements(path.read_text())
         for text in lines
         if ORDERED.search(text)
@@ -103,7 +103,9 @@ def statements(source: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         lines = []
 
 
-def not_executed(places: Iterable[Place], executed: Iterable[tuple[str, str, str]]) -> list[Place]:
+def not_executed(
+    places: Iterable[OrderedStatement], executed: Iterable[tuple[str, str, str]]
+) -> list[OrderedStatement]:
     """The places that are not in ``executed``, which has file, function and line."""
     known = set(executed)
     return [

@@ -187,7 +187,7 @@ def true_core(results: Results, cores: Sequence[Case]) -> str:
     text += head("programs of", *(one.title for one in COLUMNS))
     for case in cores:
         cells = [results.of(case, one) for one in COLUMNS]
-        texts = ["-" if cell is None else f"{counted(cell)}; {cell.made:,}" for cell in cells]
+        texts = ["-" if cell is None else f"{counted(cell)}; {cell.spent:,}" for cell in cells]
         text += row(case.label.removeprefix(f"{CORE}, ").removeprefix("programs of "), *texts)
     return text
 

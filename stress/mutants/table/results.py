@@ -32,7 +32,7 @@ class Cell:
         case, technique: the case's label and the technique's name.
         code, programs, model, engine: the result's origin, see :class:`Origin`.
         seeds, found: seeds that ran, and seeds that reported something.
-        made: programs or executions of all seeds together.
+        spent: programs or executions of all seeds together.
         first, seconds: medians until the first failure, of seeds that found one; "" without.
         verdicts: the most frequent ones with their counts.
         size: of the smallest failure after shrinking, in words.
@@ -46,7 +46,7 @@ class Cell:
     engine: str
     seeds: int
     found: int
-    made: int
+    spent: int
     first: str
     seconds: str
     verdicts: str

@@ -15,16 +15,14 @@ from types import ModuleType
 from pulsar_ml.campaign.trial.judging import judge_of as model_judge
 from pulsar_ml.campaign.trial.suite import ControlledSize
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, run_trial
-from pulsar_ml.harness.engine import SEARCHES
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import STUCK, Limits, LostError
-from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.catalogue import CATALOGUE, Mutant
-from stress.mutants.hunting import PER_PROGRAM, hunt, program_of, program_of_calls, size
+from stress.mutants.hunting import hunt, size
 
 SHRINKING = 5_000  # executions
 CORE_TIMES, CORE_SEEDS = 10, 3  # the true core: a larger budget for each seed, and fewer seeds
@@ -155,7 +153,8 @@ def on_threads(name: str, task: Task) -> Trial:
 # The engine ---------------------------------------------------------------------------
 
 
-def in_engine(mode: str, task: Task) -> Trial:
+def in_engine(mode: str, task: Task, *, answers_only: bool = False) -> Trial:
+    """Hunts in the engine, by invariants and races, or only by answers."""
     task.module.select_mutant(task.case.selected)
     start = time.perf_counter()
     done = hunt(
@@ -164,9 +163,12 @@ def in_engine(mode: str, task: Task) -> Trial:
         seed=task.seed,
         mode=mode,
         budget=task.budget,
-        judged=False,
+        races=not answers_only,
+        judged=answers_only,
+        answers_only=answers_only,
     )
-    return engine_trial(task, done.executions, time.perf_counter() - start, done.failure)
+    judge = judge_of(task.case) if answers_only else None
+    return engine_trial(task, done.executions, time.perf_counter() - start, done.failure, judge)
 
 
 def engine_trial(
@@ -184,43 +186,6 @@ def engine_trial(
 def judge_of(case: Case) -> Judge | None:
     """The judge of the suite's answers; None for a suite without a model."""
     return model_judge(SUITES[case.mutant.suite].model)
-
-
-def answers(task: Task) -> Trial:
-    """Runs executions until the model rejects the answers of one; other failures do not count."""
-    task.module.select_mutant(task.case.selected)
-    mutant = own_programs(task.case.mutant)
-    suite = SUITES[mutant.suite]
-    subject = task.module.SUBJECTS[suite.subject]
-    judge = judge_of(task.case)
-    searching = mutant.strategy in SEARCHES
-    start = time.perf_counter()
-    spent = number = 0
-    while spent < task.budget:
-        if mutant.calls:
-            program, rest = program_of_calls(suite, subject, mutant), task.budget - spent
-        else:
-            program_seed = 1000 * task.seed + number
-            program = program_of(suite, subject, program_seed, mutant.programs, mutant.settings)
-            rest = min(PER_PROGRAM, task.budget - spent)
-        done = explore(
-            subject,
-            program,
-            executions=rest,
-            seed=task.seed,
-            strategy=mutant.strategy,
-            reuse="quarantine" if searching else "mixed",
-            races=False,
-            judge=judge,
-            answers_only=True,
-        )
-        spent += done.executions
-        if done.failure is not None:
-            return engine_trial(task, spent, time.perf_counter() - start, done.failure, judge)
-        if searching and mutant.calls:
-            break  # another round would repeat this search
-        number += 1
-    return engine_trial(task, spent, time.perf_counter() - start, None)
 
 
 # All ----------------------------------------------------------------------------------
@@ -285,7 +250,7 @@ TECHNIQUES: Mapping[str, Technique] = {
             unit="executions",
             budget=2_000,
             build=ENGINE,
-            attempt=answers,
+            attempt=partial(in_engine, "c11", answers_only=True),
         ),
     )
 }

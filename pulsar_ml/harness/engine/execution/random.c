@@ -1,4 +1,4 @@
-/* The counter-based generator: draw number i of execution e of campaign seed s is a pure function of
+/* The counter-based generator: draw number i of execution e of explorer seed s is a pure function of
  * the three, on any machine. */
 
 /* Both halves of a 128-bit product, as in wyhash: one multiplication mixes all bits. */

@@ -1,4 +1,4 @@
-/* What a campaign counts. */
+/* Counts of an explorer. */
 
 static void count(EngineStats *stats)
 {

@@ -20,7 +20,7 @@ static const Strategy *const STRATEGIES[] = {
 
 enum { N_STRATEGIES = sizeof STRATEGIES / sizeof *STRATEGIES };
 
-/* The row of a strategy that is named to a campaign by its number; NULL past the last one. */
+/* The row of a strategy that is named to an explorer by its number; NULL past the last one. */
 const EngineStrategy *engine_strategy(int32_t number)
 {
     return number >= 0 && number < N_STRATEGIES ? &STRATEGIES[number]->row : NULL;

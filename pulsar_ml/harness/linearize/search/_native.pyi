@@ -6,7 +6,6 @@ from numpy.typing import NDArray
 from typing_extensions import disjoint_base
 
 ANSWERS: tuple[str, ...]
-CRITERIA: tuple[str, ...]
 RECORD: np.dtype[np.void]
 
 @disjoint_base

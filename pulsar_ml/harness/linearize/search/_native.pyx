@@ -34,7 +34,6 @@ cdef enum:
     KNOWN_STEPS = 2       # the most steps for each call of a search among known transitions
 
 ANSWERS = ("legal", "illegal", "out of steps", "out of memory")
-CRITERIA = ("real time", "program order", "quiescence")
 
 assert RECORD.itemsize == sizeof(Record), "history.RECORD must have the layout of Record"
 
@@ -272,8 +271,7 @@ cdef class Checker:
             self.spent += self.depth.spent
             if answer == ANSWER_LEGAL or from_step == 0:
                 return answer
-            # Next, ask the model after as many steps as the known transitions allowed, and then
-            # everywhere.
+            # Next, ask the model only behind the known transitions, and then everywhere.
             from_step = max(<int64_t>0, self.depth.unknown_at) if from_step == INT64_MAX else 0
             few = min(few if from_step else most_steps, most_steps - self.spent)
 
@@ -283,14 +281,12 @@ cdef class Checker:
         """Searches depth first for an order of the ``chosen`` records (int32 indices; default: all).
 
         Returns (answer, way, blocked, steps, configurations): the answer as an index into ANSWERS;
-        the order as indices, or the longest one found, and then the call that cannot follow it (-1:
-        none). ``parts``: the number of independent parts of the state. ``symbols``: the result of
-        :meth:`symbols`. ``sparing``: for a short history that resembles earlier ones; the model is
-        called only if known answers do not decide, first for successors of the longest ways, and
-        ends of calls that were over when they began are left out. ``tried``: :meth:`oracle` did not
-        find the records legal just before; an exception that the model raised then is raised here.
-        Without ``ahead`` the search does not look ahead, so that the longest order found is the
-        longest one possible.
+        the order, or the longest one found, and then the call that cannot follow it (-1: none).
+        ``parts``: the number of independent parts of the state. ``symbols``: from :meth:`symbols`.
+        ``sparing``: for a short history that resembles earlier ones; the model is called only if
+        known answers do not decide, first behind the longest ways, and ends of calls that were over
+        when they began are left out. ``tried``: :meth:`oracle` just failed on the records; an
+        exception there is raised here. Without ``ahead`` the longest order found is the longest.
         """
         cdef const Record* native = records_of(records)
         cdef const int32_t* its_symbols
@@ -314,9 +310,8 @@ cdef class Checker:
             n = len(chosen)
         self.depth.unknown_at = 0 if tried else INT64_MAX
         self.inside.built = False
-        answer = self.find_order(
-            native, <int32_t>n, its_symbols, its_chosen, state, parts, criterion, most_steps, sparing
-        )
+        answer = self.find_order(native, <int32_t>n, its_symbols, its_chosen, state, parts,
+                                 criterion, most_steps, sparing)
         way = []
         blocked = -1
         if answer == ANSWER_LEGAL:

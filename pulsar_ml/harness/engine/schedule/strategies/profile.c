@@ -1,6 +1,6 @@
 /* A program's shape as a few random executions show it: the number of steps, and the accesses of each thread to
- * each location. The executions are the same for every campaign with the same seed and program, so any
- * execution of a campaign can be made again without the others. */
+ * each location. The executions are the same for every explorer with the same seed and program, so any
+ * execution of an explorer can be made again without the others. */
 
 enum { MOST_PROFILED = 64, PROFILE_RUNS = 12 };
 
