@@ -12,13 +12,14 @@ use; ``build_ext --parallel 1`` compiles one after the other.
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import platform
 import runpy
 import sys
 import tempfile
 import threading
-from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -70,7 +71,7 @@ FOLDERS = ("specs", "models", "suites")
 
 
 def is_source(path: Path) -> bool:
-    """Whether a change of the file at ``path`` makes another build."""
+    """Returns true if a change of this file makes another build."""
     if path.suffix in NATIVE:
         return not (path.suffix == ".c" and path.with_suffix(".pyx").exists())
     if path.suffix != ".py":
@@ -188,6 +189,18 @@ def translated(modules: list[Extension], numbered: bool) -> tuple[list[Extension
         return found, messages.read()
 
 
+def started(modules: list[Extension], numbered: bool) -> Connection:
+    """Starts a process that translates modules; the connection gets its result.
+
+    The process is forked, because functions of this file cannot be pickled when pip runs it.
+    """
+    fork = multiprocessing.get_context("fork")
+    receive, send = fork.Pipe(duplex=False)
+    fork.Process(target=lambda: send.send(translated(modules, numbered))).start()
+    send.close()
+    return receive
+
+
 def cythonized() -> list[Extension]:
     if SANITIZE not in SANITIZER_FLAGS:
         raise SystemExit(
@@ -199,16 +212,19 @@ def cythonized() -> list[Extension]:
         *([] if SANITIZE else [([checked_operations()], True)]),
     ]
     modules: list[Extension] = []
-    with ProcessPoolExecutor(len(groups)) as pool:
-        for found, messages in pool.map(translated, *zip(*groups, strict=True)):
-            sys.stderr.write(messages)
-            if not found:
-                raise SystemExit("Cython does not accept a source; see above")
-            if STRICT and "performance hint" in messages:
-                raise SystemExit(
-                    "a performance hint of Cython is an error in a strict build; see above"
-                )
-            modules += found
+    for results in [started(*group) for group in groups]:
+        try:
+            found, messages = results.recv()
+        except EOFError:
+            raise SystemExit("a process of Cython ended without a result; see above") from None
+        sys.stderr.write(messages)
+        if not found:
+            raise SystemExit("Cython does not accept a source; see above")
+        if STRICT and "performance hint" in messages:
+            raise SystemExit(
+                "a performance hint of Cython is an error in a strict build; see above"
+            )
+        modules += found
     return sorted(modules, key=lambda module: module.name not in LARGE)
 
 

@@ -47,7 +47,7 @@ def _width(console: Console, table: Table) -> int:
 
 def _without(table: Table, name: str) -> Table:
     """A copy of the table without the columns of one header."""
-    made = Table(
+    result = Table(
         title=table.title,
         title_justify=table.title_justify,
         box=table.box,
@@ -56,15 +56,15 @@ def _without(table: Table, name: str) -> Table:
         pad_edge=table.pad_edge,
         collapse_padding=table.collapse_padding,
     )
-    kept = [column for column in table.columns if column.header != name]
-    for column in kept:
-        made.add_column(
+    records = [column for column in table.columns if column.header != name]
+    for column in records:
+        result.add_column(
             column.header,
             justify=column.justify,
             overflow=column.overflow,
             no_wrap=column.no_wrap,
             min_width=column.min_width,
         )
-    for cells in zip(*(column.cells for column in kept), strict=True):
-        made.add_row(*cells)
-    return made
+    for cells in zip(*(column.cells for column in records), strict=True):
+        result.add_row(*cells)
+    return result

@@ -69,10 +69,10 @@ class TaskCounters:
             return
         jvm: Any = self._context._jvm
         java = self._context._jsc.sc()
-        made = {name: java.longAccumulator(name) for name in names}
+        result = {name: java.longAccumulator(name) for name in names}
         source = getattr(jvm.org.apache.spark.metrics.source, "LongAccumulatorSource$")
-        getattr(source, "MODULE$").register(java, jvm.PythonUtils.toScalaMap(made))
-        self._metrics |= made
+        getattr(source, "MODULE$").register(java, jvm.PythonUtils.toScalaMap(result))
+        self._metrics |= result
 
 
 def since(

@@ -45,15 +45,15 @@ def merged_parts(
         merging(str(directory), parts), from_arrow_schema(MERGED)
     )
     places = {line["part"]: line["name"] for line in frame.toArrow().to_pylist()}
-    made = []
+    result = []
     for number, names in enumerate(parts):
         of_part = pc.is_in(ledger["file"], pa.array(names))
         chunks = ledger.filter(of_part).drop_columns(["file"]).cast(CHUNKS)
         trials, violations = (
             path_of(directory, each, places[number]) for each in ("trials", "violations")
         )
-        made.append(StagedFiles(trials, violations, chunks))
-    return tuple(made)
+        result.append(StagedFiles(trials, violations, chunks))
+    return tuple(result)
 
 
 def merging(

@@ -197,7 +197,7 @@ def submitted_master() -> str | None:
 
 def open_session(
     defaults: Mapping[str, str],
-    given: Mapping[str, str],
+    values: Mapping[str, str],
     *,
     scratch: Path,
     log: Path,
@@ -212,19 +212,19 @@ def open_session(
     # whatever python3 is on their PATH.
     if any(
         settings.get("spark.archives", "").endswith(f"#{UNPACKED}")
-        for settings in (given, defaults)
+        for settings in (values, defaults)
     ):
         os.environ["PYSPARK_PYTHON"] = f"./{UNPACKED}/bin/python"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     home = None
-    local_cluster = given.get("spark.master", defaults["spark.master"]).startswith("local-cluster")
+    local_cluster = values.get("spark.master", defaults["spark.master"]).startswith("local-cluster")
     if local_cluster and not under_spark_submit():
         home = home_with(scratch / "home", work or scratch / "work")
-    if on_this_machine(given.get("spark.master", defaults["spark.master"])):
+    if on_this_machine(values.get("spark.master", defaults["spark.master"])):
         # Also for machines that cannot resolve their own name; the settings alone do not cure that.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return _start(defaults, given, log, home)
+    return _start(defaults, values, log, home)
 
 
 def home_with(directory: Path, work: Path) -> Path:
@@ -244,7 +244,7 @@ def home_with(directory: Path, work: Path) -> Path:
 
 
 def _start(
-    defaults: Mapping[str, str], given: Mapping[str, str], log: Path, home: Path | None
+    defaults: Mapping[str, str], values: Mapping[str, str], log: Path, home: Path | None
 ) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
@@ -256,7 +256,7 @@ def _start(
     if under_spark_submit():
         SparkContext._ensure_initialized()  # before it, a SparkConf lacks spark-submit's options
         conf = SparkConf()
-    for key, value in given.items():
+    for key, value in values.items():
         conf.set(key, value)
     for key, value in defaults.items():
         conf.setIfMissing(key, value)

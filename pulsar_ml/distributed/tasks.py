@@ -119,10 +119,10 @@ def ledger_rows(
     for batch in batches:
         for index in batch.column(0).to_pylist():
             name = f"{index:06}-{uuid4().hex[:12]}"
-            made = (pa.Table.from_batches([run(place)]) for place in work.tasks[index])
+            result = (pa.Table.from_batches([run(place)]) for place in work.tasks[index])
             parts = [
                 ledger_of(pa.concat_tables(some))
-                for some in bunches(write_part(directory, name, made))
+                for some in bunches(write_part(directory, name, result))
             ]
             ledger = pa.concat_tables(parts)
             named = ledger.append_column("file", pa.repeat(pa.scalar(name), len(ledger)))
@@ -131,14 +131,14 @@ def ledger_rows(
 
 def bunches(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
     """Groups of neighbouring tables with some thousand rows each, which are summed together."""
-    kept: list[pa.Table] = []
+    records: list[pa.Table] = []
     for table in tables:
-        kept.append(table)
-        if sum(map(len, kept)) >= BUNCH_ROWS:
-            yield kept
-            kept = []
-    if kept:
-        yield kept
+        records.append(table)
+        if sum(map(len, records)) >= BUNCH_ROWS:
+            yield records
+            records = []
+    if records:
+        yield records
 
 
 def rows_of(
@@ -158,13 +158,13 @@ def maker_of(work: Work, counters: Counters | None) -> Callable[[int], pa.Record
     run = runner_for(work)
     place = executor_log(os.environ, Path.cwd(), work.log)
 
-    def made(index: int) -> pa.RecordBatch:
+    def result(index: int) -> pa.RecordBatch:
         rows = placed(run(work.chunks[index]), *place)
         if counters is not None:
             counters.add(counts_of(rows))
         return rows
 
-    return made
+    return result
 
 
 def counts_of(rows: pa.RecordBatch) -> dict[str, tuple[int, ...]]:

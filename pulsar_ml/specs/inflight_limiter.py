@@ -19,11 +19,11 @@ GRANTED, WAITING, REFUSED, NOTHING, FULL = range(5)
 REQUESTS = 4  # of one thread
 
 # The states of a request: it is in the queue; it has its permits; it failed, or declined them.
-WAITS, HELD, LOST = range(3)
+WAITS, HELD, CRASHED = range(3)
 
 # The states of a request's answer: undecided; on its way; delivered; delivered, and the thread was
 # in the limiter since and must see that.
-OPEN, TELLING, TOLD, KNOWN = range(4)
+OPEN, TELLING, ANSWERED, KNOWN = range(4)
 
 TICK, SETTLE, DUE, GIVE_BACK = "tick", "settle", "due", "give back"
 
@@ -220,8 +220,8 @@ class Model:
                 continue
             stage = request.stage
             if stage == TELLING and request.teller == thread:
-                stage = TOLD
-            if stage == TOLD and number // REQUESTS == thread:
+                stage = ANSWERED
+            if stage == ANSWERED and number // REQUESTS == thread:
                 stage = KNOWN
             if stage != request.stage:
                 permits, declines, since, state, _, _ = request
@@ -256,7 +256,7 @@ class Model:
             return True
         if request.stage == KNOWN or result != WAITING:
             return False
-        return not self.fresh if request.stage == TOLD else request.teller != thread
+        return not self.fresh if request.stage == ANSWERED else request.teller != thread
 
     def release(self, thread: int, which: int, result: int | None) -> int:
         number = thread * REQUESTS + which
@@ -354,7 +354,7 @@ class Model:
                 self.remaining -= request.permits
                 declined += request.permits if request.declines else 0
             got = 0 if late or request.declines else request.permits
-            state = LOST if late or request.declines else HELD
+            state = CRASHED if late or request.declines else HELD
             self.put(number, Request(got, state=state, stage=TELLING, teller=thread))
             self.queue = self.queue[1:]
             self.taken += 1

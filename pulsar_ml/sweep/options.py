@@ -72,7 +72,7 @@ class SweepOptions:
     progress: str = "auto"
     progress_file: Path | None = None
     as_json: bool = False
-    given: frozenset[str] = field(default=frozenset())
+    on_command_line: frozenset[str] = field(default=frozenset())
 
     @property
     def controlled(self) -> bool:
@@ -167,7 +167,7 @@ def check(options: SweepOptions) -> None:
     """Raises UsageError for options that contradict each other."""
     if options.forever:
         for name in ("seeds", "seconds"):
-            if name in options.given:
+            if name in options.on_command_line:
                 raise UsageError(
                     f"--forever has no end and takes no --{name}; --seed says where it begins"
                 )
@@ -178,10 +178,14 @@ def check(options: SweepOptions) -> None:
         if options.exhaust:
             raise UsageError("--forever has no end, and --exhaust comes to one; give one of them")
     for name, option in ONLY_FOREVER.items():
-        if not options.forever and name in options.given:
+        if not options.forever and name in options.on_command_line:
             raise UsageError(f"{option} is for --forever")
     for name, option in ONLY_SPARK.items():
-        if options.runner != SPARK and name in options.given and getattr(options, name) != DRIVER:
+        if (
+            options.runner != SPARK
+            and name in options.on_command_line
+            and getattr(options, name) != DRIVER
+        ):
             raise UsageError(f"{option} is for --runner spark, not for {options.runner}")
     if options.floor is not None and options.rounds is None and len(options.strategies) < 2:
         raise UsageError(

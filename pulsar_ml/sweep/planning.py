@@ -37,7 +37,7 @@ def plan_sweep(
     """The plan of a new sweep, or that of an earlier run. UsageError when that is another one."""
     names = tuple(suite.name for suite in suites)
     count = options.seed_count
-    if past and "seeds" not in options.given:
+    if past and "seeds" not in options.on_command_line:
         count = past.plan.seeds
     base = Plan(names, options.seed, 1 if options.forever else count, 1, job.options)
     if past and options.chunk_size is None:

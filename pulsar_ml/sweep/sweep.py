@@ -85,16 +85,16 @@ def sweep(options: SweepOptions) -> ExitCode:
 def runner_options(options: SweepOptions) -> RunnerOptions:
     """The runner's options; those of Spark have no effect elsewhere."""
     spark = options.runner == SPARK
-    given: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for pair in options.conf:
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise UsageError(f"--conf takes KEY=VALUE, not {pair!r}")
-        given[key] = value
+        settings[key] = value
     return RunnerOptions(
         runner=options.runner,
         master=options.master,
-        conf={**(PAGES if options.ui else {}), **given},
+        conf={**(PAGES if options.ui else {}), **settings},
         workers=options.workers,
         cpus=options.task_cpus,
         registry=options.suites,

@@ -60,8 +60,8 @@ def survives(parse: Callable[[Any], object], content: Any) -> None:
         parse(content)
     except (PulsarMlError, ValueError) as error:
         assert isinstance(error, PulsarMlError), repr(error)
-        told = str(error)
-        assert told and "\n" not in told.strip() and len(told) < 1_000, told[:2_000]
+        message = str(error)
+        assert message and "\n" not in message.strip() and len(message) < 1_000, message[:2_000]
 
 
 @st.composite

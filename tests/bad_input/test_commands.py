@@ -171,7 +171,7 @@ ELSEWHERE = {
     ("pulsar-ml sweep", "progress_file"): "appended to, and a pipe may be intended",
     ("spark.mutants", "out"): "it compiles all mutants first",
 }
-MADE = (
+CREATED = (
     "nothing",
     *NO_FILES,
     "binary",
@@ -207,7 +207,7 @@ RIGHT = {
 
 @pytest.mark.parametrize(
     ("place", "kind"),
-    [(place, kind) for place in READ for kind in MADE if (place[0], kind) not in RIGHT],
+    [(place, kind) for place in READ for kind in CREATED if (place[0], kind) not in RIGHT],
     ids=lambda one: one if isinstance(one, str) else " ".join(one),
 )
 def test_a_path_that_is_none(

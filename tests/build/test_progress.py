@@ -1,4 +1,4 @@
-"""tools/progress.py shows a command's last line while the command runs, and its output if it fails."""
+"""tools/progress.py shows the last line of a running command, and the output of a failed one."""
 
 from __future__ import annotations
 

@@ -79,18 +79,18 @@ def test_rows_stay_and_files_become_few(copy: Path, run: Path) -> None:
     past = past_of(copy)
     past.store.close()
     assert (past.waves, len(past.done), past.summary.trials) == (4, PLAN.chunk_count, PLAN.trials)
-    saved = open_run(copy)
-    assert sum(map(len, saved.trials())) == PLAN.trials
+    backup = open_run(copy)
+    assert sum(map(len, backup.trials())) == PLAN.trials
     before = content(copy)
     assert command(copy) == f"1 wave in 1 file of each table in {copy}\n"
     assert content(copy) == before, "and it may be said twice"
 
 
 def test_files_are_merged_until_they_are_large(copy: Path, run: Path) -> None:
-    assert "in 2 files" in command(copy, "--rows", "12"), "of 6 and 7 trials a wave"
+    assert "in 2 files" in command(copy, "--file-rows", "12"), "of 6 and 7 trials a wave"
     assert waves_of(copy) == ["wave-00001.parquet", "wave-00003.parquet"]
     same_rows(copy, run)
-    assert "2 waves in 2 files" in command(copy, "--rows", "12")
+    assert "2 waves in 2 files" in command(copy, "--file-rows", "12")
 
 
 @given(st.lists(st.integers(0, 30)), st.integers(1, 50))

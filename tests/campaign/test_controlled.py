@@ -224,13 +224,13 @@ def test_an_exhaustive_search_says_what_it_proved(options: TrialOptions) -> None
 def test_a_search_goes_on_with_its_rest(options: TrialOptions) -> None:
     small = dataclasses.replace(options, strategy="preemptions", mode="sc", operations=1, threads=2)
     whole = run_trial(toy("counter"), 1, dataclasses.replace(small, executions=100_000))
-    made, rest = 0, ""
+    outcome, rest = 0, ""
     proofs: list[str] = []
     while not proofs or rest:
         part = run_trial(toy("counter"), 1, dataclasses.replace(small, executions=10, part=rest))
-        made, rest = made + part.executions, part.rest
+        outcome, rest = outcome + part.executions, part.rest
         proofs.append(part.exhausted)
-    assert made == whole.executions > 10
+    assert outcome == whole.executions > 10
     assert proofs[:-1] == [""] * (len(proofs) - 1) and proofs[-1]
 
 

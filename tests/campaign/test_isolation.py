@@ -34,9 +34,9 @@ LIMITS = Limits(wall=5.0, cpu=None, memory=256 << 20, address_space=4 << 30)
 
 @pytest.fixture(scope="module")
 def isolation() -> Iterator[Isolation]:
-    made = Isolation()
-    yield made
-    made.close()
+    result = Isolation()
+    yield result
+    result.close()
 
 
 def job(mutant: str | None = None, **limits: Any) -> Job:
@@ -125,16 +125,16 @@ def test_where_everything_is_lost_only_some_are_tried_again(isolation: Isolation
 
 
 @settings(max_examples=15, deadline=None)
-@given(lost=st.lists(st.booleans(), min_size=1, max_size=12), first=st.integers(0, 100))
+@given(crash=st.lists(st.booleans(), min_size=1, max_size=12), first=st.integers(0, 100))
 def test_every_seed_has_one_row_whichever_are_lost(
-    isolation: Isolation, lost: list[bool], first: int
+    isolation: Isolation, crash: list[bool], first: int
 ) -> None:
     # The bits of the mutant are the seeds that kill their process.
-    bits = "".join("1" if each else "0" for each in lost)
-    seeds = range(first, first + len(lost))
+    bits = "".join("1" if each else "0" for each in crash)
+    seeds = range(first, first + len(crash))
     found = rows(isolation, job(f"{first}:{bits}"), seeds, by_bits)
     crashed = [any(each["invariant"] == "crash" for each in row["violations"]) for row in found]
-    assert crashed == lost
+    assert crashed == crash
 
 
 def by_bits(suite: Any, seed: Any, options: Any) -> Any:
@@ -158,16 +158,16 @@ def test_what_a_trial_raises_is_raised(isolation: Isolation) -> None:
 
 
 def test_a_supervisor_that_was_killed_is_replaced_once() -> None:
-    made = Isolation()
+    result = Isolation()
     try:
-        made.start()
-        supervisor = psutil.Process(made._process.pid)  # type: ignore[union-attr]
+        result.start()
+        supervisor = psutil.Process(result._process.pid)  # type: ignore[union-attr]
         supervisor.kill()
-        assert len(rows(made, job(), range(3), made_up_trial)) == 3
+        assert len(rows(result, job(), range(3), made_up_trial)) == 3
         with pytest.raises(SupervisorLostError):
-            rows(made, job(), range(3), kills_its_supervisor)
+            rows(result, job(), range(3), kills_its_supervisor)
     finally:
-        made.close()
+        result.close()
 
 
 def kills_its_supervisor(suite: Any, seed: Any, options: Any) -> Any:

@@ -26,8 +26,8 @@ HASHES = [hash_of(str(number)) for number in range(20_000)]
 
 
 def rows(*chunks: Chunk) -> pa.Table:
-    made = [run_chunk(SUITE, chunk, JOB, trial=made_up_trial) for chunk in chunks]
-    return pa.Table.from_batches(made)
+    result = [run_chunk(SUITE, chunk, JOB, trial=made_up_trial) for chunk in chunks]
+    return pa.Table.from_batches(result)
 
 
 def test_a_chunk_has_a_row_with_its_sums() -> None:

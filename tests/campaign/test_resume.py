@@ -75,7 +75,7 @@ class Mortal:
                 patch.setattr(module, name, self.counted(getattr(module, name)))
 
     def counted(self, change: Callable[..., Any]) -> Callable[..., Any]:
-        def made(*arguments: Any, **options: Any) -> Any:
+        def output(*arguments: Any, **options: Any) -> Any:
             self.left -= 1
             if self.left < 0 or (self.left == 0 and self.before):
                 raise Killed
@@ -84,7 +84,7 @@ class Mortal:
                 raise Killed
             return result
 
-        return made
+        return output
 
 
 def session(directory: Path) -> Outcome:
@@ -210,10 +210,10 @@ def facts(directory: Path) -> Any:
 
 
 def rewrite(directory: Path, **changes: Any) -> None:
-    kept = {
+    records = {
         name: value for name, value in {**facts(directory), **changes}.items() if value is not ...
     }
-    (directory / "run.json").write_text(json.dumps(kept))
+    (directory / "run.json").write_text(json.dumps(records))
 
 
 def damaged_wave(directory: Path, change: Callable[[Any], Any], part: str = "trials") -> None:
@@ -287,7 +287,9 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a ledger of other seeds": (lambda run: damaged_ledger(run, seed_hi=99), "not have each seed of chunk 1"),
     "a ledger that counts otherwise": (lambda run: damaged_ledger(run, clean=99), "each seed of chunk 1"),
-    "a ledger with more violations": (lambda run: damaged_ledger(run, violations=99), "and its chunks have 99"),
+    "a ledger with more violations": (
+        lambda run: damaged_ledger(run, violations=99), "and its chunks have 99"
+    ),
     "a ledger of a chunk that is none": (lambda run: damaged_ledger(run, chunk_id=-1), "none of the plan's"),
     "a ledger of another run": (lambda run: damaged_ledger(run, run_id="b"), "of another run or build"),
     "a ledger with empty places": (lambda run: damaged_ledger(run, trials=None), "has nulls"),

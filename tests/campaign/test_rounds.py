@@ -383,11 +383,11 @@ def engine_run(
         )
     }
     source = Rounds(Plan(tuple(suites), 0, 24, 4, options), STRATEGIES, rounds, 0.2)
-    made = InlineRunner(suites) if runner == "inline" else PoolRunner(suites, workers=2)
+    result = InlineRunner(suites) if runner == "inline" else PoolRunner(suites, workers=2)
     store = RunStore(directory)
     job = Job("a-run", build_id, options)
-    assert run_campaign(source, job, made, store, wave_seconds=0.0).status == "finished"
-    made.close()
+    assert run_campaign(source, job, result, store, wave_seconds=0.0).status == "finished"
+    result.close()
     store.close()
     return source
 

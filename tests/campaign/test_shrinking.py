@@ -17,8 +17,8 @@ from pulsar_ml.campaign.shrink.shrink_run import Processes, Witness, shrink_all,
 from pulsar_ml.campaign.shrink.shrinking import Task, apart, done
 from pulsar_ml.campaign.shrink.shrunk import (
     AS_SMALL,
+    CRASHED,
     FOUND,
-    LOST,
     NOT_FOUND,
     NOTHING,
     REFUSED,
@@ -69,16 +69,16 @@ def rogue(name: str) -> Failure:
 
 
 def task(failure: Failure, **changes: Any) -> Task:
-    made = Task(
+    output = Task(
         suite=failure.subject, registry=REGISTRY, record=failure.to_json(), executions=BUDGET
     )
-    return replace(made, **changes)
+    return replace(output, **changes)
 
 
 def run_of(directory: Path, *failures: Failure) -> Path:
     rows = [row(seed, found=[of_failure(one, one.subject)]) for seed, one in enumerate(failures)]
-    for made, failure in zip(rows, failures, strict=True):
-        made["suite"] = failure.subject
+    for output, failure in zip(rows, failures, strict=True):
+        output["suite"] = failure.subject
     return write_run(directory, rows, runner={"registry": REGISTRY})
 
 
@@ -166,14 +166,14 @@ def test_a_crash_and_a_hang_do_not_touch_the_others(tmp_path: Path) -> None:
     tried = attempt(run, Impatient(3))
     assert outcome_of(tried["counter"]).outcome == SMALLER
     ended, endless = (outcome_of(tried[name]) for name in ("ends_the_process", "computes_for_ever"))
-    assert (ended.outcome, endless.outcome) == (LOST, LOST)
+    assert (ended.outcome, endless.outcome) == (CRASHED, CRASHED)
     assert "exit status 3" in ended.message and "endless" in endless.message
     assert len(list((run / "shrunk").iterdir())) == 4, "three states, one smaller failure"
 
 
 def test_a_process_that_is_killed_is_told() -> None:
     result = apart(task(large("racy")), subprocess.Popen.kill)
-    assert result == Shrunk(LOST, "its process ended with SIGKILL")
+    assert result == Shrunk(CRASHED, "its process ended with SIGKILL")
 
 
 def test_another_build_is_refused_and_what_there_is_kept(tmp_path: Path) -> None:
@@ -230,18 +230,18 @@ def of_threads(**changes: Any) -> ReplayRecord:
 
 
 def test_what_real_threads_found_becomes_a_small_failure_of_the_engine() -> None:
-    made = Task(
+    output = Task(
         suite="racy", registry=REGISTRY, record=of_threads().to_json(), executions=BUDGET,
         module=str(toys_path(checked=True)),
     )  # fmt: skip
-    result = done(made)
+    result = done(output)
     assert (result.outcome, result.before) == (FOUND, Size(2, 600, 0, 0))
     small = Failure.from_text(result.record)
     assert small.rule == "T1" and result.after and result.after.operations <= 3
     assert replay(small, load_checked(small.module).SUBJECTS["racy"]).exact
-    again = done(replace(made, start=result.record))
+    again = done(replace(output, start=result.record))
     assert (again.outcome, again.record, again.before) == (FOUND, result.record, result.before)
-    other = done(replace(made, record=of_threads(invariant="T9").to_json(), executions=300))
+    other = done(replace(output, record=of_threads(invariant="T9").to_json(), executions=300))
     assert other.outcome == NOT_FOUND and "T9 was not broken in 300 executions" in other.message
 
 

@@ -73,16 +73,18 @@ def test_whatever_comes_the_summary_is_that_of_all_rows(
 ) -> None:
     whole, bounded = Summary(), Summary()
     witnesses = Witnesses(most)
-    kept: list[pa.Table] = []
+    records: list[pa.Table] = []
     for found in waves:
         table = wave_of(found)
-        made = witnesses.bound(table)
+        result = witnesses.bound(table)
         add(whole, TRIALS.empty_table(), table)
-        add(bounded, TRIALS.empty_table(), made)
-        kept.append(made)
+        add(bounded, TRIALS.empty_table(), result)
+        records.append(result)
     assert bounded.groups == whole.groups
     for signature, group in whole.groups.items():
-        of_it = [row for made in kept for row in made.to_pylist() if row["signature"] == signature]
+        of_it = [
+            row for result in records for row in result.to_pylist() if row["signature"] == signature
+        ]
         assert sum(1 + row["unlisted"] for row in of_it) == group.count
         early = [row for row in of_it if row["replay"]]
         seeds = [[seed for kind, seed in found if kind == signature] for found in waves]

@@ -240,7 +240,7 @@ def test_names_that_are_no_history(tmp_path: Path) -> None:
 
 
 def test_values_that_json_does_not_have_are_refused() -> None:
-    with pytest.raises(UsageError, match="cannot stand in a history"):
+    with pytest.raises(UsageError, match="is no value of a history"):
         history_of([Operation(0, "write", ({1: 2},), None, 0, 1)])
     with pytest.raises(UsageError, match="has 4 arguments; the most is 3"):
         history_of([Operation(0, "write", (1, 2, 3, 4), None, 0, 1)])

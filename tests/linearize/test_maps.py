@@ -45,12 +45,12 @@ def answered(draw: Any) -> History:
     for _ in range(draw(st.integers(3, 8))):
         thread = draw(st.integers(0, 2))
         name = draw(st.sampled_from(["get", "get", "append", "put", "put", "delete"]))
-        given_ = (draw(st.sampled_from("kkkl")), draw(st.sampled_from("ab")))
+        inputs = (draw(st.sampled_from("kkkl")), draw(st.sampled_from("ab")))
         invoked = clock[thread] + draw(st.integers(1, 3))
         clock[thread] = invoked + draw(st.integers(0, 5))
         moment = draw(st.integers(invoked, clock[thread]))
         opened = draw(st.integers(0, 7)) == 0
-        calls.append((moment, thread, name, given_, invoked, clock[thread], opened))
+        calls.append((moment, thread, name, inputs, invoked, clock[thread], opened))
     held: dict[str, str] = {}
     operations = []
     for number, (_, thread, name, (key, value), invoked, returned, opened) in enumerate(

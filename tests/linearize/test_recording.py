@@ -145,5 +145,5 @@ def test_a_failed_execution_has_no_history() -> None:
     explorer = Explorer(programs().SUBJECTS["counter"], program_of("counter"))
     while not explorer.failed():
         explorer.run(explorer.statistics()["executions"], 100)
-    with pytest.raises(ValueError, match="only a complete one has all its answers"):
+    with pytest.raises(ValueError, match="only a complete one has all its results"):
         history_of_execution(explorer)

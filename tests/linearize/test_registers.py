@@ -36,22 +36,22 @@ def placed(draw: random.Random, most: int) -> History:
         thread = draw.randrange(threads)
         invoked = clock[thread] + draw.randint(1, 3)
         clock[thread] = invoked + draw.randint(0, lasts)
-        given_ = () if draw.random() < reads else (draw.randrange(values),)
+        inputs = () if draw.random() < reads else (draw.randrange(values),)
         opened = draw.random() < crashes
         moment = invoked + draw.random() * (40 if opened else clock[thread] - invoked)
         who = 100 + number if opened else thread
-        calls.append((moment, who, given_, invoked, None if opened else clock[thread]))
+        calls.append((moment, who, inputs, invoked, None if opened else clock[thread]))
     held: int | None = None
     lie = draw.randrange(2 * len(calls))
     operations = []
-    for number, (_, thread, given_, invoked, returned) in enumerate(sorted(calls)):
+    for number, (_, thread, inputs, invoked, returned) in enumerate(sorted(calls)):
         result = None
-        if given_:
-            held = given_[0]
+        if inputs:
+            held = inputs[0]
         else:
             result = draw.choice((None, *range(values))) if number == lie else held
-        name = "write" if given_ else "read"
-        operations.append(Operation(thread, name, given_, result, invoked, returned))
+        name = "write" if inputs else "read"
+        operations.append(Operation(thread, name, inputs, result, invoked, returned))
     return history_of(operations)
 
 
@@ -160,8 +160,8 @@ def test_a_stale_read_is_found_though_values_come_again() -> None:
 
 
 def interval(name: str, value: int, invoked: int, returned: int | None) -> Operation:
-    given_, result = ((value,), None) if name == "write" else ((), value)
-    return Operation(invoked * 100 + (returned or 99), name, given_, result, invoked, returned)
+    inputs, result = ((value,), None) if name == "write" else ((), value)
+    return Operation(invoked * 100 + (returned or 99), name, inputs, result, invoked, returned)
 
 
 @pytest.mark.parametrize("begins", [0, 2, 3])

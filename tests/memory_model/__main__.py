@@ -19,17 +19,17 @@ SHOWN = 5  # disagreements printed in full
 
 def work(piece: range) -> tuple[int, int, int, list[str]]:
     """Compare some programs; return comparisons, exhausted searches, executions, disagreements."""
-    made = exhausted = executions = 0
+    outcome = exhausted = executions = 0
     found = []
     for seed in piece:
         for mode in MODES:
             result = compare(program_of_seed(seed), mode)
-            made += 1
+            outcome += 1
             exhausted += result.exhausted
             executions += result.executions
             if not result.agrees:
                 found.append(f"program {seed}\n{shrunk(result)}")
-    return made, exhausted, executions, found
+    return outcome, exhausted, executions, found
 
 
 def pieces(first: int, programs: int) -> Iterator[range]:
@@ -48,12 +48,12 @@ def main(programs: int, seed: int, jobs: int | None) -> None:
     """
     cells()  # compiled once, before the processes start
     began = time.monotonic()
-    made = exhausted = executions = 0
+    outcome = exhausted = executions = 0
     found: list[str] = []
     parts = list(pieces(seed, programs))
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         for result in track(pool.imap_unordered(work, parts), "comparing", total=len(parts)):
-            made += result[0]
+            outcome += result[0]
             exhausted += result[1]
             executions += result[2]
             found += result[3]
@@ -61,7 +61,7 @@ def main(programs: int, seed: int, jobs: int | None) -> None:
     for text in found[:SHOWN]:
         click.echo(text + "\n")
     click.echo(
-        f"{programs:,} programs in {', '.join(MODES)}: {made:,} comparisons, {exhausted:,} searches "
+        f"{programs:,} programs in {', '.join(MODES)}: {outcome:,} comparisons, {exhausted:,} searches "
         f"exhausted, {executions:,} executions, {programs / seconds:,.0f} programs a second, "
         f"{len(found):,} disagreements"
     )

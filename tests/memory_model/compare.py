@@ -54,24 +54,24 @@ def program_of_seed(seed: int) -> Litmus:
 
 def compare(program: Litmus, mode: str) -> Comparison:
     """Run a program exhaustively in the engine and through the model of a mode."""
-    made = explored(program, mode=mode, strategy="preemptions", executions=EXECUTIONS)
-    graphs = made.classes
+    result = explored(program, mode=mode, strategy="preemptions", executions=EXECUTIONS)
+    graphs = result.classes
     if mode == "c11":
         complete = rc11.graphs(program, strengthened=True)
         allowed = {rc11.outcome_of(program, graph) for graph in complete}
-        if made.exhausted and not has_locks(program):
+        if result.exhausted and not has_locks(program):
             graphs = len(complete)
     else:
         allowed = operational.outcomes(program, buffered=mode == "tso")
-    missing = allowed - made.outcomes if made.exhausted else set()
+    missing = allowed - result.outcomes if result.exhausted else set()
     return Comparison(
         program,
         mode,
-        made.outcomes - allowed,
+        result.outcomes - allowed,
         missing,
-        made.executions,
-        made.exhausted,
-        made.classes,
+        result.executions,
+        result.exhausted,
+        result.classes,
         graphs,
     )
 

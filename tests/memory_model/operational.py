@@ -57,9 +57,9 @@ def successors(program: Litmus, state: State, buffered: bool) -> list[State]:
             drained = replaced(buffers, t, tuple(rest))
             found.append((positions, results, replaced(memory, cell, value), owner, drained))
         if positions[t] < len(calls):
-            made = step(calls[positions[t]], t, memory, owner, buffers[t], buffered)
-            if made is not None:
-                value, memory_after, owner_after, buffer = made
+            result = step(calls[positions[t]], t, memory, owner, buffers[t], buffered)
+            if result is not None:
+                value, memory_after, owner_after, buffer = result
                 found.append(
                     (
                         replaced(positions, t, positions[t] + 1),

@@ -64,8 +64,8 @@ SHRUNK_FURTHER = {"lost_wakeup": 0}
 def found_at(name: str, seed: int, budget: int, **options: Any) -> int | None:
     """The number of executions to the first failure, None when there is none within the budget."""
     runs = explorer(name, seed=seed, **options)
-    made = runs.run(0, budget)
-    return made if runs.failed() else None
+    result = runs.run(0, budget)
+    return result if runs.failed() else None
 
 
 @pytest.mark.parametrize("name", LISTED)
@@ -112,9 +112,9 @@ def test_a_fixed_program_stays_silent(name: str, mode: str) -> None:
         reuse="mixed",
         seed=7,
     )
-    made = runs.run(0, 100_000)
+    result = runs.run(0, 100_000)
     assert not runs.failed(), runs.failure()
-    assert made == 100_000
+    assert result == 100_000
     assert runs.statistics()["cut"] == 0
 
 

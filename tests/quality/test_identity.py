@@ -18,20 +18,20 @@ from tests.quality.build_programs import explorer, program_of, programs
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCESSORS: dict[str, Callable[[Explorer], object]] = {
-    "hashes": lambda made: made.hashes(),
-    "answers": lambda made: made.answers().tolist(),
-    "calls": lambda made: made.calls(0),
-    "classes": lambda made: made.classes().tolist(),
-    "steps": lambda made: made.steps(),
-    "used": lambda made: made.used(),
-    "end": lambda made: made.end(),
-    "failed": lambda made: made.failed(),
-    "failure": lambda made: made.failure(),
-    "trace": lambda made: made.trace(),
-    "decisions_made": lambda made: made.decisions_made(),
-    "preemptions": lambda made: made.preemptions(),
-    "unjudged": lambda made: made.unjudged(),
-    "accept": lambda made: made.accept(),
+    "hashes": lambda result: result.hashes(),
+    "answers": lambda result: result.answers().tolist(),
+    "calls": lambda result: result.calls(0),
+    "classes": lambda result: result.classes().tolist(),
+    "steps": lambda result: result.steps(),
+    "used": lambda result: result.used(),
+    "end": lambda result: result.end(),
+    "failed": lambda result: result.failed(),
+    "failure": lambda result: result.failure(),
+    "trace": lambda result: result.trace(),
+    "decisions_made": lambda result: result.decisions_made(),
+    "preemptions": lambda result: result.preemptions(),
+    "unjudged": lambda result: result.unjudged(),
+    "accept": lambda result: result.accept(),
 }
 
 
@@ -60,10 +60,10 @@ def test_a_search_does_not_show_the_path_of_another_one() -> None:
 
 
 def test_a_campaign_without_an_execution_has_no_answers() -> None:
-    made = explorer("bench_treiber")
-    assert not made.failed()
+    result = explorer("bench_treiber")
+    assert not result.failed()
     with pytest.raises(RuntimeError, match="no execution"):
-        made.hashes()
+        result.hashes()
 
 
 SETUP = runpy.run_path(str(ROOT / "setup.py"), run_name="not_the_build")
@@ -112,8 +112,8 @@ def test_flags_macros_and_the_engine_are_in_the_build_id_of_a_module(tmp_path: P
         {"checked": True},
         {"checked": True, "volatile": "relaxed"},
     ):
-        made: Any = options
-        module = build_extension(source, into=tmp_path / "made", **made)
+        result: Any = options
+        module = build_extension(source, into=tmp_path / "made", **result)
         found.add(module.parent.name)
     assert len(found) == 5
 

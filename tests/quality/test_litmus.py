@@ -117,9 +117,9 @@ def test_the_number_of_classes_that_pass_equals_the_published_one(
 ) -> None:
     runs = explorer(name, mode=mode, strategy="preemptions", bound=40)
     programs().outcomes(name)
-    passed, made = set(), 0
+    passed, result = set(), 0
     while not runs.statistics()["exhausted"]:
-        made += runs.run(made, 1)
+        result += runs.run(result, 1)
         if 1 in programs().outcomes(name):
             passed.add(runs.hashes()[1])
     assert len(passed) == expected

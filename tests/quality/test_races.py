@@ -79,9 +79,9 @@ def test_the_fixed_twins_are_silent(name: str, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_last_synchronisation_names_both_sides(mode: str) -> None:
-    told = race_of("race_met", mode).synchronised
-    assert told.startswith("thread 0 by release store at race_met_body quality/races.h:")
-    assert "seen by thread 1 by acquire load at race_met_body quality/races.h:" in told
+    message = race_of("race_met", mode).synchronised
+    assert message.startswith("thread 0 by release store at race_met_body quality/races.h:")
+    assert "seen by thread 1 by acquire load at race_met_body quality/races.h:" in message
 
 
 def test_an_atomic_access_is_told_with_its_order() -> None:
@@ -89,8 +89,8 @@ def test_an_atomic_access_is_told_with_its_order() -> None:
     found = [explore(subject, program, executions=100, seed=seed).failure for seed in range(20)]
     races = [failure.race for failure in found if failure is not None and failure.race is not None]
     assert len(races) == 20
-    told = {race.first.what: race.second.what for race in races}
-    assert told == {
+    message = {race.first.what: race.second.what for race in races}
+    assert message == {
         "acquire load of 8 bytes": "write of 8 bytes",
         "write of 8 bytes": "atomic load of 8 bytes",
     }

@@ -74,7 +74,7 @@ def search(name: str, **options: object) -> Exploration:
     )
 
 
-def lost(name: str, **options: object) -> Failure:
+def crash(name: str, **options: object) -> Failure:
     done = search(name, **options)
     assert done.verdict == "violation"
     assert done.failure is not None
@@ -84,7 +84,7 @@ def lost(name: str, **options: object) -> Failure:
 
 @pytest.mark.parametrize("name", ROGUES)
 def test_a_lost_process_is_a_failure_and_is_made_again(name: str) -> None:
-    found = lost(name, seed=7, strategy="random")
+    found = crash(name, seed=7, strategy="random")
     assert ROGUES[name] in found.message
     assert Failure.from_text(found.short()) == found
     again = replay_lost(found, rogues().SUBJECTS[name], limits=LIMITS.get(name))
@@ -95,13 +95,13 @@ def test_a_lost_process_is_a_failure_and_is_made_again(name: str) -> None:
     "strategy", ["random", "pos", "pct", "surw", "portfolio", "preemptions", "delays"]
 )
 def test_two_numbers_make_it_again(strategy: str) -> None:
-    found = lost("ends_the_process", seed=5, strategy=strategy)
-    assert lost("ends_the_process", seed=5, strategy=strategy) == found
+    found = crash("ends_the_process", seed=5, strategy=strategy)
+    assert crash("ends_the_process", seed=5, strategy=strategy) == found
     assert replay_lost(found, rogues().SUBJECTS["ends_the_process"]).exact
 
 
 def test_the_execution_named_is_the_one_that_did_it() -> None:
-    found = lost("ends_the_process", seed=3, strategy="random")
+    found = crash("ends_the_process", seed=3, strategy="random")
     subject, program = rogues().SUBJECTS["ends_the_process"], program_of("ends_the_process")
     assert found.execution > 0
     before = explore(subject, program, executions=found.execution, seed=3, strategy="random")
@@ -110,14 +110,14 @@ def test_the_execution_named_is_the_one_that_did_it() -> None:
 
 
 def test_a_replay_outside_is_refused_and_shrinking_leaves_it_alone() -> None:
-    found = lost("ends_the_process")
+    found = crash("ends_the_process")
     with pytest.raises(UsageError, match="pulsar-ml replay repeats it in another"):
         replay(found, rogues().SUBJECTS["ends_the_process"])
     assert shrink(found, rogues().SUBJECTS["ends_the_process"]) == found
 
 
 def test_a_replay_that_does_not_lose_its_process_says_so() -> None:
-    found = lost("ends_the_process")
+    found = crash("ends_the_process")
     other = replace(found, subject="behaves", program=program_of("behaves").to_json())
     again = replay_lost(other, rogues().SUBJECTS["behaves"])
     assert not again.exact

@@ -1,4 +1,4 @@
-"""One table of strategies: a row and a file in C are all that a new strategy takes, and no search is a sample."""
+"""One table of strategies: a new one takes a row and a file in C, and no search is a sample."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ static Thread *last_choose(Thread *t, uint64_t mask)
     return &E.threads[63 - __builtin_clzll(mask)];
 }
 
-static const Strategy LAST = {{"last", "the thread of the highest number", STRATEGY_SAMPLES}, .choose = last_choose};
+static const Strategy LAST = {
+    {"last", "the thread of the highest number", STRATEGY_SAMPLES}, .choose = last_choose,
+};
 """
 
 # Runs with the engine at the path given in place of the product's.
@@ -76,25 +78,25 @@ def engine_with_a_row(folder: Path) -> Path:
     subprocess.run(
         [*cython, *name, str(ROOT / ENGINE / "_engine.pyx")], check=True, cwd=ROOT, timeout=120
     )
-    made = folder / f"_engine{sysconfig.get_config_var('EXT_SUFFIX')}"
+    result = folder / f"_engine{sysconfig.get_config_var('EXT_SUFFIX')}"
     include_folders = (folder, ROOT, sysconfig.get_paths()["include"])
     subprocess.run(
         [
             *("gcc", "-shared", "-fPIC", "-O0", "-std=gnu11", "-fno-strict-aliasing", "-w"),
             *("-fvisibility=hidden", "-mcx16" if sys.platform == "linux" else "-fPIC"),
             *(f"-I{path}" for path in include_folders),
-            *(str(face), str(folder / ENGINE / "engine.c"), "-o", str(made), "-lpthread"),
+            *(str(face), str(folder / ENGINE / "engine.c"), "-o", str(result), "-lpthread"),
         ],
         check=True,
         timeout=300,
     )
-    return made
+    return result
 
 
 def test_a_new_row_is_all_it_takes(tmp_path: Path) -> None:
-    made = engine_with_a_row(tmp_path)
+    result = engine_with_a_row(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-c", CHECK, str(made)],
+        [sys.executable, "-c", CHECK, str(result)],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -31,5 +31,5 @@ def test_a_time_out_as_a_fault_comes_in_any_order() -> None:
 def test_sleeps_are_taken_long_and_short() -> None:
     # The sleeper wakes before the data are there, and after.
     runs = explorer("sleeps_for_data", mode="sc", strategy="preemptions", bound=20)
-    made = runs.run(0, 1_000)
-    assert runs.failed() and made > 1
+    result = runs.run(0, 1_000)
+    assert runs.failed() and result > 1

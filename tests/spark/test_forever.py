@@ -166,8 +166,8 @@ class Night:
         self.log = directory / "log"
         self.out = directory / "out"
         self._directory = directory
-        made = {TOYS: str(toys_path()), GATE: str(self.gate.directory)}
-        self._env = environment(**made)
+        outcome = {TOYS: str(toys_path()), GATE: str(self.gate.directory)}
+        self._env = environment(**outcome)
         self._command = [
             sys.executable,
             "-c",
@@ -228,9 +228,9 @@ def test_a_pool_is_killed_and_stopped_and_goes_on(tmp_path: Path) -> None:
 @pytest.mark.xdist_group("spark")
 def test_a_stream_is_killed_and_stopped_and_goes_on_also_behind_a_pool(tmp_path: Path) -> None:
     night = Night(tmp_path)
-    made = {TOYS: str(toys_path()), GATE: str(night.gate.directory)}
+    outcome = {TOYS: str(toys_path()), GATE: str(night.gate.directory)}
     spark = ["--master", "local[2]", "--task-cpus", "1"]
-    for name, value in made.items():
+    for name, value in outcome.items():
         spark += ["--conf", f"spark.executorEnv.{name}={value}"]
     killed_stopped_and_on(night, *spark)
     assert night.seeds() == list(range(8))

@@ -61,9 +61,9 @@ class Gate:
         self._arrived = os.open(directory / "arrived", os.O_RDWR | os.O_NONBLOCK)
 
     def close(self, seed: int) -> None:
-        made = self.directory / "new"
-        made.write_text(str(number_of(seed)))
-        made.replace(self.directory / "closed")
+        result = self.directory / "new"
+        result.write_text(str(number_of(seed)))
+        result.replace(self.directory / "closed")
 
     def open(self) -> None:
         (self.directory / "closed").unlink()

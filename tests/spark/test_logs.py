@@ -66,9 +66,9 @@ def test_rows_of_violations_are_placed_and_logged_once_a_signature(
 ) -> None:
     rows = run_chunk(SUITE, Chunk(0, SUITE.name, 0, 11), JOB, trial=made_up_trial)
     assert rows is not None
-    made = placed(rows, "7", "/w/stderr")
-    assert made.schema.equals(ROW)
-    found = [violation for row in made["violations"].to_pylist() for violation in row]
+    result = placed(rows, "7", "/w/stderr")
+    assert result.schema.equals(ROW)
+    found = [violation for row in result["violations"].to_pylist() for violation in row]
     assert len(found) == 6 and {(one["executor"], one["log"]) for one in found} == {
         ("7", "/w/stderr")
     }
@@ -76,7 +76,7 @@ def test_rows_of_violations_are_placed_and_logged_once_a_signature(
     kinds = {one["signature"] for one in found}
     assert len(lines) == len(kinds) and all("made_up seed 0" in line for line in lines)
     other = [name for name in ROW.names if name != "violations"]
-    assert made.select(other).equals(rows.select(other))
+    assert result.select(other).equals(rows.select(other))
 
 
 def test_rows_without_violations_are_left_alone() -> None:

@@ -121,8 +121,8 @@ def test_files_are_merged_in_parts_and_published_one_by_one(tmp_path: Path) -> N
     parts = in_parts(ledger, 15)
     assert parts == [["0", "1"], ["2", "3"]]
     (directory / "trials-lost.parquet").write_bytes(b"PAR1 and no more")
-    made = list(merging(str(directory), parts)(iter(batches(0, 1))))
-    for number, name in enumerate(batch["name"][0].as_py() for batch in made):
+    result = list(merging(str(directory), parts)(iter(batches(0, 1))))
+    for number, name in enumerate(batch["name"][0].as_py() for batch in result):
         chunks = pa.concat_tables(ledgers[2 * number : 2 * number + 2]).drop_columns(["file"])
         paths = [path_of(directory, table, name) for table in ("trials", "violations")]
         store.publish_part(number, StagedFiles(paths[0], paths[1], chunks))

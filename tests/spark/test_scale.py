@@ -90,9 +90,9 @@ def test_the_model_looks_at_few_waves(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     wave = costs._wave
 
-    def counted(given: Costs, load: Load, chunks: int, rows: int) -> costs._Wave:
+    def counted(settings: Costs, load: Load, chunks: int, rows: int) -> costs._Wave:
         seen.append(chunks)
-        return wave(given, load, chunks, rows)
+        return wave(settings, load, chunks, rows)
 
     monkeypatch.setattr(costs, "_wave", counted)
     for power in range(-6, 4):

@@ -49,12 +49,12 @@ def parts(run: Path) -> list[tuple[str, int, str, int, str]]:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("search") / "run"
-    done = searched(made)
+    outcome = tmp_path_factory.mktemp("search") / "run"
+    done = searched(outcome)
     assert done.exit_code == 0, done.output
     assert "exhausted within the stated bounds: preemption bound 2" in " ".join(done.stdout.split())
     assert "2 of 2 programs exhausted" in done.stdout
-    return made
+    return outcome
 
 
 def test_the_parts_make_what_one_search_makes(run: Path, tmp_path: Path) -> None:
@@ -76,11 +76,11 @@ def test_a_search_that_was_killed_makes_exactly_the_rest(run: Path, tmp_path: Pa
     """Resumes the run from the state after each wave, with another number of processes."""
     waves = len(list((run / "trials").glob("wave-*")))
     assert waves > 3
-    for kept in range(0, waves, 3):
-        again = tmp_path / f"run-{kept}"
+    for records in range(0, waves, 3):
+        again = tmp_path / f"run-{records}"
         shutil.copytree(run, again)
         for table in SCHEMAS:
-            for number in range(kept, waves):
+            for number in range(records, waves):
                 (again / table / f"wave-{number:05}.parquet").unlink()
         done = sweep_here("--resume", str(again))
         assert done.exit_code == 0, done.output

@@ -31,8 +31,8 @@ def work(**changes: object) -> Work:
     options = TrialOptions(module=str(toys_path()))
     job = Job("a-run", load_native(options.module).BUILD_ID, options)
     plan = Plan(("counter", "tattler"), 5, 6, 2, options)
-    made = work_for(job, list(plan.chunks()), REGISTRY)
-    return replace(made, **changes)  # type: ignore[arg-type]
+    result = work_for(job, list(plan.chunks()), REGISTRY)
+    return replace(result, **changes)  # type: ignore[arg-type]
 
 
 def batches(*indices: int) -> list[pa.RecordBatch]:

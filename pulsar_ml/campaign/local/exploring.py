@@ -77,14 +77,14 @@ class SuiteExploration:
     def lines(self) -> list[str]:
         rate = self.executions / self.seconds if self.seconds else 0.0
         steps = self.counts["steps"] / self.seconds if self.seconds else 0.0
-        made = max(self.executions, 1)
+        total = max(self.executions, 1)
         return [
             f"{self.suite}: {self.executions:,} executions of {self.programs} programs in "
             f"{self.seconds:.1f} s ({rate:,.0f} executions/s, {steps:,.0f} steps/s)",
             f"  classes seen: {self.counts['classes']:,}; "
-            + (f"unseen mass about {self.counts['once'] / made:.2%}; " if self.sampled else "")
+            + (f"unseen mass about {self.counts['once'] / total:.2%}; " if self.sampled else "")
             + "cut by the step limit: "
-            f"{self.counts['cut'] / made:.2%}; made twice and equal: {self.rechecked}",
+            f"{self.counts['cut'] / total:.2%}; made twice and equal: {self.rechecked}",
             *(
                 f"  exhausted {what}: {programs} programs"
                 for what, programs in self.exhausted.items()
@@ -125,11 +125,11 @@ class SuiteExploration:
             f"{max(self.executions, 1) / 3:,.0f} executions; load buffering is outside the memory "
             "model"
         ]
-        made = [self.counts[f"pct_{depth}"] for depth in (1, 2, 3)]
-        if any(made):
+        outcome = [self.counts[f"pct_{depth}"] for depth in (1, 2, 3)]
+        if any(outcome):
             bounds = "; ".join(
                 f"depth {depth}: {missed:.2g} ({executions:,} executions)"
-                for depth, missed, executions in zip((1, 2, 3), self.missed, made, strict=True)
+                for depth, missed, executions in zip((1, 2, 3), self.missed, outcome, strict=True)
             )
             lines.append(
                 f"  PCT missed a bug of the schedule with probability at most, by program: {bounds}"
@@ -226,10 +226,10 @@ def explore_suite(
             search(add)
         else:
             watch(search, add, limits=limits)
-    except LostError as lost:
+    except LostError as crash:
         add(
             lost_exploration(
-                lost, subject, program_of_number(total.programs), {"seed": seed, **options}
+                crash, subject, program_of_number(total.programs), {"seed": seed, **options}
             )
         )
     finally:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from pulsar_ml.campaign.shrink.shrunk import (
     AS_SMALL,
+    CRASHED,
     FOUND,
-    LOST,
     NOT_FOUND,
     NOTHING,
     REFUSED,
@@ -109,7 +109,9 @@ def apart(
         if process.returncode < 0:
             how = signal.Signals(-process.returncode).name
         last = [line.strip() for line in printed.splitlines() if line.strip()][-1:]
-        return Shrunk(LOST, f"its process ended with {how}{''.join(f': {line}' for line in last)}")
+        return Shrunk(
+            CRASHED, f"its process ended with {how}{''.join(f': {line}' for line in last)}"
+        )
     return Shrunk.from_json(output.splitlines()[-1])
 
 
@@ -130,7 +132,7 @@ def done(task: Task) -> Shrunk:
             return of_engine(task, suite, Failure.from_text(task.record))
         return of_threads(task, suite, ReplayRecord.from_json(task.record))
     except LostError as lost:
-        return Shrunk(LOST, lost.message)
+        return Shrunk(CRASHED, lost.message)
     except (PulsarMlError, ImportError) as error:
         return Shrunk(REFUSED, str(error))
 

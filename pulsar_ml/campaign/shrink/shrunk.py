@@ -24,11 +24,11 @@ AS_SMALL = "as small"  # no smaller failure was found
 FOUND = "found"  # the engine reproduced a failure of real threads
 NOT_FOUND = "not found"
 NOTHING = "nothing to shrink"
-LOST = "lost"  # its process crashed or hung
+CRASHED = "lost"  # its process crashed or hung
 REFUSED = (
     "refused"  # not tried or not reproduced: another build, a missing module, a damaged record
 )
-OUTCOMES = (SMALLER, AS_SMALL, FOUND, NOT_FOUND, NOTHING, LOST, REFUSED)
+OUTCOMES = (SMALLER, AS_SMALL, FOUND, NOT_FOUND, NOTHING, CRASHED, REFUSED)
 
 
 @dataclass(frozen=True, slots=True)

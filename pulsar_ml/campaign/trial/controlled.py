@@ -168,7 +168,7 @@ def as_violation(small: Failure) -> Violation:
 
 
 def crashed_record(
-    suite: Suite, seed: int, options: TrialOptions, lost: LostError
+    suite: Suite, seed: int, options: TrialOptions, crash: LostError
 ) -> tuple[Program, str, int]:
     """Describe a trial whose process died.
 
@@ -179,9 +179,9 @@ def crashed_record(
     program = program_of(subject, suite, seed, options)
     search = {"mode": options.mode, "strategy": options.strategy, "seed": seed, "reuse": REUSE}
     search |= search_options(options)
-    failure = lost_failure(lost, subject, program, search)
+    failure = lost_failure(crash, subject, program, search)
     record = dataclasses.replace(failure, module=options.module, mutant=options.mutant).to_json()
-    return program, record, 1 if lost.execution >= LEARNING else lost.execution + 1
+    return program, record, 1 if crash.execution >= LEARNING else crash.execution + 1
 
 
 def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:

@@ -23,7 +23,7 @@ def crashed_trial(
     seed: int,
     options: TrialOptions,
     build_id: str,
-    lost: LostError,
+    crash: LostError,
     tail: Tail,
     again: str = "",
 ) -> TrialResult:
@@ -38,13 +38,13 @@ def crashed_trial(
     if is_controlled(options):
         from pulsar_ml.campaign.trial.controlled import crashed_record
 
-        program, record, executions = crashed_record(suite, seed, options, lost)
+        program, record, executions = crashed_record(suite, seed, options, crash)
         threads = len(program.threads)
         operations = max(1, *(len(thread) for thread in program.threads))
-    invariant, message = INVARIANTS[lost.kind], lost.message + again
+    invariant, message = INVARIANTS[crash.kind], crash.message + again
     if printed := "\n".join(tail.lines(SHOWN_LINES))[-SHOWN_CHARACTERS:]:
         message += f"; it printed:\n{printed}"
-    places = (lost.how or lost.kind,)
+    places = (crash.how or crash.kind,)
     return TrialResult(
         suite=suite.name,
         seed=seed,

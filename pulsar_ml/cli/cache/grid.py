@@ -64,15 +64,15 @@ def show(
     varied = [
         name for name in found[0].settings if len({str(each.settings[name]) for each in found}) > 1
     ]
-    made = Table(
+    result = Table(
         title=f"{workload}: {OBJECTIVES[objective]}, the least first ({found[0].seeds} seeds each)"
     )
     for name in varied:
-        made.add_column(name, overflow="fold")
+        result.add_column(name, overflow="fold")
     for name in (objective, "hit rate", "MiB mean", "MiB most", "eviction steps", "ties"):
-        made.add_column(name, justify="right")
+        result.add_column(name, justify="right")
     for each in found[:top]:
-        made.add_row(
+        result.add_row(
             *(str(each.settings[name]) for name in varied),
             f"{each.objective:,.4g}" if objective == "miss_rate" else f"{each.objective:,.0f}",
             f"{each.hit_rate:.2%}",
@@ -81,7 +81,7 @@ def show(
             f"{each.eviction_steps:,.0f}",
             f"{len(each.ties):,}",
         )
-    print_table(screen, made, ("eviction steps", "MiB mean"))
+    print_table(screen, result, ("eviction steps", "MiB mean"))
     screen.print("The best, as lines of broker.conf:")
     for name, value in found[0].settings.items():
         screen.print(f"{name}={value}", soft_wrap=True, markup=False)

@@ -27,8 +27,8 @@ def print_results(results: Sequence[Result], *, as_json: bool) -> None:
 
 
 def table(workload: str, rows: Sequence[Result]) -> Table:
-    made = Table(title=f"{workload}, seed {rows[0].seed}, {rows[0].requested:,} entries read")
-    made.add_column("variant", no_wrap=True)
+    outcome = Table(title=f"{workload}, seed {rows[0].seed}, {rows[0].requested:,} entries read")
+    outcome.add_column("variant", no_wrap=True)
     replayed = any(row.replayed for row in rows)
     audited = any(row.audited for row in rows)
     columns = [
@@ -44,7 +44,7 @@ def table(workload: str, rows: Sequence[Result]) -> Table:
     ]
     columns = columns[:2] + (["replay hits"] if replayed else []) + columns[2:]
     for column in columns + (["out of order"] if audited else []):
-        made.add_column(column, justify="right")
+        outcome.add_column(column, justify="right")
     for row in rows:
         cells = [f"{row.hit_rate:.1%}", f"{row.joined_rate:.1%}"]
         cells += [f"{row.replay_hit_rate:.1%}"] if replayed else []
@@ -59,8 +59,8 @@ def table(workload: str, rows: Sequence[Result]) -> Table:
         ]
         if audited:
             cells.append(f"{row.out_of_order / max(row.audited, 1):.1%}")
-        made.add_row(row.variant, *cells)
-    return made
+        outcome.add_row(row.variant, *cells)
+    return outcome
 
 
 def print_list(as_json: bool) -> None:
@@ -76,7 +76,7 @@ def print_list(as_json: bool) -> None:
         ("workloads", [(name, workload.summary) for name, workload in found.items()]),
         ("variants", [(variant.name, variant.summary) for variant in VARIANTS]),
     ):
-        made = Table(title=title, title_justify="left", show_header=False, box=None)
+        outcome = Table(title=title, title_justify="left", show_header=False, box=None)
         for row in rows:
-            made.add_row(*row)
-        console().print(made)
+            outcome.add_row(*row)
+        console().print(outcome)

@@ -39,11 +39,11 @@ def command(
     the checked module, and the trace of a known search under the engine. Exit code 1: an executor
     cannot run sweeps of this build.
     """
-    given = shared.spark_settings(conf)
+    settings = shared.spark_settings(conf)
     check_spark(master, environment)
     driver = examine()
     with ExitStack() as stack:
-        session = spark_session(stack, master, given, environment=environment, more=SETTINGS)
+        session = spark_session(stack, master, settings, environment=environment, more=SETTINGS)
         machines = executors(session)
     return report(console(), machines, driver, as_json=as_json)
 
@@ -74,7 +74,7 @@ def report(
 
 
 def table(machines: Sequence[Machine], driver: Machine) -> Table:
-    made = Table(title="driver and executors")
+    result = Table(title="driver and executors")
     for column in (
         "",
         "host",
@@ -87,9 +87,9 @@ def table(machines: Sequence[Machine], driver: Machine) -> Table:
         "memory",
         "",
     ):
-        made.add_column(column, overflow="fold")
+        result.add_column(column, overflow="fold")
     for number, machine in enumerate([driver, *machines]):
-        made.add_row(
+        result.add_row(
             f"executor {number}" if number else "driver",
             machine.host,
             machine.directory,
@@ -101,4 +101,4 @@ def table(machines: Sequence[Machine], driver: Machine) -> Table:
             f"{machine.memory_mib:,} MiB",
             "WRONG" if differences(machine, driver) else "well",
         )
-    return made
+    return result

@@ -109,13 +109,13 @@ def command(
     The measured figures are those of this machine's cores and disk. A driver on a machine of its
     own is faster than one that shares its cores with the executors, as here.
     """
-    given = shared.spark_settings(conf)
+    settings = shared.spark_settings(conf)
     check_spark(master)
     progress = ProgressDisplay()
     with ExitStack() as stack:
         stack.enter_context(progress)
         progress.begin("measuring")
-        bench = Bench(master, given, stack, progress.message)
+        bench = Bench(master, settings, stack, progress.message)
         bare, costs = calibrate(bench, rows=measure_rows, tasks=measure_tasks)
         found = [simulate(bench, bare, trials) for trials in simulated]
     loads = [

@@ -294,7 +294,7 @@ def command(context: click.Context, /, **values: Any) -> ExitCode:
     # Imported here, so that --help needs neither Arrow nor the native code.
     from pulsar_ml.sweep.sweep import sweep
 
-    given = {
+    settings = {
         name for name in values if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
-    return sweep(SweepOptions(**values, given=frozenset(given)))
+    return sweep(SweepOptions(**values, on_command_line=frozenset(settings)))

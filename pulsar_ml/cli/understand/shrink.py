@@ -25,8 +25,8 @@ from pulsar_ml.campaign.shrink.shrink_run import (
 )
 from pulsar_ml.campaign.shrink.shrinking import Task
 from pulsar_ml.campaign.shrink.shrunk import (
+    CRASHED,
     FOUND,
-    LOST,
     REFUSED,
     SMALLER,
     Shrunk,
@@ -127,13 +127,13 @@ def command(
     module = None if module is None else shared.module_path(module)
     if not target.is_dir():
         return shrink_record(target, suites, module, mutant, executions, sandbox, patience)
-    given = shared.spark_settings(conf)
+    settings = shared.spark_settings(conf)
     if runner == "spark":
         check_spark(master, environment)
     run = target
-    saved = open_run(run)
-    found = chosen(witnesses(saved), only, run)
-    registry = suites or saved.facts["runner"].get("registry") or DEFAULT_SUITES
+    copy = open_run(run)
+    found = chosen(witnesses(copy), only, run)
+    registry = suites or copy.facts["runner"].get("registry") or DEFAULT_SUITES
     most = executions or EXECUTIONS
 
     def task(witness: Witness) -> Task:
@@ -152,7 +152,7 @@ def command(
                 shrinker = Processes(workers or processor_count())
             else:
                 shrinker = SparkShrinker(
-                    spark_session(stack, master, given, suites=registry, environment=environment)
+                    spark_session(stack, master, settings, suites=registry, environment=environment)
                 )
             with StopRequest() as stop:
                 stop.install()
@@ -300,5 +300,5 @@ def exit_code(found: Sequence[Witness], complete: bool) -> ExitCode:
         return INTERRUPTED
     if not found:
         return NOTHING_EXERCISED
-    bad = any(one.state is None or one.state.shrunk.outcome in (LOST, REFUSED) for one in found)
+    bad = any(one.state is None or one.state.shrunk.outcome in (CRASHED, REFUSED) for one in found)
     return FAILED if bad else CLEAN

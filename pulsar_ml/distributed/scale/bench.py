@@ -124,8 +124,8 @@ class Bench:
         for _ in range(3):
             directory, _ = open_staging(self.scratch)
             began = time.perf_counter()
-            made = (pa.Table.from_batches([trivial_rows(chunk, JOB)]) for chunk in every)
-            for some in bunches(write_part(directory, "one", made)):
+            result = (pa.Table.from_batches([trivial_rows(chunk, JOB)]) for chunk in every)
+            for some in bunches(write_part(directory, "one", result)):
                 ledger_of(pa.concat_tables(some))
             written.append(time.perf_counter() - began)
             merge_part(directory, ["one"], "merged")

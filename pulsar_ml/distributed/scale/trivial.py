@@ -37,7 +37,7 @@ def rows(chunk: Chunk, job: Job) -> pa.RecordBatch:
     }  # fmt: skip
     numbers = {"threads": 2, "operations": 1000, "attempt": 0}
     noise = seeds * 2654435761 % 4093  # as hard to compress as what is measured
-    given = {
+    values = {
         "chunk_id": pa.array(np.full(count, chunk.chunk_id, np.int64)),
         "seed": pa.array(seeds),
         "verdict": pc.if_else(pa.array(broken), "violation", "clean"),
@@ -52,8 +52,8 @@ def rows(chunk: Chunk, job: Job) -> pa.RecordBatch:
     }
     columns = []
     for field in ROW:
-        if field.name in given:
-            columns.append(given[field.name].cast(field.type))
+        if field.name in values:
+            columns.append(values[field.name].cast(field.type))
         elif pa.types.is_string(field.type):
             columns.append(pa.repeat(texts.get(field.name, ""), count))
         else:

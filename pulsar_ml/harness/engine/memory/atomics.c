@@ -81,7 +81,7 @@ static inline __attribute__((always_inline)) void atomic_load(Thread *t, uintptr
 
 static inline __attribute__((always_inline)) void store_now(Thread *t, uintptr_t address, uint32_t width,
                                                              int order, uint64_t pc, uint64_t low,
-                             uint64_t high)
+                                                             uint64_t high)
 {
     Variable *v = atomic_variable(t, address, width, OP_STORE, 1, pc);
     uint32_t place = v->n, back = 0;
@@ -170,8 +170,9 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     }
 }
 
-static inline __attribute__((always_inline)) void atomic_store(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, uint64_t low,
-                                uint64_t high)
+static inline __attribute__((always_inline)) void atomic_store(Thread *t, uintptr_t address, uint32_t width,
+                                                               int order, uint64_t pc, uint64_t low,
+                                                               uint64_t high)
 {
     if (E.config.mode == MODE_TSO) {
         if (is_sc(order)) {
