@@ -30,16 +30,7 @@ from pulsar_ml.sweep.runners import effective_master
 
 # Options of one command, which a run does not keep.
 NOT_KEPT = frozenset(
-    {
-        "out",
-        "as_json",
-        "resume",
-        "progress",
-        "progress_file",
-        "waves",
-        "seconds",
-        "on_command_line",
-    }
+    {"out", "as_json", "resume", "progress", "progress_file", "waves", "seconds", "on_command_line"}
 )
 
 
