@@ -1,4 +1,5 @@
-"""The Python binding of the broker cache: argument checks, GIL release, errors, and nothing else."""
+"""The Python binding of the broker cache: argument checks, GIL release, errors, and nothing else.
+"""
 
 from __future__ import annotations
 

@@ -42,6 +42,8 @@ def plain(path: str, flags: int) -> int:
 
 
 def one_line(error: BaseException, most: int = 200) -> str:
-    """What an error says, short enough for a sentence: others' messages may be pages or hold the input."""
+    """What an error says, short enough for a sentence: others' messages may be pages or hold the
+    input.
+    """
     lines = str(error).split("\n")
     return f"{type(error).__name__}: {lines[0]:.{most}}" if lines[0] else type(error).__name__

@@ -26,8 +26,8 @@ def toys(toys_so: Path) -> ModuleType:
     return load_native(str(toys_so))
 
 
-# A job in the background of a shell ignores interrupts, and so would every process that a test starts and
-# interrupts.
+# A job in the background of a shell ignores interrupts, and so would every process that a test
+# starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The project needs a C compiler only. What checks strangers' C++ code needs one for C++ too.

@@ -111,7 +111,10 @@ cdef class AckState:
         return self.finish(change, resumed, f"there is no entry {at}")
 
     def acknowledge_index(self, at, index, *, batch_size) -> bool:
-        """Acknowledge one message of an entry that is a batch; the last one acknowledges the entry."""
+        """Acknowledge one message of an entry that is a batch.
+
+        The last one acknowledges the entry.
+        """
         cdef NativePosition place = to_stored(at)
         cdef int32_t size = to_count(batch_size, "batch_size", INT32_MAX)
         cdef int32_t which = to_count(index, "index", INT32_MAX)

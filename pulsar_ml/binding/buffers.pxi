@@ -63,7 +63,10 @@ cdef class ReceiveBuffer:
         return start
 
     def slice(self, start, length) -> BufferSlice:
-        """Received bytes, without a copy. Raises InvalidSizeError, ReleasedError, AllocationError."""
+        """Received bytes, without a copy.
+
+        Raises InvalidSizeError, ReleasedError, AllocationError.
+        """
         self.check_usable()
         cdef int64_t first = to_count(start, "start", INT32_MAX)
         cdef int64_t size = to_count(length, "length", INT32_MAX)
@@ -98,7 +101,10 @@ cdef class ReceiveBuffer:
 @cython.final
 @cython.no_gc
 cdef class BufferSlice:
-    """Bytes of a receive buffer, to make an entry of; keeps the buffer. From ReceiveBuffer.slice."""
+    """Bytes of a receive buffer, to make an entry of; keeps the buffer.
+
+    From ReceiveBuffer.slice.
+    """
 
     def __init__(self):
         raise TypeError("a slice comes from ReceiveBuffer.slice(start, length)")

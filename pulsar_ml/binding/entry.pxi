@@ -153,7 +153,10 @@ cdef class Entry:
         return entry_expected_reads(&self.owner.memory.entries, self.handle)
 
     def expect_read(self) -> None:
-        """Expect one more read, as for an entry that joins a replay queue. Raises AllocationError."""
+        """Expect one more read, as for an entry that joins a replay queue.
+
+        Raises AllocationError.
+        """
         check_usable(self)
         if not entry_expect_read(&self.owner.memory.entries, self.handle):
             raise AllocationError("no native memory for the expected reads of an entry")

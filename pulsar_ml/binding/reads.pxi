@@ -437,7 +437,10 @@ cdef class PendingReadsManager:
         return taken
 
     def invalidate(self, ledger_id) -> None:
-        """Keep new requests from joining the reads of a ledger; waiting requests get their answers."""
+        """Keep new requests from joining the reads of a ledger.
+
+        Waiting requests get their answers.
+        """
         cdef int64_t native_id = PyNumber_Index(ledger_id)
         with nogil:
             pending_reads_invalidate(&self.native, native_id)

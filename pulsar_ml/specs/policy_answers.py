@@ -48,7 +48,10 @@ class Model(pass_answers.Model):
         return bool(chosen)
 
     def victim(self, key: Key, thread: int, times: int) -> bool:
-        """True if a pass may have removed an entry of the key; the latest, if no other was there."""
+        """True if a pass may have removed an entry of the key.
+
+        The latest, if no other was there.
+        """
         if len(self.put_so_far[key]) == times and self.state[key] < GONE:
             if self.state[key] == THERE:
                 return False

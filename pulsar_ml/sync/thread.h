@@ -1,8 +1,7 @@
 /* Native threads, and the condition on which one of them waits for work or for time.
  *
- * Thin over POSIX threads: no control flow, no state of its own. Waiting is measured on the monotonic
- * clock, so that a changed wall clock neither wakes nor delays anybody.
- */
+ * Thin over POSIX threads: no control flow, no state of its own. Waiting is measured on the
+ * monotonic clock, so that a changed wall clock neither wakes nor delays anybody. */
 #ifndef PULSAR_ML_THREAD_H
 #define PULSAR_ML_THREAD_H
 

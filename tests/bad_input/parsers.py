@@ -52,14 +52,12 @@ from tests.report.kit import failure_of, of_failure, row, violation, write_run
 class Parser:
     """Reads one kind of file.
 
-    Attributes:
-        make: writes one that is right into a directory and says which file it is.
-        read: raises a PulsarMlError of one sentence for one that is wrong.
-        version: of a JSON object, the place of its version; "" for other files.
-        lines: whether the message may have a line for each thing that is wrong.
-        binary: whether it is no text; texts get what texts may have wrong.
-        writes: whether what it reads is also what it writes: then only what it refuses stays as it is.
-        file: whether it is read as a file, and not as bytes that come from elsewhere.
+    Attributes: make: writes one that is right into a directory and says which file it is. read:
+        raises a PulsarMlError of one sentence for one that is wrong. version: of a JSON object, the
+        place of its version; "" for other files. lines: whether the message may have a line for
+        each thing that is wrong. binary: whether it is no text; texts get what texts may have
+        wrong. writes: whether what it reads is also what it writes: then only what it refuses stays
+        as it is. file: whether it is read as a file, and not as bytes that come from elsewhere.
     """
 
     make: Callable[[Path], Path]

@@ -158,13 +158,15 @@ def clear(start: int, end: int, thread: int = 1, removed: int = 1) -> Row:
         ([put(1, 1), get(1, 2, 3)], False),  # never put
         ([put(1, 1), get(0, 0, 3)], False),  # nobody removed it
         ([put(1, 1), clear(2, 9), get(0, 0, 3)], True),
-        ([put(1, 1), clear(2, 9, removed=0), get(0, 0, 3)], False),  # nobody says to have removed it
+        # nobody says to have removed it
+        ([put(1, 1), clear(2, 9, removed=0), get(0, 0, 3)], False),
         ([put(1, 1), clear(2, 9), clear(2, 9, thread=2), get(0, 0, 3)], False),  # both do
         ([put(1, 1), clear(2, 9), clear(2, 9, thread=2, removed=0), get(0, 0, 3)], True),
         ([put(1, 1), clear(2, 3), get(1, 1, 5)], True),  # seen late
         ([put(1, 1), clear(3, 4, thread=0), get(1, 1, 5)], False),  # by who removed it
         ([put(1, 1), clear(3, 4), put(2, 5), get(1, 1, 7)], False),  # an older incarnation
-        ([put(1, 1), clear(3, 4), put(2, 5), get(1, 1, 7, thread=2)], True),  # which another may still see
+        # which another may still see
+        ([put(1, 1), clear(3, 4), put(2, 5), get(1, 1, 7, thread=2)], True),
         ([put(1, 1), put(2, 3)], False),  # put twice
         ([put(1, 1), clear(2, 9), put(2, 3)], True),
     ],

@@ -1,4 +1,7 @@
-"""The cells of cells.h as a subject: SUBJECTS["cells"]; outcomes() of the executions since the last call."""
+"""The cells of cells.h as a subject: SUBJECTS["cells"].
+
+Outcomes() of the executions since the last call.
+"""
 
 from libc.stdint cimport uint64_t
 

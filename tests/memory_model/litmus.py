@@ -1,7 +1,7 @@
 """Litmus programs: a few threads with a few atomic operations on three cells and a mutex.
 
-A program is a value that prints as C, and :func:`random_program` draws one from a seed. Outcomes are
-what its calls returned, thread by thread, and the final values of the cells.
+A program is a value that prints as C, and :func:`random_program` draws one from a seed. Outcomes
+are what its calls returned, thread by thread, and the final values of the cells.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """RC11: the outcomes and execution graphs that the repaired C11 memory model allows a program.
 
-Lahav, Vafeiadis, Kang, Hur and Dreyer, "Repairing sequential consistency in C/C++11", PLDI 2017, with
-the release sequences of C++20 (P0982: read-modify-writes only). Graphs are built event by event in
-every order that program order and reads-from permit; inconsistent prefixes are dropped, which loses
-nothing, because the model is closed under taking away an event without successors. Relations are
-lists of bit masks. Nothing here knows the engine.
+Lahav, Vafeiadis, Kang, Hur and Dreyer, "Repairing sequential consistency in C/C++11", PLDI 2017,
+with the release sequences of C++20 (P0982: read-modify-writes only). Graphs are built event by
+event in every order that program order and reads-from permit; inconsistent prefixes are dropped,
+which loses nothing, because the model is closed under taking away an event without successors.
+Relations are lists of bit masks. Nothing here knows the engine.
 """
 
 from __future__ import annotations

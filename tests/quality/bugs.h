@@ -43,7 +43,8 @@ JUDGE(limit_fixed)
 PUBLISH(index_first, st(s->index, 1, SEQ), st(s->slot, 7, SEQ))
 PUBLISH(index_first_fixed, st(s->slot, 7, SEQ), st(s->index, 1, SEQ))
 
-/* A sum of two stripes reads -1, which the counter never was: +1 on one stripe, then -1 on the other. */
+/* A sum of two stripes reads -1, which the counter never was: +1 on one stripe, then -1 on the
+ * other. */
 PROGRAM(striped_counter, 2, Cell stripe[2];)
 {
     if (t == 0) { add(s->stripe[0], 1, SEQ); add(s->stripe[1], -1, SEQ); }
@@ -101,7 +102,8 @@ PHILOSOPHERS(philosophers_5, 5, 0)
 PHILOSOPHERS(philosophers_5_fixed, 5, 1)
 
 /* A linked list whose nodes carry no mark: insert behind a node that is being removed. The list is
- * head -> 1 -> 2. Links are stored as their difference from that; 3 stands for the inserted node. */
+ * head -> 1 -> 2. Links are stored as their difference from that; 3 stands for the inserted node.
+ */
 #define UNMARKED_LIST(name, mark)                                                               \
     JUDGED_PROGRAM(name, 2, Cell head; Cell next_of_1;)                                         \
     {                                                                                           \
@@ -205,9 +207,9 @@ TICKET(ticket_2_fixed, 2, mine = add(s->ticket, 1, SEQ);)
 TICKET(ticket_3, 3, mine = ld(s->ticket, SEQ); st(s->ticket, mine + 1, SEQ);)
 TICKET(ticket_3_fixed, 3, mine = add(s->ticket, 1, SEQ);)
 
-/* Treiber's stack on nodes that are used again: top goes A, B, A while a pop holds the old next. Nodes
- * are numbers, the stack starts 1 -> 2; the tagged one counts its changes. create() zeroes, so values
- * are stored as their difference from the first ones. */
+/* Treiber's stack on nodes that are used again: top goes A, B, A while a pop holds the old next.
+ * Nodes are numbers, the stack starts 1 -> 2; the tagged one counts its changes. create() zeroes,
+ * so values are stored as their difference from the first ones. */
 #define ABA(name, TAG)                                                                          \
     JUDGED_PROGRAM(name, 2, Cell top; Cell link[3]; Cell out[3];)                               \
     {                                                                                           \

@@ -48,7 +48,8 @@ JUDGE(seqlock_once)
     OUTCOME(seqlock_once, s->valid);
 }
 
-/* Szymanski's mutual exclusion of two with its waits as single tests. Outcome 1: both passed all of them. */
+/* Szymanski's mutual exclusion of two with its waits as single tests. Outcome 1: both passed all of
+ * them. */
 JUDGED_PROGRAM(szymanski, 2, Cell flag[2]; Cell x; long passed[2];)
 {
 #define OTHER ld(s->flag[!t], RLX)

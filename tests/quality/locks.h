@@ -1,4 +1,5 @@
-/* Small programs with locks of libc and threads that the code under test starts, wrong and, as NAME_fixed, right. */
+/* Small programs with locks of libc and threads that the code under test starts, wrong and, as
+ * NAME_fixed, right. */
 
 #include <errno.h>
 #include <semaphore.h>
@@ -12,7 +13,8 @@ static const struct timespec SOON = {2, 0};
 #define lock(m) pthread_mutex_lock(&s->m)
 #define unlock(m) pthread_mutex_unlock(&s->m)
 
-/* Mutexes ------------------------------------------------------------------------------------------ */
+/* Mutexes
+ * ------------------------------------------------------------------------------------------ */
 
 #define EXCLUSION(name, before, after)                                                          \
     JUDGED_PROGRAM(name, 3, pthread_mutex_t m; Cell inside; long x;)                            \
@@ -64,7 +66,8 @@ typedef struct { pthread_mutex_t m; long x; } Guarded;
 FREED(freed_held, )
 FREED(freed_held_fixed, pthread_mutex_unlock(&box->m))
 
-/* Condition variables ------------------------------------------------------------------------------ */
+/* Condition variables
+ * ------------------------------------------------------------------------------ */
 
 #define WAKING(name, wait_part, wake_part)                                                      \
     PROGRAM(name, 2, pthread_mutex_t m; pthread_cond_t c; Cell ready; long data;)               \
@@ -93,7 +96,8 @@ WAKING(wake_nobody_fixed, lock(m); int late = 0; while (!late) late = WAIT_TIMED
 WAKING_TWO(wake_one_of_two, pthread_cond_signal)
 WAKING_TWO(wake_two_fixed, pthread_cond_broadcast)
 
-/* Read-write locks --------------------------------------------------------------------------------- */
+/* Read-write locks
+ * --------------------------------------------------------------------------------- */
 
 #define READERS(name, how)                                                                      \
     PROGRAM(name, 3, pthread_rwlock_t l; long a; long b;)                                       \
@@ -131,7 +135,8 @@ PROGRAM(rwlock_unheld, 2, pthread_rwlock_t l;)
            pthread_rwlock_unlock(&s->l); pthread_rwlock_unlock(&s->l); }
 }
 
-/* Semaphores, from 0 -------------------------------------------------------------------------------- */
+/* Semaphores, from 0
+ * -------------------------------------------------------------------------------- */
 
 #define HANDED_OVER(name, taken)                                                                \
     PROGRAM(name, 2, sem_t full; long x;)                                                       \
@@ -161,7 +166,8 @@ JUDGE(semaphore_main_fixed)
     if (left) BROKEN(v, "two were posted and two taken");
 }
 
-/* Futexes ------------------------------------------------------------------------------------------- */
+/* Futexes
+ * ------------------------------------------------------------------------------------------- */
 
 #define FUTEX(name, order)                                                                      \
     PROGRAM(name, 2, atomic_uint word; long x;)                                                 \
@@ -178,7 +184,8 @@ FUTEX(futex_fixed,
       atomic_store_explicit(&s->word, 1, REL);
       syscall(SYS_futex, &s->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);)
 
-/* Threads ------------------------------------------------------------------------------------------- */
+/* Threads
+ * ------------------------------------------------------------------------------------------- */
 
 static void *adds_one(void *x) { ++*(long *)x; return x; }
 static void *adds_locked(void *guarded)

@@ -1,4 +1,6 @@
-"""Locks and threads of the C++ library, wrong and, as NAME_fixed, right: SUBJECTS[name], THREADS[name]."""
+"""Locks and threads of the C++ library, wrong and, as NAME_fixed, right: SUBJECTS[name],
+THREADS[name].
+"""
 
 from libc.stdint cimport int32_t
 

@@ -1,4 +1,5 @@
-/* Small programs about what belongs to one thread and what happens once, wrong and, as NAME_fixed, right. */
+/* Small programs about what belongs to one thread and what happens once, wrong and, as NAME_fixed,
+ * right. */
 
 #include <errno.h>
 #include <fenv.h>
@@ -8,7 +9,8 @@
 
 #define STEP(t) add(s->x, (t) + 1, SEQ)
 
-/* Thread-local variables ---------------------------------------------------------------------------- */
+/* Thread-local variables
+ * ---------------------------------------------------------------------------- */
 
 static _Thread_local long mine, begun = 7;
 static _Thread_local struct { char c; _Alignas(64) long x; } wide = {1, 2};
@@ -40,7 +42,8 @@ PROGRAM(local_outlived, 1, Cell x; long *at;)
     if (*s->at != 9) BROKEN(v, "the thread is gone");
 }
 
-/* errno, floating point, identity --------------------------------------------------------------------- */
+/* errno, floating point, identity
+ * --------------------------------------------------------------------- */
 
 PROGRAM(errno_fixed, 3, Cell x;)
 {
@@ -80,7 +83,9 @@ PROGRAM(signal_stack_fixed, 2, Cell x; char stack[2][64];)
     if (now.ss_sp != s->stack[t]) BROKEN(v, "the stack of another thread");
 }
 
-/* Once ------------------------------------------------------------------------------------------------ */
+/* Once
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static pthread_once_t once_control = PTHREAD_ONCE_INIT;
 static pthread_key_t once_key;
@@ -120,7 +125,8 @@ PROGRAM(value_leaks, 2, Cell x; pthread_once_t once;)
     pthread_setspecific(key, malloc(8));
 }
 
-/* Barriers and spin locks ----------------------------------------------------------------------------- */
+/* Barriers and spin locks
+ * ----------------------------------------------------------------------------- */
 
 #define MEETS(name, wait_part)                                                                  \
     PROGRAM(name, 2, pthread_barrier_t b; long x[2]; Cell ready;)                               \
@@ -148,7 +154,8 @@ JUDGED_PROGRAM(spin_fixed, 3, pthread_spinlock_t l; long x; Cell inside;)
 }
 JUDGE(spin_fixed) { if (s->x != 3) BROKEN(v, "an update was lost"); }
 
-/* C11 threads ----------------------------------------------------------------------------------------- */
+/* C11 threads
+ * ----------------------------------------------------------------------------------------- */
 
 typedef struct { mtx_t m; cnd_t c; long ready, sum; tss_t key; } C11;
 static int c11_adds(void *of)
@@ -179,7 +186,8 @@ static int c11_adds(void *of)
 C11_THREADS(c11_unjoined, 1)
 C11_THREADS(c11_fixed, 2)
 
-/* A mutex of Python 3.13, as its headers use it --------------------------------------------------------- */
+/* A mutex of Python 3.13, as its headers use it
+ * --------------------------------------------------------- */
 
 void PyMutex_Lock(unsigned char *bits);
 void PyMutex_Unlock(unsigned char *bits);
@@ -202,7 +210,8 @@ static void py_unlock(_Atomic unsigned char *bits)
 PYTHON_MUTEX(python_kept, 0)
 PYTHON_MUTEX(python_fixed, 1)
 
-/* Annotations: this lock's order is where instrumentation does not see it -------------------------------- */
+/* Annotations: this lock's order is where instrumentation does not see it
+ * -------------------------------- */
 
 void __tsan_acquire(void *at);
 void __tsan_release(void *at);
@@ -235,7 +244,8 @@ NOTED_HANDOVER(noted_benign_fixed, AnnotateBenignRaceSized(__FILE__, __LINE__, &
 NOTED_HANDOVER(noted_ignored_fixed, , AnnotateIgnoreReadsBegin("", 0); long d = s->data;
                AnnotateIgnoreReadsEnd("", 0); (void)d; return)
 
-/* A race that is known, and one behind it ------------------------------------------------------------------ */
+/* A race that is known, and one behind it
+ * ------------------------------------------------------------------ */
 
 static __attribute__((noinline)) void counts_hits(long *hits) { ++*hits; }
 #define KNOWN_RACE(name, behind)                                                                \

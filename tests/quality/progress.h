@@ -1,6 +1,8 @@
-/* Structures that promise progress, and NAME_fixed that keep the promise, for the check of lock-freedom. */
+/* Structures that promise progress, and NAME_fixed that keep the promise, for the check of
+ * lock-freedom. */
 
-/* The queue of Michael and Scott on numbered nodes; node 0 is the dummy. Links hold the next node, 0: none. */
+/* The queue of Michael and Scott on numbered nodes; node 0 is the dummy. Links hold the next node,
+ * 0: none. */
 #define MICHAEL_SCOTT(name, help)                                                               \
     JUDGED_PROGRAM(name, 3, Cell head; Cell tail; Cell next[5];)                                \
     {                                                                                           \

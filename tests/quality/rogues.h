@@ -1,5 +1,5 @@
-/* Code under test that takes its process along: each does so when thread 1 comes first, so that it depends on the
- * schedule which execution it is. */
+/* Code under test that takes its process along: each does so when thread 1 comes first, so that it
+ * depends on the schedule which execution it is. */
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -13,7 +13,8 @@
         if (cas(s->first, &none, t + 1, SEQ) && t == 1) { deed; }                               \
     }
 
-/* Overwrites the writable memory whose line in /proc/self/maps holds a text, as a wild pointer would. */
+/* Overwrites the writable memory whose line in /proc/self/maps holds a text, as a wild pointer
+ * would. */
 static __attribute__((no_sanitize("thread"), noinline)) void scribble(const char *what)
 {
     FILE *maps = fopen("/proc/self/maps", "r");

@@ -1,8 +1,9 @@
-/* Small concurrent structures, each with its bug and, as NAME_fixed, without it. Where only the results are
- * wrong, the program knows the results that some sequential order of its operations allows. */
+/* Small concurrent structures, each with its bug and, as NAME_fixed, without it. Where only the
+ * results are wrong, the program knows the results that some sequential order of its operations
+ * allows. */
 
-/* A ring of one place whose producers look at the consumer's index relaxed: a claim may be much younger than the
- * head it is compared with, and then the difference is not the capacity. */
+/* A ring of one place whose producers look at the consumer's index relaxed: a claim may be much
+ * younger than the head it is compared with, and then the difference is not the capacity. */
 #define RING(name, lo, so)                                                                      \
     PROGRAM(name, 3, Cell head; Cell tail; Cell held;)                                          \
     {                                                                                           \
@@ -19,8 +20,9 @@
 RING(ring_stale_head, RLX, RLX)
 RING(ring_stale_head_fixed, ACQ, ACR)
 
-/* A lazy list with one element: a removal marks its node, then unlinks it. Thread 0 removes; thread 1 removes,
- * then asks. In each sequential order one removal succeeds and the element is gone afterwards. */
+/* A lazy list with one element: a removal marks its node, then unlinks it. Thread 0 removes; thread
+ * 1 removes, then asks. In each sequential order one removal succeeds and the element is gone
+ * afterwards. */
 #define LAZY_LIST(name, unmarked)                                                               \
     JUDGED_PROGRAM(name, 2, Cell marked; Cell unlinked; long removed[2]; long there;)           \
     {                                                                                           \
@@ -39,7 +41,8 @@ RING(ring_stale_head_fixed, ACQ, ACR)
 LAZY_LIST(lazy_list, )
 LAZY_LIST(lazy_list_fixed, && ld(s->marked, SEQ) == 0)
 
-/* Double-checked initialisation of what is itself atomic: no race, and still read before it was written. */
+/* Double-checked initialisation of what is itself atomic: no race, and still read before it was
+ * written. */
 #define CHECKED_TWICE(name, so, lo)                                                             \
     PROGRAM(name, 2, pthread_mutex_t lock; Cell ready; Cell content;)                           \
     {                                                                                           \
@@ -53,8 +56,8 @@ LAZY_LIST(lazy_list_fixed, && ld(s->marked, SEQ) == 0)
 CHECKED_TWICE(checked_twice, RLX, RLX)
 CHECKED_TWICE(checked_twice_fixed, REL, ACQ)
 
-/* The queue lock of Mellor-Crummey and Scott. Who unlocks and sees no successor empties the queue without looking
- * whether one has come meanwhile. Nodes are 1 + the thread's number. */
+/* The queue lock of Mellor-Crummey and Scott. Who unlocks and sees no successor empties the queue
+ * without looking whether one has come meanwhile. Nodes are 1 + the thread's number. */
 #define MCS(name, leave)                                                                        \
     PROGRAM(name, 2, Cell tail; Cell next[2]; Cell locked[2]; long x;)                          \
     {                                                                                           \
@@ -75,8 +78,9 @@ CHECKED_TWICE(checked_twice_fixed, REL, ACQ)
 MCS(mcs_lock, st(s->tail, 0, REL); return)
 MCS(mcs_lock_fixed, if (cas(s->tail, &me, 0, ACR)) return)
 
-/* The queue lock of Craig, Landin and Hagersten with a try: thread 1 gives up when it would have to wait. Its
- * successor waits for its node, so that must say for which one to wait instead. Node 0 is there at the beginning. */
+/* The queue lock of Craig, Landin and Hagersten with a try: thread 1 gives up when it would have to
+ * wait. Its successor waits for its node, so that must say for which one to wait instead. Node 0 is
+ * there at the beginning. */
 #define CLH(name, give_up)                                                                      \
     PROGRAM(name, 2, Cell tail; Cell state[3]; long x;)                                         \
     {                                                                                           \
@@ -113,7 +117,8 @@ CLH(clh_lock_fixed, st(s->state[mine], 2 + before, REL))
 UPGRADE(upgrade_both, pml_pause())
 UPGRADE(upgrade_both_fixed, add(s->readers, -1, REL); return)
 
-/* A job is running and, once that is over, counted as finished: never both. One collect sees both. */
+/* A job is running and, once that is over, counted as finished: never both. One collect sees both.
+ */
 #define SNAPSHOT(name, again)                                                                   \
     PROGRAM(name, 3, Cell running; Cell over; Cell finished;)                                   \
     {                                                                                           \
@@ -127,8 +132,8 @@ UPGRADE(upgrade_both_fixed, add(s->readers, -1, REL); return)
 SNAPSHOT(single_collect, )
 SNAPSHOT(single_collect_fixed, ld(s->running, SEQ) == running && ld(s->finished, SEQ) == finished &&)
 
-/* A map that counts its keys beside them: after a key was found the map must not be empty. The fixed one counts the
- * keys themselves, all of them in one word. */
+/* A map that counts its keys beside them: after a key was found the map must not be empty. The
+ * fixed one counts the keys themselves, all of them in one word. */
 #define MAP_SIZE(name, put, size)                                                               \
     JUDGED_PROGRAM(name, 2, Cell keys; Cell count; long found; long seen;)                      \
     {                                                                                           \

@@ -1,4 +1,6 @@
-"""Answers that are wrong only beside other calls are seen by the model of the suite, and by nothing else."""
+"""Answers that are wrong only beside other calls are seen by the model of the suite, and by nothing
+else.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The core's own weak-memory bugs: the engine finds each with every seed in mode c11, what they do cannot be
-seen in mode sc, and the true core is silent. What the engine found in the core stays fixed.
+"""The core's own weak-memory bugs: the engine finds each with every seed in mode c11, what they do
+cannot be seen in mode sc, and the true core is silent. What the engine found in the core stays
+fixed.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def test_a_missing_fence_between_atomics_shows_in_mode_sc_in_no_way(name: str) -
 
 
 def hunts_that_differ() -> list[str]:
-    """Mutants hunted in the same programs share them: the one with the largest budget stands for all."""
+    """Mutants hunted in the same programs share them: the one with the largest budget stands for
+    all.
+    """
     largest: dict[str, Mutant] = {}
     for mutant in HUNTED:
         key = repr((mutant.suite, mutant.programs, mutant.calls, mutant.settings))

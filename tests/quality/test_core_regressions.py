@@ -1,5 +1,5 @@
-"""What the engine found in the core, by the program that showed it: silent now, and found again in the
-mutant that undoes the fix.
+"""What the engine found in the core, by the program that showed it: silent now, and found again in
+the mutant that undoes the fix.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def run(seed: int, executions: int) -> Exploration:
     )
 
 
-# A put took a reserved page (D01) or branch (D02) for the linked one because the label was right. It was one
-# taken for the same ids again: not in the directory yet, so that the thread's own read missed what it had
-# put (100075), or never to be, so that the position was lost (100167, 100891).
+# A put took a reserved page (D01) or branch (D02) for the linked one because the label was right.
+# It was one taken for the same ids again: not in the directory yet, so that the thread's own read
+# missed what it had put (100075), or never to be, so that the position was lost (100167, 100891).
 @pytest.mark.parametrize(
     ("seed", "mutant", "rule"),
     [(100075, "D01", "I7"), (100075, "D02", "I7"), (100167, "D02", "I7"), (100891, "D02", "")],
@@ -48,8 +48,8 @@ def test_a_put_goes_to_a_node_that_is_linked(seed: int, mutant: str, rule: str) 
     assert run(seed, 20_000).failure is None
 
 
-# A clear by a stale handle met a churned incarnation under its key, which is linked nowhere: the oracle was
-# wrong, not the wrapper.
+# A clear by a stale handle met a churned incarnation under its key, which is linked nowhere: the
+# oracle was wrong, not the wrapper.
 @pytest.mark.parametrize("seed", [100161, 100907])
 def test_a_stale_clear_leaves_a_churned_wrapper_alone(seed: int) -> None:
     subject = mutants().SUBJECTS["entry_wrapper"]
@@ -69,8 +69,9 @@ def test_a_stale_clear_leaves_a_churned_wrapper_alone(seed: int) -> None:
     assert done.failure is None
 
 
-# A task that could free nothing ended while the settings changed: the change found the task's marker set and
-# left the eviction to it, and the task looked only for inserts (suite cache_manager, seed 7).
+# A task that could free nothing ended while the settings changed: the change found the task's
+# marker set and left the eviction to it, and the task looked only for inserts (suite cache_manager,
+# seed 7).
 def test_a_change_of_settings_is_seen_by_the_task_that_it_is_left_to() -> None:
     mutant = next(one for one in CATALOGUE if one.id == "CM-change")
     mutants().select_mutant(mutant.id)

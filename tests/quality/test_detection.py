@@ -1,5 +1,5 @@
-"""Known bugs are found within ten times their mean by every seed, and need as many preemptions as is known;
-fixed twins stay silent.
+"""Known bugs are found within ten times their mean by every seed, and need as many preemptions as
+is known; fixed twins stay silent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ LISTED = {
     "reorder_5": (33.0, 15.0, 1),
     "reorder_10": (74.0, 32.0, 1),
     "reorder_20": (189.0, 71.0, 1),
-    # Without a published mean: measured here over 400 seeds. The preemptions are the published ones.
+    # Without a published mean: measured here over 400 seeds. The preemptions are the published
+    # ones.
     "lazy_list": (10.0, 11.8, 1),
     "mcs_lock": (2.3, 4.6, 1),
     "clh_lock": (4.8, 5.6, 1),
@@ -57,7 +58,8 @@ LISTED_WEAK = {
 }
 # Ten threads have millions of orders without any preemption; of three and five all are searched.
 TOO_MANY_ORDERS = {"reorder_10", "reorder_20"}
-# What is left of the bug when threads are taken away needs fewer: a waiter alone waits for ever, too.
+# What is left of the bug when threads are taken away needs fewer: a waiter alone waits for ever,
+# too.
 SHRUNK_FURTHER = {"lost_wakeup": 0}
 
 
@@ -118,7 +120,8 @@ def test_a_fixed_program_stays_silent(name: str, mode: str) -> None:
     assert runs.statistics()["cut"] == 0
 
 
-# The collect has four orders to get right: who counts the job as finished must come after it is over, too.
+# The collect has four orders to get right: who counts the job as finished must come after it is
+# over, too.
 @pytest.mark.parametrize(
     ("name", "depth"), [("ticket_2", 3), ("ticket_3", 3), ("single_collect", 4)]
 )

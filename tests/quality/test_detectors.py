@@ -1,5 +1,5 @@
-"""Each detector sees its bug, names both sides, and leaves the process alive; see the fixed twins for the
-negative controls."""
+"""Each detector sees its bug, names both sides, and leaves the process alive; see the fixed twins
+for the negative controls."""
 
 from __future__ import annotations
 

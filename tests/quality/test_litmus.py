@@ -46,7 +46,8 @@ OUTCOMES: dict[str, tuple[set[int], set[int], set[int]]] = {
     "corr2": ({0}, {0}, {0}),
     "coww": ({2}, {2}, {2}),
     "cowr": ({1, 2}, {1, 2}, {1, 2}),
-    # a * 2 + b with a == 2 when the reader saw the read-modify-write: never the flag without the data.
+    # a * 2 + b with a == 2 when the reader saw the read-modify-write: never the flag without the
+    # data.
     "release_sequence_rmw": ({0, 1, 2, 3, 5}, {0, 1, 2, 3, 5}, {0, 1, 2, 3, 5}),
     "release_sequence_store": ({0, 1, 3, 4, 5}, {0, 1, 3, 4, 5}, {0, 1, 3, 4, 5}),
     "rmw_atomic": ({3}, {3}, {3}),
@@ -75,8 +76,8 @@ def test_exhaustive_search_reaches_exactly_the_outcomes_of_c11(name: str) -> Non
     assert set(programs().outcomes(name)) == OUTCOMES[name][2]
 
 
-# What GenMC expects of its own test programs, in SC and in RC11: executions that differ in what reads from
-# what or in modification order.
+# What GenMC expects of its own test programs, in SC and in RC11: executions that differ in what
+# reads from what or in modification order.
 ORACLE = {
     "sb_acq_rel": (3, 4),
     "two_plus_two_w_relaxed": (3, 4),
@@ -107,7 +108,8 @@ def test_eight_readers_have_two_to_the_eighth_executions() -> None:
     assert runs.statistics()["classes"] == 2**8
 
 
-# Where GenMC counts only the executions that pass its program's assumptions: those with outcome 1 here.
+# Where GenMC counts only the executions that pass its program's assumptions: those with outcome 1
+# here.
 @pytest.mark.parametrize(
     ("name", "mode", "expected"),
     [("seqlock_once", "sc", 2), ("seqlock_once", "c11", 2), ("szymanski", "sc", 6)],

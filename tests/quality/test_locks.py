@@ -1,5 +1,6 @@
-"""Locks, conditions, semaphores, futexes and threads of code under test are modelled: each wrong program is
-found and named, each right one stays silent. In C, C++ and Cython, with every compiler that is installed.
+"""Locks, conditions, semaphores, futexes and threads of code under test are modelled: each wrong
+program is found and named, each right one stays silent. In C, C++ and Cython, with every compiler
+that is installed.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ WRONG = {
     "std_thread_race": ("locks_cpp", "data race", ""),
     "std_notify_forgotten": ("locks_cpp", "deadlock", "thread 1 waits for futex"),
 }
-# Cython's mutex is a lock of pythread.h up to 3.12; the PyMutex that it is afterwards is not modelled.
+# Cython's mutex is a lock of pythread.h up to 3.12; the PyMutex that it is afterwards is not
+# modelled.
 PYMUTEX = sys.version_info < (3, 13)
 if PYMUTEX:
     WRONG |= {

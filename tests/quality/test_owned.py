@@ -69,8 +69,8 @@ def test_a_right_program_stays_silent(module: str, name: str, mode: str, compile
     assert done.statistics["cut"] == 0
 
 
-# libstdc++ before 13 releases the lock in atomic<shared_ptr>::load() with a relaxed order: its plain
-# read of the pointer races with the next store.
+# libstdc++ before 13 releases the lock in atomic<shared_ptr>::load() with a relaxed order: its
+# plain read of the pointer races with the next store.
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_the_race_in_the_atomic_shared_pointer_of_libstdcxx_is_found(compiler: str) -> None:
     done = run("owned_cpp", "atomic_pointer_fixed", compiler)

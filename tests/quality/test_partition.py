@@ -29,12 +29,13 @@ Cut = Callable[[Part], list[Part]]
 
 def explored(name: str, part: Part | None, executions: int, **options: object) -> Exploration:
     subject, program = programs().SUBJECTS[name], program_of(name)
-    return explore(subject, program, executions=executions, part=part, **options)  # type: ignore[arg-type]
+    # type: ignore[arg-type]
+    return explore(subject, program, executions=executions, part=part, **options)
 
 
 def in_parts(name: str, cut: Cut, budget: int, **options: object) -> tuple[Counter[str], int, str]:
-    """The sums over all parts, of which each is searched for a while and its rest is cut again, how many
-    there were, and what they prove."""
+    """The sums over all parts, of which each is searched for a while and its rest is cut again, how
+    many there were, and what they prove."""
     sums: Counter[str] = Counter()
     bounds: set[str] = set()
     waiting, parts = [Part()], 0
@@ -66,7 +67,9 @@ def test_the_parts_are_the_whole(
 
 
 def test_parts_that_overlap_are_not_the_whole() -> None:
-    """The control: a cut that forgets to raise the floor of its first half searches the second one twice."""
+    """The control: a cut that forgets to raise the floor of its first half searches the second one
+    twice.
+    """
 
     def overlapping(rest: Part) -> list[Part]:
         if rest.cut is None or rest.floor:
@@ -127,7 +130,9 @@ trees = st.recursive(
 def test_any_tree_is_divided_without_gap_or_overlap(
     tree: list[object] | None, count: int, seed: int
 ) -> None:
-    """On trees of choices that are not a program's: the same walk as the engine's, by parts in any order."""
+    """On trees of choices that are not a program's: the same walk as the engine's, by parts in any
+    order.
+    """
     draw = random.Random(seed)
     leaves: Counter[tuple[int, ...]] = Counter()
     waiting = [Part()]

@@ -1,5 +1,5 @@
-"""What a report of a data race says: both accesses with their stacks, the last synchronisation, and whether
-the other order was made as well. Fixed twins are the negative controls."""
+"""What a report of a data race says: both accesses with their stacks, the last synchronisation, and
+whether the other order was made as well. Fixed twins are the negative controls."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Code under test that takes its process along is a failure of its execution, is made again from two numbers,
-and leaves the process of the user alone.
+"""Code under test that takes its process along is a failure of its execution, is made again from
+two numbers, and leaves the process of the user alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from pulsar_ml.harness.subjects.program import Program, generate
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-# Long for an execution of microseconds, also on a busy machine; and what takes for ever takes longer.
+# Long for an execution of microseconds, also on a busy machine; and what takes for ever takes
+# longer.
 LIMITS = {"reads_for_ever": Limits(wall=3.0), "computes_for_ever": Limits(wall=120.0, cpu=0.5)}
 ROGUES = {
     "overwrites_the_engine": "ended the process",

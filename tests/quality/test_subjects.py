@@ -1,4 +1,6 @@
-"""The checked build of real subjects: clean under the engine, wrong operations found, real threads served."""
+"""The checked build of real subjects: clean under the engine, wrong operations found, real threads
+served.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Virtual time: the earliest deadline comes first and sets the clock, and loops that poll a clock end."""
+"""Virtual time: the earliest deadline comes first and sets the clock, and loops that poll a clock
+end.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Loops that wait: each bug behind a pause is found by every seed, each fixed twin stays silent, and a search
-names the bound that its pauses met.
+"""Loops that wait: each bug behind a pause is found by every seed, each fixed twin stays silent,
+and a search names the bound that its pauses met.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ SEEDS = range(20)
 BUDGET = 3_000  # executions; every seed needs fewer
 MODES = ("sc", "tso", "c11")
 
-# program: kind of failure, the modes that show it, the turns that a search must let go on, None: never.
+# program: kind of failure, the modes that show it, the turns that a search must let go on, None:
+# never.
 WRONG: dict[str, tuple[str, tuple[str, ...], int | None]] = {
     "retried": ("invariant", MODES, 1),
     "four_turns": ("deadlock", MODES, 4),

@@ -1,5 +1,5 @@
-/* Programs in the style of compilers without C11 atomics: volatile accesses and builtin fences. Wrong and, as
- * NAME_fixed, right where volatile means relaxed. */
+/* Programs in the style of compilers without C11 atomics: volatile accesses and builtin fences.
+ * Wrong and, as NAME_fixed, right where volatile means relaxed. */
 
 #include <assert.h>
 

@@ -1,6 +1,7 @@
 /* Loops that wait, wrong and, as NAME_fixed, right. */
 
-/* The failed exchange refreshes its operand, so the next turn may exchange although nothing changed. */
+/* The failed exchange refreshes its operand, so the next turn may exchange although nothing
+ * changed. */
 #define RETRIED(name, gives_up)                                                                 \
     PROGRAM(name, 2, Cell x;)                                                                   \
     {                                                                                           \
@@ -50,7 +51,8 @@ SLEEPING_LOCK(sleeping_lock_fixed, 64, pml_pause(), pml_wake_one(&s->word))
 SLEEPING_LOCK(sleeping_lock_silent, 64, (void)0, )
 SLEEPING_LOCK(sleeping_lock_silent_fixed, 64, (void)0, pml_wake_one(&s->word))
 
-/* A pause may be short: what was read before it may be read again although a newer store is known to exist. */
+/* A pause may be short: what was read before it may be read again although a newer store is known
+ * to exist. */
 #define BEHIND_A_PAUSE(name, store_order, load_order)                                           \
     PROGRAM(name, 2, Cell x; Cell y;)                                                           \
     {                                                                                           \
@@ -87,7 +89,8 @@ BACKS_OFF(backs_off_torn, ld(s->lock, ACQ) == 0 && (st(s->lock, 1, RLX), 1), st(
 BACKS_OFF(backs_off_kept, !swap(s->lock, 1, ACQ), if (t) st(s->lock, 0, REL))
 BACKS_OFF(backs_off_fixed, !swap(s->lock, 1, ACQ), st(s->lock, 0, REL))
 
-/* A ticket lock whose back-off is proportional to the distance; the wrong one takes its ticket in two steps. */
+/* A ticket lock whose back-off is proportional to the distance; the wrong one takes its ticket in
+ * two steps. */
 #define TICKET_BACKOFF(name, take)                                                              \
     PROGRAM(name, 3, Cell ticket; Cell serving; long x;)                                        \
     {                                                                                           \
@@ -101,7 +104,8 @@ BACKS_OFF(backs_off_fixed, !swap(s->lock, 1, ACQ), st(s->lock, 0, REL))
 TICKET_BACKOFF(ticket_backoff, mine = ld(s->ticket, RLX); st(s->ticket, mine + 1, RLX);)
 TICKET_BACKOFF(ticket_backoff_fixed, mine = add(s->ticket, 1, RLX);)
 
-/* The lock of Craig, Landin and Hagersten with a pause; the wrong one lets its successor in too early. */
+/* The lock of Craig, Landin and Hagersten with a pause; the wrong one lets its successor in too
+ * early. */
 #define QUEUE_LOCK(name, early, late)                                                           \
     PROGRAM(name, 3, Cell tail; Cell held[4]; long x;)                                          \
     {                                                                                           \
@@ -115,7 +119,8 @@ TICKET_BACKOFF(ticket_backoff_fixed, mine = add(s->ticket, 1, RLX);)
 QUEUE_LOCK(queue_lock, st(s->held[t + 1], 0, REL), )
 QUEUE_LOCK(queue_lock_fixed, , st(s->held[t + 1], 0, REL))
 
-/* Threads that spin must not keep others from going on: one that sleeps, and one that waits in a loop itself. */
+/* Threads that spin must not keep others from going on: one that sleeps, and one that waits in a
+ * loop itself. */
 PROGRAM(holder_sleeps_fixed, 2, pthread_mutex_t lock; long x;)
 {
     if (t == 0) pthread_mutex_lock(&s->lock); else while (pthread_mutex_trylock(&s->lock)) pml_yield();

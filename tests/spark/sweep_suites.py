@@ -42,8 +42,8 @@ class Deadly:
 class Gated:
     """A subject whose trial with the gate's number as its setting reports itself and waits there.
 
-    ``closed`` in the gate's directory has the number; ``arrived`` and ``go`` are named pipes. With a
-    file ``once`` beside, only the first such trial waits, and a copy of it does not.
+    ``closed`` in the gate's directory has the number; ``arrived`` and ``go`` are named pipes. With
+    a file ``once`` beside, only the first such trial waits, and a copy of it does not.
     """
 
     def __init__(self, like: object) -> None:

@@ -1,7 +1,8 @@
 """The model of every suite is asked in every world: one thread, real threads, the engine, Spark.
 
-A model that refuses everything must be heard in each of them, the true one must not. That the models see
-real mistakes is for tests/mutants/test_answers.py and tests/quality/test_concurrent_answers.py.
+A model that refuses everything must be heard in each of them, the true one must not. That the
+models see real mistakes is for tests/mutants/test_answers.py and
+tests/quality/test_concurrent_answers.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A project of a stranger: its one extension cimports the installed pulsar_ml and nothing of its sources."""
+"""A project of a stranger: its one extension cimports the installed pulsar_ml and nothing of its
+sources.
+"""
 
 from __future__ import annotations
 

@@ -103,7 +103,10 @@ class Round:
 
     @staticmethod
     def from_text(text: str, what: str = "the round") -> Round:
-        """Return the round that ``to_data`` described, as JSON; BadRecordError for a damaged one."""
+        """Return the round that ``to_data`` described, as JSON.
+
+        BadRecordError for a damaged one.
+        """
         types_of = {"first_chunk": int, "chunk_seeds": int, "arms": tuple[ArmSeeds, ...]}
         content = check_keys(read_object(text, what, versions=(ROUND_VERSION,)), types_of, what)
         first, size, arms = (content[name] for name in types_of)
@@ -285,7 +288,10 @@ class Rounds:
 
     @staticmethod
     def read(directory: Path, plan: Plan, data: object) -> Rounds:
-        """The rounds of a run with these settings, as far as they are decided. UsageError for damage."""
+        """The rounds of a run with these settings, as far as they are decided.
+
+        UsageError for damage.
+        """
         what = f"the rounds in {directory / 'run.json'}"
         types_of = {"rounds": int, "floor": float, "strategies": list[str]}
         try:

@@ -1,15 +1,15 @@
 """The columns of a campaign's rows: name, kind and meaning, without Arrow.
 
-Processes that run trials make rows from these names and stay small; :mod:`schema` makes Arrow schemas
-of them. A new column is a row of one of these tables.
+Processes that run trials make rows from these names and stay small; :mod:`schema` makes Arrow
+schemas of them. A new column is a row of one of these tables.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-# The version of all tables; it changes with a column. 1 had no columns about the engine, 2 none about
-# models, 3 none about logs and parts, and no table of chunks.
+# The version of all tables; it changes with a column. 1 had no columns about the engine, 2 none
+# about models, 3 none about logs and parts, and no table of chunks.
 SCHEMA_VERSION = 4
 
 STRING, INT32, INT64, TIME = "string", "int32", "int64", "time"

@@ -43,8 +43,8 @@ def load_checked(path: Path, name: str | None = None) -> ModuleType:
 
     Its subjects run under the engine. The arguments and errors are those of :func:`load_extension`.
 
-    Warns (:class:`pulsar_ml.harness.building.unseen.UnseenCodeWarning`) of code in the module that the
-    engine cannot see.
+    Warns (:class:`pulsar_ml.harness.building.unseen.UnseenCodeWarning`) of code in the module that
+    the engine cannot see.
     """
     import pulsar_ml.harness.engine  # noqa: F401
     from pulsar_ml.harness.building.unseen import warn_of_unseen_code

@@ -1,9 +1,9 @@
 """Finds what the engine cannot see in a checked module.
 
 That is inline assembly, code that was linked without being recompiled, and thread-local variables
-that all fibers share. Instrumented code calls the engine for each atomic access, so it has no locked
-instruction and no memory fence of its own. Each one that a module has nevertheless came in by
-another way.
+that all fibers share. Instrumented code calls the engine for each atomic access, so it has no
+locked instruction and no memory fence of its own. Each one that a module has nevertheless came in
+by another way.
 """
 
 from __future__ import annotations

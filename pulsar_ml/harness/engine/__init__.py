@@ -1,7 +1,8 @@
-"""The controlled world: every interleaving and every legal stale read of a program, under one integer.
+"""The controlled world: every interleaving and every legal stale read of a program, under one
+integer.
 
-Checked modules (``pulsar_ml.harness.building.checked``) call the engine's native functions, so it is
-loaded with its symbols visible to modules that come after it: import this package first, or use
+Checked modules (``pulsar_ml.harness.building.checked``) call the engine's native functions, so it
+is loaded with its symbols visible to modules that come after it: import this package first, or use
 :func:`load_checked`. One engine serves a process, one explorer at a time.
 """
 

@@ -1,4 +1,7 @@
-"""The engine's face: an explorer over the executions of one program. Batches run without the GIL."""
+"""The engine's face: an explorer over the executions of one program.
+
+Batches run without the GIL.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,8 @@ cdef object _heart = None
 
 
 def beat_into(buffer) -> None:
-    """Keep the number of the execution under way, and how many were begun, in the two words of ``buffer``.
+    """Keep the number of the execution under way, and how many were begun, in the two words of
+    ``buffer``.
 
     Shared memory tells a watchdog in another process how far this one has come. None: nowhere.
     """
@@ -60,17 +64,18 @@ cdef class Explorer:
 
     ``mode`` is "sc", "tso" or "c11"; ``strategy`` one of STRATEGIES; ``faults`` names those of
     "weak_failure", "spurious", "no_memory" and "timeout" that may happen; ``reuse`` tells the
-    allocator to keep freed blocks ("quarantine"), to hand them out at once ("reuse") or to let
-    each execution decide ("mixed"). ``depth`` fixes PCT's depth (0: a mixture), ``bound`` the
-    preemptions or delays of the exhaustive strategies, ``spins`` the turns of waiting loops that they
-    let go on at once. With ``lock_free`` a thread of each execution may be held back at a step, and it is a
-    failure when the others cannot end without that thread. ``decisions`` are followed by "replay":
-    tuples (point, thread, kind, value). ``path`` are the choices with which an exhaustive strategy begins
-    instead of the first ones, and ``floor`` how many of them it leaves as they are. With ``judged`` a run
-    stops at each execution whose answers were not accepted yet (:meth:`accept`). ``weaken`` is a fault:
-    (places of code, order) gives the atomics at those places that one of ORDERS, or leaves out the fence
-    there for order "none". ``suppress`` names known races, which are passed over and counted: each text is
-    "file:line" or a function, of one of the two accesses.
+    allocator to keep freed blocks ("quarantine"), to hand them out at once ("reuse") or to let each
+    execution decide ("mixed"). ``depth`` fixes PCT's depth (0: a mixture), ``bound`` the
+    preemptions or delays of the exhaustive strategies, ``spins`` the turns of waiting loops that
+    they let go on at once. With ``lock_free`` a thread of each execution may be held back at a
+    step, and it is a failure when the others cannot end without that thread. ``decisions`` are
+    followed by "replay": tuples (point, thread, kind, value). ``path`` are the choices with which
+    an exhaustive strategy begins instead of the first ones, and ``floor`` how many of them it
+    leaves as they are. With ``judged`` a run stops at each execution whose answers were not
+    accepted yet (:meth:`accept`). ``weaken`` is a fault: (places of code, order) gives the atomics
+    at those places that one of ORDERS, or leaves out the fence there for order "none". ``suppress``
+    names known races, which are passed over and counted: each text is "file:line" or a function, of
+    one of the two accesses.
 
     Raises UsageError for what is out of range and MemoryError.
     """
@@ -278,7 +283,8 @@ cdef class Explorer:
                 engine_again(number)
 
     def reverse(self, uint64_t number) -> str:
-        """After :meth:`again` of an execution that ended with a race: try its accesses in the other order.
+        """After :meth:`again` of an execution that ended with a race: try its accesses in the other
+        order.
 
         Returns which of ENDS shows that the first access also happens right after the second one:
         "data race" or "use after free"; "" when that order was not reached. The execution is then
@@ -292,13 +298,16 @@ cdef class Explorer:
         return ENDS[shown] if shown >= FAIL_RACE else ""
 
     def skip(self) -> bool:
-        """After a failure of an exhaustive search: go to the next path; False when there is none."""
+        """After a failure of an exhaustive search: go to the next path.
+
+        False when there is none.
+        """
         self.mine()
         return bool(engine_next(&self.stats))
 
     def path(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-        """Where an exhaustive search goes on: the choices of its next path, how many there are at each (0: it
-        did not come by yet), and how many of them it leaves as they are.
+        """Where an exhaustive search goes on: the choices of its next path, how many there are at
+        each (0: it did not come by yet), and how many of them it leaves as they are.
         """
         cdef int32_t floor = 0
         cdef uint16_t[::1] taken, options
@@ -311,7 +320,10 @@ cdef class Explorer:
         return tuple(np.asarray(taken)[:length].tolist()), tuple(np.asarray(options)[:length].tolist()), floor
 
     def unjudged(self) -> bool:
-        """Whether the last run stopped at answers that were not accepted yet; they are in :meth:`calls`."""
+        """Whether the last run stopped at answers that were not accepted yet.
+
+        They are in :meth:`calls`.
+        """
         if not self.started:
             return False
         self.mine()
@@ -325,13 +337,15 @@ cdef class Explorer:
     def ask(
         self, checker, records, of, int64_t[::1] counts not None, *, bint foresees=False
     ) -> None:
-        """Ask ``checker`` about new answers before a run stops at them; those that it knows are accepted.
+        """Ask ``checker`` about new answers before a run stops at them; those that it knows are
+        accepted.
 
-        ``checker.oracle()`` is a capsule as of linearize.Checker; ``records`` the history that it is asked
-        about, an array of history.RECORD, in which record i is to get the times and the answer of call
-        ``of[i]``, numbered through all threads; of a call with two records the first is its beginning,
-        without an answer unless it ``foresees``. ``counts[0]`` counts the histories that it knew, and
-        ``counts[1]`` those that it accepted when it had asked its model.
+        ``checker.oracle()`` is a capsule as of linearize.Checker; ``records`` the history that it
+        is asked about, an array of history.RECORD, in which record i is to get the times and the
+        answer of call ``of[i]``, numbered through all threads; of a call with two records the first
+        is its beginning, without an answer unless it ``foresees``. ``counts[0]`` counts the
+        histories that it knew, and ``counts[1]`` those that it accepted when it had asked its
+        model.
         """
         cdef int64_t i, place, thread
         cdef int64_t[::1] calls = np.ascontiguousarray(of, np.int64)
@@ -394,7 +408,10 @@ cdef class Explorer:
         return engine_hash(), engine_class()
 
     def classes(self):
-        """The hashes of the classes seen so far, each once; of more than 16,384 a uniform sample."""
+        """The hashes of the classes seen so far, each once.
+
+        Of more than 16,384 a uniform sample.
+        """
         cdef uint64_t[::1] hashes = np.empty(ENGINE_CLASSES, np.uint64)
         if not self.started:
             return np.empty(0, np.uint64)
@@ -435,7 +452,10 @@ cdef class Explorer:
         return [self.event(i) for i in range(count)]
 
     def event(self, int64_t index) -> dict[str, object]:
-        """One event of that trace, by its place; ``clock`` is what its thread knows of each thread then."""
+        """One event of that trace, by its place.
+
+        ``clock`` is what its thread knows of each thread then.
+        """
         cdef int64_t count, j, known = ENGINE_MOST_THREADS
         cdef const EngineEvent* e = engine_trace(&count)
         self.mine()
@@ -465,9 +485,9 @@ cdef class Explorer:
         return engine_preemptions()
 
     def answers(self):
-        """An array with a row for each operation of the last execution, those of thread 0 first: when it was
-        invoked, when it returned, its first step that read and wrote an atomic (0: none), its status and its
-        four words."""
+        """An array with a row for each operation of the last execution, those of thread 0 first:
+        when it was invoked, when it returned, its first step that read and wrote an atomic (0:
+        none), its status and its four words."""
         cdef const EngineCall* calls
         cdef int t, i, j
         cdef int64_t at = 0
@@ -487,7 +507,8 @@ cdef class Explorer:
         return made
 
     def calls(self, int thread) -> list[tuple[int, int, int, tuple[int, ...]]]:
-        """(invoked, returned, status, words) of each operation of a thread in the last execution."""
+        """(invoked, returned, status, words) of each operation of a thread in the last execution.
+        """
         cdef const EngineCall* calls = engine_calls(thread)
         cdef int i, j
         self.mine()

@@ -48,8 +48,8 @@ static int grow_calls(Thread *t, int32_t room);
 
 #define PROFILE_NUMBERS (UINT64_C(1) << 63)   /* execution numbers that no explorer uses */
 
-/* Each table begins at another cache line of its page, or their first entries, which every execution
- * uses, would compete for the same cache sets. */
+/* Each table begins at another cache line of its page, or their first entries, which every
+ * execution uses, would compete for the same cache sets. */
 static void *reserve(size_t bytes, size_t line)
 {
     char *memory = mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -65,8 +65,8 @@ static void layout(int32_t threads)
     E.block_bytes = (ENGINE_HISTORY * E.message_bytes + E.clocks_bytes + 63) / 64 * 64;
 }
 
-/* Where a watchdog in another process sees how far this one has come: the number of the execution under
- * way, and how many were begun. */
+/* Where a watchdog in another process sees how far this one has come: the number of the execution
+ * under way, and how many were begun. */
 static uint64_t nobody_watches[2], *heart = nobody_watches;
 
 void engine_beat(uint64_t *where)
@@ -207,7 +207,8 @@ static void learn(void)
         run_one(PROFILE_NUMBERS + (uint64_t)i);
         if (E.step > profile.steps)
             profile.steps = E.step;
-        if (E.failure.kind == FAIL_ENDLESS || E.failure.kind == FAIL_BLOCKED)   /* the next one takes as long */
+        /* the next one takes as long */
+        if (E.failure.kind == FAIL_ENDLESS || E.failure.kind == FAIL_BLOCKED)
             break;
     }
     profile.learning = 0;
@@ -215,9 +216,9 @@ static void learn(void)
     profile_finish();
 }
 
-/* Executions first, first+1, ... until `count_of` were made or one failed. Returns how many. Exhaustive
- * strategies take the next path each time, whatever the number, and set stats->exhausted when there
- * is none left. */
+/* Executions first, first+1, ... until `count_of` were made or one failed. Returns how many.
+ * Exhaustive strategies take the next path each time, whatever the number, and set stats->exhausted
+ * when there is none left. */
 uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
 {
     uint64_t made = 0;
@@ -275,9 +276,10 @@ int engine_again(uint64_t number)
     return E.failure.kind;
 }
 
-/* After engine_again() of an execution that ended with a race: whether its accesses can be made in the
- * other order. Returns the EngineEnd that shows it, of the same access after the other one, or
- * END_COMPLETE. The execution is then made again as it was, so that its trace and all else stand. */
+/* After engine_again() of an execution that ended with a race: whether its accesses can be made in
+ * the other order. Returns the EngineEnd that shows it, of the same access after the other one, or
+ * END_COMPLETE. The execution is then made again as it was, so that its trace and all else stand.
+ */
 int engine_reverse(uint64_t number)
 {
     EngineFailure race = E.failure;
@@ -321,8 +323,9 @@ int engine_next(EngineStats *stats)
     return more;
 }
 
-/* Where an exhaustive strategy goes on, and the options that it found there, 0 where it was not yet: at most
- * `room` of the path's choices. Returns how many there are, and how many of them stay as they are. */
+/* Where an exhaustive strategy goes on, and the options that it found there, 0 where it was not
+ * yet: at most `room` of the path's choices. Returns how many there are, and how many of them stay
+ * as they are. */
 int32_t engine_path(uint16_t *taken, uint16_t *options, int32_t room, int32_t *floor)
 {
     for (uint32_t i = 0; i < path_length && i < (uint32_t)room; i++) {
@@ -333,11 +336,12 @@ int32_t engine_path(uint16_t *taken, uint16_t *options, int32_t room, int32_t *f
     return (int32_t)path_length;
 }
 
-/* After engine_run() with `judged`: whether it stopped at an execution whose answers nobody judged yet. */
+/* After engine_run() with `judged`: whether it stopped at an execution whose answers nobody judged
+ * yet. */
 int engine_unjudged(void) { return answers.waits; }
 
-/* The answers of that execution are right, and will be wherever they come again. An exhaustive strategy
- * goes to its next path. */
+/* The answers of that execution are right, and will be wherever they come again. An exhaustive
+ * strategy goes to its next path. */
 void engine_accept(EngineStats *stats)
 {
     answers_accept();

@@ -1,10 +1,9 @@
 /* Shared structures of the engine: the controlled world in which one integer decides everything.
  *
  * The engine is one translation unit, engine.c, that includes its parts in the order of their use;
- * each part has one purpose and keeps its functions static. All threads of an execution are fibers of
- * one OS thread, so nothing here is atomic. Whatever must be empty when an execution begins carries
- * the execution's generation instead of being cleared.
- */
+ * each part has one purpose and keeps its functions static. All threads of an execution are fibers
+ * of one OS thread, so nothing here is atomic. Whatever must be empty when an execution begins
+ * carries the execution's generation instead of being cleared. */
 #ifndef PULSAR_ML_ENGINE_H
 #define PULSAR_ML_ENGINE_H
 
@@ -13,18 +12,20 @@
 
 #include "pulsar_ml/harness/subject.h"
 
-#define ENGINE_MOST_THREADS 64    /* of one execution, those that the code under test starts included */
+/* of one execution, those that the code under test starts included */
+#define ENGINE_MOST_THREADS 64
 #define ENGINE_CLASSES (1 << 14)  /* classes that are told apart; of more, a uniform sample */
-#define ENGINE_HISTORY 8          /* messages that a location remembers; the oldest is forgotten first */
+#define ENGINE_HISTORY 8  /* messages that a location remembers; the oldest is forgotten first */
 #define ENGINE_MOST_FRAMES 24     /* of a reported stack */
 #define ENGINE_MOST_WATCHED 16    /* locations whose change ends a spin loop's wait */
 #define ENGINE_BUFFER 8           /* stores that a thread may hold back under TSO */
 #define ENGINE_MOST_OBJECTS 256    /* mutexes and the like alive in one execution */
-#define ENGINE_NOT_MADE 6         /* in place of an order: an atomic access that ended the execution */
+#define ENGINE_NOT_MADE 6  /* in place of an order: an atomic access that ended the execution */
 
 typedef enum { MODE_SC, MODE_TSO, MODE_C11 } EngineMode;
 
-/* A sampler's executions are a sample of all; a search takes one path after the other; a replay follows decisions. */
+/* A sampler's executions are a sample of all; a search takes one path after the other; a replay
+ * follows decisions. */
 typedef enum { STRATEGY_SAMPLES, STRATEGY_SEARCHES, STRATEGY_FOLLOWS } EngineStrategyKind;
 
 /* What users see of a row of the table of strategies (schedule/strategies.c). */
@@ -50,8 +51,8 @@ typedef enum {
     OP_BUFFER
 } EngineOp;
 
-/* A choice other than the default one. The default: stay on the running thread; when it cannot go on,
- * the lowest-numbered one that can; read the newest store; append a store; no fault. */
+/* A choice other than the default one. The default: stay on the running thread; when it cannot go
+ * on, the lowest-numbered one that can; read the newest store; append a store; no fault. */
 typedef enum {
     CHOOSE_THREAD, CHOOSE_READ, CHOOSE_INSERT, CHOOSE_WEAK_FAILURE, CHOOSE_SPURIOUS, CHOOSE_NO_MEMORY,
     CHOOSE_TIMEOUT, CHOOSE_REUSE, CHOOSE_DELAY, CHOOSE_FLUSH, CHOOSE_WAITER, CHOOSE_PAUSE, CHOOSE_HOLD,
@@ -64,8 +65,8 @@ typedef enum {
 #define FAULT_NO_MEMORY 4
 #define FAULT_TIMEOUT 8
 
-/* Keyed by thread and by that thread's own count of scheduling points, so that leaving out an earlier
- * decision does not move the later ones. */
+/* Keyed by thread and by that thread's own count of scheduling points, so that leaving out an
+ * earlier decision does not move the later ones. */
 typedef struct {
     uint32_t at;
     uint8_t thread;
@@ -80,12 +81,13 @@ typedef struct {
     uint64_t before;          /* what a read-modify-write found */
     uint64_t pc;
     uint32_t step;
-    int32_t from;             /* trace index of the store that a load read, or that left the buffer; -1: none */
+    /* trace index of the store that a load read, or that left the buffer; -1: none */
+    int32_t from;
     int16_t thread;
     uint8_t op;
     uint8_t order;
     uint8_t width;
-    uint8_t stale;            /* how many newer stores there were; for a store, how many it went before */
+    uint8_t stale;  /* how many newer stores there were; for a store, how many it went before */
     uint8_t failed;           /* a compare-exchange that did not exchange */
     uint8_t n_frames;
     uint32_t points;          /* scheduling points of the thread so far */
@@ -117,10 +119,12 @@ typedef struct {
     uint64_t offset;          /* of the address in its block */
     int32_t op, other_op;     /* EngineOp of the two accesses */
     int32_t width, other_width;
-    int32_t event, other_event;   /* of a race, in the trace if one is kept: its accesses, the other one first */
+    /* of a race, in the trace if one is kept: its accesses, the other one first */
+    int32_t event, other_event;
     int32_t released, acquired;   /* and what ordered the two threads last before, or -1 */
-    uint64_t unfinished;      /* of a deadlock or livelock: bits of the threads that have not ended */
-    uint64_t waits_at[ENGINE_MOST_THREADS];   /* and where each of them is blocked, 0: it runs in a loop */
+    uint64_t unfinished;  /* of a deadlock or livelock: bits of the threads that have not ended */
+    /* and where each of them is blocked, 0: it runs in a loop */
+    uint64_t waits_at[ENGINE_MOST_THREADS];
     int32_t signal;
     int32_t n_frames;
     uint64_t frames[ENGINE_MOST_FRAMES];
@@ -140,7 +144,8 @@ typedef struct {
     uint64_t once;            /* classes seen once, and twice */
     uint64_t twice;
     uint64_t stale;           /* loads that did not read the newest store */
-    uint64_t forgotten;       /* stores that a location forgot while a thread might still have read them */
+    /* stores that a location forgot while a thread might still have read them */
+    uint64_t forgotten;
     uint64_t crowded;         /* stores that left a full buffer unasked, under TSO */
     uint64_t pruned;          /* executions in which a search's bound left something out */
     uint64_t spun;            /* executions in which its bound of turns did */
@@ -163,11 +168,12 @@ typedef struct {
     int32_t races;            /* detect data races */
     int32_t judged;           /* stop at answers that were not accepted yet */
     int32_t faults;
-    int32_t reuse;            /* allocator: 0 quarantine, 1 eager reuse, 2 decided by each execution */
+    int32_t reuse;  /* allocator: 0 quarantine, 1 eager reuse, 2 decided by each execution */
     int32_t depth;            /* PCT: 0 a mixture */
     int32_t bound;            /* of exhaustive search */
     int32_t lock_free;        /* a thread that is held back must not stop the others */
-    int32_t spins;            /* and its bound of turns of loops that go on without a pause, of an execution */
+    /* and its bound of turns of loops that go on without a pause, of an execution */
+    int32_t spins;
     uint32_t step_limit;
     uint64_t seed;
     const uint16_t *path;     /* where an exhaustive search begins: its choices so far */
@@ -176,10 +182,12 @@ typedef struct {
     const EngineDecision *decisions;   /* for replay */
     int32_t n_decisions;
     int32_t n_weakened;
-    const uint64_t *weakened; /* places of code, ascending, whose atomics have the next order instead */
+    /* places of code, ascending, whose atomics have the next order instead */
+    const uint64_t *weakened;
     int32_t weakened_order;   /* -1: the fence there is left out */
     int32_t reserved;
-    int (*known)(void *oracle);   /* whether the last execution's answers are known to be right; or NULL */
+    /* whether the last execution's answers are known to be right; or NULL */
+    int (*known)(void *oracle);
     void *oracle;
 } EngineConfig;
 

@@ -13,7 +13,8 @@ ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 FAULTS = {"weak_failure": 1, "spurious": 2, "no_memory": 4, "timeout": 8}
 HISTORY = ENGINE_HISTORY  # stores that a location remembers
 BUFFER = ENGINE_BUFFER  # stores that a thread may hold back in mode tso
-SPINS = 2  # turns of waiting loops that a search lets go on although nothing changed, unless told otherwise
+# turns of waiting loops that a search lets go on although nothing changed, unless told otherwise
+SPINS = 2
 STEP_LIMIT = 20000  # of an execution, unless told otherwise
 REUSE = {"quarantine": 0, "reuse": 1, "mixed": 2}
 

@@ -6,7 +6,7 @@
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
-#define SHARED static __attribute__((used))   /* a variable that fibers change: see fiber_switch() */
+#define SHARED static __attribute__((used))  /* a variable that fibers change: see fiber_switch() */
 #define EXPORT __attribute__((visibility("default")))
 #define NEVER UINT32_MAX          /* a clock that no thread reaches */
 #define NONE UINT32_MAX           /* no index */
@@ -24,8 +24,8 @@ typedef struct {
     uint32_t clock[ENGINE_MOST_THREADS];
 } Buffered;
 
-/* The words that the C and C++ libraries and the processor keep for the running thread of the system. All
- * fibers run on one such thread, so a switch exchanges these words. */
+/* The words that the C and C++ libraries and the processor keep for the running thread of the
+ * system. All fibers run on one such thread, so a switch exchanges these words. */
 typedef struct {
     uint64_t exceptions[2];       /* __cxa_eh_globals: caught and uncaught exceptions */
     int32_t error;                /* errno */
@@ -39,7 +39,7 @@ typedef struct Thread {
     void *sp;                     /* of the fiber while it does not run */
     uint64_t bit;
     int32_t number;               /* -1: the main thread */
-    uint8_t controlled;           /* runs beside others: its accesses are steps; 0 or bits of Control */
+    uint8_t controlled;  /* runs beside others: its accesses are steps; 0 or bits of Control */
     uint8_t fresh;                /* its current operation has not made a step yet */
     uint8_t done;
     uint8_t woken;                /* why a wait ended, see locks.c */
@@ -51,9 +51,9 @@ typedef struct Thread {
     uint32_t call;                /* index of the current operation */
     uint32_t priority;            /* PCT, POS */
     uint32_t weight;              /* SURW: events left on the chosen location */
-    /* Happens-before. clock: the thread's own; pending: what relaxed loads read, for an acquire fence;
-     * fenced: at the last release fence. The x-versions hold what SC fences order in addition: it
-     * restricts the values read and is not happens-before. */
+    /* Happens-before. clock: the thread's own; pending: what relaxed loads read, for an acquire
+     * fence; fenced: at the last release fence. The x-versions hold what SC fences order in
+     * addition: it restricts the values read and is not happens-before. */
     uint32_t clock[ENGINE_MOST_THREADS];
     uint32_t pending[ENGINE_MOST_THREADS];
     uint32_t fenced[ENGINE_MOST_THREADS];
@@ -66,8 +66,9 @@ typedef struct Thread {
     uint32_t watched[ENGINE_MOST_WATCHED];
     uint32_t watched_version[ENGINE_MOST_WATCHED];
     uint32_t n_watched;           /* reads since then; the array holds the last of them */
-    uint8_t watch_lost;           /* it also wrote, so a turn of its loop may differ from the last */
-    uint64_t operands;            /* of its compare-exchanges that failed since then, mixed; and in the turn before */
+    uint8_t watch_lost;  /* it also wrote, so a turn of its loop may differ from the last */
+    /* of its compare-exchanges that failed since then, mixed; and in the turn before */
+    uint64_t operands;
     uint64_t turn_operands;
     uint32_t turn_step;           /* when its turn began */
     uint32_t polls, idle_polls;   /* looks at the clock in this operation; since anything changed */
@@ -89,16 +90,16 @@ typedef struct Thread {
     void *argument;
     void *value;
     LibraryState library;
-    struct Owned *owned;          /* thread-local variables and the like, see own.c; NULL: never any */
+    struct Owned *owned;  /* thread-local variables and the like, see own.c; NULL: never any */
 } Thread;
 
 /* Bits of Thread.controlled. A hook's short path is for CONTROLLED alone. */
 enum { CONTROLLED = 1, IGNORES_READS = 2, IGNORES_WRITES = 4, VOLATILE_PENDING = 8, NOTES_PLACES = 16,
        HOLDS_STORES = 32 };
 
-/* One store in a location's modification order. seen[u]: clock of thread u when it first knew of it, 0
- * for what was there from the start; released: what an acquire of it learns; x_released likewise for
- * SC fences. */
+/* One store in a location's modification order. seen[u]: clock of thread u when it first knew of
+ * it, 0 for what was there from the start; released: what an acquire of it learns; x_released
+ * likewise for SC fences. */
 typedef struct {
     uint64_t low, high;
     uint32_t id;
@@ -107,14 +108,15 @@ typedef struct {
     int32_t event;                /* of the trace */
     uint8_t rmw;                  /* must stay directly behind the one before it */
     uint8_t has_released, has_x;
-    uint32_t words[] __attribute__((aligned(16)));             /* seen, released, x_released: E.width each */
+    uint32_t words[] __attribute__((aligned(16)));  /* seen, released, x_released: E.width each */
 } Message;
 
-/* Where it stands in the source is left to the trace: a failed execution is made again to be told of. */
+/* Where it stands in the source is left to the trace: a failed execution is made again to be told
+ * of. */
 typedef struct { uint32_t clock; uint8_t thread; } Access;
 
-/* An address range within eight aligned bytes as accessed by the code under test. Plain accesses and
- * atomic ones of the same bytes share it; overlapping ones of other widths are its siblings. */
+/* An address range within eight aligned bytes as accessed by the code under test. Plain accesses
+ * and atomic ones of the same bytes share it; overlapping ones of other widths are its siblings. */
 typedef struct {
     uintptr_t address;
     char *block;                  /* clocks of the last accesses, then messages */
@@ -140,7 +142,8 @@ typedef struct {
     EngineStrategy row;
     uint8_t profiled;             /* wants a few executions that show the program's shape */
     void (*start)(void);          /* of an execution */
-    Thread *(*choose)(Thread *t, uint64_t mask);   /* one of the threads in the mask; t is the running one */
+    /* one of the threads in the mask; t is the running one */
+    Thread *(*choose)(Thread *t, uint64_t mask);
     void (*on_step)(Thread *t);   /* t announced its next step */
     void (*on_yield)(Thread *t);  /* t gives way */
 } Strategy;
@@ -155,7 +158,7 @@ typedef struct {
     int32_t live;
     int32_t starting;
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
-    uint8_t wider;                /* the execution ended because a thread more than E.width was started */
+    uint8_t wider;  /* the execution ended because a thread more than E.width was started */
     const Strategy *strategy;     /* of this execution */
     uint32_t generation;
     uint32_t step, step_check;    /* the step at which to look whether it goes on */
@@ -166,8 +169,9 @@ typedef struct {
     uint64_t yielded;             /* that let others go first */
     uint64_t buffered;            /* that hold back stores */
     uint64_t timed;               /* that wait until a time, whatever else they wait for */
-    uint64_t held;                /* the thread that is held back to see whether the others need it */
-    uint64_t spinner, held_back;  /* makes turns in a row; that are ready and may not go on meanwhile */
+    uint64_t held;  /* the thread that is held back to see whether the others need it */
+    /* makes turns in a row; that are ready and may not go on meanwhile */
+    uint64_t spinner, held_back;
     uint32_t turns_left;          /* of the spinner */
     uint32_t spun;                /* turns that ended without a pause, by choice */
     uint32_t pauses, alone;       /* ends of turns; those at which no other thread was ready */
@@ -186,7 +190,7 @@ typedef struct {
     uint32_t n_variables;
     char *blocks;                 /* of messages, one block a variable */
     size_t blocks_bytes, block_bytes, message_bytes;
-    size_t clocks_bytes;          /* of a block, in front of its messages: last access and last store */
+    size_t clocks_bytes;  /* of a block, in front of its messages: last access and last store */
     uint32_t *readers;
     uint32_t n_readers;
     /* Fibers. */

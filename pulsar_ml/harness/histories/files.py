@@ -141,7 +141,8 @@ def check_records(history: History, name: str) -> None:
         raise BadRecordError(f"{name} is damaged: {wrong}")
 
 
-# Parquet and Arrow -----------------------------------------------------------------------------------
+# Parquet and Arrow
+# -----------------------------------------------------------------------------------
 
 COLUMNS = tuple(name for name in RECORD.names or () if name != "moment")
 
@@ -197,7 +198,8 @@ def load_table(path: Path) -> History:
     return history_with(content, records, path.name)
 
 
-# JSON Lines ------------------------------------------------------------------------------------------
+# JSON Lines
+# ------------------------------------------------------------------------------------------
 
 
 def save_lines(history: History, path: Path) -> None:
@@ -298,7 +300,8 @@ def check_operation(operation: Operation, what: str) -> None:
         raise mismatch(what, "returned", returned, "an integer or null")
 
 
-# Jepsen's events -------------------------------------------------------------------------------------
+# Jepsen's events
+# -------------------------------------------------------------------------------------
 
 
 def edn_events(text: str, name: str) -> Iterator[Mapping[str, Any]]:

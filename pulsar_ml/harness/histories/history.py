@@ -195,7 +195,8 @@ def frozen(records: NDArray[np.void]) -> NDArray[np.void]:
     return records
 
 
-# From Python values --------------------------------------------------------------------------------
+# From Python values
+# --------------------------------------------------------------------------------
 
 
 class Operation(NamedTuple):
@@ -290,7 +291,8 @@ def distinct(value: object) -> object:
     return (type(value), value)
 
 
-# From runs -----------------------------------------------------------------------------------------
+# From runs
+# -----------------------------------------------------------------------------------------
 
 
 def record_array(program_threads: Sequence[NDArray[np.void]]) -> list[NDArray[np.void]]:
@@ -345,7 +347,8 @@ def history_of_run(
     return History(signatures, frozen(joined), (), source, subject, dict(settings))
 
 
-# Shapes ----------------------------------------------------------------------------------------------
+# Shapes
+# ----------------------------------------------------------------------------------------------
 
 
 def ranks(history: History) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

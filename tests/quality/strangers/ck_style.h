@@ -1,6 +1,6 @@
-/* A ring, a stack and an epoch reclaimer in the style of Concurrency Kit built on compiler builtins: volatile
- * loads and stores, full fences, __sync operations. It knows nothing of pulsar_ml.
- * Each structure gets its fences by name, so that a twin may leave one out. */
+/* A ring, a stack and an epoch reclaimer in the style of Concurrency Kit built on compiler
+ * builtins: volatile loads and stores, full fences, __sync operations. It knows nothing of
+ * pulsar_ml. Each structure gets its fences by name, so that a twin may leave one out. */
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>

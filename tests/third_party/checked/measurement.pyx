@@ -1,4 +1,7 @@
-"""A pair of numbers under a sequence lock, in Cython with the atomics of C++; with and without its fences."""
+"""A pair of numbers under a sequence lock, in Cython with the atomics of C++.
+
+With and without its fences.
+"""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -39,7 +42,8 @@ cdef cppclass Measurement:
             atomic_thread_fence(memory_order_acquire)
         return before % 2 == 0 and this.sequence.load(memory_order_relaxed) == before
 
-# What the harness needs to know about it ------------------------------------------------------------
+# What the harness needs to know about it
+# ------------------------------------------------------------
 
 cdef void* create(const int64_t* settings, int32_t threads) noexcept nogil:
     return new Measurement()

@@ -1,4 +1,5 @@
-"""Looks for a failure of one subject of a checked module: ``python search.py MODULE SUBJECT [MODE]``.
+"""Looks for a failure of one subject of a checked module: ``python search.py MODULE SUBJECT
+[MODE]``.
 
 Exit codes: 0 no failure was found, 1 a failure, 3 nothing was exercised.
 """

@@ -1,4 +1,6 @@
-"""A project of a stranger: two extensions, built as usual by ``python setup.py build_ext --inplace``."""
+"""A project of a stranger: two extensions, built as usual by ``python setup.py build_ext
+--inplace``.
+"""
 
 from __future__ import annotations
 

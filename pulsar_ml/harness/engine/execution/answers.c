@@ -1,5 +1,6 @@
-/* What an execution's operations answered, and which came before which, as one number: an oracle outside
- * the engine judges each such history once. What it knows to be right it says here, without a stop. */
+/* What an execution's operations answered, and which came before which, as one number: an oracle
+ * outside the engine judges each such history once. What it knows to be right it says here, without
+ * a stop. */
 
 static struct {
     uint64_t *hashes;         /* of accepted histories; 0: free */
@@ -14,8 +15,8 @@ static inline uint64_t answers_mix(uint64_t hash, uint64_t word)
     return hash ^ (hash >> 29);
 }
 
-/* The calls of a thread follow each other, so which calls came before a call is told by how many of each
- * thread had returned when it was invoked. */
+/* The calls of a thread follow each other, so which calls came before a call is told by how many of
+ * each thread had returned when it was invoked. */
 static uint64_t answers_hash(void)
 {
     uint64_t hash = 1;

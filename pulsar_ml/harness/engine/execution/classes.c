@@ -1,5 +1,6 @@
-/* How many distinct executions were seen: a table of class hashes with counts. When it is half full it
- * keeps only the classes whose hash ends in one more zero bit, which is a uniform sample of them. */
+/* How many distinct executions were seen: a table of class hashes with counts. When it is half full
+ * it keeps only the classes whose hash ends in one more zero bit, which is a uniform sample of
+ * them. */
 
 enum { CLASS_SLOTS = 2 * ENGINE_CLASSES };
 

@@ -62,8 +62,8 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     leave_handler(signal);
 }
 
-/* A call that blocks in code without hooks uses no processor time. Every WALL_MS of real time this looks whether
- * the thread of the system has stood in one system call since the last looks. */
+/* A call that blocks in code without hooks uses no processor time. Every WALL_MS of real time this
+ * looks whether the thread of the system has stood in one system call since the last looks. */
 enum { WALL_MS = 250, MOST_WALL_TICKS = 8, MOST_NATIVE = 64, BUSY_NS = 50 * 1000 * 1000 };
 static timer_t wall_timer;
 static uint8_t wall_runs;
@@ -78,7 +78,8 @@ static int64_t processor_time(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Whether the signal came while the thread was in a system call, which is restarted or has just ended. */
+/* Whether the signal came while the thread was in a system call, which is restarted or has just
+ * ended. */
 static int in_system_call(uint64_t pc)
 {
 #if defined(__x86_64__)

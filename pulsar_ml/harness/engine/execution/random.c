@@ -1,5 +1,5 @@
-/* The counter-based generator: draw number i of execution e of explorer seed s is a pure function of
- * the three, on any machine. */
+/* The counter-based generator: draw number i of execution e of explorer seed s is a pure function
+ * of the three, on any machine. */
 
 /* Both halves of a 128-bit product, as in wyhash: one multiplication mixes all bits. */
 static inline uint64_t mix64(uint64_t x)

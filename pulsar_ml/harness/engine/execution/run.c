@@ -1,5 +1,5 @@
-/* The code of an execution's fibers: the calls of the program's threads, and the main thread, which creates the
- * instance, runs the threads, checks and destroys. */
+/* The code of an execution's fibers: the calls of the program's threads, and the main thread, which
+ * creates the instance, runs the threads, checks and destroys. */
 
 static void fail_invariant(Thread *t, const PmlViolation *violation)
 {
@@ -66,8 +66,8 @@ static void thread_end(Thread *t)
     }
 }
 
-/* The destructors of a thread's variables are code under test as well. Their steps belong to the thread's last
- * call, whose times and answer they leave alone. */
+/* The destructors of a thread's variables are code under test as well. Their steps belong to the
+ * thread's last call, whose times and answer they leave alone. */
 static __attribute__((noinline)) void end_calls(Thread *t)
 {
     EngineCall *last, kept;
@@ -164,6 +164,7 @@ static void prepare_fibers(void)
 {
     E.main.sp = fiber_prepare(E.main.stack + STACK_BYTES, main_entry);
     for (int i = 0; i < E.n; i++)
-        /* Each begins at another offset in its page, or the stacks would compete for the same cache sets. */
+        /* Each begins at another offset in its page, or the stacks would compete for the same cache
+         * sets. */
         E.threads[i].sp = fiber_prepare(E.threads[i].stack + STACK_BYTES - (i + 1) % 16 * 448, thread_entry);
 }

@@ -1,5 +1,6 @@
-/* The annotations of thread sanitizers, by which code says what instrumentation cannot see. A release makes what
- * its thread did before happen before what follows an acquire of the same address. */
+/* The annotations of thread sanitizers, by which code says what instrumentation cannot see. A
+ * release makes what its thread did before happen before what follows an acquire of the same
+ * address. */
 
 static void note_release(void *at, uint64_t pc)
 {
@@ -34,8 +35,8 @@ EXPORT void AnnotateCondVarWait(const char *file, int line, const volatile void 
     note_acquire((void *)(uintptr_t)at, PC);
 }
 
-/* Locks made by hand. What the lock itself does is seen as it is; the notes add its order. Several readers order
- * only writers, for which the engine keeps a second clock. */
+/* Locks made by hand. What the lock itself does is seen as it is; the notes add its order. Several
+ * readers order only writers, for which the engine keeps a second clock. */
 enum { NOTE_READ = 1 << 3, NOTE_TRY_FAILED = 1 << 5 };
 
 static void note_locked(void *at, int reads, uint64_t pc)
@@ -102,7 +103,8 @@ EXPORT void AnnotateRWLockReleased(const char *file, int line, const volatile vo
     note_unlocked((void *)(uintptr_t)at, !writes, PC);
 }
 
-/* Plain accesses that a thread makes meanwhile are no races; they still have to be in living memory. */
+/* Plain accesses that a thread makes meanwhile are no races; they still have to be in living
+ * memory. */
 static void ignore_accesses(uint8_t which, int begins)
 {
     Thread *t = controlled();

@@ -1,5 +1,5 @@
-/* The entry points that GCC and Clang call under -fsanitize=thread. Outside a controlled run each is
- * the plain operation. A hook's return address is where in the code under test it was called. */
+/* The entry points that GCC and Clang call under -fsanitize=thread. Outside a controlled run each
+ * is the plain operation. A hook's return address is where in the code under test it was called. */
 
 #define PC ((uint64_t)__builtin_return_address(0))
 
@@ -29,10 +29,10 @@ static __attribute__((noinline)) void main_access(Thread *t, uintptr_t address, 
 
 /* volatile ---------------------------------------------------------------------------------------
  *
- * With `volatile=relaxed` the compiler announces each volatile access here and then makes it itself. A load that
- * shall read an older store finds that store's value in memory; a store is known once it was made. Both are
- * settled at the thread's next call: the memory gets its value back, and the store its place. No other
- * fiber runs in between. */
+ * With `volatile=relaxed` the compiler announces each volatile access here and then makes it
+ * itself. A load that shall read an older store finds that store's value in memory; a store is
+ * known once it was made. Both are settled at the thread's next call: the memory gets its value
+ * back, and the store its place. No other fiber runs in between. */
 
 SHARED struct { uintptr_t address; uint64_t pc, before, high; uint32_t width; uint8_t writes; } pending;
 
@@ -95,9 +95,9 @@ static void arrive_before(Thread *t, uintptr_t address, size_t bytes)
     }
 }
 
-/* The accesses of threads that are not just controlled: of the main thread, of sections that shall be ignored,
- * behind a volatile access, beside buffered stores, and where suppressed races need the places of accesses.
- * Returns 1 when nothing is left to do. */
+/* The accesses of threads that are not just controlled: of the main thread, of sections that shall
+ * be ignored, behind a volatile access, beside buffered stores, and where suppressed races need the
+ * places of accesses. Returns 1 when nothing is left to do. */
 static __attribute__((noinline)) int special_access(Thread *t, uintptr_t address, size_t bytes, EngineOp op,
                                                     uint64_t pc)
 {
@@ -176,7 +176,7 @@ EXPORT void __tsan_write_range(void *p, size_t bytes) { plain_bulk(p, bytes, OP_
 EXPORT void __tsan_vptr_read(void **p) { plain(p, sizeof *p, OP_READ, PC); }
 EXPORT void __tsan_vptr_update(void **p, void *value)
 {
-    if (*p != value)              /* a constructor that sets what is there already changes nothing */
+    if (*p != value)  /* a constructor that sets what is there already changes nothing */
         plain(p, sizeof *p, OP_WRITE, PC);
 }
 
@@ -225,8 +225,8 @@ static inline Thread *step_of(void *at, uint32_t width, EngineOp op, int writes,
     return t;
 }
 
-/* The plain operations of each width. Read-modify-writes are loops of compare-exchange; speed outside a
- * run is no concern, and sixteen bytes have nothing else that needs no library. */
+/* The plain operations of each width. Read-modify-writes are loops of compare-exchange; speed
+ * outside a run is no concern, and sixteen bytes have nothing else that needs no library. */
 #define PLAIN_ATOMIC(bits, type)                                                                    \
     static inline type plain_load##bits(const volatile type *p)                                     \
     { return __atomic_load_n(p, __ATOMIC_SEQ_CST); }                                                \

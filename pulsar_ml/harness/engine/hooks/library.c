@@ -1,5 +1,6 @@
-/* libstdc++ itself is not recompiled, and frees memory that recompiled code allocated: a string that grows in it,
- * for one. Its calls of free() are redirected here, by their entries in its table of addresses. */
+/* libstdc++ itself is not recompiled, and frees memory that recompiled code allocated: a string
+ * that grows in it, for one. Its calls of free() are redirected here, by their entries in its table
+ * of addresses. */
 
 #include <elf.h>
 

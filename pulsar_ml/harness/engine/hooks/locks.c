@@ -1,6 +1,7 @@
-/* Blocking: mutexes, read-write locks, condition variables, semaphores and futexes of the code under
- * test, by address. They order memory as release and acquire do. A thread that cannot go on leaves the
- * ready set; with nobody left the execution is a deadlock, explained by who waits for whom. */
+/* Blocking: mutexes, read-write locks, condition variables, semaphores and futexes of the code
+ * under test, by address. They order memory as release and acquire do. A thread that cannot go on
+ * leaves the ready set; with nobody left the execution is a deadlock, explained by who waits for
+ * whom. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -141,7 +142,7 @@ static void release_blocked(Object *o, uint64_t which)
 static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
 {
     uint32_t id = (uint32_t)t->number << 26 | t->points;
-    drain(t);                     /* taken by an atomic exchange, which under TSO empties the buffer */
+    drain(t);  /* taken by an atomic exchange, which under TSO empties the buffer */
     clock_join(t->clock, o->clock);
     E.hooks++;
     E.class_hash += mix64((uint64_t)o->last << 32 | id);

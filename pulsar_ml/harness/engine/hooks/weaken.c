@@ -1,5 +1,5 @@
-/* A fault at one place of the source: its atomics get another order, or its fence is left out. What nothing
- * notices then is stronger than it has to be, or not tested. */
+/* A fault at one place of the source: its atomics get another order, or its fence is left out. What
+ * nothing notices then is stronger than it has to be, or not tested. */
 
 /* The order to use at `pc`; -1: no fence. The configured places are ascending. */
 static __attribute__((noinline)) int weakened_order(int order, uint64_t pc)

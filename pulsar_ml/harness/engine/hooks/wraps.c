@@ -1,6 +1,6 @@
 /* What the code under test calls from libc and may not have: the linker sends those calls here
- * (--wrap, see building/checked.py). Outside a controlled run they go on to libc; memory that belongs to
- * the arena is recognised by its address. */
+ * (--wrap, see building/checked.py). Outside a controlled run they go on to libc; memory that
+ * belongs to the arena is recognised by its address. */
 
 #include <signal.h>
 #include <sched.h>
@@ -201,8 +201,8 @@ EXPORT int __wrap_sched_yield(void)
     return 0;
 }
 
-/* All threads of an execution are one thread of the system, whose signals are the engine's: a mask has no
- * effect. An execution that is abandoned could not give it back. */
+/* All threads of an execution are one thread of the system, whose signals are the engine's: a mask
+ * has no effect. An execution that is abandoned could not give it back. */
 EXPORT int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before_set)
 {
     if (current == NULL)

@@ -165,8 +165,8 @@ EXPORT int __wrap_pthread_cond_broadcast(pthread_cond_t *c)
     MODELLED(wake_condition(t, c, ENGINE_MOST_THREADS, PC), pthread_cond_broadcast(c));
 }
 
-/* std::condition_variable waits inside libstdc++. Its first member is a pthread_cond_t; the lock's is
- * a pointer to the std::mutex, which is a pthread_mutex_t. */
+/* std::condition_variable waits inside libstdc++. Its first member is a pthread_cond_t; the lock's
+ * is a pointer to the std::mutex, which is a pthread_mutex_t. */
 EXPORT void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(pthread_cond_t *c,
                                                                             pthread_mutex_t **lock)
 {
@@ -257,8 +257,8 @@ EXPORT int __wrap_sem_getvalue(sem_t *s, int *value)
     return 0;
 }
 
-/* CPython's lock, of which cython.pymutex is made before Python 3.13. Who needs the engine from outside
- * Python has no such symbols: they are looked up in the process. */
+/* CPython's lock, of which cython.pymutex is made before Python 3.13. Who needs the engine from
+ * outside Python has no such symbols: they are looked up in the process. */
 #define PYTHON(result, name, ...) result name(__VA_ARGS__) __attribute__((weak))
 PYTHON(int, PyThread_acquire_lock, void *, int);
 PYTHON(int, PyThread_acquire_lock_timed, void *, long long, int);

@@ -1,9 +1,12 @@
-/* Things that happen once or together: guards of static locals, pthread_once, barriers; and the locks inside
- * libstdc++ and CPython that headers call: of atomic operations on shared_ptr, of futures, PyMutex. */
+/* Things that happen once or together: guards of static locals, pthread_once, barriers; and the
+ * locks inside libstdc++ and CPython that headers call: of atomic operations on shared_ptr, of
+ * futures, PyMutex. */
 
-/* Guards and once flags ----------------------------------------------------------------------------- */
+/* Guards and once flags
+ * ----------------------------------------------------------------------------- */
 
-/* 1: the caller initialises, and once_leave() ends that; 0: somebody did, whose work the caller sees. */
+/* 1: the caller initialises, and once_leave() ends that; 0: somebody did, whose work the caller
+ * sees. */
 static int once_enter(Thread *t, const void *at, int (*is_done)(const void *), uint64_t pc)
 {
     Object *o;
@@ -97,7 +100,8 @@ static void once_left(OnceCall *call)
         once_leave(call->thread, call->control, call->pc);
 }
 
-/* std::call_once hands its function over in two variables of libstdc++, which other fibers use meanwhile. */
+/* std::call_once hands its function over in two variables of libstdc++, which other fibers use
+ * meanwhile. */
 static int call_once_only(int *control, void (*routine)(void), uint64_t pc)
 {
     Thread *t = controlled();
@@ -125,7 +129,8 @@ EXPORT void __wrap_call_once(int *control, void (*routine)(void))
         pthread_once(control, routine);
 }
 
-/* Barriers ------------------------------------------------------------------------------------------ */
+/* Barriers
+ * ------------------------------------------------------------------------------------------ */
 
 /* glibc keeps how many threads meet in the third word. */
 static uint32_t barrier_needs(const pthread_barrier_t *barrier) { return ((const uint32_t *)barrier)[2]; }
@@ -183,7 +188,8 @@ EXPORT int __wrap_pthread_barrier_wait(pthread_barrier_t *b)
     return current ? barrier_of_main(b, PC) : pthread_barrier_wait(b);
 }
 
-/* Spin locks of libc -------------------------------------------------------------------------------- */
+/* Spin locks of libc
+ * -------------------------------------------------------------------------------- */
 
 EXPORT int __wrap_pthread_spin_init(pthread_spinlock_t *l, int shared)
 {
@@ -212,10 +218,12 @@ EXPORT int __wrap_pthread_spin_unlock(pthread_spinlock_t *l)
     MODELLED(mutex_unlock(t, (const void *)l, MUTEX_PLAIN, PC), pthread_spin_unlock(l));
 }
 
-/* Atomic operations on std::shared_ptr -------------------------------------------------------------- */
+/* Atomic operations on std::shared_ptr
+ * -------------------------------------------------------------- */
 
-/* libstdc++ has sixteen locks, chosen by a hash of the address. Here each address has its own: a program
- * must be right without the order that a shared lock adds. A locker has two bytes to note its locks. */
+/* libstdc++ has sixteen locks, chosen by a hash of the address. Here each address has its own: a
+ * program must be right without the order that a shared lock adds. A locker has two bytes to note
+ * its locks. */
 enum { SHARED_POINTERS = 255 };
 SHARED struct { uint32_t generation, n; const void *of[SHARED_POINTERS]; char locks[SHARED_POINTERS]; } pointers;
 
@@ -281,9 +289,11 @@ EXPORT void __wrap__ZNSt10_Sp_lockerD1Ev(uint8_t *locker)
             mutex_unlock(t, &pointers.locks[locker[i]], MUTEX_PLAIN, PC);
 }
 
-/* Futures ------------------------------------------------------------------------------------------- */
+/* Futures
+ * ------------------------------------------------------------------------------------------- */
 
-/* Whether the wait ended before its time. It is a wait on a futex until `seconds` and `nanoseconds`. */
+/* Whether the wait ended before its time. It is a wait on a futex until `seconds` and
+ * `nanoseconds`. */
 static int future_wait(uint32_t *word, uint32_t value, int timed, int64_t seconds, int64_t nanoseconds, int what)
 {
     struct timespec until = {seconds, nanoseconds};
@@ -327,7 +337,8 @@ void future_notify(uint32_t *word)
 static void unlock_at_end(void *mutex) { __wrap_pthread_mutex_unlock(mutex); }
 static void notify_at_end(void *condition) { __wrap_pthread_cond_broadcast(condition); }
 
-/* Runs after the destructors of the thread's variables: the first ones registered are the last ones run. */
+/* Runs after the destructors of the thread's variables: the first ones registered are the last ones
+ * run. */
 EXPORT void __wrap__ZSt25notify_all_at_thread_exitRSt18condition_variableSt11unique_lockISt5mutexE(
     void *condition, pthread_mutex_t **lock)
 {
@@ -353,7 +364,8 @@ EXPORT void __wrap__ZNSt13__future_base13_State_baseV211_Make_ready6_M_setEv(voi
         real(ready);
 }
 
-/* PyMutex of Python 3.13: a byte that headers exchange from 0 to 1 and back; these calls do the rest. */
+/* PyMutex of Python 3.13: a byte that headers exchange from 0 to 1 and back; these calls do the
+ * rest. */
 enum { PY_LOCKED = 1, PY_PARKED = 2 };
 PYTHON(void, PyMutex_Lock, uint8_t *);
 PYTHON(void, PyMutex_Unlock, uint8_t *);

@@ -63,8 +63,8 @@ EXPORT int __wrap_pthread_setspecific(pthread_key_t key, const void *value)
     return 0;
 }
 
-/* Identity. The numbers are the same in every process, so that code which hashes them can be replayed; no
- * process of the system has so high a thread number. */
+/* Identity. The numbers are the same in every process, so that code which hashes them can be
+ * replayed; no process of the system has so high a thread number. */
 enum { FIRST_TID = 1 << 23, MAIN_THREAD = ENGINE_MOST_THREADS + 1 };
 
 static pthread_t own_handle(const Thread *t)
@@ -127,7 +127,8 @@ EXPORT int __wrap_pthread_getschedparam(pthread_t thread, int *policy, struct sc
     return pthread_getschedparam(is_handle(thread) ? pthread_self() : thread, policy, parameters);
 }
 
-/* The signal stack of the thread of the system is the engine's. A fiber's request is only remembered. */
+/* The signal stack of the thread of the system is the engine's. A fiber's request is only
+ * remembered. */
 EXPORT int __wrap_sigaltstack(const stack_t *stack, stack_t *before_stack)
 {
     Owned *o;
@@ -143,8 +144,8 @@ EXPORT int __wrap_sigaltstack(const stack_t *stack, stack_t *before_stack)
     return 0;
 }
 
-/* From the first of these calls on, a switch exchanges the floating-point environment, too. Before it, that of
- * the thread of the system is everybody's. */
+/* From the first of these calls on, a switch exchanges the floating-point environment, too. Before
+ * it, that of the thread of the system is everybody's. */
 #include <fenv.h>
 
 static void uses_floats(void)

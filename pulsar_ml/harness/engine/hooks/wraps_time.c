@@ -1,5 +1,5 @@
-/* The clocks and sleeps of libc and libstdc++ as the code under test calls them. All clocks are one, which starts at
- * one second; see schedule/time.c. */
+/* The clocks and sleeps of libc and libstdc++ as the code under test calls them. All clocks are
+ * one, which starts at one second; see schedule/time.c. */
 
 #include <sys/time.h>
 

@@ -1,7 +1,7 @@
 /* The allocator of the code under test: an arena at a fixed address that every execution fills from
- * its beginning, so that addresses are the same each time. A freed block is kept in quarantine, where
- * every access to it is seen, or handed out again at once, so that ABA can happen; which of the
- * two may be decided by each execution. Bytes never written hold a pattern. */
+ * its beginning, so that addresses are the same each time. A freed block is kept in quarantine,
+ * where every access to it is seen, or handed out again at once, so that ABA can happen; which of
+ * the two may be decided by each execution. Bytes never written hold a pattern. */
 
 static char *const ARENA = (char *)UINT64_C(0x5A0000000000);
 enum { ARENA_BYTES = 1 << 28, SMALL_CLASSES = 64 };

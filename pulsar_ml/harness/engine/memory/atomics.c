@@ -1,5 +1,5 @@
-/* The atomic operations of a controlled thread on the memory model: load, store, TSO's store buffer,
- * read-modify-write, compare-exchange, fence. */
+/* The atomic operations of a controlled thread on the memory model: load, store, TSO's store
+ * buffer, read-modify-write, compare-exchange, fence. */
 
 static inline __attribute__((always_inline)) Variable *atomic_variable(Thread *t, uintptr_t address, uint32_t width,
                                                                        EngineOp op, int writes,
@@ -284,7 +284,8 @@ static inline int atomic_cas(Thread *t, uintptr_t address, uint32_t width, int o
         drain(t);
     v = atomic_variable(t, address, width, OP_CAS, 1, pc);
     if (v->n > 1) {
-        /* A failed exchange is a load of its own order, which may see older stores than an exchange. */
+        /* A failed exchange is a load of its own order, which may see older stores than an
+         * exchange. */
         uint32_t places[ENGINE_HISTORY], n = 0, oldest = oldest_place(t, v, is_sc(order));
         uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_place(t, v, 0);
         for (uint32_t p = v->n; p-- > oldest_failed;) {

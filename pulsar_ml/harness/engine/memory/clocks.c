@@ -1,5 +1,6 @@
-/* Vector clocks. They have E.width entries, the number of threads rounded up to four, and are worked on
- * four at a time; entries past the last thread are 0, or NEVER where a clock says "first known". */
+/* Vector clocks. They have E.width entries, the number of threads rounded up to four, and are
+ * worked on four at a time; entries past the last thread are 0, or NEVER where a clock says "first
+ * known". */
 
 typedef uint32_t Four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef uint64_t Two __attribute__((vector_size(16)));

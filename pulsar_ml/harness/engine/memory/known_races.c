@@ -1,5 +1,6 @@
-/* Races that are passed over: of memory that annotations name, of words that belong to libraries, and between two
- * places of the code that the user suppresses. The execution goes on behind such a race. */
+/* Races that are passed over: of memory that annotations name, of words that belong to libraries,
+ * and between two places of the code that the user suppresses. The execution goes on behind such a
+ * race. */
 
 /* Memory whose races an annotation allows. */
 enum { MOST_ALLOWED = 64 };
@@ -19,7 +20,8 @@ static void allow_races(uintptr_t address, size_t bytes)
     allowed.ranges[allowed.n++].bytes = bytes;
 }
 
-/* Words that libraries keep for the thread of the system: errno, and what std::call_once hands over. */
+/* Words that libraries keep for the thread of the system: errno, and what std::call_once hands
+ * over. */
 enum { MOST_LIBRARY_WORDS = 64 };
 static struct { uint32_t n; uintptr_t addresses[MOST_LIBRARY_WORDS]; } library_words;
 
@@ -42,8 +44,8 @@ static int is_allowed(uintptr_t address)
     return 0;
 }
 
-/* Suppressed races, as pairs of places in the code. While there are any, each thread takes the hooks' long path,
- * which notes where each location was accessed last. */
+/* Suppressed races, as pairs of places in the code. While there are any, each thread takes the
+ * hooks' long path, which notes where each location was accessed last. */
 enum { MOST_PAIRS = 256, NOTED_SLOTS = 1 << 16 };
 typedef enum { NOTED_WRITE, NOTED_READ, NOTED_ATOMIC, NOTED_ATOMIC_STORE } NotedKind;
 typedef struct { uint64_t key, pc; uint32_t generation; } NotedPlace;
@@ -120,7 +122,8 @@ static int is_known_race(uintptr_t address, uint32_t width, uint64_t pc, int oth
     return 0;
 }
 
-/* From now on, races between these places are passed over. 0 when they are already, or when there is no room. */
+/* From now on, races between these places are passed over. 0 when they are already, or when there
+ * is no room. */
 int engine_suppress(uint64_t first, uint64_t second)
 {
     for (uint32_t i = 0; i < known_races.n; i++)

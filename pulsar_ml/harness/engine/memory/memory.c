@@ -1,12 +1,12 @@
 /* The memory model. Each atomic location has its stores in modification order; a load may read any
- * store that the thread does not know to be overwritten, a store may enter the order anywhere behind
- * the last one the thread knows, a read-modify-write directly behind the one it read. What a thread
- * knows follows from happens-before and from the order of seq_cst operations. Covered: relaxed,
- * acquire, release, acq_rel, seq_cst, fences, release sequences, 2+2W. Not covered: loads that read
- * from stores later in program order (load buffering); consume is acquire.
+ * store that the thread does not know to be overwritten, a store may enter the order anywhere
+ * behind the last one the thread knows, a read-modify-write directly behind the one it read. What a
+ * thread knows follows from happens-before and from the order of seq_cst operations. Covered:
+ * relaxed, acquire, release, acq_rel, seq_cst, fences, release sequences, 2+2W. Not covered: loads
+ * that read from stores later in program order (load buffering); consume is acquire.
  *
- * Under SC and TSO a location has one store, the last; TSO holds stores back in a buffer per thread.
- * Memory itself always holds the last store in modification order. */
+ * Under SC and TSO a location has one store, the last; TSO holds stores back in a buffer per
+ * thread. Memory itself always holds the last store in modification order. */
 
 static inline uint32_t index_of(const Variable *v)
 {
@@ -63,8 +63,8 @@ static inline int is_acquire(int order)
 static inline int is_release(int order) { return order >= __ATOMIC_RELEASE; }
 static inline int is_sc(int order) { return order == __ATOMIC_SEQ_CST; }
 
-/* The first access of the execution, or one after bytes changed behind the model's back (constructors,
- * plain writes, code without hooks): what memory holds, known to everybody. */
+/* The first access of the execution, or one after bytes changed behind the model's back
+ * (constructors, plain writes, code without hooks): what memory holds, known to everybody. */
 static __attribute__((noinline)) void restart_history(Variable *v, uint64_t low, uint64_t high)
 {
     Message *m = message_in(v, 0);

@@ -1,5 +1,5 @@
-/* Data races by happens-before, with epochs as in FastTrack (Flanagan and Freund) and C11's edges, and
- * the checks of a heap address. Clocks are those of the memory model. */
+/* Data races by happens-before, with epochs as in FastTrack (Flanagan and Freund) and C11's edges,
+ * and the checks of a heap address. Clocks are those of the memory model. */
 
 static inline int heap_ok(uintptr_t address);
 static void heap_fail(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc);

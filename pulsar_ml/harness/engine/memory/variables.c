@@ -1,6 +1,6 @@
 /* From an address to what is known about it: an open-addressing table keyed by eight aligned bytes.
- * A slot of another generation is empty, so an execution begins with an empty table at no cost. Nearby
- * addresses share cache lines of the table. */
+ * A slot of another generation is empty, so an execution begins with an empty table at no cost.
+ * Nearby addresses share cache lines of the table. */
 
 static inline uint8_t byte_mask(uintptr_t address, uint32_t width)
 {

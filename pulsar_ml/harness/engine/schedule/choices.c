@@ -1,8 +1,9 @@
-/* Choices other than of a thread: which store a load reads, whether a fault happens. 0 is the default. */
+/* Choices other than of a thread: which store a load reads, whether a fault happens. 0 is the
+ * default. */
 
-/* Exhaustive search: the path through the tree of choices, deepest last. The choices above the floor stay as
- * they are: the rest of the tree belongs to others. Of a path that was given the options are not known until
- * its first execution comes by: 0. */
+/* Exhaustive search: the path through the tree of choices, deepest last. The choices above the
+ * floor stay as they are: the rest of the tree belongs to others. Of a path that was given the
+ * options are not known until its first execution comes by: 0. */
 typedef struct { uint16_t options, taken; } Node;
 SHARED Node *path;
 SHARED uint32_t path_length, path_room, path_at, path_floor, bound_used;
@@ -123,8 +124,8 @@ static uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t optio
     return tape.decisions[low].value < options ? tape.decisions[low].value : 0;
 }
 
-/* Out of 256: how often a random strategy departs from the default. A stale store is read half of the
- * time, so that what depends on one is not rare; faults and insertions are rarer. */
+/* Out of 256: how often a random strategy departs from the default. A stale store is read half of
+ * the time, so that what depends on one is not rare; faults and insertions are rarer. */
 static const uint8_t DEPARTURES[CHOICE_KINDS] = {
     [CHOOSE_READ] = 128, [CHOOSE_INSERT] = 40, [CHOOSE_WEAK_FAILURE] = 24, [CHOOSE_SPURIOUS] = 24,
     [CHOOSE_NO_MEMORY] = 16, [CHOOSE_TIMEOUT] = 24, [CHOOSE_REUSE] = 128, [CHOOSE_DELAY] = 160,

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #if defined(__x86_64__)
-/* Inline, so that there is no call and no return: the processor predicts returns by calls, and they would
- * be another stack's. The compiler saves what it needs of the registers that change. It sees no
- * call and would think that variables of this file keep their values: hence SHARED. */
+/* Inline, so that there is no call and no return: the processor predicts returns by calls, and they
+ * would be another stack's. The compiler saves what it needs of the registers that change. It sees
+ * no call and would think that variables of this file keep their values: hence SHARED. */
 static inline __attribute__((always_inline)) void fiber_switch(void **from, void *to)
 {
     __asm__ volatile(
@@ -101,7 +101,7 @@ static void *no_once[2];
 SHARED struct {
     uint64_t *exceptions;
     int *error;
-    void **once_callable, **once_call;   /* of std::call_once; not exchanged, see call_once_only() */
+    void **once_callable, **once_call;  /* of std::call_once; not exchanged, see call_once_only() */
     uint8_t floats;               /* code under test changed its floating-point environment once */
 } library = {no_exceptions, &no_error, &no_once[0], &no_once[1], 0};
 

@@ -1,5 +1,5 @@
-/* Lock-freedom, checked on request: one thread of an execution is held back in front of a step, for good, and the
- * others must end all the same. It goes on when it is the last one. */
+/* Lock-freedom, checked on request: one thread of an execution is held back in front of a step, for
+ * good, and the others must end all the same. It goes on when it is the last one. */
 
 static int may_be_held(const Thread *t)
 {

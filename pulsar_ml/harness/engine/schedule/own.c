@@ -1,14 +1,15 @@
-/* The data that belong to one thread: thread-local variables with their destructors, and pthread_setspecific()
- * values. Each fiber has its own. Variables with static storage that an execution initialises (a static local,
- * a once flag) belong to the execution, which destroys and resets them at its end. */
+/* The data that belong to one thread: thread-local variables with their destructors, and
+ * pthread_setspecific() values. Each fiber has its own. Variables with static storage that an
+ * execution initialises (a static local, a once flag) belong to the execution, which destroys and
+ * resets them at its end. */
 
 #include <dlfcn.h>
 #include <link.h>
 
 enum { MOST_LOCALS = 32, MOST_KEYS = 128, MOST_VALUES = 128, REAL_KEYS = 1024, KEY_ROUNDS = 4 };
 
-/* The block of one module's thread-local variables. It lies in the arena and ends with its thread, so an
- * access after that end is a use after free. */
+/* The block of one module's thread-local variables. It lies in the arena and ends with its thread,
+ * so an access after that end is a use after free. */
 typedef struct { uintptr_t module; char *memory, *variables; } Local;
 
 typedef struct { void (*run)(void *); void *object; } Ending;
@@ -118,8 +119,8 @@ static __attribute__((noinline)) char *new_locals(Thread *t, uintptr_t module, u
     return local->variables;
 }
 
-/* Code of checked modules reaches their thread-local variables here. A module's own variables are each fiber's
- * own; those of other modules (libstdc++, libc) stay with the thread of the system. */
+/* Code of checked modules reaches their thread-local variables here. A module's own variables are
+ * each fiber's own; those of other modules (libstdc++, libc) stay with the thread of the system. */
 static void *local_at(Thread *t, TlsIndex *index, uint64_t pc)
 {
     const Owned *o = t->owned;
@@ -153,7 +154,8 @@ static int add_ending(Thread *t, void (*run)(void *), void *object)
     return 0;
 }
 
-/* Keys. A key that an execution creates lives until its end and has a number above the real ones. */
+/* Keys. A key that an execution creates lives until its end and has a number above the real ones.
+ */
 typedef struct { void (*destroy)(void *); uint32_t serial; uint8_t live; } Key;
 SHARED Key keys[MOST_KEYS];
 SHARED uint32_t n_keys, key_serial;
@@ -213,8 +215,8 @@ static void destroy_values(Thread *t)
     }
 }
 
-/* The thread ends: its variables are destroyed, the last one constructed first, then its values, as libc does;
- * then the memory of its variables is free. */
+/* The thread ends: its variables are destroyed, the last one constructed first, then its values, as
+ * libc does; then the memory of its variables is free. */
 static void end_owned(Thread *t)
 {
     Owned *o = t->owned;
@@ -231,8 +233,8 @@ static void end_owned(Thread *t)
     o->n_values = 0;
 }
 
-/* Static storage that this execution initialised: destructors of static locals, and the words that say that
- * something is done, to be set back. Words in the arena go with it. */
+/* Static storage that this execution initialised: destructors of static locals, and the words that
+ * say that something is done, to be set back. Words in the arena go with it. */
 typedef struct { void *word; uint8_t bytes; } Done;
 static struct {
     Ending *endings;

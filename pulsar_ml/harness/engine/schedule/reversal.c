@@ -1,11 +1,13 @@
-/* What a report of a data race says beyond its second access: which event of the trace was the first one,
- * what ordered the two threads last, and whether the accesses can also be made in the other order.
+/* What a report of a data race says beyond its second access: which event of the trace was the
+ * first one, what ordered the two threads last, and whether the accesses can also be made in the
+ * other order.
  *
  * That is tried, not argued: the execution is made again up to the first access, its thread is held
  * there until the other thread made the second one, and then goes on. What was decided before still
  * decides where it can. */
 
-/* The last access of a thread to exactly these bytes of a kind that races; -1 if the trace has none. */
+/* The last access of a thread to exactly these bytes of a kind that races; -1 if the trace has
+ * none. */
 static int32_t find_access(int thread, uintptr_t address, uint32_t width, EngineOp kind)
 {
     for (int64_t i = n_events - 1; i >= 0; i--) {
@@ -20,7 +22,8 @@ static int32_t find_access(int thread, uintptr_t address, uint32_t width, Engine
     return -1;
 }
 
-/* How `to` came to know what it knows of `from` at event `before`: two events, or -1 for a thread's end. */
+/* How `to` came to know what it knows of `from` at event `before`: two events, or -1 for a thread's
+ * end. */
 static int find_synchronisation(int from, int to, int32_t before, int32_t *released, int32_t *acquired)
 {
     uint32_t known = events[before].clock[from];

@@ -1,5 +1,5 @@
-/* Scheduling points: a thread announces its next step, a thread is picked, and a thread that was not
- * picked waits in its fiber. */
+/* Scheduling points: a thread announces its next step, a thread is picked, and a thread that was
+ * not picked waits in its fiber. */
 
 static void flush_oldest(Thread *t);
 static __attribute__((noinline)) void unstick(void);

@@ -1,5 +1,5 @@
-/* Threads that the code under test starts: fibers of the same execution, numbered behind the program's
- * own in the order of their start. The number that is a thread's pthread_t never is 0. */
+/* Threads that the code under test starts: fibers of the same execution, numbered behind the
+ * program's own in the order of their start. The number that is a thread's pthread_t never is 0. */
 
 static void layout(int32_t threads);
 static void start_thread(Thread *t);

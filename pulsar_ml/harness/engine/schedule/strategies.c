@@ -1,6 +1,6 @@
-/* The table of strategies: one row each, one file each. A strategy is a row here and nothing elsewhere: the
- * numbers, the names in Python, the choices of commands and the rules for samples and searches follow from
- * the table. */
+/* The table of strategies: one row each, one file each. A strategy is a row here and nothing
+ * elsewhere: the numbers, the names in Python, the choices of commands and the rules for samples
+ * and searches follow from the table. */
 
 #include "pulsar_ml/harness/engine/schedule/strategies/kit.c"
 #include "pulsar_ml/harness/engine/schedule/strategies/profile.c"

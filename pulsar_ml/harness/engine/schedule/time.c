@@ -1,7 +1,8 @@
-/* Virtual time: one clock, which moves when it is read, when a time-out or a sleep ends, and not otherwise.
+/* Virtual time: one clock, which moves when it is read, when a time-out or a sleep ends, and not
+ * otherwise.
  *
- * A wait with a deadline ends by it only when no other thread can go on, or as a fault that was allowed. Then the
- * clock is set to the earliest deadline, and everything that is due ends. */
+ * A wait with a deadline ends by it only when no other thread can go on, or as a fault that was
+ * allowed. Then the clock is set to the earliest deadline, and everything that is due ends. */
 
 static const int64_t FOREVER = INT64_MAX;
 
@@ -72,8 +73,9 @@ static int64_t later(int64_t span)
     return span > FOREVER - E.now_ns ? FOREVER : E.now_ns + (span > 0 ? span : 0);
 }
 
-/* A look at the clock takes a microsecond; within one operation of a thread, twice as long with every eighth look,
- * and with every fourth in a row while nothing changes. So a loop that polls the clock ends. */
+/* A look at the clock takes a microsecond; within one operation of a thread, twice as long with
+ * every eighth look, and with every fourth in a row while nothing changes. So a loop that polls the
+ * clock ends. */
 static int64_t read_clock(Thread *t)
 {
     enum { MOST_DOUBLINGS = 40 };

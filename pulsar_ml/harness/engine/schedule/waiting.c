@@ -1,10 +1,12 @@
-/* Loops that wait. A turn of a loop ends with a pause, with a sleep, or after many reads without a write.
+/* Loops that wait. A turn of a loop ends with a pause, with a sleep, or after many reads without a
+ * write.
  *
- * What the thread does then is a choice. By default a turn that only read and would find the same again parks the
- * thread until a location that it read changes; after any other turn the thread lets the others go first; and every
- * store has arrived when it goes on. Instead it may go on at once, for one turn or for many in a row, because a loop
- * may count its turns and a pause may be short. Samplers do so now and then. A search does so within its bound of
- * turns and reports when that bound left something out.
+ * What the thread does then is a choice. By default a turn that only read and would find the same
+ * again parks the thread until a location that it read changes; after any other turn the thread
+ * lets the others go first; and every store has arrived when it goes on. Instead it may go on at
+ * once, for one turn or for many in a row, because a loop may count its turns and a pause may be
+ * short. Samplers do so now and then. A search does so within its bound of turns and reports when
+ * that bound left something out.
  *
  * Also here: the verdict when no thread can go on. */
 
@@ -76,7 +78,8 @@ static void look_again(void)
     E.waiting = 0;
 }
 
-/* Those that wait make one turn each, one after the other: nothing changed, so their order does not matter. */
+/* Those that wait make one turn each, one after the other: nothing changed, so their order does not
+ * matter. */
 static void look_in_turn(void)
 {
     E.held_back = E.waiting & (E.waiting - 1);
@@ -95,8 +98,8 @@ static void next_held_back(void)
     E.held_back &= E.held_back - 1;
 }
 
-/* No thread is ready: buffered stores reach memory, spinning threads look once more, a time-out fires,
- * or the execution is stuck. */
+/* No thread is ready: buffered stores reach memory, spinning threads look once more, a time-out
+ * fires, or the execution is stuck. */
 static __attribute__((noinline)) void unstick(void)
 {
     if (E.held_back) {
@@ -131,7 +134,8 @@ static __attribute__((noinline)) void unstick(void)
     abandon();
 }
 
-/* A thread that is about to let others go first finds no other thread ready: whatever else can happen does. */
+/* A thread that is about to let others go first finds no other thread ready: whatever else can
+ * happen does. */
 static __attribute__((noinline)) void let_time_pass(void)
 {
     if (E.held_back)
@@ -144,8 +148,8 @@ static __attribute__((noinline)) void let_time_pass(void)
         expire_earliest();
 }
 
-/* The turn only read, nothing that it read changed since, and it failed to exchange as the turn before it did: a turn
- * that looks the same from here. */
+/* The turn only read, nothing that it read changed since, and it failed to exchange as the turn
+ * before it did: a turn that looks the same from here. */
 static int turn_repeats(Thread *t)
 {
     int same = !t->watch_lost && t->n_watched &&
@@ -157,7 +161,8 @@ static int turn_repeats(Thread *t)
     return same;
 }
 
-/* Something can happen between this turn and the next one, or the next one may read what is older. */
+/* Something can happen between this turn and the next one, or the next one may read what is older.
+ */
 static int pause_matters(const Thread *t)
 {
     if ((E.ready & ~t->bit) | E.held_back | E.buffered | E.timed | E.waiting)
@@ -295,8 +300,8 @@ static inline void watch_read(Thread *t, uint32_t variable, uint32_t version)
         turn_over(t, 0);
 }
 
-/* A read-modify-write that stores what it found, as a lock's taker does in vain, changes nothing. A few of them in a
- * row are a turn. */
+/* A read-modify-write that stores what it found, as a lock's taker does in vain, changes nothing. A
+ * few of them in a row are a turn. */
 static __attribute__((noinline)) void watch_try(Thread *t, Variable *v, uint32_t stale)
 {
     uint32_t variable = (uint32_t)(v - E.variables);

@@ -100,7 +100,8 @@ cdef struct Cell:
     int32_t* group        # by group: its first open call
     int32_t* used         # by group: the number of used calls
     uint64_t* used_bits
-    # n_values is also the state of an unknown value, and the list of calls that see any value but one.
+    # n_values is also the state of an unknown value, and the list of calls that see any value but
+    # one.
     int32_t n_values
     Listed soonest        # by value: the calls that must see it, by return
     Listed earliest       # likewise by invocation; at the end calls that must see another value

@@ -1,5 +1,5 @@
-/* Fairness of the searches: a thread that spins without a pause is left once it made very many steps in a row, at no
- * cost; the search has a bound there in any case. */
+/* Fairness of the searches: a thread that spins without a pause is left once it made very many
+ * steps in a row, at no cost; the search has a bound there in any case. */
 
 SHARED struct { const Thread *thread; uint32_t stayed, step; } fairness;
 

@@ -1,4 +1,5 @@
-/* Probabilistic concurrency testing: priorities with a few random change points (Burckhardt et al., ASPLOS 2010). */
+/* Probabilistic concurrency testing: priorities with a few random change points (Burckhardt et al.,
+ * ASPLOS 2010). */
 
 enum { MOST_DEPTH = 8 };
 enum { PCT_FIRST = 1 << 20, PCT_CHANGED = 1 << 19, PCT_YIELDED = 1 << 18 };

@@ -1,4 +1,5 @@
-/* Partial order sampling: random priorities of events, drawn anew for those that race (Yuan et al., CAV 2018). */
+/* Partial order sampling: random priorities of events, drawn anew for those that race (Yuan et al.,
+ * CAV 2018). */
 
 static inline int races_with(const Thread *a, const Thread *b)
 {

@@ -1,6 +1,6 @@
-/* A program's shape as a few random executions show it: the number of steps, and the accesses of each thread to
- * each location. The executions are the same for every explorer with the same seed and program, so any
- * execution of an explorer can be made again without the others. */
+/* A program's shape as a few random executions show it: the number of steps, and the accesses of
+ * each thread to each location. The executions are the same for every explorer with the same seed
+ * and program, so any execution of an explorer can be made again without the others. */
 
 enum { MOST_PROFILED = 64, PROFILE_RUNS = 12 };
 
@@ -41,8 +41,9 @@ static void profile_finish(void)
     profile.known = 1;
 }
 
-/* A strategy that goes by priorities may starve a thread that another one waits for. Past a multiple of the expected
- * length, and always in the second half of the step limit, the choice is random, which is fair. */
+/* A strategy that goes by priorities may starve a thread that another one waits for. Past a
+ * multiple of the expected length, and always in the second half of the step limit, the choice is
+ * random, which is fair. */
 static inline int past_fair_point(void)
 {
     return E.step > 4 * profile.steps + 1000 || E.step > E.config.step_limit / 2;

@@ -1,5 +1,5 @@
-/* Selectively uniform random walk: the accesses to one location are interleaved uniformly, by their expected number
- * left in each thread (Zhao et al., ASPLOS 2025). */
+/* Selectively uniform random walk: the accesses to one location are interleaved uniformly, by their
+ * expected number left in each thread (Zhao et al., ASPLOS 2025). */
 
 SHARED struct {
     uintptr_t address;
