@@ -42,7 +42,7 @@ def plain(path: str, flags: int) -> int:
 
 
 def one_line(error: BaseException, most: int = 200) -> str:
-    """What an error says, short enough for a sentence: others' messages may be pages or hold the
+    """An error's text, short enough for a sentence: others' messages may be pages or hold the
     input.
     """
     lines = str(error).split("\n")

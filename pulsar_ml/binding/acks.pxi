@@ -31,9 +31,11 @@ cdef object STORED_RANGE = Struct("<qqqq")
 EncodedAcks = namedtuple(
     "EncodedAcks",
     ("mark_delete", "data", "ranges", "batches", "ranges_left", "batches_left", "metadata_left", "size"))
-EncodedAcks.__doc__ = """What :meth:`AckState.encode` made: the mark-delete position, the bytes of ``ranges``
-ranges and ``batches`` partly acknowledged batches, how many of each were left out, the bytes that metadata
-has beyond the limit, and the bytes that everything would take.
+EncodedAcks.__doc__ = """The result of :meth:`AckState.encode`.
+
+The mark-delete position, the bytes of ``ranges`` ranges and ``batches`` partly acknowledged
+batches, how many of each were left out, the bytes that metadata has beyond the limit, and the bytes
+that everything would take.
 """
 EncodedAcks.__module__ = "pulsar_ml._core"
 

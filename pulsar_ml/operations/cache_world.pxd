@@ -47,8 +47,8 @@ cdef enum:
 
 cdef extern from *:
     """
-    /* A checked build makes and checks a world for each execution of a few operations, and each pool has
-     * a directory as long as its limit. */
+    /* A checked build makes and checks a world for each execution of a few operations, and each
+     * pool has a directory as long as its limit. */
     #ifdef PML_CHECKED
     enum { KEPT = 16, OBJECT_LIMIT = 1 << 12 };
     #else

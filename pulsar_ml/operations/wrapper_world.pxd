@@ -30,12 +30,17 @@ cdef enum:
 
 cdef extern from *:
     """
-    /* Real threads meet by luck, so they repeat what they do; the engine's meet by its choice. It also
-     * makes a world for each execution of a few operations. */
+    /* Real threads meet by luck, so they repeat what they do; the engine's meet by its choice. It
+     * also makes a world for each execution of a few operations. */
     #ifdef PML_CHECKED
-    enum { EW_WATCHED = 64, EW_LIMIT = 1 << 12, EW_FILLS = 2, EW_MOST_TURNS = 2, EW_MOST_REPEATS = 2 };
+    enum {
+        EW_WATCHED = 64, EW_LIMIT = 1 << 12, EW_FILLS = 2, EW_MOST_TURNS = 2, EW_MOST_REPEATS = 2
+    };
     #else
-    enum { EW_WATCHED = 1024, EW_LIMIT = 1 << 20, EW_FILLS = 32, EW_MOST_TURNS = 8, EW_MOST_REPEATS = 64 };
+    enum {
+        EW_WATCHED = 1024, EW_LIMIT = 1 << 20, EW_FILLS = 32, EW_MOST_TURNS = 8,
+        EW_MOST_REPEATS = 64
+    };
     #endif
     """
     enum:

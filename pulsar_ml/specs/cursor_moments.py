@@ -1,4 +1,4 @@
-"""The values of the cursor models: a cursor, the container at one moment, a thread's view, a walk."""
+"""The values of the cursor models: a cursor, the container at a moment, a thread's view, a walk."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DelayedCall:
     """A call under way: the place of its view, what of its topic was sure and whether the view was
     closed when it began, and the buckets of messages that others began to add meanwhile."""
 
@@ -157,7 +157,7 @@ class Model:
             self.join(slot % TOPICS)
         # By thread: the ticks that it may not be behind, and its call under way.
         self.known: list[dict[int, int]] = [{} for _ in range(threads)]
-        self.under_way: list[Call | None] = [None] * threads
+        self.under_way: list[DelayedCall | None] = [None] * threads
         self.adding: list[Adding | None] = [None] * threads
 
     def canonical(self) -> object:
@@ -206,12 +206,14 @@ class Model:
         if operation == "open":
             # Undone at its end if the slot's view turns out to be open.
             self.join(arguments[0] % TOPICS)
-            self.under_way[thread] = Call(operation, len(self.views) - 1)
+            self.under_way[thread] = DelayedCall(operation, len(self.views) - 1)
             return
         place = self.slots[arguments[0]]
         view = self.views[place]
         meanwhile = frozenset(one.pair[0] for one in self.added_to(view.topic))
-        self.under_way[thread] = Call(operation, place, view.topic.sure, view.closing, meanwhile)
+        self.under_way[thread] = DelayedCall(
+            operation, place, view.topic.sure, view.closing, meanwhile
+        )
         if operation == "close":
             view.closers += 1
         elif operation == "scheduled":
@@ -332,7 +334,7 @@ class Model:
         return True
 
     def add(
-        self, view: View, call: Call, arguments: Sequence[int], thread: int, status: int
+        self, view: View, call: DelayedCall, arguments: Sequence[int], thread: int, status: int
     ) -> bool:
         adding, self.adding[thread] = self.adding[thread], None
         returned = adding is not None and adding.returned
@@ -384,7 +386,12 @@ class Model:
         }
 
     def scheduled(
-        self, view: View, call: Call, arguments: Sequence[int], thread: int, words: Sequence[int]
+        self,
+        view: View,
+        call: DelayedCall,
+        arguments: Sequence[int],
+        thread: int,
+        words: Sequence[int],
     ) -> bool:
         limits = self.limits(view.topic, thread)
         most = arguments[1] if arguments[1] < BATCH else CHUNK
@@ -407,7 +414,12 @@ class Model:
         return True
 
     def has_message(
-        self, view: View, call: Call, arguments: Sequence[int], thread: int, words: Sequence[int]
+        self,
+        view: View,
+        call: DelayedCall,
+        arguments: Sequence[int],
+        thread: int,
+        words: Sequence[int],
     ) -> bool:
         limits = self.limits(view.topic, thread)
         if words[0]:
@@ -415,7 +427,12 @@ class Model:
         return not self.wanted(view, self.known_to(view, thread, call.before), min(limits))
 
     def count(
-        self, view: View, call: Call, arguments: Sequence[int], thread: int, words: Sequence[int]
+        self,
+        view: View,
+        call: DelayedCall,
+        arguments: Sequence[int],
+        thread: int,
+        words: Sequence[int],
     ) -> bool:
         if words[0] > len(self.possible(view, MOST_KEY)):
             return False
@@ -423,7 +440,12 @@ class Model:
         return words[0] >= min(least, arguments[1])
 
     def should_pause(
-        self, view: View, call: Call, arguments: Sequence[int], thread: int, words: Sequence[int]
+        self,
+        view: View,
+        call: DelayedCall,
+        arguments: Sequence[int],
+        thread: int,
+        words: Sequence[int],
     ) -> bool:
         if not words[0]:
             return True

@@ -37,7 +37,7 @@ class Request(NamedTuple):
     teller: int = -1
 
 
-class Call(NamedTuple):
+class LimiterCall(NamedTuple):
     """A call under way: what it has to do yet, and what it found out."""
 
     to_do: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Call(NamedTuple):
 
 NOBODY = -1  # in a mailbox
 
-IDLE: Call | None = None
+IDLE: LimiterCall | None = None
 EMPTY: Request | None = None
 
 
@@ -131,12 +131,12 @@ class Model:
 
     # The moments of a call ------------------------------------------------------------------------
 
-    def underway(self, thread: int) -> Call:
+    def underway(self, thread: int) -> LimiterCall:
         call = self.calls[thread]
         assert call is not None
         return call
 
-    def put_call(self, thread: int, call: Call | None) -> None:
+    def put_call(self, thread: int, call: LimiterCall | None) -> None:
         self.calls = (*self.calls[:thread], call, *self.calls[thread + 1 :])
 
     def put(self, number: int, request: Request | None) -> None:
@@ -152,7 +152,7 @@ class Model:
         self, operation: str, arguments: Sequence[int], thread: int, result: int | None
     ) -> int:
         """The status, decided now; of several that may be, the one that is given."""
-        self.put_call(thread, Call())
+        self.put_call(thread, LimiterCall())
         if operation == "acquire":
             return self.acquire(thread, arguments[0], bool(arguments[1]))
         if operation == "release":
@@ -165,7 +165,7 @@ class Model:
             return self.drop(thread, arguments[0])
         if operation == "expire":
             self.clock += arguments[0]
-            self.put_call(thread, Call((TICK, SETTLE, DUE), now=self.clock))
+            self.put_call(thread, LimiterCall((TICK, SETTLE, DUE), now=self.clock))
             return GRANTED
         raise unknown("inflight_limiter", operation)
 
@@ -185,7 +185,7 @@ class Model:
         elif step == GIVE_BACK:
             self.remaining += owed
             owed = 0
-        self.put_call(thread, Call(to_do[1:], owed, telling, now, due))
+        self.put_call(thread, LimiterCall(to_do[1:], owed, telling, now, due))
         if step in (SETTLE, GIVE_BACK):
             self.settle(thread)
 

@@ -40,7 +40,7 @@ class Request(NamedTuple):
     known: bool = False
 
 
-class Part(NamedTuple):
+class RequestPart(NamedTuple):
     request: int
     first: int
     last: int
@@ -55,7 +55,7 @@ class Read(NamedTuple):
     last: int
     since: int  # from now on
     joinable: bool = True
-    parts: tuple[Part, ...] = ()
+    parts: tuple[RequestPart, ...] = ()
 
 
 class Step(NamedTuple):
@@ -337,7 +337,7 @@ class Model:
                 parts += 1
             if joined is not None:
                 end = min(joined.last, last)
-                self.join(joined, Part(request, first, end))
+                self.join(joined, RequestPart(request, first, end))
                 first = end + 1
                 parts += 1
         self.put(request, Request(1 + parts))
@@ -346,7 +346,7 @@ class Model:
         tags = [thread << 32 | latest - place for place in range(len(gaps))]
         self.running += tuple(
             [
-                Read(tag, ledger, start, end, 0, True, (Part(request, start, end),))
+                Read(tag, ledger, start, end, 0, True, (RequestPart(request, start, end),))
                 for tag, (start, end) in zip(tags, gaps, strict=True)
             ]
         )
@@ -354,7 +354,7 @@ class Model:
             (tag, start) for tag, (start, _) in zip(reversed(tags), reversed(gaps), strict=True)
         ]
 
-    def join(self, joined: Read, part: Part) -> None:
+    def join(self, joined: Read, part: RequestPart) -> None:
         self.running = tuple(
             [
                 read._replace(parts=(*read.parts, part)) if read is joined else read

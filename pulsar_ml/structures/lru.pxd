@@ -23,7 +23,7 @@ from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_intake cimport PolicyIntake
 from pulsar_ml.structures.policy_pass cimport (
-    MISSING, REMOVE, STOP, EvictionPass, PolicyBase, PolicyRow, Verdict, pass_is_before, pass_remove,
+    MISSING, REMOVE, STOP, EvictionPass, PolicyBase, PolicyRow, PassVerdict, pass_is_before, pass_remove,
     policy_row,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
@@ -142,7 +142,7 @@ cdef inline bint lru_step(PolicyBase* base, EvictionPass* run) noexcept nogil:
     cdef bint collected = lru_collect(&base.intake, list)
     cdef uint32_t handle = list.oldest
     cdef EntryWrapper* wrapper
-    cdef Verdict verdict = REMOVE
+    cdef PassVerdict verdict = REMOVE
     cdef bint queued = not handle and not collected
     if queued:
         # Without memory for a node the oldest of the queue is the least recently used.

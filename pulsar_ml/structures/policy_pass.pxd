@@ -27,7 +27,7 @@ from pulsar_ml.sync.atomics cimport i64_fetch_sub_relaxed, i64_load_relaxed, u32
 
 
 # The decision of a step about a wrapper.
-cdef enum Verdict:
+cdef enum PassVerdict:
     REMOVE = 0
     REQUEUE = 1             # keep it: at the tail, or in another list
     STOP = 2

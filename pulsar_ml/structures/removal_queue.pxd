@@ -32,7 +32,7 @@ from pulsar_ml.structures.entry_wrapper cimport (
 )
 from pulsar_ml.structures.mpsc_queue cimport mpsc_offer, mpsc_peek, mpsc_poll, mpsc_tail
 from pulsar_ml.structures.policy_pass cimport (
-    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, Verdict, pass_give_up,
+    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, PassVerdict, pass_give_up,
     pass_is_before, pass_remove, policy_row,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
@@ -56,7 +56,7 @@ cdef inline bint removal_first_round(const PolicyBase* base, const EvictionPass*
 
 
 # Decides, and marks what is kept (I59).
-cdef inline Verdict removal_judge(
+cdef inline PassVerdict removal_judge(
     const PolicyBase* base, EntryWrapper* wrapper, const EvictionPass* run
 ) noexcept nogil:
     if run.by_time:
@@ -84,7 +84,7 @@ cdef inline Verdict removal_judge(
 cdef inline bint removal_step(PolicyBase* base, EvictionPass* run) noexcept nogil:
     cdef uint32_t handle = mpsc_peek(&base.intake.queue)
     cdef EntryWrapper* wrapper
-    cdef Verdict verdict
+    cdef PassVerdict verdict
     if not run.begun:
         run.begun = True
         run.round_end = mpsc_tail(&base.intake.queue)

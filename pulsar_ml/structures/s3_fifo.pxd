@@ -28,7 +28,7 @@ from pulsar_ml.structures.ghost_list cimport GhostList, ghost_add, ghost_destroy
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_intake cimport PolicyIntake
 from pulsar_ml.structures.policy_pass cimport (
-    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, Verdict, pass_give_up,
+    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, PassVerdict, pass_give_up,
     pass_is_before, pass_remove, policy_row,
 )
 from pulsar_ml.structures.position cimport Position
@@ -127,7 +127,7 @@ cdef inline bint s3_step_by_time(PolicyBase* base, S3Fifo* s3, EvictionPass* run
 
 
 cdef inline bint s3_step_by_size(PolicyBase* base, S3Fifo* s3, EvictionPass* run) noexcept nogil:
-    cdef Verdict verdict
+    cdef PassVerdict verdict
     if not ring_count(&s3.small) and not ring_count(&s3.main):
         return False
     if run.index == S3_CHOOSE:
@@ -144,7 +144,7 @@ cdef inline bint s3_step_by_size(PolicyBase* base, S3Fifo* s3, EvictionPass* run
 
 
 # Inside the write section of a wrapper that holds a value: decides, removes or marks.
-cdef inline Verdict s3_judge(
+cdef inline PassVerdict s3_judge(
     PolicyBase* base, S3Fifo* s3, EvictionPass* run, uint32_t handle, EntryWrapper* wrapper, bint small
 ) noexcept nogil:
     cdef uint32_t visits = u8_load_relaxed(&wrapper.visits)
@@ -169,11 +169,11 @@ cdef inline Verdict s3_judge(
 
 
 # Handles the oldest of the small or of the main queue, which is not empty.
-cdef inline Verdict s3_handle(PolicyBase* base, S3Fifo* s3, EvictionPass* run, bint small) noexcept nogil:
+cdef inline PassVerdict s3_handle(PolicyBase* base, S3Fifo* s3, EvictionPass* run, bint small) noexcept nogil:
     cdef ValueRing* ring = &s3.small if small else &s3.main
     cdef uint32_t handle = <uint32_t>ring_at(ring, ring.head).value
     cdef EntryWrapper* wrapper = wrapper_at(&base.memory.wrappers, handle)
-    cdef Verdict verdict = MISSING
+    cdef PassVerdict verdict = MISSING
     cdef RingSlot slot
     stamped_lock_write(&wrapper.lock)
     if wrapper_key(wrapper).ledger_id != NO_LEDGER:

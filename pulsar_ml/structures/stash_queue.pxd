@@ -21,7 +21,7 @@ from pulsar_ml.structures.entry_wrapper cimport (
 )
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_pass cimport (
-    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, Verdict, pass_give_up,
+    MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, PassVerdict, pass_give_up,
     pass_is_before, pass_remove, policy_row,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
@@ -39,7 +39,7 @@ cdef struct Stash:
 
 # Inside the write section of a wrapper that holds a value. REQUEUE means: into the stash, or stay
 # there.
-cdef inline Verdict stash_judge(
+cdef inline PassVerdict stash_judge(
     const PolicyBase* base, const EntryWrapper* wrapper, const EvictionPass* run
 ) noexcept nogil:
     cdef bint expects = entry_has_expected_reads(&base.memory.entries, u32_load_relaxed(&wrapper.value))
@@ -55,9 +55,9 @@ cdef inline Verdict stash_judge(
     return REMOVE
 
 
-cdef inline Verdict stash_decide(const PolicyBase* base, uint32_t handle, EvictionPass* run) noexcept nogil:
+cdef inline PassVerdict stash_decide(const PolicyBase* base, uint32_t handle, EvictionPass* run) noexcept nogil:
     cdef EntryWrapper* wrapper = wrapper_at(&base.memory.wrappers, handle)
-    cdef Verdict verdict = MISSING
+    cdef PassVerdict verdict = MISSING
     stamped_lock_write(&wrapper.lock)
     if wrapper_key(wrapper).ledger_id != NO_LEDGER:
         verdict = stash_judge(base, wrapper, run)
@@ -90,7 +90,7 @@ cdef inline bint stash_step(PolicyBase* base, EvictionPass* run) noexcept nogil:
 cdef inline bint stash_step_inside(PolicyBase* base, Stash* stash, EvictionPass* run) noexcept nogil:
     cdef RingSlot* slot = ring_at(&stash.ring, run.index)
     cdef uint32_t handle = <uint32_t>slot.value
-    cdef Verdict verdict = stash_decide(base, handle, run)
+    cdef PassVerdict verdict = stash_decide(base, handle, run)
     if verdict == STOP:
         return False
     run.index += 1
@@ -108,7 +108,7 @@ cdef inline bint stash_step_inside(PolicyBase* base, Stash* stash, EvictionPass*
 
 cdef inline bint stash_step_queue(PolicyBase* base, Stash* stash, EvictionPass* run) noexcept nogil:
     cdef uint32_t handle = mpsc_peek(&base.intake.queue)
-    cdef Verdict verdict
+    cdef PassVerdict verdict
     if not handle:
         return False
     verdict = stash_decide(base, handle, run)

@@ -1,4 +1,4 @@
-"""Stress: permits that threads ask for, wait for, refuse, hold, share among copies and give back."""
+"""The suite of the limiter: permits that are requested, awaited, held, shared and released."""
 
 from __future__ import annotations
 

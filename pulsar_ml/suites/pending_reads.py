@@ -1,4 +1,4 @@
-"""The suite of pending reads: joined and split requests, and a storage that answers in any order."""
+"""The suite of pending reads: joined and split requests; storage that answers in any order."""
 
 from __future__ import annotations
 

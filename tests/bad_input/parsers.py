@@ -20,7 +20,14 @@ from pulsar_ml.campaign.local.records import read_record
 from pulsar_ml.campaign.plan.plan import Plan
 from pulsar_ml.campaign.plan.rounds import Arm, Round, Share
 from pulsar_ml.campaign.run.resume import past_of
-from pulsar_ml.campaign.shrink.shrunk import SMALLER, Shrunk, Size, State, digest_of, state_path
+from pulsar_ml.campaign.shrink.shrunk import (
+    SMALLER,
+    ShrinkState,
+    Shrunk,
+    Size,
+    digest_of,
+    state_path,
+)
 from pulsar_ml.campaign.store.collection import collect
 from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.campaign.store.store import RunStore
@@ -153,7 +160,9 @@ def smaller_failure(folder: Path) -> Path:
     run = run_of(run_file("run.json")(folder))
     found = of_failure(failure_of("race_met"))
     sizes = Size(2, 9, 3, 50), Size(2, 2, 1, 12)
-    state = State(digest_of(found["replay"]), 100, Shrunk(SMALLER, "", found["replay"], *sizes))
+    state = ShrinkState(
+        digest_of(found["replay"]), 100, Shrunk(SMALLER, "", found["replay"], *sizes)
+    )
     store = RunStore.reopen(run)
     store.write_shrunk(found["signature"], state)
     store.close()

@@ -367,7 +367,7 @@ HIDING, VARIED = "hiding", "varied"
 def engine_run(
     directory: Path, *, runner: str = "inline", rounds: int = 4, mutant: str | None = None
 ) -> Rounds:
-    """Run three suites: one with few classes and the mutant, two with many classes and no failure."""
+    """Run three suites: one with few classes and the mutant, two with many and no failure."""
     options = TrialOptions(
         engine=CONTROLLED, module=str(toys_path(checked=True)), mutant=mutant, executions=60
     )

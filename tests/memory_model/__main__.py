@@ -1,4 +1,4 @@
-"""``python -m tests.memory_model``: compares the engine with the memory models on random programs."""
+"""``python -m tests.memory_model``: compares the engine with models on random programs."""
 
 from __future__ import annotations
 

@@ -38,16 +38,16 @@ UNSEEN void note_result(World *w, int t, int64_t value)
 
 UNSEEN void note_outcome(const World *w, uint64_t finals)
 {
-    Outcome made;
-    memset(&made, 0, sizeof(made));
+    Outcome outcome;
+    memset(&outcome, 0, sizeof(outcome));
     for (int t = 0; t < MOST_THREADS; t++)
-        made.results[t] = w->results[t];
-    made.finals = finals;
+        outcome.results[t] = w->results[t];
+    outcome.finals = finals;
     for (int i = 0; i < n_outcomes; i++)
-        if (!memcmp(&outcomes[i], &made, sizeof(made)))
+        if (!memcmp(&outcomes[i], &outcome, sizeof(outcome)))
             return;
     if (n_outcomes < MOST_OUTCOMES)
-        outcomes[n_outcomes++] = made;
+        outcomes[n_outcomes++] = outcome;
 }
 
 /* The builtins take the order as a constant. */

@@ -15,7 +15,7 @@ SHAPES = ((2, 4), (2, 5), (2, 6), (3, 5), (3, 6), (4, 6))  # threads, operations
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the engine and a model say of a program.
+    """The engine's and a model's outcomes of a program.
 
     Attributes:
         forbidden: outcomes of the engine that the model does not allow.

@@ -106,7 +106,7 @@ def irreflexive(relation: Relation) -> bool:
 
 
 def between(relation: Relation, left: int, right: int) -> Relation:
-    """Return the pairs whose first event is in the set ``left`` and whose second is in ``right``."""
+    """Return the pairs with a first event in the set ``left`` and a second in ``right``."""
     return [row & right if left >> i & 1 else 0 for i, row in enumerate(relation)]
 
 
@@ -235,7 +235,7 @@ def start(program: Litmus) -> Graph:
 
 
 def extensions(graph: Graph, thread: int, call: Operation) -> Iterator[Graph]:
-    """Yield the graphs with one more event of a thread: every write to read, every place to write."""
+    """Yield the graphs with one more event of a thread: every write to read or place to write."""
     name = (thread, graph.positions[thread])
     positions = list(graph.positions)
     positions[thread] += 1

@@ -2,12 +2,12 @@
 
 /* Two threads load, add and store. */
 #define COUNTER(name, increment)                                                                \
-    JUDGED_PROGRAM(name, 2, Cell x; long made[2];)                                              \
+    JUDGED_PROGRAM(name, 2, Cell x; long updates[2];)                                              \
     {                                                                                           \
         increment;                                                                              \
-        s->made[t] = 1;                                                                         \
+        s->updates[t] = 1;                                                                         \
     }                                                                                           \
-    JUDGE(name) { if (ld(s->x, SEQ) != s->made[0] + s->made[1]) BROKEN(v, "an update was lost"); }
+    JUDGE(name) { if (ld(s->x, SEQ) != s->updates[0] + s->updates[1]) BROKEN(v, "an update was lost"); }
 COUNTER(counter, long seen = ld(s->x, SEQ); st(s->x, seen + 1, SEQ))
 COUNTER(counter_fixed, add(s->x, 1, SEQ))
 
@@ -297,7 +297,7 @@ REORDER_LOCKED(reorder_20_fixed, 20)
 #define SAFESTACK(name, retry)                                                                  \
     PROGRAM(name, 3, Cell ready; Cell head; Cell count; Cell next[3]; Cell value[3];)           \
     {                                                                                           \
-        /* head holds index - 0, count the elements - 3, next[i] the successor - (i + 1, the last -1). */\
+        /* head has index - 0, count the elements - 3, next[i] the successor - (i + 1, last -1). */\
         for (int i = 0; i < 2; i++) {                                                           \
             long element = -1;                                                                  \
             while (ld(s->count, SEQ) + 3 > 1) {                                                 \

@@ -1,5 +1,5 @@
-/* What the programs of this folder share. A program is a subject with one operation: thread number
- * t runs its part. check() judges, and notes which outcome an execution had. */
+/* The common part of the programs of this folder. A program is a subject with one operation: thread
+ * number t runs its part. check() judges, and notes which outcome an execution had. */
 #ifndef QUALITY_KIT_H
 #define QUALITY_KIT_H
 

@@ -10,7 +10,8 @@
 
 #include "tests/quality/kit.hpp"
 
-// Time: a wait that nobody ends ends by its deadline, and every clock says so. The semaphore polls the clock.
+// Time: a wait that nobody ends ends by its deadline, and every clock says so. The semaphore polls
+// the clock.
 using std::chrono::milliseconds;
 using Steady = std::chrono::steady_clock;
 using System = std::chrono::system_clock;

@@ -1,5 +1,5 @@
-// Small C++ programs about what belongs to one thread, what happens once, and the primitives of C++20: wrong and,
-// as NAME_fixed, right.
+// Small C++ programs about what belongs to one thread, what happens once, and the primitives of
+// C++20: wrong and, as NAME_fixed, right.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -25,7 +25,8 @@ using std::atomic;
 using Lock = std::lock_guard<std::mutex>;
 #define TOUCHED atomic<long> touched{0};
 
-// Thread-local variables -------------------------------------------------------------------------------
+// Thread-local variables
+// -------------------------------------------------------------------------------
 
 inline atomic<long> nobody{0};
 struct Counted {                  // counts how many live, in a place that the last state gives
@@ -68,7 +69,8 @@ inline thread_local Cache<true> giving;
 CACHING(cache_kept, keeping)
 CACHING(cache_fixed, giving)
 
-// Exceptions in flight ---------------------------------------------------------------------------------
+// Exceptions in flight
+// ---------------------------------------------------------------------------------
 
 CPP_PROGRAM(rethrown_fixed, 3, TOUCHED,
             int caught = 0;
@@ -93,11 +95,12 @@ CPP_PROGRAM(uncaught_fixed, 2, TOUCHED,
             else { touched++; right = std::uncaught_exceptions() == 0; touched++; }
             if (!right) return false;)
 
-// Once -------------------------------------------------------------------------------------------------
+// Once
+// -------------------------------------------------------------------------------------------------
 
-CPP_PROGRAM(call_once_fixed, 3, std::once_flag once; long made = 0; TOUCHED,
-            touched++; std::call_once(once, [&] { touched++; made++; touched++; });
-            if (made != 1) return false;)
+CPP_PROGRAM(call_once_fixed, 3, std::once_flag once; long instance = 0; TOUCHED,
+            touched++; std::call_once(once, [&] { touched++; instance++; touched++; });
+            if (instance != 1) return false;)
 CPP_PROGRAM(call_once_throws_fixed, 3, std::once_flag once; long tries = 0; TOUCHED,
             bool failed = false;
             try { std::call_once(once, [&] { touched++; if (++tries == 1) throw 1; touched++; }); }
@@ -108,26 +111,27 @@ struct Config {
     std::string text; long sum = 0;
     Config() { Lock held(m); text.assign(40, 'x'); for (char c : text) sum += c; }
 };
-static Config &config() { static Config made; return made; }
+static Config &config() { static Config instance; return instance; }
 CPP_PROGRAM(static_local_fixed, 3, TOUCHED,
             touched++; if (config().text.size() != 40 || config().sum != 40 * 'x') return false;)
 struct Recursive { Recursive(); long x = 1; };
-static Recursive &recursive() { static Recursive made; return made; }
+static Recursive &recursive() { static Recursive instance; return instance; }
 inline Recursive::Recursive() { if (&recursive() == this) x = 2; }
 CPP_PROGRAM(static_local_in_itself, 2, TOUCHED, touched++; if (recursive().x != 1) return false;)
 CPP_PROGRAM(checked_by_hand, 2, atomic<long *> at{nullptr}; std::mutex m; ~checked_by_hand_state() { delete at.load(); },
-            long *made = at.load(std::memory_order_relaxed);
-            if (!made) { Lock held(m); made = at.load(std::memory_order_relaxed);
-                if (!made) { made = new long(7); at.store(made, std::memory_order_relaxed); } }
-            if (*made != 7) return false;)
+            long *instance = at.load(std::memory_order_relaxed);
+            if (!instance) { Lock held(m); instance = at.load(std::memory_order_relaxed);
+                if (!instance) { instance = new long(7); at.store(instance, std::memory_order_relaxed); } }
+            if (*instance != 7) return false;)
 CPP_PROGRAM(checked_by_hand_fixed, 2,
             atomic<long *> at{nullptr}; std::mutex m; ~checked_by_hand_fixed_state() { delete at.load(); },
-            long *made = at.load(std::memory_order_acquire);
-            if (!made) { Lock held(m); made = at.load(std::memory_order_relaxed);
-                if (!made) { made = new long(7); at.store(made, std::memory_order_release); } }
-            if (*made != 7) return false;)
+            long *instance = at.load(std::memory_order_acquire);
+            if (!instance) { Lock held(m); instance = at.load(std::memory_order_relaxed);
+                if (!instance) { instance = new long(7); at.store(instance, std::memory_order_release); } }
+            if (*instance != 7) return false;)
 
-// Futures ----------------------------------------------------------------------------------------------
+// Futures
+// ----------------------------------------------------------------------------------------------
 
 CPP_PROGRAM(promise_fixed, 2, std::promise<long> p; long x = 0; TOUCHED,
             touched++; if (t == 0) { x = 4; p.set_value(5); } else if (p.get_future().get() != 5 || x != 4) return false;)
@@ -153,7 +157,8 @@ CPP_PROGRAM(async_race, 1, long x = 0; TOUCHED,
             auto f = std::async(std::launch::async, [&] { touched++; x = 3; return 8; });
             x = 1; if (f.get() != 8) return false;)
 
-// Meeting ----------------------------------------------------------------------------------------------
+// Meeting
+// ----------------------------------------------------------------------------------------------
 
 CPP_PROGRAM(barrier_fixed, 3, std::barrier<> b{3}; long x[3] = {}; TOUCHED,
             for (long round = 1; round < 3; round++) {
@@ -183,7 +188,8 @@ CPP_PROGRAM(joined_at_end_fixed, 1, std::thread other; long x = 0; TOUCHED ~join
             touched++; other = std::thread([&] { touched++; x++; });)
 CPP_PROGRAM(not_joined, 1, long x = 0; TOUCHED, touched++; std::thread other([&] { touched++; x++; });)
 
-// Shared pointers --------------------------------------------------------------------------------------
+// Shared pointers
+// --------------------------------------------------------------------------------------
 
 #define POINTERS(name, kind, store, load)                                                       \
     CPP_PROGRAM(name, 3, kind p{std::make_shared<long>(1)};,                                    \
@@ -197,7 +203,8 @@ POINTERS(atomic_pointer_fixed, ATOMIC_POINTER, p.store(std::make_shared<long>(2)
 CPP_PROGRAM(weak_pointer_fixed, 2, std::shared_ptr<long> p = std::make_shared<long>(1); std::weak_ptr<long> w{p}; TOUCHED,
             touched++; if (t == 0) p.reset(); else if (auto q = w.lock()) { touched++; if (*q != 1) return false; })
 
-// Memory -----------------------------------------------------------------------------------------------
+// Memory
+// -----------------------------------------------------------------------------------------------
 
 struct alignas(128) Wide { long x = 1; };
 CPP_PROGRAM(aligned_freed, 2, atomic<Wide *> w{new Wide}; ~aligned_freed_state() { delete w.load(); },

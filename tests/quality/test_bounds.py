@@ -1,4 +1,4 @@
-"""What a run may claim: exhausted, within which bounds, and how likely PCT missed a bug."""
+"""The claims of a run hold: exhausted, within which bounds, and how likely PCT missed a bug."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine found in the core, by the program that showed it: silent now, and found again in
+"""Failures that the engine found in the core, each with its program: silent now, and found again in
 the mutant that undoes the fix.
 """
 

@@ -27,9 +27,8 @@ CASES = [
 Cut = Callable[[Part], list[Part]]
 
 
-def explored(name: str, part: Part | None, executions: int, **options: object) -> Exploration:
+def explored(name: str, part: Part | None, executions: int, **options: Any) -> Exploration:
     subject, program = programs().SUBJECTS[name], program_of(name)
-    # type: ignore[arg-type]
     return explore(subject, program, executions=executions, part=part, **options)
 
 

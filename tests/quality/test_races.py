@@ -1,4 +1,4 @@
-"""What a report of a data race says: both accesses with their stacks, the last synchronisation, and
+"""A report of a data race has both accesses with their stacks, the last synchronisation, and
 whether the other order was made as well. Fixed twins are the negative controls."""
 
 from __future__ import annotations

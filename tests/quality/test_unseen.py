@@ -1,4 +1,4 @@
-"""What the engine cannot see of a checked module is named."""
+"""Code of a checked module that the engine cannot see is named."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pulsar_ml.campaign.plan.rounds import Arm, Round, Share
-from pulsar_ml.campaign.shrink.shrunk import SMALLER, Shrunk, Size, State, digest_of
+from pulsar_ml.campaign.shrink.shrunk import SMALLER, ShrinkState, Shrunk, Size, digest_of
 from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.command_line import program
 from pulsar_ml.harness.search.explore import explore
@@ -363,7 +363,7 @@ def test_the_report_shows_the_smaller_failure(tmp_path: Path) -> None:
     small = dataclasses.replace(failure_of("race_met"), message="smaller")
     shrunk = Shrunk(SMALLER, "", small.to_json(), Size(2, 9, 3, 50), Size(2, 2, 1, 12))
     store = RunStore.reopen(run)
-    store.write_shrunk(signature, State(digest_of(found.to_json()), 100, shrunk))
+    store.write_shrunk(signature, ShrinkState(digest_of(found.to_json()), 100, shrunk))
 
     (group,) = page_data(page_of(run, "--module", module_path()))
     assert (
@@ -374,7 +374,7 @@ def test_the_report_shows_the_smaller_failure(tmp_path: Path) -> None:
     data = json.loads(report(run, "--format", "json").output)
     assert data["shrunk"][signature]["after"]["steps"] == 12
 
-    store.write_shrunk(signature, State(digest_of("another record"), 100, shrunk))
+    store.write_shrunk(signature, ShrinkState(digest_of("another record"), 100, shrunk))
     (group,) = page_data(page_of(run, "--module", module_path()))
     assert f"records/{signature}.json" in group["command"], "of another record it does not count"
 

@@ -37,8 +37,7 @@ def suite_of(suite: Suite) -> Suite:
     """The suite with the contrary of its model, in a module that this module makes."""
     name = f"{__name__}.{suite.name}"
     module = ModuleType(name)
-    # type: ignore[attr-defined]
-    module.Model = contrary(importlib.import_module(suite.model).Model)
+    module.Model = contrary(importlib.import_module(suite.model).Model)  # type: ignore[attr-defined]
     sys.modules[name] = module
     return dataclasses.replace(suite, model=name)
 

@@ -15,7 +15,7 @@ from tests.report.kit import write_run
 from tests.report.test_analysis import QUERIES, rows
 
 ROOT = Path(__file__).resolve().parents[2]
-ASKED = (1, 2, 5, 9)
+QUESTIONS = (1, 2, 5, 9)
 SCRIPT = """
 import json, sys
 from pathlib import Path
@@ -44,7 +44,7 @@ print(json.dumps(answers))
 def test_spark_sql_answers_like_duckdb(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", rows(0), run_id="one")
     collect(open_run(run), tmp_path / "all")
-    queries = json.dumps([QUERIES[number - 1] for number in ASKED])
+    queries = json.dumps([QUERIES[number - 1] for number in QUESTIONS])
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path), queries],
         cwd=ROOT,
@@ -54,7 +54,7 @@ def test_spark_sql_answers_like_duckdb(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     answers = json.loads(done.stdout)
-    of_run, of_all = answers[: len(ASKED)], answers[len(ASKED) :]
+    of_run, of_all = answers[: len(QUESTIONS)], answers[len(QUESTIONS) :]
     assert of_run == of_all, "the collection holds the same rows"
     totals, kinds, tenths, bounds = of_run
     assert [(line["suite"], line["trials"], line["violating"]) for line in totals] == [

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult, run_trial
 from pulsar_ml.harness.subjects.program import generate
-from pulsar_ml.harness.subjects.subject import Instance, Operation, Result, Subject
+from pulsar_ml.harness.subjects.subject import Instance, Result, Subject, SubjectOperation
 from pulsar_ml.operations import _native
 from pulsar_ml.specs import Model
 
@@ -29,7 +29,7 @@ SEEDS = range(12)
 CALLS = 1000  # per logical thread and seed
 TRIAL_SEEDS = range(6)
 
-Call = tuple[int, Operation, tuple[int, ...]]
+Call = tuple[int, SubjectOperation, tuple[int, ...]]
 
 
 class Pair:
@@ -83,7 +83,7 @@ def machine(structure: str, *, also: Sequence[str] = ()) -> type[RuleBasedStateM
     return Machine
 
 
-def operation_rule(operation: Operation) -> object:
+def operation_rule(operation: SubjectOperation) -> object:
     """A rule that draws a thread and the operation's arguments, and calls it."""
     drawn: dict[str, Any] = {
         argument.name: strategies.integers(argument.low, argument.high)

@@ -1,4 +1,4 @@
-"""docs/checked-builds.md, as a stranger follows it: checked twins of two extensions, from a wheel."""
+"""docs/checked-builds.md, followed by a stranger: checked twins of two extensions."""
 
 from __future__ import annotations
 

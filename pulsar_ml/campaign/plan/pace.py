@@ -33,7 +33,7 @@ class Pace:
             self._trial[line["suite"]] = (known + now) / 2
 
     def apart(self, chunks: Iterable[Chunk]) -> None:
-        """Make each of these chunks a task of its own from now on, so that a failing one is known."""
+        """Make each of these chunks a task of its own, so that a failing one is known."""
         self._alone.update(chunk.chunk_id for chunk in chunks)
 
     def tasks(self, chunks: Sequence[Chunk], slots: int) -> list[list[Chunk]]:

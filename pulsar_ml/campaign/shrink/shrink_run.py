@@ -15,7 +15,7 @@ from typing import Protocol
 
 from pulsar_ml.campaign.run.runner import POLL_SECONDS
 from pulsar_ml.campaign.shrink.shrinking import Task, apart
-from pulsar_ml.campaign.shrink.shrunk import Shrunk, State, digest_of, read_state
+from pulsar_ml.campaign.shrink.shrunk import ShrinkState, Shrunk, digest_of, read_state
 from pulsar_ml.campaign.store.read_run import SIGNATURE, SavedRun
 from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.input_files import bounded_text
@@ -73,7 +73,7 @@ class Witness:
     suite: str
     invariant: str
     record: str
-    state: State | None = None
+    state: ShrinkState | None = None
 
 
 def witnesses(run: SavedRun) -> list[Witness]:
@@ -143,7 +143,7 @@ def shrink_all(
                 finished, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for future in finished:
                     witness, what = running.pop(future)
-                    state = State(digest_of(what.record), what.executions, future.result())
+                    state = ShrinkState(digest_of(what.record), what.executions, future.result())
                     if not what.start or state.shrunk.record:  # an earlier result is kept
                         store.write_shrunk(witness.signature, state)
                     on_done(replace(witness, state=state))

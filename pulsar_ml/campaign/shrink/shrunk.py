@@ -65,7 +65,7 @@ class Shrunk:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ShrinkState:
     """The effort so far: at most ``executions``, on the record with the digest ``of``."""
 
     of: str
@@ -93,14 +93,14 @@ def state_path(directory: Path, signature: str) -> Path:
     return directory / "shrunk" / f"{signature}.state.json"
 
 
-def state_text(state: State) -> str:
+def state_text(state: ShrinkState) -> str:
     content = asdict(state.shrunk)
     del content["record"]  # the record has a file of its own
     data = {"version": STATE_VERSION, "of": state.of, "executions": state.executions, **content}
     return json.dumps(data, indent=2) + "\n"
 
 
-def read_state(directory: Path, signature: str) -> State | None:
+def read_state(directory: Path, signature: str) -> ShrinkState | None:
     """Read the state of shrinking of a signature with its shrunk failure; None for none.
 
     BadRecordError for a damaged state or one of a newer version.
@@ -120,7 +120,7 @@ def read_state(directory: Path, signature: str) -> State | None:
         shrunk = Shrunk(
             shrunk.outcome, shrunk.message, text.rstrip("\n"), shrunk.before, shrunk.after
         )
-    return State(**own, shrunk=shrunk)
+    return ShrinkState(**own, shrunk=shrunk)
 
 
 def shrunk_of(content: object, what: str) -> Shrunk:

@@ -18,7 +18,7 @@ _SAME = ("run_id", "chunk_id", "suite", "build_id", "engine", "mode", "strategy"
 
 
 class Ids(Set[int]):
-    """A set of small numbers, one bit each: a billion seeds' chunk ids take some hundred kilobytes."""
+    """A set of small numbers, one bit each: ids of a billion seeds' chunks take some 100 kB."""
 
     def __init__(self) -> None:
         self._bits = bytearray()

@@ -24,7 +24,7 @@ def union(sketches: Iterable[Iterable[int]]) -> Sketch:
 
 
 def estimate(sketch: Sketch) -> int:
-    """Return the number of elements: exact below :data:`SIZE`, then with a standard error of 9 %."""
+    """Return the number of elements: exact below :data:`SIZE`, else with 9 % standard error."""
     if len(sketch) < SIZE:
         return len(sketch)
     return round((SIZE - 1) * SPACE / (sketch[-1] + 1))

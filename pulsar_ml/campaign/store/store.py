@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_ml.campaign.shrink import shrunk
-from pulsar_ml.campaign.shrink.shrunk import State
+from pulsar_ml.campaign.shrink.shrunk import ShrinkState
 from pulsar_ml.campaign.store.compaction import settle
 from pulsar_ml.campaign.store.ledger import ledger_of
 from pulsar_ml.campaign.store.merge import Group
@@ -151,7 +151,7 @@ class RunStore:
             directory / f"round-{number:05}.json", (json.dumps(content, indent=2) + "\n").encode()
         )
 
-    def write_shrunk(self, signature: str, state: State) -> None:
+    def write_shrunk(self, signature: str, state: ShrinkState) -> None:
         """Replace the state of shrinking of a signature, and its shrunk failure."""
         (self.directory / "shrunk").mkdir(exist_ok=True)
         path = shrunk.record_path(self.directory, signature)

@@ -60,7 +60,7 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
 
 
 def check_options(subject: Subject, options: TrialOptions) -> None:
-    """Raise UsageError for options the engine does not know and for a module that is not checked."""
+    """Raise UsageError for options unknown to the engine and for a module that is not checked."""
     if is_controlled(options):
         from pulsar_ml.campaign.trial import controlled
 

@@ -43,7 +43,7 @@ class Order:
 
 
 def main(descriptor: int, parent: int) -> None:
-    """Answer each order with rows as lines of JSON or with the error raised, until the parent ends."""
+    """Answer each order with rows as JSON lines or with the error, until the parent ends."""
     die_with_parent()
     if os.getppid() != parent:
         return
@@ -145,7 +145,7 @@ def crashed_row(
     tail: Tail,
     second: dict[str, Any] | None,
 ) -> bytes:
-    """Make the row of a trial that crashed, with the findings of its second try beside the crash."""
+    """Make the row of a trial that crashed, with the findings of its second try."""
     job = order.job
     result = crashed_trial(order.suite, seed, job.options, job.build_id, crash, tail, f"; {again}")
     crashed = row(job, order.chunk, result, socket.gethostname())

@@ -12,7 +12,7 @@ from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetPointer
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
-from pulsar_ml.harness.engine.judged_calls cimport Asked, EngineCall, Legal, Place, engine_calls, known
+from pulsar_ml.harness.engine.judged_calls cimport Question, EngineCall, Legal, JudgedCall, engine_calls, known
 from pulsar_ml.harness.engine.engine cimport (
     ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_HISTORY, ENGINE_MOST_THREADS, FAIL_RACE, STRATEGY_FOLLOWS,
     STRATEGY_SAMPLES, STRATEGY_SEARCHES, EngineConfig, EngineDecision, EngineEvent, EngineFailure,
@@ -91,8 +91,8 @@ cdef class Explorer:
     cdef EngineDecision* decisions
     cdef uint64_t* weakened
     cdef object path_kept
-    cdef Place* places
-    cdef Asked asked
+    cdef JudgedCall* places
+    cdef Question question
     cdef object oracle_kept
     cdef object arrays
     cdef bint started
@@ -239,25 +239,25 @@ cdef class Explorer:
 
         Returns how many were made; 0 when the search is exhausted.
         """
-        cdef uint64_t made = 0
+        cdef uint64_t done = 0
         while True:
             with _lock:
                 self.take()
                 with nogil:
-                    made += engine_run(first + made, count - made, &self.stats)
+                    done += engine_run(first + done, count - done, &self.stats)
             PyErr_CheckSignals()
             if not self.suppress or engine_failure().kind != FAIL_RACE:
-                return made
+                return done
             with nogil:
-                engine_again(first + made - 1)
+                engine_again(first + done - 1)
             if not self.pass_over():
-                return made
-            # The race ended its execution, which is made once more behind it.
-            made -= 1
+                return done
+            # The race ended its execution, which is done once more behind it.
+            done -= 1
             self.stats.executions -= 1
 
     cdef bint pass_over(self) except -1:
-        """Whether the race that engine_again() met last is suppressed, and was not known yet."""
+        """Return True when the race of the last engine_again() is suppressed and is new."""
         cdef const EngineFailure* f = engine_failure()
         if f.kind != FAIL_RACE or f.event < 0 or f.other_event < 0:
             return False
@@ -320,7 +320,7 @@ cdef class Explorer:
         return tuple(np.asarray(taken)[:length].tolist()), tuple(np.asarray(options)[:length].tolist()), floor
 
     def unjudged(self) -> bool:
-        """Whether the last run stopped at answers that were not accepted yet.
+        """True when the last run stopped at answers that were not accepted yet.
 
         They are in :meth:`calls`.
         """
@@ -359,9 +359,9 @@ cdef class Explorer:
             if not 0 <= calls[i] < total:
                 raise ValueError(f"call {calls[i]} of record {i} is outside 0..{total - 1}")
         oracle = checker.oracle()
-        self.asked.n = 0
+        self.question.n = 0
         free(self.places)
-        self.places = <Place*>calloc(len(calls) + 1, sizeof(Place))
+        self.places = <JudgedCall*>calloc(len(calls) + 1, sizeof(JudgedCall))
         if self.places is NULL:
             raise MemoryError("no memory to ask an oracle")
         seen = {}
@@ -375,14 +375,14 @@ cdef class Explorer:
                 self.places[i].ends = True
             seen[place] = i
         self.oracle_kept = checker, oracle, records, counts
-        self.asked.legal = <Legal>PyCapsule_GetPointer(oracle, b"pulsar_ml.harness.legal")
-        self.asked.checker = PyCapsule_GetContext(oracle)
-        self.asked.records = <Record*><size_t>records.ctypes.data
-        self.asked.places = self.places
-        self.asked.counts = &counts[0]
-        self.asked.n = <int32_t>len(calls)
+        self.question.legal = <Legal>PyCapsule_GetPointer(oracle, b"pulsar_ml.harness.legal")
+        self.question.checker = PyCapsule_GetContext(oracle)
+        self.question.records = <Record*><size_t>records.ctypes.data
+        self.question.places = self.places
+        self.question.counts = &counts[0]
+        self.question.n = <int32_t>len(calls)
         self.config.known = &known
-        self.config.oracle = &self.asked
+        self.config.oracle = &self.question
         if _owner is self:
             engine_ask(self.config.known, self.config.oracle)
 
@@ -396,14 +396,14 @@ cdef class Explorer:
         return ENDS[engine_failure().kind]
 
     def failed(self) -> bool:
-        """Whether the last execution of this explorer failed."""
+        """True when the last execution of this explorer failed."""
         if not self.started:
             return False
         self.mine()
         return engine_failure().kind >= FAIL_RACE
 
     def hashes(self) -> tuple[int, int]:
-        """Of the last execution: of its steps in order, and of its class (what read from what)."""
+        """The hash of the last execution's steps in order, and the hash of its class."""
         self.mine()
         return engine_hash(), engine_class()
 
@@ -423,7 +423,7 @@ cdef class Explorer:
         return engine_steps()
 
     def used(self) -> tuple[str, int, str]:
-        """What decided the last execution: the strategy, PCT's depth, the allocator's policy."""
+        """The strategy, PCT's depth and the allocator's policy of the last execution."""
         self.mine()
         return (engine_strategy(engine_used_strategy()).name.decode(), engine_used_depth(),
                 "reuse" if engine_used_reuse() else "quarantine")
@@ -476,8 +476,8 @@ cdef class Explorer:
         """The choices of that execution that were not the default: (point, thread, kind, value)."""
         self.mine()
         cdef int64_t count, i
-        cdef const EngineDecision* made = engine_decisions(&count)
-        return tuple([(made[i].at, made[i].thread, made[i].kind, made[i].value) for i in range(count)])
+        cdef const EngineDecision* chosen = engine_decisions(&count)
+        return tuple([(chosen[i].at, chosen[i].thread, chosen[i].kind, chosen[i].value) for i in range(count)])
 
     def preemptions(self) -> int:
         """How often that execution left a thread that could have gone on."""
@@ -492,8 +492,8 @@ cdef class Explorer:
         cdef int t, i, j
         cdef int64_t at = 0
         self.mine()
-        made = np.empty((sum([len(its_calls) for its_calls in self.arrays]), 8), np.int64)
-        cdef int64_t[:, ::1] rows = made
+        table = np.empty((sum([len(its_calls) for its_calls in self.arrays]), 8), np.int64)
+        cdef int64_t[:, ::1] rows = table
         for t in range(self.config.n_threads):
             calls = engine_calls(t)
             for i in range(self.config.n_calls[t]):
@@ -504,7 +504,7 @@ cdef class Explorer:
                 for j in range(4):
                     rows[at, 4 + j] = calls[i].result.words[j]
                 at += 1
-        return made
+        return table
 
     def calls(self, int thread) -> list[tuple[int, int, int, tuple[int, ...]]]:
         """(invoked, returned, status, words) of each operation of a thread in the last execution.

@@ -1,4 +1,4 @@
-# From addresses of code to the modules that hold them.
+# Finds the modules that hold addresses of code.
 
 cdef extern from "<dlfcn.h>" nogil:
     ctypedef struct Dl_info:

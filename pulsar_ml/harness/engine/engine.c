@@ -221,7 +221,7 @@ static void learn(void)
  * when there is none left. */
 uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
 {
-    uint64_t made = 0;
+    uint64_t done = 0;
     Counters before;
     int over = 0, search = configured_strategy()->row.kind == STRATEGY_SEARCHES;
     E.stats = stats;
@@ -232,9 +232,9 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
     learn();
     E.touched_twice = 0;
     before = counters();
-    while (made < count_of && !stats->exhausted) {
-        run_one(first + made);
-        made++;
+    while (done < count_of && !stats->exhausted) {
+        run_one(first + done);
+        done++;
         if (search && unlikely(path_at < path_length) && E.failure.kind < FAIL_RACE)
             fail_with(FAIL_UNCONTROLLED, &E.main, "the path of the search goes on where the execution has no choice: "
                                                   "it is of another program, or something outside the engine's "
@@ -254,7 +254,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
     collect(stats, before);
     if (over)
         stats->exhausted = all_paths_taken(stats);
-    return made;
+    return done;
 }
 
 /* Makes one execution again, with its trace and its decisions. */

@@ -1,4 +1,4 @@
-# What _engine.pyx uses of engine.h.
+# The part of engine.h that _engine.pyx uses.
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlSubject

@@ -1,4 +1,4 @@
-# What a checker outside the engine is asked about each new history before a run stops at it.
+# The question to a checker outside the engine about each new history, before a run stops at it.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memcpy
@@ -17,43 +17,43 @@ ctypedef int (*Legal)(void* checker, const Record* records, int32_t n) noexcept 
 
 
 # Which call of the execution a record is about.
-cdef struct Place:
+cdef struct JudgedCall:
     int32_t thread
     int32_t call
     bint ends
     bint blank            # without what it will answer
 
 
-cdef struct Asked:
+cdef struct Question:
     Legal legal
     void* checker
     Record* records
-    const Place* places
+    const JudgedCall* places
     int32_t n
     int64_t* counts
 
 
 cdef inline int known(void* oracle) noexcept nogil:
-    cdef Asked* asked = <Asked*>oracle
+    cdef Question* question = <Question*>oracle
     cdef const EngineCall* call
     cdef Record* record
     cdef int32_t i
-    if asked.n == 0:
+    if question.n == 0:
         return 0
-    for i in range(asked.n):
-        call = engine_calls(asked.places[i].thread) + asked.places[i].call
-        record = &asked.records[i]
+    for i in range(question.n):
+        call = engine_calls(question.places[i].thread) + question.places[i].call
+        record = &question.records[i]
         record.invoked = call.invoked
         record.returned = call.returned
-        if asked.places[i].ends:
+        if question.places[i].ends:
             record.moment = <int32_t>call.exchanged_last
         else:
             record.moment = <int32_t>call.exchanged
-        if not asked.places[i].blank:
+        if not question.places[i].blank:
             record.result[0] = call.result.status
             memcpy(&record.result[1], call.result.words, sizeof(call.result.words))
-    i = asked.legal(asked.checker, asked.records, asked.n)
+    i = question.legal(question.checker, question.records, question.n)
     if i == 0:
         return 0
-    asked.counts[i - 1] += 1
+    question.counts[i - 1] += 1
     return 1

@@ -17,7 +17,7 @@ MEMORY = 1 << 30
 ANY_CALL, AN_END, IDLE_END = range(3)  # the role of a call; see Role in table.pxd
 
 
-class State:
+class HashedState:
     """A state of a model with its own equality and hash functions."""
 
     __slots__ = ("model", "value")
@@ -27,7 +27,7 @@ class State:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, State) and bool(self.model.equal(self.value, other.value))
+        return isinstance(other, HashedState) and bool(self.model.equal(self.value, other.value))
 
     def __hash__(self) -> int:
         return int(self.model.hash(self.value))
@@ -63,7 +63,7 @@ class ModelChecker(Answers):
         self.ends = getattr(model, "ends", None)
         self.key_of = model.key if hasattr(model, "key") else None
         if hasattr(model, "equal") and hasattr(model, "hash"):
-            self.key_of = functools.partial(State, model)
+            self.key_of = functools.partial(HashedState, model)
         self.looks_ahead = hasattr(model, "leads") and hasattr(model, "resets")
         self.native = Checker(
             self.learn,

@@ -20,7 +20,7 @@ from numpy.random import Philox
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.harness.subjects.subject import Argument, Instance, Operation, Subject
+from pulsar_ml.harness.subjects.subject import Argument, Instance, Subject, SubjectOperation
 from pulsar_ml.input_files import one_line
 from pulsar_ml.versioned_json import check_keys, read_object
 
@@ -307,7 +307,7 @@ def thread_weights(
 ) -> list[int]:
     """Return the weights of one thread: the owner of a role gets the weight of all threads."""
 
-    def weight(operation: Operation) -> int:
+    def weight(operation: SubjectOperation) -> int:
         if operation.role == 0:
             return weights[operation.code]
         return weights[operation.code] * threads if owners[operation.role] == thread else 0

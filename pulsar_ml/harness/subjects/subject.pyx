@@ -20,7 +20,7 @@ class Argument(NamedTuple):
     high: int
 
 
-class Operation(NamedTuple):
+class SubjectOperation(NamedTuple):
     """An operation of a subject.
 
     Attributes:
@@ -67,7 +67,7 @@ cdef class Subject:
 
     Attributes:
         name, summary: its name, and one line about it.
-        operations: its :class:`Operation` rows.
+        operations: its :class:`SubjectOperation` rows.
         settings: names and ranges of its creation settings.
         max_threads: the most threads of an instance; 0 for no limit.
         build_id: names the build of the module.
@@ -94,7 +94,7 @@ cdef class Subject:
         """The address of the native table, for runners in other modules."""
         return <size_t>self.table
 
-    def operation(self, str name) -> Operation:
+    def operation(self, str name) -> SubjectOperation:
         """Return the operation called ``name``; KeyError lists those that exist."""
         for operation in self.operations:
             if operation.name == name:
@@ -220,7 +220,7 @@ cdef Subject wrap_subject(const PmlSubject* table, object build_id, object owner
                                     table.operations[i].arguments[j].low,
                                     table.operations[i].arguments[j].high)
                            for j in range(table.operations[i].n_arguments)])
-        operations.append(Operation(table.operations[i].name.decode(), i, table.operations[i].weight,
+        operations.append(SubjectOperation(table.operations[i].name.decode(), i, table.operations[i].weight,
                                     table.operations[i].role, arguments))
     subject.operations = tuple(operations)
     return subject

@@ -66,18 +66,6 @@ cdef enum:
 cdef int[6] FAULTS = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP]
 
 
-# The layout of history.RECORD.
-cdef struct Record:
-    int32_t thread
-    int32_t operation
-    int64_t[3] arguments
-    int64_t[5] result
-    int64_t invoked
-    int64_t returned
-    int32_t ending
-    int32_t reserved
-
-
 # State of one thread that the others read.
 cdef struct Slot:
     pml_i32 running       # code + 1 of the operation under way, 0 between operations

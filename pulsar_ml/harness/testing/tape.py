@@ -21,7 +21,7 @@ from pulsar_ml.harness.search.failure import Decision, capture
 from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS, InterleavingFailure, failure_text
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import CALL, Program, call_text, resolve_mix
-from pulsar_ml.harness.subjects.subject import Operation, Subject
+from pulsar_ml.harness.subjects.subject import Subject, SubjectOperation
 
 THREAD = CHOICES.index("thread")
 READ = CHOICES.index("read")
@@ -98,11 +98,11 @@ def calls_text(program: Program, thread: int, subject: Subject) -> str:
 
 
 def calls(
-    subject: Subject, operations: Sequence[Operation]
+    subject: Subject, operations: Sequence[SubjectOperation]
 ) -> SearchStrategy[tuple[int, tuple[int, ...]]]:
     """Draw one call: a code, and its arguments within their ranges."""
 
-    def call(operation: Operation) -> SearchStrategy[tuple[int, tuple[int, ...]]]:
+    def call(operation: SubjectOperation) -> SearchStrategy[tuple[int, tuple[int, ...]]]:
         arguments = [st.integers(argument.low, argument.high) for argument in operation.arguments]
         return st.tuples(st.just(operation.code), st.tuples(*arguments))
 

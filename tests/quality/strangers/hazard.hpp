@@ -1,5 +1,6 @@
-// Hazard pointers in the style of Folly and of P2530: a record for each thread in a thread_local cache, with the
-// thread's retired objects; what a thread leaves behind is freed by the domain. It knows nothing of pulsar_ml.
+// Hazard pointers in the style of Folly and of P2530: a record for each thread in a thread_local
+// cache, with the thread's retired objects; what a thread leaves behind is freed by the domain. It
+// knows nothing of pulsar_ml.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -26,7 +27,7 @@ template <bool Fenced, bool HandsOver> class HazardDomain {
             record->taken.store(false, std::memory_order_release);
         }
     };
-    static Cache &cache() { thread_local Cache made; return made; }
+    static Cache &cache() { thread_local Cache instance; return instance; }
 
     Cache &mine() {
         Cache &c = cache();

@@ -1,6 +1,6 @@
-// A queue of many producers and consumers in the style of moodycamel::ConcurrentQueue: each producing thread gets
-// a sub-queue of its own at its first call, by a thread_local cache, and leaves it to others when it ends. It knows
-// nothing of pulsar_ml.
+// A queue of many producers and consumers in the style of moodycamel::ConcurrentQueue: each
+// producing thread gets a sub-queue of its own at its first call, by a thread_local cache, and
+// leaves it to others when it ends. It knows nothing of pulsar_ml.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -19,7 +19,7 @@ class ImplicitQueue {
         std::vector<std::pair<ImplicitQueue *, Producer *>> mine;
         ~Exit() { for (auto &[queue, producer] : mine) producer->inactive.store(true, std::memory_order_release); }
     };
-    static Exit &exit() { thread_local Exit made; return made; }
+    static Exit &exit() { thread_local Exit instance; return instance; }
 
     Producer *producer() {
         for (auto &[queue, producer] : exit().mine)

@@ -1,4 +1,5 @@
-// A pool of threads with futures, and a bounded buffer, of what C++20 has. They know nothing of pulsar_ml.
+// A pool of threads with futures, and a bounded buffer, of what C++20 has. They know nothing of
+// pulsar_ml.
 #pragma once
 #include <condition_variable>
 #include <deque>

@@ -9,7 +9,8 @@
 #include "tests/quality/strangers/implicit_queue.hpp"
 #include "tests/quality/strangers/pool.hpp"
 
-// Two threads of the program enqueue and dequeue; values of one producer come out in order, each once.
+// Two threads of the program enqueue and dequeue; values of one producer come out in order, each
+// once.
 #define QUEUE(name, publish)                                                                    \
     CPP_PROGRAM(name, 3, ImplicitQueue<std::unique_ptr<long> COMMA publish> queue; std::atomic<long> taken{0};   \
                 bool check() {                                                                  \

@@ -1,4 +1,4 @@
-// What the harness needs to know about the ring: two operations, each of one thread only.
+// The ring's table for the harness: two operations, each of one thread only.
 #pragma once
 #include <cstring>
 

@@ -1,6 +1,6 @@
-/* What an execution's operations answered, and which came before which, as one number: an oracle
- * outside the engine judges each such history once. What it knows to be right it says here, without
- * a stop. */
+/* The history of an execution (answers of its operations, and their order) as one hash: an oracle
+ * outside the engine judges each history once. Accepted histories are kept here, so that a run does
+ * not stop at them. */
 
 static struct {
     uint64_t *hashes;         /* of accepted histories; 0: free */

@@ -77,13 +77,13 @@ static __attribute__((noinline)) int32_t trace_flush(Thread *t)
     const Buffered *b = &t->buffer[(t->buffer_head + ENGINE_BUFFER - 1) % ENGINE_BUFFER];
     int32_t at = trace_event(t, OP_FLUSH, b->address, b->width, b->low, b->pc);
     if (at >= 0 && b->event >= 0) {
-        const EngineEvent *made = &events[b->event];
+        const EngineEvent *stored = &events[b->event];
         events[at].from = b->event;
         events[at].order = b->order;
-        events[at].points = made->points;
-        events[at].call = made->call;
-        events[at].n_frames = made->n_frames;
-        memcpy(events[at].frames, made->frames, sizeof made->frames);
+        events[at].points = stored->points;
+        events[at].call = stored->call;
+        events[at].n_frames = stored->n_frames;
+        memcpy(events[at].frames, stored->frames, sizeof stored->frames);
     }
     return at;
 }

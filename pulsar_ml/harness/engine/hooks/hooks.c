@@ -38,12 +38,12 @@ SHARED struct { uintptr_t address; uint64_t pc, before, high; uint32_t width; ui
 
 static __attribute__((noinline)) void settle_volatile(Thread *t)
 {
-    uint64_t made, high;
+    uint64_t value, high;
     t->controlled &= (uint8_t)~VOLATILE_PENDING;
-    raw_read(pending.address, pending.width, &made, &high);
+    raw_read(pending.address, pending.width, &value, &high);
     raw_write(pending.address, pending.width, pending.before, pending.high);
     if (pending.writes)
-        rare_store(t, pending.address, pending.width, __ATOMIC_RELAXED, pending.pc, made, high);
+        rare_store(t, pending.address, pending.width, __ATOMIC_RELAXED, pending.pc, value, high);
 }
 
 static inline void settle(Thread *t)

@@ -1,4 +1,4 @@
-/* What the code under test calls from libc and may not have: the linker sends those calls here
+/* Stands in for functions of libc that would escape the engine: the linker sends those calls here
  * (--wrap, see building/checked.py). Outside a controlled run they go on to libc; memory that
  * belongs to the arena is recognised by its address. */
 

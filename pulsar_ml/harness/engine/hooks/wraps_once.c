@@ -110,9 +110,9 @@ static int call_once_only(int *control, void (*routine)(void), uint64_t pc)
         return 0;
     *library.once_callable = callable;
     *library.once_call = call;
-    OnceCall made __attribute__((cleanup(once_left))) = {t, control, pc, 0};
+    OnceCall once __attribute__((cleanup(once_left))) = {t, control, pc, 0};
     routine();
-    made.returned = 1;
+    once.returned = 1;
     return 0;
 }
 

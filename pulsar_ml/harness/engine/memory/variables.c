@@ -1,4 +1,4 @@
-/* From an address to what is known about it: an open-addressing table keyed by eight aligned bytes.
+/* Finds the variable at an address: an open-addressing table keyed by eight aligned bytes.
  * A slot of another generation is empty, so an execution begins with an empty table at no cost.
  * Nearby addresses share cache lines of the table. */
 

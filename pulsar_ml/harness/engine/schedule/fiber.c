@@ -162,10 +162,10 @@ static inline __attribute__((always_inline)) void switch_to(Thread *from, Thread
 /* Ends the execution from within a fiber; its fibers are not resumed but prepared anew. */
 static void __attribute__((noreturn, noinline)) abandon(void)
 {
-    void *lost;
+    void *unused;
     E.broken = 1;
     E.ended = 1;
     current = NULL;
-    fiber_switch(&lost, E.host);
+    fiber_switch(&unused, E.host);
     __builtin_unreachable();
 }

@@ -1,5 +1,5 @@
-/* What a report of a data race says beyond its second access: which event of the trace was the
- * first one, what ordered the two threads last, and whether the accesses can also be made in the
+/* Completes the report of a data race: which event of the trace was the first access, what ordered
+ * the two threads last, and whether the accesses can also be made in the
  * other order.
  *
  * That is tried, not argued: the execution is made again up to the first access, its thread is held
