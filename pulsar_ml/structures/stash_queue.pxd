@@ -55,7 +55,9 @@ cdef inline PassVerdict stash_judge(
     return REMOVE
 
 
-cdef inline PassVerdict stash_decide(const PolicyBase* base, uint32_t handle, EvictionPass* run) noexcept nogil:
+cdef inline PassVerdict stash_decide(
+    const PolicyBase* base, uint32_t handle, EvictionPass* run
+) noexcept nogil:
     cdef EntryWrapper* wrapper = wrapper_at(&base.memory.wrappers, handle)
     cdef PassVerdict verdict = MISSING
     stamped_lock_write(&wrapper.lock)

@@ -59,8 +59,13 @@ UNSEEN void note_outcome(const World *w, uint64_t finals)
     case __ATOMIC_ACQ_REL: statement(__ATOMIC_ACQ_REL); break;                                  \
     default: statement(__ATOMIC_SEQ_CST); break;                                                \
     }
-#define LOADS(order) value = __atomic_load_n(cell, order == __ATOMIC_RELEASE || order == __ATOMIC_ACQ_REL ? __ATOMIC_ACQUIRE : order)
-#define STORES(order) __atomic_store_n(cell, argument, order == __ATOMIC_ACQUIRE || order == __ATOMIC_ACQ_REL ? __ATOMIC_RELEASE : order)
+/* Loads never release and stores never acquire; the compiler refuses such orders. */
+#define OF_LOAD(order) \
+    (order == __ATOMIC_RELEASE || order == __ATOMIC_ACQ_REL ? __ATOMIC_ACQUIRE : order)
+#define OF_STORE(order) \
+    (order == __ATOMIC_ACQUIRE || order == __ATOMIC_ACQ_REL ? __ATOMIC_RELEASE : order)
+#define LOADS(order) value = __atomic_load_n(cell, OF_LOAD(order))
+#define STORES(order) __atomic_store_n(cell, argument, OF_STORE(order))
 #define EXCHANGES(order) value = __atomic_exchange_n(cell, argument, order)
 #define SWAPS(order) done = __atomic_compare_exchange_n(cell, &expected, desired, 0, order, __ATOMIC_RELAXED)
 #define FENCES(order) __atomic_thread_fence(order)

@@ -37,7 +37,8 @@ def suite_of(suite: Suite) -> Suite:
     """The suite with the contrary of its model, in a module that this module makes."""
     name = f"{__name__}.{suite.name}"
     module = ModuleType(name)
-    module.Model = contrary(importlib.import_module(suite.model).Model)  # type: ignore[attr-defined]
+    model = importlib.import_module(suite.model).Model
+    module.Model = contrary(model)  # type: ignore[attr-defined]
     sys.modules[name] = module
     return dataclasses.replace(suite, model=name)
 

@@ -1,7 +1,4 @@
-"""The engine's face: an explorer over the executions of one program.
-
-Batches run without the GIL.
-"""
+"""The engine's face: an explorer over the executions of a program; batches run without the GIL."""
 
 from __future__ import annotations
 
@@ -12,7 +9,9 @@ from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetPointer
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
-from pulsar_ml.harness.engine.judged_calls cimport Question, EngineCall, Legal, JudgedCall, engine_calls, known
+from pulsar_ml.harness.engine.judged_calls cimport (
+    EngineCall, JudgedCall, Legal, Question, engine_calls, known,
+)
 from pulsar_ml.harness.engine.engine cimport (
     ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_HISTORY, ENGINE_MOST_THREADS, FAIL_RACE, STRATEGY_FOLLOWS,
     STRATEGY_SAMPLES, STRATEGY_SEARCHES, EngineConfig, EngineDecision, EngineEvent, EngineFailure,
@@ -33,30 +32,11 @@ from pulsar_ml.harness.subjects.program import CALL
 
 include "names.pxi"
 include "code_places.pxi"
+include "heart.pxi"
 
 # The engine has one state: whose explorer it holds, and who may touch it.
 cdef object _owner = None
 _lock = threading.Lock()
-cdef object _heart = None
-
-
-def beat_into(buffer) -> None:
-    """Keep the number of the execution under way, and how many were begun, in the two words of
-    ``buffer``.
-
-    Shared memory tells a watchdog in another process how far this one has come. None: nowhere.
-    """
-    global _heart
-    cdef uint64_t[::1] words
-    if buffer is None:
-        engine_beat(NULL)
-    else:
-        words = memoryview(buffer).cast("Q")
-        if words.shape[0] < 2:
-            raise ValueError(f"the buffer holds {words.shape[0]} words; two are needed")
-        engine_beat(&words[0])
-        buffer = words.base
-    _heart = buffer
 
 
 cdef class Explorer:
@@ -477,7 +457,9 @@ cdef class Explorer:
         self.mine()
         cdef int64_t count, i
         cdef const EngineDecision* chosen = engine_decisions(&count)
-        return tuple([(chosen[i].at, chosen[i].thread, chosen[i].kind, chosen[i].value) for i in range(count)])
+        return tuple([
+            (chosen[i].at, chosen[i].thread, chosen[i].kind, chosen[i].value) for i in range(count)
+        ])
 
     def preemptions(self) -> int:
         """How often that execution left a thread that could have gone on."""
@@ -485,9 +467,8 @@ cdef class Explorer:
         return engine_preemptions()
 
     def answers(self):
-        """An array with a row for each operation of the last execution, those of thread 0 first:
-        when it was invoked, when it returned, its first step that read and wrote an atomic (0:
-        none), its status and its four words."""
+        """A row for each operation of the last execution, those of thread 0 first: invoked, returned,
+        its first step that read and wrote an atomic (0: none), status and four words."""
         cdef const EngineCall* calls
         cdef int t, i, j
         cdef int64_t at = 0
@@ -507,8 +488,7 @@ cdef class Explorer:
         return table
 
     def calls(self, int thread) -> list[tuple[int, int, int, tuple[int, ...]]]:
-        """(invoked, returned, status, words) of each operation of a thread in the last execution.
-        """
+        """(invoked, returned, status, words) of each operation of a thread, last execution."""
         cdef const EngineCall* calls = engine_calls(thread)
         cdef int i, j
         self.mine()

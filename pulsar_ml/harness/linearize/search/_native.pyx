@@ -278,8 +278,7 @@ cdef class Checker:
     def search(self, records, *, symbols=None, chosen=None, int32_t state=0, int32_t parts=1,
                int criterion=0, int64_t most_steps=INT64_MAX, bint sparing=False,
                bint ahead=True, bint tried=False):
-        """Searches depth first for an order of the ``chosen`` records (int32 indices; default:
-        all).
+        """Searches depth first for an order of the ``chosen`` records (int32; default: all).
 
         Returns (answer, way, blocked, steps, configurations): the answer as an index into ANSWERS;
         the order, or the longest one found, and then the call that cannot follow it (-1: none).
@@ -474,10 +473,7 @@ cdef class Watch:
         return answer
 
     def feed(self, records) -> int:
-        """Continues with these records; returns the answer so far.
-
-        Only "legal" can still change.
-        """
+        """Continues with these records; returns the answer so far, where "legal" can change."""
         cdef const Record* native = records_of(records)
         cdef int64_t n = len(records)
         cdef int64_t i
