@@ -467,7 +467,7 @@ cdef class Explorer:
         return engine_preemptions()
 
     def answers(self):
-        """A row for each operation of the last execution, those of thread 0 first: invoked, returned,
+        """A row for each operation of the last execution, thread 0 first: invoked, returned,
         its first step that read and wrote an atomic (0: none), status and four words."""
         cdef const EngineCall* calls
         cdef int t, i, j
