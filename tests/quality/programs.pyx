@@ -1,11 +1,9 @@
 """The small programs of this folder as subjects: SUBJECTS[name], THREADS[name], outcomes(name)."""
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 
-from pulsar_ml.harness.subjects.subject cimport (
-    PmlCall, PmlResult, PmlSubject, PmlViolation, wrap_subject,
-)
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlViolation
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.sync.atomics cimport pml_u32, u32_exchange_release
 
@@ -22,12 +20,6 @@ cdef extern from *:
     #include "tests/quality/timing.h"
     #include "tests/quality/progress.h"
     """
-    ctypedef struct Program:
-        PmlSubject subject
-        int32_t threads
-        uint64_t[64] outcomes
-    Program[256] programs
-    int n_programs
     ctypedef void* (*Create)(const int64_t*, int32_t) noexcept nogil
     ctypedef void (*Apply)(void*, int32_t, const PmlCall*, PmlResult*, PmlViolation*) noexcept nogil
     ctypedef void (*Check)(void*, PmlViolation*) noexcept nogil
@@ -71,22 +63,4 @@ cdef void without_wake(void* guarded, int32_t t, const PmlCall* call, PmlResult*
 define("monitor_fixed", 2, guarded_new, with_wake, guarded_check, guarded_free)
 define("monitor", 2, guarded_new, without_wake, guarded_check, guarded_free)
 
-cdef int i
-SUBJECTS = {}
-THREADS = {}
-NUMBERS = {}
-for i in range(n_programs):
-    subject = wrap_subject(&programs[i].subject, "quality", None)
-    SUBJECTS[subject.name] = subject
-    THREADS[subject.name] = programs[i].threads
-    NUMBERS[subject.name] = i
-
-
-def outcomes(str name):
-    """How many executions had which outcome, since the last call."""
-    cdef int number = NUMBERS[name]
-    cdef int at
-    found = {at: programs[number].outcomes[at] for at in range(64) if programs[number].outcomes[at]}
-    for at in range(64):
-        programs[number].outcomes[at] = 0
-    return found
+include "subjects.pxi"

@@ -1,23 +1,6 @@
 """The programs of rogues.h as subjects: SUBJECTS[name]."""
 
-from libc.stdint cimport int32_t, uint64_t
+include "subjects.pxi"
 
-from pulsar_ml.harness.subjects.subject cimport PmlSubject, wrap_subject
-
-cdef extern from *:
-    """
-    #include "tests/quality/kit.h"
-    #include "tests/quality/rogues.h"
-    """
-    ctypedef struct Program:
-        PmlSubject subject
-        int32_t threads
-        uint64_t[64] outcomes
-    Program[256] programs
-    int n_programs
-
-cdef int i
-SUBJECTS = {}
-for i in range(n_programs):
-    subject = wrap_subject(&programs[i].subject, "quality", None)
-    SUBJECTS[subject.name] = subject
+cdef extern from "tests/quality/rogues.h":
+    pass

@@ -1,25 +1,6 @@
 """Programs over C++ structures of strangers: SUBJECTS[name], THREADS[name]."""
 
-from libc.stdint cimport int32_t
+include "subjects_cpp.pxi"
 
-from pulsar_ml.harness.subjects.subject cimport PmlSubject, wrap_subject
-
-cdef extern from *:
-    """
-    #include "tests/quality/strangers/programs.hpp"
-    """
-    ctypedef struct CppProgram:
-        PmlSubject subject
-        int32_t threads
-    CppProgram[128] cpp_programs
-    int n_cpp_programs
-    const int _GLIBCXX_RELEASE
-
-cdef int i
-LIBSTDCXX = _GLIBCXX_RELEASE
-SUBJECTS = {}
-THREADS = {}
-for i in range(n_cpp_programs):
-    subject = wrap_subject(&cpp_programs[i].subject, "quality", None)
-    SUBJECTS[subject.name] = subject
-    THREADS[subject.name] = cpp_programs[i].threads
+cdef extern from "tests/quality/strangers/programs.hpp":
+    pass

@@ -24,21 +24,9 @@ from pulsar_ml.sweep.command_lines import search_command
 from pulsar_ml.sweep.display import line
 from pulsar_ml.sweep.run import exit_code
 from pulsar_ml.sweep.texts import verdict
-from tests.harness.build_toys import toys_path
+from tests.spark.inline import sweep
 
 GROUP = Group("0123456789ab", "a", "I1", 3, 17, "the sum is 1", "running", "{}")
-
-
-def sweep(*options: str) -> Result:
-    common = [
-        "--suites",
-        "tests.spark.sweep_suites",
-        "--module",
-        str(toys_path()),
-        "--runner",
-        "inline",
-    ]
-    return CliRunner().invoke(main, [*common, *options])
 
 
 def test_violations_end_with_1_and_the_commands_to_replay_them(tmp_path: Path) -> None:

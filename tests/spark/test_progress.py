@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from rich.console import Console
 
 from pulsar_ml.campaign.run.progress import Progress
@@ -19,7 +18,7 @@ from pulsar_ml.cli.find.sweep import command as main
 from pulsar_ml.cli.understand.report import command as report
 from pulsar_ml.sweep.display import KINDS, NONE, PLAIN, Display, line
 from pulsar_ml.sweep.events import JSON_VERSION, fields
-from tests.harness.build_toys import toys_path
+from tests.spark.inline import sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 MOMENT = Progress(
@@ -107,18 +106,6 @@ def test_each_kind_tells_what_it_says(kind: str, terminal: bool) -> None:
         ):
             assert words in text
         assert ("\x1b[" in text) == (terminal and kind != PLAIN)
-
-
-def sweep(*options: str) -> Result:
-    common = [
-        "--suites",
-        "tests.spark.sweep_suites",
-        "--module",
-        str(toys_path()),
-        "--runner",
-        "inline",
-    ]
-    return CliRunner().invoke(main, [*common, *options])
 
 
 def lines(text: str) -> list[dict[str, Any]]:

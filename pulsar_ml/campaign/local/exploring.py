@@ -38,6 +38,7 @@ class SuiteExploration:
     strategy: str
     programs: int = 0
     executions: int = 0
+    under_way: int = 0  # executions of the program that an interrupt ended
     seconds: float = 0.0
     rechecked: int = 0
     exhausted: Counter[str] = field(default_factory=Counter)  # programs by the proof
@@ -75,6 +76,8 @@ class SuiteExploration:
         return CLEAN if self.counts["shared"] else NOTHING_EXERCISED
 
     def lines(self) -> list[str]:
+        if not self.executions:
+            return [f"{self.suite}: no program was complete; {self.under_way:,} executions, silent"]
         rate = self.executions / self.seconds if self.seconds else 0.0
         steps = self.counts["steps"] / self.seconds if self.seconds else 0.0
         total = max(self.executions, 1)
@@ -185,7 +188,7 @@ def explore_suite(
     def program_of_number(number: int) -> Program:
         return program_of(subject, suite, seed + number, size)
 
-    def search(tell: Callable[[Exploration], object]) -> None:
+    def search(tell: Callable[[Exploration | int], object]) -> None:
         for number in range(seeds):
             before = None if judge is None else dataclasses.replace(judge.counts)
             done = explore(
@@ -194,6 +197,7 @@ def explore_suite(
                 executions=executions,
                 seed=seed,
                 judge=judge,
+                on_batch=tell,
                 **options,
             )
             if judge is not None and before is not None:
@@ -205,7 +209,11 @@ def explore_suite(
             if done.failure is not None:
                 break
 
-    def add(done: Exploration) -> None:
+    def add(done: Exploration | int) -> None:
+        if isinstance(done, int):  # executions of the program under way
+            total.under_way = done
+            show(total.executions + done)
+            return
         if on_result is not None:
             program = program_of_number(total.programs)
             silent = dataclasses.replace(done, failure=None)
@@ -216,7 +224,10 @@ def explore_suite(
             else:
                 total.failed = result
         total.add(done)
-        text = f"{suite.name}: {total.executions:,} executions of {total.programs} programs"
+        show(total.executions)
+
+    def show(count: int) -> None:
+        text = f"{suite.name}: {count:,} executions, {counted(total.programs, 'program')} done"
         progress.update(total.programs, text)
 
     goal = f"{counted(seeds, 'program')} from seed {seed} under the engine"

@@ -113,13 +113,18 @@ class Tail:
         return [line.rstrip() for line in text.splitlines() if line.strip()][-most:]
 
 
-def call(work: Callable[[], T], *, limits: Limits | None = None) -> T:
+def call(
+    work: Callable[[], T],
+    *,
+    limits: Limits | None = None,
+    watcher: Callable[..., None] | None = None,
+) -> T:
     """Run ``work`` in a child process and return its result, which must be picklable.
 
-    Raises the exceptions of ``work``, and LostError.
+    ``watcher`` replaces :func:`watch`. Raises the exceptions of ``work``, and LostError.
     """
     results: list[T] = []
-    watch(lambda send: send(work()), results.append, limits=limits)
+    (watcher or watch)(lambda send: send(work()), results.append, limits=limits)
     return results[0]
 
 

@@ -29,9 +29,7 @@ def call(work: Callable[[], T], *, limits: Limits | None = None) -> T:
 
     Raises the exceptions of ``work``, and LostError.
     """
-    results: list[T] = []
-    watch(lambda send: send(work()), results.append, limits=limits)
-    return results[0]
+    return child.call(work, limits=limits, watcher=watch)
 
 
 def watch(
