@@ -166,7 +166,7 @@ def test_permits_of_an_empty_read_go_back_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"max_bytes": -1}, {"acquire_timeout_millis": -1}, {"acquire_queue_size": 2**40}]
+    "options", [{"max_bytes": -1}, {"acquire_timeout_millis": -1}, {"acquire_queue_size": 2**40}]
 )
 def test_sizes_that_cannot_be_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(InvalidSizeError, match=next(iter(options))):

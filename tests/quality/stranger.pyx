@@ -32,7 +32,8 @@ cdef extern from *:
 
     template <bool LOCKED> struct Table {
         static void *create(const int64_t *, int32_t) { return new Box<LOCKED>; }
-        static void apply(void *box, int32_t thread, const PmlCall *call, PmlResult *result, PmlViolation *) {
+        static void apply(void *box, int32_t thread, const PmlCall *call, PmlResult *result,
+                          PmlViolation *) {
             if (call->code == 0) static_cast<Box<LOCKED> *>(box)->replace(thread + 1);
             else result->words[0] = static_cast<Box<LOCKED> *>(box)->read();
         }
@@ -43,9 +44,11 @@ cdef extern from *:
     static const PmlOperation OPERATIONS[2] = {
         {"replace", 1, 0, 0, 0, {}}, {"read", 1, 0, 0, 0, {}}};
     static const PmlArgument NO_SETTING = {};
-    static const PmlSubject LOCKED_BOX = {PML_SUBJECT_ABI, 2, 0, 0, "locked_box", "", OPERATIONS, &NO_SETTING,
+    static const PmlSubject LOCKED_BOX = {PML_SUBJECT_ABI, 2, 0, 0, "locked_box", "",
+        OPERATIONS, &NO_SETTING,
         Table<true>::create, Table<true>::apply, Table<true>::check, Table<true>::destroy};
-    static const PmlSubject BARE_BOX = {PML_SUBJECT_ABI, 2, 0, 0, "bare_box", "", OPERATIONS, &NO_SETTING,
+    static const PmlSubject BARE_BOX = {PML_SUBJECT_ABI, 2, 0, 0, "bare_box", "",
+        OPERATIONS, &NO_SETTING,
         Table<false>::create, Table<false>::apply, Table<false>::check, Table<false>::destroy};
     """
     const PmlSubject LOCKED_BOX

@@ -163,7 +163,7 @@ def test_the_command_line_writes_a_lost_process_and_makes_it_again(tmp_path: Pat
     rogue = ("--suites", "tests.quality.rogue_suites")
     module = ("--module", str(rogues_path()))
     command = stress(
-        *rogue, "explore", "ends_the_process", *module, "--seed", "1", "--threads", "2"
+        "explore", "ends_the_process", *rogue, *module, "--seed", "1", "--threads", "2"
     )
     done = subprocess.run(
         [*command, "--records", str(tmp_path)], cwd=ROOT, capture_output=True, text=True
@@ -172,7 +172,7 @@ def test_the_command_line_writes_a_lost_process_and_makes_it_again(tmp_path: Pat
     assert "process ended: the code under test ended its process with exit status 3" in done.stdout
     (record,) = tmp_path.glob("ends_the_process-*.json")
     for again in ("trace", "shrink"):
-        command = stress(*rogue, again, str(record), *module)
+        command = stress(again, str(record), *rogue, *module)
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 1, done.stderr
         assert "the failure was made again" in done.stdout

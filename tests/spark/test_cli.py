@@ -197,7 +197,7 @@ def changed(run: Path, **changes: object) -> None:
         ([], {"build_id": "another"}, "is a run of build another, and "),
         ([], {"suites": "0123"}, "the suites have changed since"),
         ([], {"version": 3}, "use a newer pulsar_ml"),
-        ([], {"plan": {}}, "a plan is an object with a version"),
+        ([], {"plan": {}}, "the plan: version is null; it should be 1 or 2"),
     ],
 )
 def test_what_is_not_the_run_is_refused_and_changes_nothing(

@@ -36,7 +36,7 @@ chosen = settings("local[2]", cpus=1, scratch=scratch, site=None)
 session = open_session(chosen, PAGES, scratch=scratch, log=scratch / "log")
 runner = SparkRunner(session, cpus=1, registry="tests.spark.sweep_suites", note=print)
 reports, searched = [], []
-noted = (lambda *counts: results.append(counts), lambda *counts: searched.append(counts))
+noted = (lambda *counts: reports.append(counts), lambda *counts: searched.append(counts))
 watch = Watch(lambda: False, *noted, wave=7, round=2)
 wave = runner.run(job, list(plan.chunks()), watch)
 context = session.sparkContext

@@ -94,7 +94,7 @@ def test_a_race_is_printed_with_both_stacks_and_can_be_left_out(
         "  last synchronisation of the two: ",
     ):
         assert part in found.stdout
-    assert "  seen in " in found.stdout
+    assert "  seen in both orders" in found.stdout or "  the other order was" in found.stdout
     assert "object_pool.pxd:" in found.stdout
     (record,) = tmp_path.glob("*.json")
     assert json.loads(record.read_text())["race"]["first"]["stack"]

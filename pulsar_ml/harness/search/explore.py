@@ -207,8 +207,8 @@ def explore(
     failure, and executions that fail otherwise are skipped. ``reuse`` decides whether the allocator
     hands freed memory out again at once ("reuse"), keeps it back to notice late accesses
     ("quarantine"), or lets the seed decide ("mixed"). ``faults`` are events that may happen
-    besides: "timeout", "spurious", "no_memory" and others of FAULTS. ``on_batch`` gets the number of
-    executions so far after each batch, about five times a second.
+    besides: "timeout", "spurious", "no_memory" and others of FAULTS. ``on_batch`` gets the number
+    of executions so far after each batch, about five times a second.
 
     ``subject`` belongs to a checked build. Only one thread of a process may use the engine at a
     time. Raises UsageError for an unknown option, LimitsError when the program is too large for the

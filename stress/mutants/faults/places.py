@@ -47,10 +47,6 @@ NOT_EXECUTED: Mapping[tuple[str, str, str], str] = {
         "pool_in_use",
         "if ptr_load_acquire(&pool.chunks[handle >> pool.chunk_bits]) is NULL:",
     ): (AT_REST + "the check at the end counts objects."),
-    ("monitor", "monitor_enter", "while u32_exchange_acquire(monitor, 2) != 0:"): (
-        "Executed after 64 tries with a pause after each, which do not all fail in the engine. "
-        "Only real threads sleep at a monitor."
-    ),
     ("range_cache", "range_cache_new", "u32_store_release(&cache.open, 1)"): (
         AT_REST + "the suites make all caches before their threads start."
     ),
