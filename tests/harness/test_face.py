@@ -20,7 +20,8 @@ USERS = [
     ROOT / "README.md",
     *(ROOT / "docs").rglob("*.md"),
     *(ROOT / "docs" / "examples").rglob("*.py"),
-    *(ROOT / "tests" / "third_party" / "checked").rglob("*.py*"),
+    *(ROOT / "tests" / "third_party" / "checked").rglob("*.py"),
+    *(ROOT / "tests" / "third_party" / "checked").rglob("*.pyx"),
 ]
 IMPORT = re.compile(
     r"^\s*(?:from|import) (pulsar_ml\.harness[\w.]*)|cimport (pulsar_ml\.harness\S*)"
