@@ -24,7 +24,7 @@ from pulsar_ml.campaign.shrink.shrunk import Shrunk, digest_of, read_state, reco
 from pulsar_ml.campaign.store.merge import Group, Summary, add
 from pulsar_ml.campaign.store.read_run import SIGNATURE, SavedRun, json_object
 from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS
-from pulsar_ml.command_line import replay_command
+from pulsar_ml.command_line import DEFAULT_SUITES, replay_command
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.exit_codes import of_run
 from pulsar_ml.report.kill_cells import NAME, KillCells, read_kill_cells
@@ -48,7 +48,6 @@ KILL_ROW: dict[str, Any] = {
     "as_expected": bool,
 }
 KILL_VERSION = 1
-REGISTRY = "pulsar_ml.suites.registry"  # the registry of commands without --suites
 MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}", re.ASCII)
 
 
@@ -178,7 +177,7 @@ class Findings:
             return ""
         registry = self.run.facts["runner"].get("registry")
         is_foreign = (
-            isinstance(registry, str) and MODULE.fullmatch(registry) and registry != REGISTRY
+            isinstance(registry, str) and MODULE.fullmatch(registry) and registry != DEFAULT_SUITES
         )
         return replay_command(record, str(registry) if is_foreign else None)
 

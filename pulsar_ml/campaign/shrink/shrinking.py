@@ -28,6 +28,7 @@ from pulsar_ml.campaign.shrink.shrunk import (
     Shrunk,
     Size,
 )
+from pulsar_ml.campaign.trial.boot import boot_command
 from pulsar_ml.campaign.trial.crashed_trial import INVARIANTS
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
@@ -48,12 +49,6 @@ if TYPE_CHECKING:
 
 LIMITS = Limits(wall=150.0, cpu=None, memory=2 << 30, address_space=16 << 30)
 MODE = "c11"  # the memory model in which the engine hunts failures of real threads
-BOOT = """\
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from pulsar_ml.campaign.shrink.shrinking import main
-main(int(sys.argv[2]))
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +89,7 @@ def apart(
     ``started`` gets the process; any thread may kill it, and then its task has no result.
     """
     process = subprocess.Popen(
-        [sys.executable, "-c", BOOT, json.dumps(sys.path), str(os.getpid())],
+        boot_command(__name__, os.getpid()),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from datetime import datetime
@@ -17,18 +16,14 @@ import pyarrow as pa
 
 from pulsar_ml.campaign.plan.plan import Chunk
 from pulsar_ml.campaign.store.schema import batch_of
+from pulsar_ml.campaign.trial.boot import boot_command
 from pulsar_ml.campaign.trial.chunk import Job, Trial
 from pulsar_ml.campaign.trial.engines import run_trial
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.supervisor import READY, Order
 
 ATTEMPTS = 2  # at a chunk whose supervisor dies; a trial cannot kill its supervisor
-BOOT = """\
-import json, sys
-sys.path[:] = json.loads(sys.argv[3])
-from pulsar_ml.campaign.trial.supervisor import main
-main(int(sys.argv[1]), int(sys.argv[2]))
-"""
+SUPERVISOR = "pulsar_ml.campaign.trial.supervisor"
 
 
 class SupervisorLostError(RuntimeError):
@@ -92,9 +87,8 @@ class Isolation:
     def _started(self) -> Connection:
         ours, theirs = Pipe()
         with theirs:
-            arguments = [str(theirs.fileno()), str(os.getpid()), json.dumps(sys.path)]
             self._process = subprocess.Popen(
-                [sys.executable, "-c", BOOT, *arguments],
+                boot_command(SUPERVISOR, theirs.fileno(), os.getpid()),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 # NumPy's threads would make forks unsafe.
