@@ -107,7 +107,7 @@ def replay_in_child(
             limits=limits,
             tail=tail,
         )
-    except LostError as lost:
+    except LostError as crash:
         options = TrialOptions(
             threads=record.threads,
             operations=record.operations,
@@ -115,13 +115,13 @@ def replay_in_child(
             module=module or record.module,
             mutant=record.mutant,
         )
-        return crashed_trial(suite, record.seed, options, "", lost, tail)
+        return crashed_trial(suite, record.seed, options, "", crash, tail)
     return results[0]
 
 
 def add(outcome: Replay, result: TrialResult) -> None:
     outcome.runs += 1
-    outcome.build_id = result.build_id or outcome.build_id  # a lost run has none
+    outcome.build_id = result.build_id or outcome.build_id  # a crashed run has none
     outcome.nothing_exercised += result.verdict == trials.NOTHING_EXERCISED
     if result.violations:
         outcome.failed += 1

@@ -126,8 +126,8 @@ def done(task: Task) -> Shrunk:
         if f'"{KIND}"' in task.record:
             return of_engine(task, suite, Failure.from_text(task.record))
         return of_threads(task, suite, ReplayRecord.from_json(task.record))
-    except LostError as lost:
-        return Shrunk(CRASHED, lost.message)
+    except LostError as crash:
+        return Shrunk(CRASHED, crash.message)
     except (PulsarMlError, ImportError) as error:
         return Shrunk(REFUSED, str(error))
 
