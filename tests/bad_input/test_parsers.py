@@ -156,6 +156,7 @@ def test_no_plain_file(
 READS = {
     "pulsar_ml/campaign/store/compaction.py": "its own note; see tests/campaign/test_compaction.py",
     "pulsar_ml/campaign/plan/exhaustive.py": "trials of a search, resumed",
+    "pulsar_ml/campaign/trial/boot.py": "the search path that its own parent put on its command line",
     "pulsar_ml/campaign/trial/isolation.py": "rows of its own child, through a pipe",
     "pulsar_ml/campaign/trial/record.py": "replay record",
     "pulsar_ml/campaign/run/resume.py": "run.json, resumed",
