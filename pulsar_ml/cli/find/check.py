@@ -192,16 +192,16 @@ def command(
             rows.append(as_row(result, keep(result)))
             if not as_json:
                 print_result(result, rows[-1])
-    if not codes:
+    if not codes and not found.failed:
         raise UsageError(
             f"{' '.join(files)}: no function void test_*(){f' with {part!r}' * bool(part)}"
         )
-    code = worst(codes)
+    code = worst([*codes, *([FAILED] * bool(found.failed))])
     if as_json:
         print_json({"exit_code": code, "tests": rows})
     else:
         click.echo(last_line(rows, found.failed))
-    return FAILED if found.failed else code
+    return code
 
 
 @dataclass

@@ -27,6 +27,7 @@ from pulsar_ml.harness.subjects.subject import Subject, subject_at
 
 PACKAGE = Path(__file__).resolve().parents[3]
 STANDARD = {"c": "-std=gnu17", "c++": "-std=gnu++20"}
+GLOBALS = Path(__file__).with_name("globals.c")
 COMPILERS = {"c": ("CC", "cc"), "c++": ("CXX", "c++")}
 
 
@@ -80,6 +81,7 @@ def build_library(
     text = unit(source)
     facts = os.stat(found)
     key = hashlib.sha256(engine_identity())
+    key.update(GLOBALS.read_bytes())
     key.update(repr((command, text, found, facts.st_size, facts.st_mtime_ns)).encode())
     home = Path(into).resolve() / f"{source.path.stem}-{key.hexdigest()[:12]}"
     with only_one_process(home):
@@ -113,12 +115,14 @@ def compile_and_link(home: Path, command: Sequence[str], text: str, source: Test
     generated = home / f"tests{'.c' if source.language == 'c' else '.cpp'}"
     generated.write_text(text)
     reads, compiled, linked = home / "tests.d", home / "tests.o", home / "linked.so"
+    kept_globals = home / "globals.o"
     run([*command, "-MMD", "-MF", str(reads), "-c", str(generated), "-o", str(compiled)], source)
     # Without the sanitizer's flag: the engine takes the place of its runtime.
     compiler = command[: command.index(STANDARD[source.language])]
+    run([*compiler, "-x", "c", "-O2", "-fPIC", "-c", str(GLOBALS), "-o", str(kept_globals)], source)
     libraries = [flag for flag in command if flag.startswith(("-l", "-L", "-Wl,"))]
     run(
-        [*compiler, "-shared", "-pthread", str(compiled), "-o", str(linked)]
+        [*compiler, "-shared", "-pthread", str(compiled), str(kept_globals), "-o", str(linked)]
         + [*libraries, *LINK_FLAGS],
         source,
     )

@@ -1,0 +1,77 @@
+/* Global variables of a library of tests: keeps their values after the library was loaded, and puts
+ * them back before each execution. A file of its own: the user's may fix which parts of the system's
+ * headers can be seen. Not instrumented. */
+#define _GNU_SOURCE
+#include <elf.h>
+#include <link.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#define PML_MOST_AREAS 8
+
+typedef struct {
+    volatile unsigned char *at, *kept;
+    size_t bytes;
+} PmlArea;
+
+static PmlArea pml_areas[PML_MOST_AREAS];
+static int pml_n_areas;
+
+static void pml_copy_bytes(volatile unsigned char *to, const volatile unsigned char *from,
+                           size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = from[i];
+}
+
+static int pml_find_areas(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    uintptr_t mine = (uintptr_t)&pml_n_areas;
+    uintptr_t constant = 0, constant_end = 0;
+    int here = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + part->p_vaddr, end = start + part->p_memsz;
+        if (part->p_type == PT_LOAD && start <= mine && mine < end)
+            here = 1;
+        if (part->p_type == PT_GNU_RELRO)
+            constant = start, constant_end = end;
+    }
+    if (!here)
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum && pml_n_areas < PML_MOST_AREAS; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + part->p_vaddr, end = start + part->p_memsz;
+        if (part->p_type != PT_LOAD || !(part->p_flags & PF_W))
+            continue;
+        if (start <= constant && constant < end) /* relocated, then read-only, up to a page's end */
+            start = (constant_end + 4095) & ~(uintptr_t)4095;
+        if (start >= end)
+            continue;
+        void *kept =
+            mmap(NULL, end - start, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (kept == MAP_FAILED)
+            continue;
+        PmlArea area = {(volatile unsigned char *)start, (volatile unsigned char *)kept,
+                        end - start};
+        pml_areas[pml_n_areas++] = area;
+    }
+    return 1;
+}
+
+/* Keeps the values of global variables. Call once, after the library was loaded. */
+__attribute__((visibility("default"))) void pml_keep_globals(void)
+{
+    dl_iterate_phdr(pml_find_areas, NULL);
+    for (int i = 0; i < pml_n_areas; i++) /* pml_areas itself is in an area: complete before this */
+        pml_copy_bytes(pml_areas[i].kept, pml_areas[i].at, pml_areas[i].bytes);
+}
+
+/* Puts the values back. */
+__attribute__((visibility("hidden"))) void pml_restore_globals(void)
+{
+    for (int i = 0; i < pml_n_areas; i++)
+        pml_copy_bytes(pml_areas[i].at, pml_areas[i].kept, pml_areas[i].bytes);
+}
