@@ -1,12 +1,15 @@
-/* Global variables of a library of tests: keeps their values after the library was loaded, and puts
- * them back before each execution. A file of its own: the user's may fix which parts of the system's
- * headers can be seen. Not instrumented. */
+/* Global variables of a library of tests: each execution begins with them as a process does. Their
+ * values as the file has them are put back, then the constructors of global objects run, under the
+ * engine; it runs their destructors at the end. A file of its own, because the user's may fix which
+ * parts of the system's headers can be seen. Not instrumented. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <link.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
+
+extern void pml_engine_reachable(const void *from, size_t bytes);
 
 #define PML_MOST_AREAS 8
 
@@ -69,9 +72,22 @@ __attribute__((visibility("default"))) void pml_keep_globals(void)
         pml_copy_bytes(pml_areas[i].kept, pml_areas[i].at, pml_areas[i].bytes);
 }
 
-/* Puts the values back. */
-__attribute__((visibility("hidden"))) void pml_restore_globals(void)
+/* Constructors of the user's file, which globals.ld takes out of those that run at load. */
+typedef void (*PmlConstructor)(int, char **, char **);
+extern const PmlConstructor pml_first_constructor[], pml_last_constructor[];
+
+/* Puts the values back and runs the constructors. */
+__attribute__((visibility("hidden"))) void pml_begin_globals(void)
 {
     for (int i = 0; i < pml_n_areas; i++)
         pml_copy_bytes(pml_areas[i].at, pml_areas[i].kept, pml_areas[i].bytes);
+    for (const PmlConstructor *each = pml_first_constructor; each < pml_last_constructor; each++)
+        (*each)(0, NULL, NULL);
+}
+
+/* Memory that a global variable leads to is no leak. */
+__attribute__((visibility("hidden"))) void pml_end_globals(void)
+{
+    for (int i = 0; i < pml_n_areas; i++)
+        pml_engine_reachable((const void *)pml_areas[i].at, pml_areas[i].bytes);
 }

@@ -21,14 +21,18 @@
 static char pml_instance; /* what create returns: the tests have no other state than globals */
 
 #ifdef __cplusplus
-extern "C"
+extern "C" {
 #endif
-void pml_restore_globals(void); /* of globals.c */
+void pml_begin_globals(void); /* of globals.c */
+void pml_end_globals(void);
+#ifdef __cplusplus
+}
+#endif
 
 PML_UNSEEN static void *pml_create(const int64_t *settings, int32_t threads)
 {
     (void)settings, (void)threads;
-    pml_restore_globals();
+    pml_begin_globals();
     return &pml_instance;
 }
 
@@ -37,7 +41,11 @@ PML_UNSEEN static void pml_check(void *instance, PmlViolation *violation)
     (void)instance, (void)violation;
 }
 
-PML_UNSEEN static void pml_destroy(void *instance) { (void)instance; }
+PML_UNSEEN static void pml_destroy(void *instance)
+{
+    (void)instance;
+    pml_end_globals();
+}
 
 /* Calls a test; an exception that leaves it is the failure. */
 PML_UNSEEN static void pml_call(void (*test)(void), PmlViolation *violation)

@@ -28,6 +28,7 @@ from pulsar_ml.harness.subjects.subject import Subject, subject_at
 PACKAGE = Path(__file__).resolve().parents[3]
 STANDARD = {"c": "-std=gnu17", "c++": "-std=gnu++20"}
 GLOBALS = Path(__file__).with_name("globals.c")
+CONSTRUCTORS = Path(__file__).with_name("globals.ld")
 COMPILERS = {"c": ("CC", "cc"), "c++": ("CXX", "c++")}
 
 
@@ -81,7 +82,7 @@ def build_library(
     text = unit(source)
     facts = os.stat(found)
     key = hashlib.sha256(engine_identity())
-    key.update(GLOBALS.read_bytes())
+    key.update(GLOBALS.read_bytes() + CONSTRUCTORS.read_bytes())
     key.update(repr((command, text, found, facts.st_size, facts.st_mtime_ns)).encode())
     home = Path(into).resolve() / f"{source.path.stem}-{key.hexdigest()[:12]}"
     with only_one_process(home):
@@ -123,7 +124,7 @@ def compile_and_link(home: Path, command: Sequence[str], text: str, source: Test
     libraries = [flag for flag in command if flag.startswith(("-l", "-L", "-Wl,"))]
     run(
         [*compiler, "-shared", "-pthread", str(compiled), str(kept_globals), "-o", str(linked)]
-        + [*libraries, *LINK_FLAGS],
+        + [*libraries, f"-Wl,-T,{CONSTRUCTORS}", *LINK_FLAGS],
         source,
     )
     # Another path for other code: a process that has loaded the old one loads the new one, too.
