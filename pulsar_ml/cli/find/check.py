@@ -279,12 +279,14 @@ def print_result(result: Checked, row: dict[str, Any]) -> None:
 
 
 def last_line(rows: list[dict[str, Any]], failed: int) -> str:
+    from pulsar_ml.harness.search.lanes import counted
+
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in CODES}
     words = [
         f"{counts['violation']} failed",
         f"{counts['clean']} clean",
         *([f"{counts['nothing_exercised']} exercised nothing"] * bool(counts["nothing_exercised"])),
-        *([f"{failed} files not built"] * bool(failed)),
+        *([f"{counted(failed, 'file')} not built"] * bool(failed)),
     ]
     return ", ".join(words)
 

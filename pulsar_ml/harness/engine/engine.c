@@ -79,6 +79,7 @@ static void run_once(uint64_t number)
     heart[0] = number;
     heart[1]++;
     E.n = E.config.n_threads;
+    E.unjoined = 0;
     if (unlikely(++E.generation == 0)) {
         memset(E.slots, 0, SLOTS * sizeof *E.slots);
         E.generation = 1;

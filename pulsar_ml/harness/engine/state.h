@@ -158,6 +158,7 @@ typedef struct {
     int32_t n;                    /* threads of this execution, those that it started included */
     int32_t width;                /* entries of a clock: a multiple of four, n or more */
     int32_t live;
+    int32_t unjoined;             /* threads that this execution started and did not join */
     int32_t starting;
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
     uint8_t wider;  /* the execution ended because a thread more than E.width was started */

@@ -5,28 +5,10 @@
 #define _GNU_SOURCE
 #include <elf.h>
 #include <link.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 
-extern void pml_engine_reachable(const void *from, size_t bytes);
-
-#define PML_MOST_AREAS 8
-
-typedef struct {
-    volatile unsigned char *at, *kept;
-    size_t bytes;
-} PmlArea;
-
-static PmlArea pml_areas[PML_MOST_AREAS];
-static int pml_n_areas;
-
-static void pml_copy_bytes(volatile unsigned char *to, const volatile unsigned char *from,
-                           size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        to[i] = from[i];
-}
+#include "pulsar_ml/harness/functions/areas.h"
 
 static int pml_find_areas(struct dl_phdr_info *info, size_t size, void *unused)
 {
@@ -44,7 +26,7 @@ static int pml_find_areas(struct dl_phdr_info *info, size_t size, void *unused)
     }
     if (!here)
         return 0;
-    for (int i = 0; i < info->dlpi_phnum && pml_n_areas < PML_MOST_AREAS; i++) {
+    for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         uintptr_t start = info->dlpi_addr + part->p_vaddr, end = start + part->p_memsz;
         if (part->p_type != PT_LOAD || !(part->p_flags & PF_W))
@@ -55,39 +37,31 @@ static int pml_find_areas(struct dl_phdr_info *info, size_t size, void *unused)
             continue;
         void *kept =
             mmap(NULL, end - start, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (kept == MAP_FAILED)
-            continue;
-        PmlArea area = {(volatile unsigned char *)start, (volatile unsigned char *)kept,
-                        end - start};
-        pml_areas[pml_n_areas++] = area;
+        if (kept == MAP_FAILED || !pml_add_area((void *)start, kept, end - start))
+            return -1;
     }
     return 1;
 }
 
-/* Keeps the values of global variables. Call once, after the library was loaded. */
-__attribute__((visibility("default"))) void pml_keep_globals(void)
+/* Keeps the values of global variables. Call once, after the library was loaded. Returns -1 when
+ * there is no memory for them. */
+__attribute__((visibility("default"))) int pml_keep_globals(void)
 {
-    dl_iterate_phdr(pml_find_areas, NULL);
-    for (int i = 0; i < pml_n_areas; i++) /* pml_areas itself is in an area: complete before this */
-        pml_copy_bytes(pml_areas[i].kept, pml_areas[i].at, pml_areas[i].bytes);
+    if (dl_iterate_phdr(pml_find_areas, NULL) != 1)
+        return -1;
+    pml_keep_areas();
+    return 0;
 }
 
 /* Constructors of the user's file, which globals.ld takes out of those that run at load. */
 typedef void (*PmlConstructor)(int, char **, char **);
 extern const PmlConstructor pml_first_constructor[], pml_last_constructor[];
 
-/* Puts the values back and runs the constructors. */
 __attribute__((visibility("hidden"))) void pml_begin_globals(void)
 {
-    for (int i = 0; i < pml_n_areas; i++)
-        pml_copy_bytes(pml_areas[i].at, pml_areas[i].kept, pml_areas[i].bytes);
+    pml_restore_areas();
     for (const PmlConstructor *each = pml_first_constructor; each < pml_last_constructor; each++)
         (*each)(0, NULL, NULL);
 }
 
-/* Memory that a global variable leads to is no leak. */
-__attribute__((visibility("hidden"))) void pml_end_globals(void)
-{
-    for (int i = 0; i < pml_n_areas; i++)
-        pml_engine_reachable((const void *)pml_areas[i].at, pml_areas[i].bytes);
-}
+__attribute__((visibility("hidden"))) void pml_end_globals(void) { pml_follow_areas(); }

@@ -28,6 +28,7 @@ from pulsar_ml.harness.subjects.subject import Subject, subject_at
 PACKAGE = Path(__file__).resolve().parents[3]
 STANDARD = {"c": "-std=gnu17", "c++": "-std=gnu++20"}
 GLOBALS = Path(__file__).with_name("globals.c")
+AREAS = GLOBALS.with_name("areas.h")
 CONSTRUCTORS = Path(__file__).with_name("globals.ld")
 COMPILERS = {"c": ("CC", "cc"), "c++": ("CXX", "c++")}
 
@@ -44,7 +45,8 @@ def library_subjects(
 
     path = build_library(source, into=into, flags=flags, volatile=volatile)
     library = ctypes.CDLL(str(path))
-    library.pml_keep_globals()
+    if library.pml_keep_globals():
+        raise BuildError(f"{source.path.name}: no memory for the values of its global variables")
     warn_of_unseen_code(path)
     tables = (ctypes.c_void_p * len(source.tests)).in_dll(library, "pml_tests")
     return {
@@ -82,7 +84,7 @@ def build_library(
     text = unit(source)
     facts = os.stat(found)
     key = hashlib.sha256(engine_identity())
-    key.update(GLOBALS.read_bytes() + CONSTRUCTORS.read_bytes())
+    key.update(b"".join(path.read_bytes() for path in (GLOBALS, AREAS, CONSTRUCTORS)))
     key.update(repr((command, text, found, facts.st_size, facts.st_mtime_ns)).encode())
     home = Path(into).resolve() / f"{source.path.stem}-{key.hexdigest()[:12]}"
     with only_one_process(home):
@@ -120,7 +122,11 @@ def compile_and_link(home: Path, command: Sequence[str], text: str, source: Test
     run([*command, "-MMD", "-MF", str(reads), "-c", str(generated), "-o", str(compiled)], source)
     # Without the sanitizer's flag: the engine takes the place of its runtime.
     compiler = command[: command.index(STANDARD[source.language])]
-    run([*compiler, "-x", "c", "-O2", "-fPIC", "-c", str(GLOBALS), "-o", str(kept_globals)], source)
+    run(
+        [*compiler, "-x", "c", "-O2", "-fPIC", f"-I{PACKAGE}", "-c", str(GLOBALS)]
+        + ["-o", str(kept_globals)],
+        source,
+    )
     libraries = [flag for flag in command if flag.startswith(("-l", "-L", "-Wl,"))]
     run(
         [*compiler, "-shared", "-pthread", str(compiled), str(kept_globals), "-o", str(linked)]

@@ -60,7 +60,6 @@ static void test_lazy_init()
     assert(get()->get("threads") == 8);
     other.join();
     assert(built == 1);
-    delete instance.load();
 }
 
 static void test_lazy_init_buggy()
@@ -69,7 +68,6 @@ static void test_lazy_init_buggy()
     assert(get_buggy()->get("threads") == 8);
     other.join();
     assert(built == 1);
-    delete plain_instance;
 }
 
 static void test_static_of_a_function()
