@@ -187,6 +187,7 @@ typedef struct {
     uint64_t hooks, switches, stale, forgotten, crowded;
     uint8_t touched_twice;
     int64_t now_ns;
+    uint64_t random_calls;        /* for random numbers of the system */
     /* Variables. */
     Slot *slots;
     Variable *variables;

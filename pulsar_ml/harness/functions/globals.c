@@ -6,6 +6,7 @@
 #include <elf.h>
 #include <link.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "pulsar_ml/harness/functions/areas.h"
@@ -60,6 +61,7 @@ extern const PmlConstructor pml_first_constructor[], pml_last_constructor[];
 __attribute__((visibility("hidden"))) void pml_begin_globals(void)
 {
     pml_restore_areas();
+    srand(1); /* as in a new process */
     for (const PmlConstructor *each = pml_first_constructor; each < pml_last_constructor; each++)
         (*each)(0, NULL, NULL);
 }

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <typeinfo>
 #include <cxxabi.h>
 #else
 #include <stddef.h>
@@ -25,13 +27,49 @@ extern "C" {
 #endif
 void pml_begin_globals(void); /* of globals.c */
 void pml_end_globals(void);
+void pml_engine_fail(const char *message);
 #ifdef __cplusplus
+}
+#endif
+
+#ifdef __cplusplus
+/* The type and the text of the exception that is handled. */
+PML_UNSEEN static void pml_describe_exception(char *text, size_t bytes)
+{
+    int status = -1;
+    const std::type_info *type = abi::__cxa_current_exception_type();
+    const char *name = type ? abi::__cxa_demangle(type->name(), nullptr, nullptr, &status) : nullptr;
+    name = name ? name : type ? type->name() : "an exception";
+    try {
+        throw;
+    } catch (const std::exception &error) {
+        std::snprintf(text, bytes, "%s: %s", name, error.what());
+    } catch (abi::__forced_unwind &) {
+        throw;
+    } catch (...) {
+        std::snprintf(text, bytes, "%s", name);
+    }
+}
+
+/* An exception that nothing catches, in a thread or in a function that is noexcept. */
+PML_UNSEEN static void pml_terminate()
+{
+    char what[180] = "", text[240];
+    if (std::current_exception())
+        pml_describe_exception(what, sizeof what);
+    std::snprintf(text, sizeof text, "std::terminate() was called: %s%s",
+                  *what ? "nothing catches " : "without an exception", what);
+    pml_engine_fail(text);
+    std::abort();
 }
 #endif
 
 PML_UNSEEN static void *pml_create(const int64_t *settings, int32_t threads)
 {
     (void)settings, (void)threads;
+#ifdef __cplusplus
+    std::set_terminate(pml_terminate);
+#endif
     pml_begin_globals();
     return &pml_instance;
 }
@@ -55,14 +93,10 @@ PML_UNSEEN static void pml_call(void (*test)(void), PmlViolation *violation)
         test();
     } catch (abi::__forced_unwind &) {
         throw;
-    } catch (const std::exception &error) {
-        violation->found = 1;
-        std::snprintf(violation->invariant, sizeof violation->invariant, "exception");
-        std::snprintf(violation->message, sizeof violation->message, "%s", error.what());
     } catch (...) {
         violation->found = 1;
         std::snprintf(violation->invariant, sizeof violation->invariant, "exception");
-        std::snprintf(violation->message, sizeof violation->message, "of a type without what()");
+        pml_describe_exception(violation->message, sizeof violation->message);
     }
 #else
     (void)violation;
