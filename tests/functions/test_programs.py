@@ -59,9 +59,7 @@ NEED_CXX = ("refcount.pyx", "hash_set.pyx")
 
 
 def explored(subject: Subject, seed: int, executions: int) -> Exploration:
-    return explore(
-        subject, program_of(subject), executions=executions, seed=seed, reuse="mixed"
-    )
+    return explore(subject, program_of(subject), executions=executions, seed=seed, reuse="mixed")
 
 
 def test_the_table_has_every_program() -> None:

@@ -12,7 +12,6 @@ import ctypes
 import hashlib
 import json
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -33,16 +32,14 @@ AREAS = GLOBALS.with_name("areas.h")
 CONSTRUCTORS = Path(__file__).with_name("globals.ld")
 COMPILERS = {"c": ("CC", "cc"), "c++": ("CXX", "c++")}
 
-CONDITION = re.compile(r"^[ \t]*#[ \t]*if", re.MULTILINE)
-
 
 def library_subjects(
     source: TestSource, *, into: Path, flags: Sequence[str] = (), volatile: str = "plain"
 ) -> dict[str, Subject]:
     """Build the tests of a C or C++ file for the engine; return a subject for each test's name.
 
-    A test that the preprocessor leaves out has none. ``into`` is the folder of builds, ``flags`` go to the compiler. Raises BuildError with the
-    compiler's output, and when there is no compiler.
+    A test that the preprocessor leaves out has none. ``into`` is the folder of builds, ``flags`` go
+    to the compiler. Raises BuildError with the compiler's output, and when there is no compiler.
     """
     import pulsar_ml.harness.engine  # noqa: F401  (its symbols are what the library calls)
 
@@ -87,7 +84,10 @@ def build_library(
     facts = os.stat(found)
     key = hashlib.sha256(engine_identity())
     key.update(b"".join(path.read_bytes() for path in (GLOBALS, AREAS, CONSTRUCTORS)))
-    key.update(repr((command, source, found, facts.st_size, facts.st_mtime_ns)).encode())
+    names = [test.name for test in source.tests]
+    key.update(
+        repr((command, source.path, names, found, facts.st_size, facts.st_mtime_ns)).encode()
+    )
     home = Path(into).resolve() / f"{source.path.stem}-{key.hexdigest()[:12]}"
     with only_one_process(home):
         built = kept(home)
@@ -118,14 +118,14 @@ def unit(source: TestSource, names: Sequence[str]) -> str:
 def present_tests(source: TestSource, command: Sequence[str]) -> list[str]:
     """The names of the tests that the preprocessor leaves in the file."""
     names = [test.name for test in source.tests]
-    if not CONDITION.search(source.path.read_text(errors="replace")):
+    if not source.has_conditions:
         return names
     done = subprocess.run(
         [*command, "-E", str(source.path)], capture_output=True, text=True, check=False
     )
     if done.returncode:
         return names  # the compiler will say why
-    present = {match["name"] for match in C_TEST.finditer(blank(done.stdout))}
+    present = {match["name"] for match in C_TEST.finditer(blank(done.stdout, source.language))}
     return [name for name in names if name in present]
 
 
@@ -140,17 +140,11 @@ def compile_and_link(home: Path, command: Sequence[str], source: TestSource) -> 
     run([*command, "-MMD", "-MF", str(reads), "-c", str(generated), "-o", str(compiled)], source)
     # Without the sanitizer's flag: the engine takes the place of its runtime.
     compiler = command[: command.index(STANDARD[source.language])]
-    run(
-        [*compiler, "-x", "c", "-O2", "-fPIC", f"-I{PACKAGE}", "-c", str(GLOBALS)]
-        + ["-o", str(kept_globals)],
-        source,
-    )
+    plain = ["-x", "c", "-O2", "-fPIC", f"-I{PACKAGE}", "-c", str(GLOBALS)]
+    run([*compiler, *plain, "-o", str(kept_globals)], source)
+    link = ["-shared", "-pthread", str(compiled), str(kept_globals), "-o", str(linked)]
     libraries = [flag for flag in command if flag.startswith(("-l", "-L", "-Wl,"))]
-    run(
-        [*compiler, "-shared", "-pthread", str(compiled), str(kept_globals), "-o", str(linked)]
-        + [*libraries, f"-Wl,-T,{CONSTRUCTORS}", *LINK_FLAGS],
-        source,
-    )
+    run([*compiler, *link, *libraries, f"-Wl,-T,{CONSTRUCTORS}", *LINK_FLAGS], source)
     # Another path for other code: a process that has loaded the old one loads the new one, too.
     folder = home / hashlib.sha256(linked.read_bytes()).hexdigest()[:12]
     folder.mkdir(exist_ok=True)

@@ -33,8 +33,12 @@ NO_CODE = re.compile(
     r"""//[^\n]*|/\*.*?\*/|R"(?P<mark>[^()\s\\]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""",
     re.DOTALL,
 )
+CYTHON_NO_CODE = re.compile(
+    r"""\#[^\n]*|(?P<quote>"{3}|'{3}).*?(?P=quote)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""",
+    re.DOTALL | re.VERBOSE,
+)
 C_TEST = re.compile(
-    r"""^[ \t]*(?P<before>(?:extern\s+"C"\s+|static\s+|inline\s+|\[\[[\w:, ]*\]\]\s*)*)
+    r"""^[ \t]*(?P<before>(?:extern\s+C\s+|static\s+|inline\s+|\[\[[\w:, ]*\]\]\s*)*)
     (?P<type>void|auto)\s+(?P<name>test_\w*)\s*\(\s*(?:void)?\s*\)\s*
     (?:noexcept\s*)?(?:->\s*void\s*)?\{""",
     re.VERBOSE | re.MULTILINE,
@@ -45,6 +49,7 @@ CYTHON_TEST = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 OPTIONS_LINE = re.compile(r"^[ \t]*(?://|\#)[ \t]*check:[ \t]*(?P<words>[^\n]*)$", re.MULTILINE)
+CONDITION = re.compile(r"^[ \t]*#[ \t]*if", re.MULTILINE)
 COMMENT_LINE = re.compile(r"\s*(//|#|/\*|\*|$)")
 
 
@@ -74,6 +79,7 @@ class TestSource:
         language: "c", "c++" or "cython".
         tests: its test functions, in the order of the file.
         flags: the compiler's flags that its comments name.
+        has_conditions: True when the preprocessor may leave tests out (``#if``).
     """
 
     __test__ = False
@@ -82,6 +88,7 @@ class TestSource:
     language: str
     tests: tuple[TestFunction, ...]
     flags: tuple[str, ...] = ()
+    has_conditions: bool = False
 
 
 def read_source(path: Path) -> TestSource:
@@ -97,14 +104,14 @@ def read_source(path: Path) -> TestSource:
             f"{', '.join(LANGUAGES)}"
         )
     text = bounded_text(path, "the file of tests", most=MOST_BYTES)
-    code = text if language == "cython" else blank(text)
+    code = blank(text, language)
     own: dict[int, dict[str, object]] = {}
     common: dict[str, object] = {}
     flags: list[str] = []
     found = list((CYTHON_TEST if language == "cython" else C_TEST).finditer(code))
     starts = {line_of(code, match.start("name")): match["name"] for match in found}
     lines = text.splitlines()
-    for match in OPTIONS_LINE.finditer(text):
+    for match in OPTIONS_LINE.finditer(blank(text, language, comments=False)):
         line = line_of(text, match.start("words"))
         options = parse_options(match["words"], f"{path.name}:{line}", flags)
         below = first_code_line(lines, line)
@@ -119,14 +126,21 @@ def read_source(path: Path) -> TestSource:
         for match in found
         for line in [line_of(code, match.start("name"))]
     ]
-    return TestSource(path.resolve(), language, tuple(tests), tuple(flags))
+    has_conditions = language != "cython" and CONDITION.search(code) is not None
+    return TestSource(path.resolve(), language, tuple(tests), tuple(flags), has_conditions)
 
 
-def blank(text: str) -> str:
-    """Replace comments and strings by spaces, so that lines and columns stay."""
-    return NO_CODE.sub(
-        lambda match: re.sub(r"[^\n]", " ", match[0]), text.replace('extern "C"', "extern  C ")
-    )
+def blank(text: str, language: str, *, comments: bool = True) -> str:
+    """Replace strings, and by default comments, by spaces, so that lines and columns stay."""
+
+    def spaces(match: re.Match[str]) -> str:
+        if not comments and match[0].startswith(("//", "/*", "#")):
+            return match[0]
+        return re.sub(r"[^\n]", " ", match[0])
+
+    if language == "cython":
+        return CYTHON_NO_CODE.sub(spaces, text)
+    return NO_CODE.sub(spaces, text.replace('extern "C"', "extern  C "))
 
 
 def line_of(text: str, index: int) -> int:
