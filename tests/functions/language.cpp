@@ -215,4 +215,13 @@ void test_random_matters()
     std::jthread a([&] { if (rand() % 2) x = 1; });
     if (rand() % 3) x.load();
 }
+namespace app {
+inline namespace v1 {
+void test_in_namespace() { test_futures(); }
+struct fixture {
+    void test_method() {}
+};
+} // namespace v1
+} // namespace app
+
 int main() { test_cout(); }

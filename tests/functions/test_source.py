@@ -87,6 +87,32 @@ def test_text_in_a_docstring_of_cython_is_no_test(tmp_path: Path) -> None:
     assert names(tmp_path, text, "ring.pyx") == ["test_b"]
 
 
+def test_namespaces_and_classes(tmp_path: Path) -> None:
+    text = (
+        "namespace { void test_unnamed() { } }\n"
+        "namespace app { namespace inner {\nstruct ring { void test_method() { } };\n"
+        "static void helper(struct ring *r) { struct local { void test_local() { } }; }\n"
+        "#if A\nvoid two() {\n#else\nvoid one() {\n#endif\n}\n"
+        "void test_inner() { } } // inner\n void test_outer() { if (1) { } }\n}\n"
+        'extern "C" { void test_c() { } }\n'
+        "inline namespace v1::v2 { void test_v2() { } }\n"
+        "void test_none() { }\n"
+    )
+    assert [test.scope + test.name for test in source(tmp_path, text).tests] == [
+        "test_unnamed",
+        "app::inner::test_inner",
+        "app::test_outer",
+        "test_c",
+        "v1::v2::test_v2",
+        "test_none",
+    ]
+
+
+def test_two_of_one_name_are_one_test(tmp_path: Path) -> None:
+    text = "#ifdef A\nvoid test_a() { }\n#else\nvoid test_a() { int n; }\n#endif\n"
+    assert [test.line for test in source(tmp_path, text).tests] == [2]
+
+
 def test_lines_and_options(tmp_path: Path) -> None:
     found = source(
         tmp_path,

@@ -101,13 +101,14 @@ def build_library(
 
 def unit(source: TestSource, names: Sequence[str]) -> str:
     """The generated file: the user's, the glue, and the table of the tests called ``names``."""
+    scopes = {test.name: test.scope for test in source.tests}
     linkage = 'extern "C" ' if source.language == "c++" else ""
     tables = ", ".join(f"&pml_subject_{name}" for name in names)
     return "\n".join(
         [
             f"#include {json.dumps(str(source.path))}",
             '#include "pulsar_ml/harness/functions/glue.h"',
-            *(f"PML_TEST({name})" for name in names),
+            *(f"PML_TEST({name}, {scopes[name]}{name})" for name in names),
             f'{linkage}__attribute__((visibility("default"), used))',
             f"const PmlSubject *const pml_tests[] = {{{tables}}};",
             "",
