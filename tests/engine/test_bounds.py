@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_ml.errors import LimitsError, NondeterminismError
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from tests.engine.programs.build_programs import explorer, program_of, programs
 
 
@@ -60,7 +60,7 @@ def test_a_search_states_the_bound_that_left_something_out(
 
 def test_an_execution_cut_by_the_step_limit_is_a_bound_too() -> None:
     subject = programs().SUBJECTS["bench_store_load"]
-    program = generate(subject, 0, threads=2, operations=6, noise=False)
+    program = Program.generate(subject, 0, threads=2, operations=6, noise=False)
     done = explore(
         subject,
         program,

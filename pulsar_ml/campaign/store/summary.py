@@ -264,8 +264,3 @@ def short_number(number: float) -> str:
             return f"{number:.{digits}f}{unit}"
         number /= 1000
     return f"{number:,.0f} T"
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Format a count: ``1 signature``, ``2 signatures``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -35,7 +35,6 @@ from pulsar_ml.campaign.shrink.shrunk import (
 )
 from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.campaign.store.store import RunStore
-from pulsar_ml.campaign.store.summary import counted
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
@@ -63,6 +62,7 @@ from pulsar_ml.processors import processor_count
 from pulsar_ml.progress import ProgressDisplay
 from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.tables import print_table
+from pulsar_ml.wording import counted
 
 SHOWN = 50  # lines of the table; the files hold all
 EXECUTIONS = 1_000_000

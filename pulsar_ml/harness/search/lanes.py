@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulsar_ml.harness.engine import ORDERS
-from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.symbols import describe_pc, look_up_pcs, source_line
 from pulsar_ml.harness.subjects.program import Program, call_text
 from pulsar_ml.harness.subjects.subject import Subject
+from pulsar_ml.wording import counted
 
 NOT_MADE = len(ORDERS)  # the "order" of an access that did not happen, because it races
 WIDTH = 72  # the most characters of a column
@@ -21,7 +21,7 @@ LONGEST_TURN = 6  # the most rows of an iteration
 
 
 def lane_table(
-    failure: Failure,
+    program: Program,
     trace: Sequence[dict[str, Any]],
     *,
     subject: Subject | None = None,
@@ -30,11 +30,10 @@ def lane_table(
 ) -> str:
     """Return the trace in columns, and below it the source lines that it names, if they are here.
 
-    Rows are steps in their order, indented to their thread; no column is wider than ``width``.
-    ``subject`` gives the numbers of arguments. ``sources=False`` leaves the source lines out, for a
+    Rows are the steps of an execution of ``program`` in their order, indented to their thread; no
+    column is wider than ``width``. ``subject`` gives the numbers of arguments. ``sources=False`` leaves the source lines out, for a
     module that was built from changed copies: its file names lead to the unchanged ones.
     """
-    program = Program.from_json(failure.program)
     names = Names()
     places = Places(trace)
     rows: list[tuple[int, str]] = []
@@ -56,7 +55,7 @@ def lane_table(
         if thread in seen
     }
     header = "".join(f"thread {thread}".ljust(columns) for thread, columns in widths.items())
-    legend = places.legend() if sources and failure.mutant is None else []
+    legend = places.legend() if sources else []
     return "\n".join([header.rstrip(), *(cell_row(*row, widths) for row in rows), *legend])
 
 
@@ -202,25 +201,3 @@ def cell_row(thread: int, text: str, widths: Mapping[int, int]) -> str:
     room = widths[thread] if thread in widths and thread != max(widths) else 2 * WIDTH
     shown = text if len(text) < room else text[: room - 2] + "~"
     return (" " * before + shown).rstrip()
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun: ``1 class``, ``2,000 classes``."""
-    if number == 1:
-        return f"1 {what}"
-    return f"{number:,} {what}{'es' if what.endswith('s') else 's'}"
-
-
-def summary(failure: Failure, replayed: Replayed | None = None) -> str:
-    """Describe a failure in a few lines: kind, size, places, and the result of its replay."""
-    program = Program.from_json(failure.program)
-    calls = sum(len(calls) for calls in program.threads)
-    lines = [
-        f"{failure.kind}{' ' + failure.rule if failure.rule else ''}: {failure.message}",
-        f"  {failure.subject}, {counted(len(program.threads), 'thread')}, {counted(calls, 'operation')}, "
-        f"mode {failure.mode}, {counted(len(failure.decisions), 'decision')}",
-    ]
-    lines += failure.race.lines() if failure.race else [f"  at {place}" for place in failure.where]
-    if replayed is not None:
-        lines.append(f"  {replayed.verdict()}")
-    return "\n".join(lines)

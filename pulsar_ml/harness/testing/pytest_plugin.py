@@ -150,11 +150,7 @@ class Interleave:
         instead.
         """
         __tracebackhide__ = True
-        from pulsar_ml.harness.search.interleave import (
-            InterleavingFailure,
-            failure_text,
-            interleave,
-        )
+        from pulsar_ml.harness.search.interleave import InterleavingFailure, interleave
 
         replayed = self.item.config.stash[REPLAYED]
         if replayed is not None:
@@ -176,7 +172,7 @@ class Interleave:
             record = self.keep(found.failure)
             self.properties.append((FAILURE, found.failure.short()))
             self.properties.append((RECORD, str(record)))
-            text = failure_text(found.failure, subject, judge=chosen.get("judge"))
+            text = found.failure.describe(subject, judge=chosen.get("judge"))
             test = self.item.nodeid.replace(f"[part{shard.number + 1}of{shard.count}]", "")
             again = f"replay it: pytest --replay {record} {test!r}"
             raise InterleavingFailure(found.failure, f"{text}\n{found.describe()}\n{again}")
@@ -189,16 +185,15 @@ class Interleave:
         return found
 
     def replay(self, failure: Failure, subject: Subject, judge: Judge | None) -> NoReturn:
-        from pulsar_ml.harness.search.failure import replay
-        from pulsar_ml.harness.search.interleave import InterleavingFailure, failure_text
+        from pulsar_ml.harness.search.interleave import InterleavingFailure
 
         if failure.subject != subject.name:
             pytest.skip(
                 f"the record is of subject {failure.subject!r}, this test is about {subject.name!r}"
             )
-        again = replay(failure, subject, judge)
+        again = failure.replay(subject, judge)
         if again.failure is not None:
-            raise InterleavingFailure(again.failure, failure_text(failure, subject, judge=judge))
+            raise InterleavingFailure(again.failure, failure.describe(subject, judge=judge))
         pytest.skip(f"replayed: {again.verdict()}")
 
     def note(self, found: Interleavings) -> None:
