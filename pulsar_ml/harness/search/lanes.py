@@ -31,8 +31,9 @@ def lane_table(
     """Return the trace in columns, and below it the source lines that it names, if they are here.
 
     Rows are the steps of an execution of ``program`` in their order, indented to their thread; no
-    column is wider than ``width``. ``subject`` gives the numbers of arguments. ``sources=False`` leaves the source lines out, for a
-    module that was built from changed copies: its file names lead to the unchanged ones.
+    column is wider than ``width``. ``subject`` gives the numbers of arguments. ``sources=False``
+    leaves the source lines out, for a module that was built from changed copies: its file names
+    lead to the unchanged ones.
     """
     names = Names()
     places = Places(trace)
