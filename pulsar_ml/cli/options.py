@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from pulsar_ml.cli.command import Decorator, option
-from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.errors import UsageError
+from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 
 CODE = "Code under test"
 PROGRAMS = "Programs"

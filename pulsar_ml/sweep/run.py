@@ -24,10 +24,8 @@ from pulsar_ml.campaign.store import summary as report
 from pulsar_ml.campaign.store.store import RunStore, record_path
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.command_line import replay_command, short_path
 from pulsar_ml.distributed.runner import SparkRunner
 from pulsar_ml.exit_codes import ExitCode, of_run
-from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.sweep.command_lines import resume_command, search_command
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions, publish, run_forever
@@ -35,7 +33,9 @@ from pulsar_ml.sweep.options import EXECUTORS, RunnerOptions
 from pulsar_ml.sweep.planning import Planned
 from pulsar_ml.sweep.runners import Clock, WholeWaves, open_runner
 from pulsar_ml.sweep.texts import engine_words, shares, verdict
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.command_line import replay_command, short_path
+from pulsar_ml.terminal.stop_request import StopRequest
+from pulsar_ml.terminal.tables import print_table
 from pulsar_ml.wording import counted
 
 WAVES_OF_CLOCK = 10  # at least so many waves when time bounds a sweep

@@ -6,7 +6,7 @@ from pulsar_ml.campaign.plan.rounds import Round, Rounds
 from pulsar_ml.campaign.run.waves import Outcome
 from pulsar_ml.campaign.trial.engines import is_controlled
 from pulsar_ml.campaign.trial.trial import TrialOptions
-from pulsar_ml.progress import clock
+from pulsar_ml.terminal.progress import clock
 from pulsar_ml.wording import counted
 
 SHOWN_ARMS = 8  # of a round that begins

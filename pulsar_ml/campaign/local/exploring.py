@@ -24,7 +24,7 @@ from pulsar_ml.harness.search.explore import Exploration, explore, lost_explorat
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.harness.subjects.program import Program
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
 
 MOST_REMARKS = 5

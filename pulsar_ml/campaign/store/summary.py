@@ -14,7 +14,7 @@ from rich.text import Text
 from pulsar_ml.campaign.plan.allocation import Gain
 from pulsar_ml.campaign.plan.rounds import Arm
 from pulsar_ml.campaign.store.merge import Group, SuiteTotals, Summary
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from pulsar_ml.campaign.plan.exhaustive import Program, Searched

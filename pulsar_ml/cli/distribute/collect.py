@@ -11,7 +11,7 @@ from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
 
 
