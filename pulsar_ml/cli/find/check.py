@@ -148,16 +148,16 @@ def command(
     """Explore functions void test_*() of C, C++ and Cython FILES under the engine.
 
     A test starts threads by the means of its language, and asserts. The engine decides every switch
-    and every stale read, and reports data races, failed assertions, deadlocks, leaks and accesses to
-    freed memory. A folder stands for its files test_*, *_test and check_*.
+    and every stale read, and reports data races, failed assertions, deadlocks, leaks and accesses
+    to freed memory. A folder stands for its files test_*, *_test and check_*.
 
     A comment "// check: mode=sc executions=5000" above a test gives it options.
     """
     from pulsar_ml.harness.functions.flags import package_flags
 
-    given = {name: value for name, value in options.items() if value not in (None, ())}
+    chosen = {name: value for name, value in options.items() if value not in (None, ())}
     if no_races:
-        given["races"] = False
+        chosen["races"] = False
     flags = [*(f"-I{folder}" for folder in include), *([f"-std={std}"] if std else [])]
     build = {
         "into": into,
@@ -177,12 +177,12 @@ def command(
     codes: list[ExitCode] = []
     with ProgressDisplay() as progress:
         for source, test, subject in found.tests(progress):
-            progress.begin(f"{source.path.name}::{test.name}", given.get("executions"))
+            progress.begin(f"{source.path.name}::{test.name}", chosen.get("executions"))
             try:
                 from pulsar_ml.harness.functions.check import check_function
 
                 result = check_function(
-                    source.path, test, subject, limits=limits, **{**test.options, **given}
+                    source.path, test, subject, limits=limits, **{**test.options, **chosen}
                 )
             except KeyboardInterrupt:
                 codes.append(INTERRUPTED)
@@ -206,7 +206,7 @@ def command(
 
 @dataclass
 class Found:
-    """The tests that the command line names; a file that cannot be built costs the others nothing."""
+    """The tests of the command line. A file that cannot be built costs the others nothing."""
 
     files: tuple[str, ...]
     part: str
@@ -281,8 +281,8 @@ def print_result(result: Checked, row: dict[str, Any]) -> None:
 def last_line(rows: list[dict[str, Any]], failed: int) -> str:
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in CODES}
     words = [
-        f"{counts['violation']} failed",
         f"{counts['clean']} clean",
+        *([f"{counts['violation']} failed"] * bool(counts["violation"])),
         *([f"{counts['nothing_exercised']} exercised nothing"] * bool(counts["nothing_exercised"])),
         *([f"{failed} files not built"] * bool(failed)),
     ]

@@ -174,7 +174,9 @@ def check(path: Path | str, *, test: str | None = None, **options: Any) -> tuple
     threads met, UsageError for a file without tests, and BuildError with the compiler's output.
     """
     __tracebackhide__ = True
-    build = {name: options.pop(name) for name in ("into", "flags", "volatile") if name in options}
+    build: dict[str, Any] = {
+        name: options.pop(name) for name in ("into", "flags", "volatile") if name in options
+    }
     results = []
     for result in check_file(path, test=test, build=build, **options):
         if result.failure is not None:

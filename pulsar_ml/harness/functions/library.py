@@ -117,11 +117,8 @@ def compile_and_link(home: Path, command: Sequence[str], text: str, source: Test
     # Without the sanitizer's flag: the engine takes the place of its runtime.
     compiler = command[: command.index(STANDARD[source.language])]
     libraries = [flag for flag in command if flag.startswith(("-l", "-L", "-Wl,"))]
-    run(
-        [*compiler, "-shared", "-pthread", str(compiled), "-o", str(linked)]
-        + [*libraries, *LINK_FLAGS],
-        source,
-    )
+    output = ["-o", str(linked), *libraries, *LINK_FLAGS]
+    run([*compiler, "-shared", "-pthread", str(compiled), *output], source)
     # Another path for other code: a process that has loaded the old one loads the new one, too.
     folder = home / hashlib.sha256(linked.read_bytes()).hexdigest()[:12]
     folder.mkdir(exist_ok=True)
@@ -158,7 +155,7 @@ def kept(home: Path) -> Path | None:
     """The library of an earlier build, unless a file that it read has changed since."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         state = json.loads((home / "state.json").read_text())
-        library = home / state["library"]
+        library = home / str(state["library"])
         if library.exists() and all(state_of(f) == known for f, known in state["files"].items()):
             return library
     return None
