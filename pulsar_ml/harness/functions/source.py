@@ -198,7 +198,7 @@ def option_value(key: str, value: str, place: str) -> object:
 
 
 def test_files(paths: list[Path]) -> Iterator[Path]:
-    """Yield the files of ``paths``; of a folder those named ``test_*``, ``*_test`` or ``check_*``."""
+    """Yield the files of ``paths``; of a folder those named test_*, *_test or check_*."""
     for path in paths:
         if not path.is_dir():
             yield path
