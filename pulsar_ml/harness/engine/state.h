@@ -12,6 +12,7 @@
 #define NONE UINT32_MAX           /* no index */
 
 enum { STACK_BYTES = 256 * 1024, FRAMES = 256 };
+#define NOT_PRIVATE (-(uintptr_t)STACK_BYTES) /* no address is in the STACK_BYTES from here */
 
 typedef struct {
     uintptr_t address;
@@ -84,6 +85,7 @@ typedef struct Thread {
     uint32_t depth;
     uintptr_t frames[FRAMES];
     char *stack;
+    uintptr_t own_stack;          /* its accesses to these STACK_BYTES concern nobody else */
     EngineCall *calls;
     int32_t calls_room;
     void *(*body)(void *);        /* of a thread that the code under test started */

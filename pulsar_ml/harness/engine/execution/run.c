@@ -96,6 +96,7 @@ static void thread_entry(void)
 static inline __attribute__((always_inline)) void start_thread(Thread *t)
 {
     t->controlled = E.control;
+    t->own_stack = (uintptr_t)t->stack;
     t->library = E.library_start;
     start_owned(t);
     t->done = 0;
