@@ -19,7 +19,7 @@ from tests.memory_model.litmus import (
 from tests.memory_model.models import allowed
 
 EXECUTIONS = 300_000  # a search that does not end within these proves nothing missing
-SAMPLES = 40  # executions of each sampler
+SAMPLES = 20  # executions of each sampler
 SHOWN = 4  # outcomes
 
 
@@ -33,6 +33,7 @@ class Comparison:
         classes, graphs: numbers of classes of executions and of execution graphs; equal when the
             search was exhausted and the model has graphs (c11).
         samples: executions of samplers, whose outcomes count as the search's.
+        failure: the text of a failure of the engine other than a deadlock, or "".
     """
 
     program: Litmus
@@ -45,10 +46,12 @@ class Comparison:
     exhausted: bool
     classes: int
     graphs: int
+    failure: str
 
     @property
     def agrees(self) -> bool:
-        return not (self.forbidden or self.missing or self.classes != self.graphs)
+        counted = self.classes == self.graphs
+        return counted and not (self.forbidden or self.missing or self.failure)
 
     def __str__(self) -> str:
         head = f"mode {self.mode}, {self.executions:,} executions, {self.samples:,} samples"
@@ -58,6 +61,8 @@ class Comparison:
         for name, outcomes in (("forbidden", self.forbidden), ("missing", self.missing)):
             for outcome in sorted(outcomes)[:SHOWN]:
                 lines.append(f"{name} outcome: {describe(self.program, outcome)}")
+        if self.failure:
+            lines.append(f"the engine reports {self.failure}")
         if self.classes != self.graphs:
             lines.append(f"{self.classes} classes of executions, {self.graphs} execution graphs")
         return "\n".join(lines)
@@ -90,7 +95,7 @@ def compare(
         program, calls, mode=mode, strategy="preemptions", executions=executions, faults=faults
     )
     seen = set(result.outcomes)
-    samples = 0
+    samples, failure = 0, result.failure
     for sampler in samplers:
         sampled = explored(
             program,
@@ -102,6 +107,7 @@ def compare(
             seed=seed,
         )
         samples += sampled.executions
+        failure = failure or sampled.failure
         seen |= sampled.outcomes
     counted = mode == "c11" and result.exhausted and has_counted_graphs(program)
     return Comparison(
@@ -115,6 +121,7 @@ def compare(
         result.exhausted,
         result.classes,
         model.graphs if counted else result.classes,
+        failure,
     )
 
 

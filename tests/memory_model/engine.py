@@ -25,12 +25,16 @@ SWITCHES = 60  # more preemptions than any program of ours has steps
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """The executions of a program: outcomes, classes, and what an exhaustive search proved."""
+    """The executions of a program: outcomes, classes, and what an exhaustive search proved.
+
+    ``failure`` is the text of a failure other than a deadlock, which ended the run; or "".
+    """
 
     outcomes: set[Outcome]
     executions: int
     classes: int
     exhausted: bool
+    failure: str
 
 
 @cache
@@ -103,16 +107,18 @@ def explored(
         module.set_child(thread, [call_of(call) for call in litmus.threads[thread]])
     module.outcomes()
     done = 0
+    failure = ""
     while done < executions:
         done += explorer.run(done, executions - done)
         if not explorer.failed():
             break
         if explorer.end() != "deadlock":
-            raise AssertionError(f"{explorer.end()}: {explorer.failure()['message']} in\n{litmus}")
+            failure = f"{explorer.end()}: {explorer.failure()['message']}"
+            break
         module.add_deadlock()
         if strategy in ("preemptions", "delays") and not explorer.skip():
             break
     statistics = explorer.statistics()
     return Explored(
-        module.outcomes(), done, statistics["classes"], statistics["exhausted"] == 2
+        module.outcomes(), done, statistics["classes"], statistics["exhausted"] == 2, failure
     )

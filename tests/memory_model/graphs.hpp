@@ -13,7 +13,7 @@
 
 namespace model {
 
-enum { MUTEX = CELLS, LOCATIONS, WRITES = 15, NOWHERE = 255 };
+enum { MUTEX = CELLS, LOCATIONS, WRITES = 15, SIGNALS = 12, MOMENTS = 4, NOWHERE = 255 };
 
 /* The facts about a program's events that hold in each of its graphs. Events are numbered: first the
  * initial writes, then each thread's in program order; a wait has two, unlock and lock. */
@@ -23,12 +23,14 @@ struct GraphShape {
     uint8_t order[EVENTS] = {}, value[EVENTS] = {}, location[EVENTS] = {};
     uint32_t initial = (1u << LOCATIONS) - 1, fences = 0, swaps = 0;
     uint32_t at[LOCATIONS] = {}, mine[THREADS] = {};
+    bool is_timed = false;        /* the order of waits and notifications matters to seq_cst */
     Relation sequenced{~0u};      /* of one thread, and initial writes before all */
     Relation before{~0u};         /* that, and what starting and joining threads orders */
 
     explicit GraphShape(const Program &program) : p(program)
     {
         int n = LOCATIONS;
+        bool is_sc = false, is_waiting = false;
         for (int i = 0; i < LOCATIONS; i++)
             add_event(i, i, RELAXED, 0);
         for (int t = 0; t < p.threads; t++)
@@ -48,6 +50,8 @@ struct GraphShape {
                     add_event(n, call.cell, call.order, call.value);
                 else
                     add_event(n, NOWHERE, RELAXED, 0);
+                is_sc |= call.kind <= FENCE && call.order == SEQ_CST;
+                is_waiting |= waits;
                 if (call.kind == FENCE)
                     fences |= 1u << n;
                 if (call.kind == CAS)
@@ -71,6 +75,7 @@ struct GraphShape {
                     each(mine[call.cell], [&](int j) { before[j] |= 1u << slots[t][i]; });
             }
         before = before.closure();
+        is_timed = p.strengthened && is_sc && is_waiting;
     }
 
   private:
@@ -90,6 +95,10 @@ struct Graph {
     uint32_t present, reads, writes, unused;
     uint8_t source[EVENTS];                       /* the write that a read sees */
     uint8_t count[LOCATIONS], modification[LOCATIONS][WRITES];   /* writes in their order */
+    /* Of the strengthened model: ends and beginnings of waits, and notifications, in their order;
+     * and the events before each moment when all threads waited and a time-out fired. */
+    uint32_t signalled, past[MOMENTS];
+    uint8_t n_signals, n_moments, unused_too[6], signals[SIGNALS];
 
     void begin(const Shape &shape)
     {
@@ -98,6 +107,23 @@ struct Graph {
             count[i] = 1;
             modification[i][0] = uint8_t(i);
         }
+    }
+    void signal(const Shape &shape, int slot)
+    {
+        if (!shape.is_timed)
+            return;
+        if (n_signals == SIGNALS)
+            throw std::length_error("the program has too many waits");
+        signals[n_signals++] = uint8_t(slot);
+        signalled |= 1u << slot;
+    }
+    void time_passes(const Shape &shape)
+    {
+        if (!shape.is_timed)
+            return;
+        if (n_moments == MOMENTS)
+            throw std::length_error("the program has too many time-outs");
+        past[n_moments++] = present | signalled;
     }
     bool is_quiet(int) const { return true; }
     template <class Emit> void drains(Emit) const {}
@@ -169,6 +195,7 @@ struct Graph {
     }
 
     bool consistent(const Shape &shape) const;
+    void add_order(const Shape &shape, Relation &execution) const;
     Relation synchronises(const Shape &shape, const Relation &reads_from) const;
     Relation partial_sc(const Shape &shape, const Relation &happens, const Relation &coherence,
                         const Relation &at_location, uint32_t accesses, uint32_t sc_fences) const;
@@ -189,7 +216,8 @@ struct Graph {
 
 /* Coherence, atomicity, SC, and no cycle of program order and reads-from. `strengthened` asks more
  * than RC11, as docs/engine.md, Limits, says of the engine: psc, coherence order between seq_cst
- * accesses, program order and reads-from together have no cycle. */
+ * accesses, program order, reads-from, and the order of waits, notifications and time-outs together
+ * have no cycle. */
 inline bool Graph::consistent(const Shape &shape) const
 {
     Relation reads_from(present), order(present), from_reads(present);
@@ -230,7 +258,23 @@ inline bool Graph::consistent(const Shape &shape) const
     Relation psc = partial_sc(shape, happens, coherence, at_location, total & ~shape.fences, total & shape.fences);
     if (!shape.p.strengthened)
         return !psc.has_cycle();
-    return !(psc | coherence.between(total & ~shape.fences, total & ~shape.fences) | program | reads_from).has_cycle();
+    Relation execution(present | signalled);
+    execution |= psc;
+    execution |= coherence.between(total & ~shape.fences, total & ~shape.fences);
+    execution |= reads_from;
+    add_order(shape, execution);
+    return !execution.has_cycle();
+}
+
+/* What the engine's order of steps keeps: program order, and the order of waits and time-outs. */
+inline void Graph::add_order(const Shape &shape, Relation &execution) const
+{
+    uint32_t all = present | signalled;
+    each(all, [&](int i) { execution[i] |= shape.before[i] & all; });
+    for (int i = 0; i + 1 < n_signals; i++)
+        execution[signals[i]] |= 1u << signals[i + 1];
+    for (int k = 0; k < n_moments; k++)
+        each(past[k], [&](int i) { execution[i] |= all & ~past[k]; });
 }
 
 /* sw = [release]; ([F]; sb)?; [W]; (rf; [RMW])*; rf; [R]; (sb; [F])?; [acquire] */

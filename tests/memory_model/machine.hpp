@@ -179,6 +179,7 @@ template <class Memory> class Exploration {
         if (until < 0)
             return;
         State<Memory> next = state;
+        next.memory.time_passes(shape);
         set_clock(next, until);
         add(next);
     }
@@ -236,7 +237,7 @@ template <class Memory> class Exploration {
         case WAIT: case TIMED_WAIT:
             return wait(state, t, call, slot);
         case NOTIFY_ONE: case NOTIFY_ALL:
-            return notify(state, t, call);
+            return notify(state, t, call, slot);
         case SPAWN:
             if (!p.has(SPAWN_KEEPS_BUFFER) && !state.memory.is_quiet(t))
                 return;
@@ -260,6 +261,7 @@ template <class Memory> class Exploration {
         bool timed = call.kind == TIMED_WAIT;
         if (!next.memory.unlock(shape, t, slot))
             return;
+        next.memory.signal(shape, slot);
         if (!p.has(WAIT_KEEPS_MUTEX))
             next.sync.owner = -1;
         if (p.faults & SPURIOUS) {
@@ -275,22 +277,21 @@ template <class Memory> class Exploration {
         }
     }
 
-    void notify(const State<Memory> &state, int t, const Call &call)
+    void notify(const State<Memory> &state, int t, const Call &call, int slot)
     {
         bool all = call.kind == NOTIFY_ALL || p.has(NOTIFY_ONE_IS_ALL), any = false;
         State<Memory> next = state;
+        next.memory.signal(shape, slot);
         add_result(next, t, 0);
+        State<Memory> unheard = next;
         for (int u = 0; u < p.threads && !p.has(DEAF_NOTIFY); u++)
             if (state.sync.status[u] == WAITS) {
-                State<Memory> one = all ? next : state;
                 any = true;
-                if (all) {
-                    next.sync.status[u] = NOTIFIED;
-                    continue;
+                next.sync.status[u] = NOTIFIED;
+                if (!all) {
+                    add(next);
+                    next = unheard;
                 }
-                add_result(one, t, 0);
-                one.sync.status[u] = NOTIFIED;
-                add(one);
             }
         if (all || !any)
             add(next);
@@ -301,10 +302,12 @@ template <class Memory> class Exploration {
     {
         State<Memory> next = state;
         bool late = state.sync.status[t] == TIMED_OUT;
+        int slot = shape.slots[t][state.sync.position[t]] + 1;
+        next.memory.signal(shape, slot);
         if (!(late && p.has(TIME_OUT_UNLOCKED))) {
             if (state.sync.owner >= 0 && !p.has(WAIT_KEEPS_MUTEX))
                 return;
-            if (!next.memory.lock(shape, t, shape.slots[t][state.sync.position[t]] + 1))
+            if (!next.memory.lock(shape, t, slot))
                 return;
             next.sync.owner = int8_t(t);
         }
