@@ -110,6 +110,9 @@ def add_section(draw: random.Random, calls: list[Operation], *, waits: bool) -> 
     calls[begin:begin] = [Operation(LOCK)]
     if not waits:
         return
+    if draw.random() < 0.25:
+        calls.insert(draw.randint(0, len(calls)), Operation(draw.choice((NOTIFY_ONE, NOTIFY_ALL))))
+        return
     kind = draw.choice((WAIT, TIMED_WAIT, TIMED_WAIT, NOTIFY_ONE, NOTIFY_ONE, NOTIFY_ALL))
     inside = kind in (WAIT, TIMED_WAIT) or draw.random() < 0.6
     at = draw.randint(begin + 1, end + 1) if inside else draw.randint(0, len(calls))

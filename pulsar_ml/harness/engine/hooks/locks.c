@@ -330,7 +330,8 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
     Object *o;
     int woken = 0;
     announce(t, OP_WAKE, (uintptr_t)at, 1);
-    drain(t);                     /* a system call, so a barrier */
+    if (kind == OBJECT_FUTEX)
+        drain(t);                 /* a system call, so a barrier; notifying nobody is none */
     o = find_object(t, at, kind);
     while (o->blocked && most--) {
         uint32_t n = (uint32_t)__builtin_popcountll(o->blocked);
