@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pulsar_ml.harness.engine import SAMPLERS
 from tests.memory_model.engine import explored, program_of
 from tests.memory_model.litmus import (
-    LOCK,
-    SPAWN,
     TIMED_WAIT,
     WAIT,
     Litmus,
@@ -109,7 +107,7 @@ def compare(
         samples += sampled.executions
         failure = failure or sampled.failure
         seen |= sampled.outcomes
-    counted = mode == "c11" and result.exhausted and has_counted_graphs(program)
+    counted = mode == "c11" and result.exhausted
     return Comparison(
         program,
         mode,
@@ -123,11 +121,6 @@ def compare(
         model.graphs if counted else result.classes,
         failure,
     )
-
-
-def has_counted_graphs(program: Litmus) -> bool:
-    """Return True when each class of executions is one graph."""
-    return not program.has(LOCK, SPAWN)
 
 
 def shrunk(found: Comparison, *, defect: str = "") -> Comparison:

@@ -125,6 +125,15 @@ struct Graph {
             throw std::length_error("the program has too many time-outs");
         past[n_moments++] = present | signalled;
     }
+    /* The graph alone. */
+    Graph bare() const
+    {
+        Graph graph = *this;
+        graph.signalled = graph.n_signals = graph.n_moments = 0;
+        std::memset(graph.past, 0, sizeof graph.past);
+        std::memset(graph.signals, 0, sizeof graph.signals);
+        return graph;
+    }
     bool is_quiet(int) const { return true; }
     template <class Emit> void drains(Emit) const {}
 

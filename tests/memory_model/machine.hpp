@@ -327,13 +327,13 @@ template <class Memory> class Exploration {
         }
         if (done) {
             outcome.finals = state.memory.finals(shape);
-            ended.insert({state.memory});
         } else {
             outcome.finals = DEADLOCK;
             for (int t = 0; t < p.threads; t++)
                 outcome.finals |= uint64_t(state.sync.position[t]) << 5 * t;
         }
         outcomes.insert(outcome);
+        ended.insert({state.memory.bare()});
     }
 };
 

@@ -141,7 +141,7 @@ static void release_blocked(Object *o, uint64_t which)
 
 static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
 {
-    uint32_t id = (uint32_t)t->number << 26 | t->points;
+    uint32_t id = step_id(t);
     drain(t);  /* taken by an atomic exchange, which under TSO empties the buffer */
     clock_join(t->clock, o->clock);
     E.hooks++;

@@ -242,6 +242,7 @@ static __attribute__((noinline)) void turn_over(Thread *t, int64_t until)
 {
     uint32_t pause = PAUSE_NONE;
     t->points++;
+    t->idle_points++;
     t->op = OP_YIELD;
     t->op_address = 0;
     if (E.spinner == t->bit && E.turns_left > 1) {
