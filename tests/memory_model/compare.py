@@ -57,8 +57,10 @@ class Comparison:
             head += f", faults {', '.join(self.faults)}"
         lines = [head, str(self.program)]
         for name, outcomes in (("forbidden", self.forbidden), ("missing", self.missing)):
-            for outcome in sorted(outcomes)[:SHOWN]:
-                lines.append(f"{name} outcome: {describe(self.program, outcome)}")
+            lines += [
+                f"{name} outcome: {describe(self.program, outcome)}"
+                for outcome in sorted(outcomes)[:SHOWN]
+            ]
         if self.failure:
             lines.append(f"the engine reports {self.failure}")
         if self.classes != self.graphs:

@@ -264,12 +264,13 @@ inline bool Graph::consistent(const Shape &shape) const
     });
     if (!total)
         return true;
-    Relation psc = partial_sc(shape, happens, coherence, at_location, total & ~shape.fences, total & shape.fences);
+    uint32_t accesses = total & ~shape.fences;
+    Relation psc = partial_sc(shape, happens, coherence, at_location, accesses, total & shape.fences);
     if (!shape.p.strengthened)
         return !psc.has_cycle();
     Relation execution(present | signalled);
     execution |= psc;
-    execution |= coherence.between(total & ~shape.fences, total & ~shape.fences);
+    execution |= coherence.between(accesses, accesses);
     execution |= reads_from;
     add_order(shape, execution);
     return !execution.has_cycle();
@@ -302,7 +303,8 @@ inline Relation Graph::synchronises(const Shape &shape, const Relation &reads_fr
     Relation identity = Relation(present).reflexive();
     Relation chain = reads_from.between(present, reads & writes).closure().reflexive();
     Relation head = identity.between(releases, stores) | sequenced.between(releases & fences, stores);
-    Relation tail = identity.between(present, acquires & ~fences) | sequenced.between(present, acquires & fences);
+    Relation tail = identity.between(present, acquires & ~fences) |
+                    sequenced.between(present, acquires & fences);
     return head.then(chain).then(reads_from).then(tail);
 }
 

@@ -97,12 +97,12 @@ class Litmus:
 
         A section of the mutex goes as a whole, when no thread waits in it; so does a thread.
         """
-        found = []
+        found: list[Litmus | None] = []
         for t, calls in enumerate(self.threads):
             if t >= self.roots or self.roots > 1:
                 found.append(self.without_thread(t))
             for i, call in enumerate(calls):
-                rest: tuple[Operation, ...] | None = calls[:i] + calls[i + 1 :]
+                rest = calls[:i] + calls[i + 1 :]
                 if call.kind in (UNLOCK, SPAWN):
                     continue
                 if call.kind == LOCK:

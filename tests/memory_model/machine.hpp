@@ -34,8 +34,9 @@ enum {
     WAIT_KEEPS_MUTEX = 1024, JOIN_DOES_NOT_WAIT = 2048, SPAWN_KEEPS_BUFFER = 4096, JOIN_LEAVES_BUFFER = 8192
 };
 
+/* `cell` of SPAWN and JOIN is the thread, `value` of a wait its deadline. */
 struct Call {
-    uint8_t kind, cell, order, value, expected;   /* cell: of SPAWN and JOIN, the thread; value: of a wait, the deadline */
+    uint8_t kind, cell, order, value, expected;
 };
 
 struct Program {
@@ -197,7 +198,7 @@ template <class Memory> class Exploration {
         if (until > state.sync.now)
             state.sync.now = uint8_t(until);
         for (int t = 0; t < p.threads; t++)
-            if (is_timed(state, t) && (call_of(state, t).value <= state.sync.now || p.has(LATEST_TIME_OUT)))
+            if (is_timed(state, t) && call_of(state, t).value <= state.sync.now)
                 state.sync.status[t] = TIMED_OUT;
     }
 

@@ -78,4 +78,6 @@ TIME_OUT = program(locked(until(1)), (NOTIFIES,))
 TIME_OUT_IN_SECTION = program(locked(until(1), store(X, 1)), locked(load(X), load(X)))
 # The first wait to time out notifies the other one.
 TIME_OUTS_IN_ORDER = program(locked(until(1), NOTIFIES), locked(until(2)))
+# Its search once failed: a started thread began with the reads of earlier executions.
+STARTED_READER = program((spawn(1), store(Y, 1), join(1)), (spawn(2),), (load(Y),))
 JOIN_UNDER_LOCK = program(locked(spawn(1), join(1)), locked())

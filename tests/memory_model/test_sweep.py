@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from tests.memory_model import __main__ as command
 from tests.memory_model import sweep
+from tests.memory_model.litmus import Litmus
+from tests.memory_model.models import Allowed, allowed
 from tests.memory_model.sweep import Counts, pieces, work
 
 
@@ -71,12 +74,11 @@ def test_a_disagreement_fails_the_command(
     monkeypatch: pytest.MonkeyPatch, small_pieces: None
 ) -> None:
     monkeypatch.setattr(sweep, "faults_of_seed", lambda seed, program: ())
-    real = sweep.compare
 
-    def wrong(*arguments: object, **options: object) -> object:
-        return real(*arguments, **options, defect="deaf notify")  # type: ignore[arg-type]
+    def wrong(program: Litmus, mode: str, **options: Any) -> Allowed:
+        return allowed(program, mode, **{**options, "defect": "deaf notify"})
 
-    monkeypatch.setattr(sweep, "compare", wrong)
+    monkeypatch.setattr("tests.memory_model.compare.allowed", wrong)
     monkeypatch.setattr(sweep, "shrunk", str)
     code, text = run(monkeypatch, "--programs", "100")
     assert code == 1
