@@ -15,10 +15,10 @@ from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.subjects.program import CALL, Program
+from tests import ROOT
 from tests.memory_model.litmus import CAS, KINDS, Litmus, Operation, Outcome
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 SPIN_BOUND = 64  # more turns than any program of ours makes
 SWITCHES = 60  # more preemptions than any program of ours has steps
 

@@ -9,7 +9,8 @@ from types import ModuleType
 
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_extension
-from tests.memory_model.engine import HERE, ROOT
+from tests import ROOT
+from tests.memory_model.engine import HERE
 from tests.memory_model.litmus import KINDS, Litmus, Outcome
 
 MODES = ("sc", "tso", "c11")
