@@ -184,7 +184,7 @@ static inline void acquire_from(Thread *t, const Message *m, int order)
 static inline Message *place_store(Thread *t, Variable *v, uint32_t place, int order, const Message *read)
 {
     uint32_t slot, n = v->n;
-    uint64_t id = (uint64_t)t->number << 26 | t->points;
+    uint64_t id = step_id(t);
     Message *m;
     const Message *before, *after;
     uint32_t *released;
