@@ -27,6 +27,8 @@ WRONG: dict[str, tuple[str, tuple[str, ...], int | None]] = {
     "backs_off_kept": ("livelock", MODES, 0),
     "ticket_backoff": ("data race", MODES, 0),
     "queue_lock": ("data race", MODES, 0),
+    "spins_by_exchange": ("data race", MODES, 0),
+    "spins_by_load": ("data race", MODES, 0),
     "sleeps_for_data": ("invariant", MODES, 1),
     "sleeps_for_nothing": ("livelock", MODES, 0),
 }
@@ -42,8 +44,10 @@ SEARCHED = {
     "ticket_backoff_fixed": ("sc", "c11"),
     "queue_lock_fixed": ("sc", "c11"),
     "holder_sleeps_fixed": MODES,
-    "holder_spins_fixed": ("sc", "c11"),
-    "spins_by_exchange_fixed": ("sc",),
+    "holder_spins_fixed": MODES,
+    "spins_by_exchange_fixed": MODES,
+    "spins_by_load_fixed": MODES,
+    "polls_and_counts_fixed": MODES,
     "sleeps_for_data_fixed": MODES,
     "polls_fixed": MODES,
 }

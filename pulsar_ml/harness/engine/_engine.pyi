@@ -19,9 +19,12 @@ CHOICES: tuple[str, ...]
 ORDERS: tuple[str, ...]
 FAULTS: Mapping[str, int]
 REUSE: Mapping[str, int]
-HISTORY: int
+STORES: int
+LEAST_STORES: int
+MOST_STORES: int
 BUFFER: int
 SPINS: int
+TURNS: int
 STEP_LIMIT: int
 
 def strategy_rows() -> list[tuple[str, str, int]]: ...
@@ -43,6 +46,8 @@ class Explorer:
     bound: int
     depth: int
     spins: int
+    turns: int
+    stores: int
     suppress: tuple[str, ...]
 
     def __new__(
@@ -58,6 +63,8 @@ class Explorer:
         depth: int = 0,
         bound: int = 2,
         spins: int = 2,
+        turns: int = 16,
+        stores: int = 8,
         lock_free: bool = False,
         step_limit: int = 20000,
         races: bool = True,

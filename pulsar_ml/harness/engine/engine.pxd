@@ -6,7 +6,8 @@ from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlSubject
 cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     enum:
         ENGINE_MOST_THREADS
-        ENGINE_HISTORY
+        ENGINE_LEAST_STORES
+        ENGINE_MOST_STORES
         ENGINE_CLASSES
         ENGINE_BUFFER
         STRATEGY_SAMPLES
@@ -47,7 +48,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
 
     ctypedef struct EngineStats:
         uint64_t executions, steps, complete, cut, switches, hooks, shared, classes, once, twice, stale
-        uint64_t forgotten, crowded, pruned, spun, suppressed, pct_1, pct_2, pct_3
+        uint64_t forgotten, mixed, crowded, pruned, spun, looped, suppressed, pct_1, pct_2, pct_3
         uint32_t pct_steps, threads, longest
         int32_t exhausted
 
@@ -57,6 +58,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         const PmlCall** calls
         int32_t* n_calls
         int32_t n_threads, mode, strategy, races, judged, faults, reuse, depth, bound, lock_free, spins
+        int32_t turns, stores
         uint32_t step_limit
         uint64_t seed
         const EngineDecision* decisions

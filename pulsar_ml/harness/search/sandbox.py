@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pulsar_ml.harness.engine import SEARCHES, SPINS, STEP_LIMIT, Explorer, beat_into
+from pulsar_ml.harness.engine import SEARCHES, SPINS, STEP_LIMIT, STORES, TURNS, Explorer, beat_into
 from pulsar_ml.harness.search import child
 from pulsar_ml.harness.search.child import ENDED, Heart, Limits, LostError, Send
 from pulsar_ml.harness.search.explore import Exploration, check_options, explore
@@ -129,6 +129,8 @@ def lost_failure(
         lock_free=bool(options.get("lock_free", False)),
         part=str(options.get("part") or ""),
         suppress=tuple(options.get("suppress", ())),
+        turns=int(options.get("turns", TURNS)),
+        stores=int(options.get("stores", STORES)),
     )
 
 
@@ -153,6 +155,8 @@ def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = N
             path=part.path,
             floor=part.floor,
             suppress=failure.suppress,
+            turns=failure.turns,
+            stores=failure.stores,
         )
         # A search reaches an execution through those before it; execution 0 runs the warm-up.
         before = failure.strategy in SEARCHES or failure.execution >= LEARNING
