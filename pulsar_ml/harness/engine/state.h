@@ -14,7 +14,7 @@
 enum { STACK_BYTES = 256 * 1024, FRAMES = 256 };
 
 /* Reads without a write after which a loop may be waiting: of a sampler, and of a search. */
-enum { IN_VAIN = 64, MANY_READS = 7 };
+enum { IN_VAIN = 64, MANY_READS = 4 };
 
 enum { INLINE_STORES = 8 };       /* so many keep their order in the variable itself */
 

@@ -341,8 +341,11 @@ static __attribute__((noinline)) void watch_try(Thread *t, Variable *v, uint32_t
 {
     uint32_t variable = (uint32_t)(v - E.variables);
     v->version--;
-    for (int i = 0; i < IN_VAIN / TRIES; i++)
+    for (int i = 0; i < IN_VAIN / TRIES; i++) {
         watch_read(t, variable, v->version - stale);
+        if (t->n_watched == 0)    /* its turn is over */
+            return;
+    }
 }
 
 static inline void watch_rmw(Thread *t, Variable *v, uint32_t stale, int changes)
