@@ -35,7 +35,12 @@ HAS_CXX = shutil.which(os.environ.get("CXX", "c++")) is not None
 collect_ignore = (
     []
     if HAS_CXX
-    else ["quality/test_locks.py", "quality/test_stranger.py", "third_party/test_checked.py"]
+    else [
+        "quality/test_boost.py",
+        "quality/test_locks.py",
+        "quality/test_stranger.py",
+        "third_party/test_checked.py",
+    ]
 )
 
 
