@@ -54,8 +54,11 @@ def test_a_search_that_left_nothing_out_is_complete(mode: str, strategy: str) ->
             "stores forgotten at an access of another width or kind",
         ),
         ("seven_stores", {"mode": "c11", "stores": 4}, "4 stores remembered of a location"),
-        ("polls_fixed", {"mode": "sc", "bound": 1, "spins": 64, "turns": 3},
-         "3 turns of loops in an operation"),
+        (
+            "polls_fixed",
+            {"mode": "sc", "bound": 1, "spins": 64, "turns": 3},
+            "3 turns of loops in an operation",
+        ),
         (
             "nine_stores",
             {"mode": "tso", "bound": 0},
