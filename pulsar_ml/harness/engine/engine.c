@@ -35,6 +35,7 @@
 #include "pulsar_ml/harness/engine/hooks/library.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_own.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_once.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_exit.c"
 #include "pulsar_ml/harness/engine/hooks/annotations.c"
 static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/schedule/spawn.c"
