@@ -37,6 +37,7 @@ try:
         beat_into,
         locate,
         match_places_by,
+        places_in,
         symbol_at,
     )
 finally:
@@ -65,5 +66,6 @@ __all__ = [
     "beat_into",
     "locate",
     "match_places_by",
+    "places_in",
     "symbol_at",
 ]

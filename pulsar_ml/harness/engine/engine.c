@@ -46,6 +46,7 @@ static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/execution/stats.c"
 
 #include "pulsar_ml/harness/engine/execution/run.c"
+#include "pulsar_ml/harness/engine/execution/stuck.c"
 
 #define PROFILE_NUMBERS (UINT64_C(1) << 63)   /* execution numbers that no explorer uses */
 
