@@ -120,7 +120,7 @@ def test_the_defaults_of_a_trial_are_those_of_the_engine() -> None:
     "wrong",
     [{"spins": -1}, {"turns": 0}, {"stores": LEAST_STORES - 1}, {"stores": MOST_STORES + 1}],
 )
-def test_a_trial_refuses_a_bound_out_of_range(wrong: dict[str, int]) -> None:
+def test_a_trial_refuses_a_bound_out_of_range(wrong: dict[str, Any]) -> None:
     options = TrialOptions(module=str(programs().__file__), engine="controlled", **wrong)
     with pytest.raises(UsageError, match=f"not {next(iter(wrong.values()))}"):
         run_trial(SUITES["first_of_eleven"], 0, options)

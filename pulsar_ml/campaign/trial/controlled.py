@@ -234,13 +234,13 @@ def check_options(options: TrialOptions) -> None:
         raise UsageError(
             f"a part of a search is for the strategies {' and '.join(SEARCHES)}, not for {options.strategy!r}"
         )
-    for value, least, what in (
+    for number, least, bound in (
         (options.bound, 0, "bound"),
         (options.spins, 0, "number of spins"),
         (options.turns, 1, "number of turns"),
     ):
-        if value < least:
-            raise UsageError(f"the {what} of a search is {least} or more, not {value}")
+        if number < least:
+            raise UsageError(f"the {bound} of a search is {least} or more, not {number}")
     if not LEAST_STORES <= options.stores <= MOST_STORES:
         raise UsageError(
             f"a location remembers {LEAST_STORES} to {MOST_STORES} stores, not {options.stores}"
