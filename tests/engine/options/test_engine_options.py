@@ -16,11 +16,11 @@ from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import LEAST_STORES, MOST_STORES, SPINS, STORES, TURNS
 from tests.commands import Called, call
-from tests.engine.engine_suites import SUITES
 from tests.engine.locks.test_locks import COMPILERS, built
+from tests.engine.options.engine_suites import SUITES
 from tests.engine.programs.build_programs import programs
 
-HERE = "tests.engine.engine_suites"
+HERE = "tests.engine.options.engine_suites"
 SEARCH = ("--strategy", "preemptions", "--bound", "9")
 
 
