@@ -181,13 +181,14 @@ def patience(default: float) -> Decorator:
 
 
 def runner(*choices: str, default: str) -> Decorator:
+    inline = ", or (inline) this process" if "inline" in choices else ""
     return option(
         "--runner",
         type=click.Choice(choices),
         default=default,
         show_default=True,
         group=SPARK,
-        help="Spark, processes of this machine, or (inline) this process.",
+        help=f"Spark, or (pool) processes of this machine{inline}.",
     )
 
 
