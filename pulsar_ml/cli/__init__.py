@@ -103,7 +103,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings=NAMES_OF_HELP)
 @click.version_option(__version__, prog_name="pulsar-ml")
 def main() -> None:
-    """Find data races and wrong answers in Apache Pulsar's broker cache, or in native code of yours.
+    """Find data races and wrong answers in Apache Pulsar's broker cache, or in your native code.
 
     \b
     pulsar-ml sweep --runner pool --seconds 60

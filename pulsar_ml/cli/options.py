@@ -146,6 +146,20 @@ mode = option(
     help="Memory model.",
 )
 
+
+def bound(default: int | None) -> Decorator:
+    """``--bound``; with a ``default`` of None a missing option differs from an explicit 2."""
+    shown = "  [default: 2]" if default is None else ""
+    return option(
+        "--bound",
+        type=click.IntRange(0),
+        default=default,
+        show_default=True,
+        group=SEARCH,
+        help=f"Preemptions or delays of an exhaustive strategy.{shown}",
+    )
+
+
 # Limits
 
 
@@ -178,6 +192,17 @@ def patience(default: float) -> Decorator:
 
 
 # Where trials run
+
+
+def wave_seconds(default: float, group: str) -> Decorator:
+    return option(
+        "--wave-seconds",
+        type=click.FloatRange(0, min_open=True),
+        default=default,
+        show_default=True,
+        group=group,
+        help="Time between two writes of results.",
+    )
 
 
 def runner(*choices: str, default: str) -> Decorator:

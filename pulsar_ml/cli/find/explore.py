@@ -54,14 +54,7 @@ EXECUTIONS = 2_000
     group=shared.SEARCH,
     help="How schedules are chosen.",
 )
-@option(
-    "--bound",
-    type=click.IntRange(0),
-    default=2,
-    show_default=True,
-    group=shared.SEARCH,
-    help="Preemptions or delays of an exhaustive strategy.",
-)
+@shared.bound(2)
 @option(
     "--spins",
     type=click.IntRange(0),
