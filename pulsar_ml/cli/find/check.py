@@ -14,7 +14,6 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.find.explore import sandbox_limits
 from pulsar_ml.cli.output import print_json
-from pulsar_ml.command_line import command_line, short_path
 from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
 from pulsar_ml.exit_codes import (
     CLEAN,
@@ -27,7 +26,9 @@ from pulsar_ml.exit_codes import (
     worst,
 )
 from pulsar_ml.harness.engine import FAULTS, OFFERED
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.command_line import command_line, short_path
+from pulsar_ml.terminal.progress import ProgressDisplay
+from pulsar_ml.wording import counted
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.functions.check import Checked
@@ -148,16 +149,16 @@ def command(
     """Explore functions void test_*() of C, C++ and Cython FILES under the engine.
 
     A test starts threads by the means of its language, and asserts. The engine decides every switch
-    and every stale read, and reports data races, failed assertions, deadlocks, leaks and accesses to
-    freed memory. A folder stands for its files test_*, *_test and check_*.
+    and every stale read, and reports data races, failed assertions, deadlocks, leaks and accesses
+    to freed memory. A folder stands for its files test_*, *_test and check_*.
 
     A comment "// check: mode=sc executions=5000" above a test gives it options.
     """
     from pulsar_ml.harness.functions.flags import package_flags
 
-    given = {name: value for name, value in options.items() if value not in (None, ())}
+    chosen = {name: value for name, value in options.items() if value not in (None, ())}
     if no_races:
-        given["races"] = False
+        chosen["races"] = False
     flags = [*(f"-I{folder}" for folder in include), *([f"-std={std}"] if std else [])]
     build = {
         "into": into,
@@ -177,12 +178,12 @@ def command(
     codes: list[ExitCode] = []
     with ProgressDisplay() as progress:
         for source, test, subject in found.tests(progress):
-            progress.begin(f"{source.path.name}::{test.name}", given.get("executions"))
+            progress.begin(f"{source.path.name}::{test.name}", chosen.get("executions"))
             try:
                 from pulsar_ml.harness.functions.check import check_function
 
                 result = check_function(
-                    source.path, test, subject, limits=limits, **{**test.options, **given}
+                    source.path, test, subject, limits=limits, **{**test.options, **chosen}
                 )
             except KeyboardInterrupt:
                 codes.append(INTERRUPTED)
@@ -212,7 +213,7 @@ def command(
 
 @dataclass
 class Found:
-    """The tests that the command line names; a file that cannot be built costs the others nothing."""
+    """The tests of the command line. A file that cannot be built costs the others nothing."""
 
     files: tuple[str, ...]
     part: str
@@ -287,12 +288,10 @@ def print_result(result: Checked, row: dict[str, Any]) -> None:
 
 
 def last_line(rows: list[dict[str, Any]], found: Found) -> str:
-    from pulsar_ml.harness.search.lanes import counted
-
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in CODES}
     words = [
-        f"{counts['violation']} failed",
         f"{counts['clean']} clean",
+        *([f"{counts['violation']} failed"] * bool(counts["violation"])),
         *([f"{counts['nothing_exercised']} exercised nothing"] * bool(counts["nothing_exercised"])),
         *([f"{found.without_verdict} without a verdict"] * bool(found.without_verdict)),
         *([f"{counted(found.failed, 'file')} not built"] * bool(found.failed)),

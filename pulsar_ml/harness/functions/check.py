@@ -13,18 +13,17 @@ from pulsar_ml.harness.functions.flags import database_flags, find_database
 from pulsar_ml.harness.functions.library import library_subjects
 from pulsar_ml.harness.functions.source import TestFunction, TestSource, read_source
 from pulsar_ml.harness.search.child import Limits
-from pulsar_ml.harness.search.explore import Exploration
-from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.interleave import (
     SHRINK_EXECUTIONS,
     InterleavingFailure,
-    failure_text,
 )
-from pulsar_ml.harness.search.lanes import counted, summary
-from pulsar_ml.harness.search.sandbox import call, explore_in_child, replay_lost
+from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
+from pulsar_ml.wording import counted
 
 EXECUTIONS = 50_000  # of each test, at most
 BUILDS = Path(".pulsar_ml") / "build"
@@ -90,7 +89,7 @@ def build_tests(
 
 def program_of(subject: Subject) -> Program:
     """The one program of a test: the engine's first thread calls the function."""
-    return generate(subject, 0, threads=1, operations=1, noise=False)
+    return Program.generate(subject, 0, threads=1, operations=1, noise=False)
 
 
 def check_function(
@@ -104,18 +103,18 @@ def check_function(
 ) -> Checked:
     """Explore one test in a child process; ``options`` are those of :func:`explore`."""
     chosen = {"executions": EXECUTIONS, "reuse": "mixed", **options}
-    done = explore_in_child(
-        subject, program_of(subject), limits=limits, on_batch=on_batch, **chosen
+    done = explore(
+        subject, program_of(subject), isolated=True, limits=limits, on_batch=on_batch, **chosen
     )
     failure = done.failure
     text = ""
     if failure is not None and failure.ended_process:
-        text = summary(failure)
+        text = failure.summary()
     elif failure is not None:
         small = failure
         failure = call(lambda: shrink(small, subject, budget=SHRINK_EXECUTIONS), limits=limits)
         shrunk = failure
-        text = call(lambda: failure_text(shrunk, subject), limits=limits)
+        text = call(lambda: shrunk.describe(subject), limits=limits)
     return Checked(file, test, done, failure, text)
 
 
@@ -123,9 +122,9 @@ def replayed_text(failure: Failure, subject: Subject, limits: Limits | None) -> 
     """Repeat ``failure`` in a child process; return whether it came again, and the text to show."""
     if failure.ended_process:
         again = replay_lost(failure, subject, limits=limits)
-        return again.failure is not None, summary(failure, again)
-    found = call(lambda: replay(failure, subject).failure is not None, limits=limits)
-    return found, call(lambda: failure_text(failure, subject), limits=limits)
+        return again.failure is not None, failure.summary(again)
+    found = call(lambda: failure.replay(subject).failure is not None, limits=limits)
+    return found, call(lambda: failure.describe(subject), limits=limits)
 
 
 def chosen_tests(source: TestSource, name: str | None) -> tuple[TestFunction, ...]:
@@ -176,7 +175,9 @@ def check(path: Path | str, *, test: str | None = None, **options: Any) -> tuple
     threads met, UsageError for a file without tests, and BuildError with the compiler's output.
     """
     __tracebackhide__ = True
-    build = {name: options.pop(name) for name in ("into", "flags", "volatile") if name in options}
+    build: dict[str, Any] = {
+        name: options.pop(name) for name in ("into", "flags", "volatile") if name in options
+    }
     results = []
     for result in check_file(path, test=test, build=build, **options):
         if result.failure is not None:

@@ -184,7 +184,7 @@ def module_subjects(
         raise BuildError(str(error).replace(str(path), str(source.path), 1)) from None
     module = load_checked(built)
     if not hasattr(module, "PML_KEPT"):  # loaded by an earlier call
-        module.PML_KEPT = True
+        vars(module)["PML_KEPT"] = True
         module.pml_keep_variables(c_variables(built))
     return dict(module.SUBJECTS)
 

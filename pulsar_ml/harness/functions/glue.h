@@ -1,5 +1,5 @@
 /* Makes test functions into subjects: a generated file includes a user's file, then this one, and
- * names each function in PML_TEST. Not instrumented, so that the engine sees the user's code only. */
+ * names each function in PML_TEST. Nothing here is instrumented: the engine sees the user's. */
 #ifndef PULSAR_ML_FUNCTIONS_GLUE_H
 #define PULSAR_ML_FUNCTIONS_GLUE_H
 

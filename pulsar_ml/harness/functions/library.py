@@ -141,11 +141,11 @@ def compile_and_link(home: Path, command: Sequence[str], source: TestSource) -> 
     run([*command, "-MMD", "-MF", str(reads), "-c", str(generated), "-o", str(compiled)], source)
     # Without the sanitizer's flag: the engine takes the place of its runtime.
     compiler = command[: command.index(STANDARD[source.language])]
-    plain = ["-x", "c", "-O2", "-fPIC", f"-I{PACKAGE}", "-c", str(GLOBALS)]
-    run([*compiler, *plain, "-o", str(kept_globals)], source)
-    link = ["-shared", "-pthread", str(compiled), str(kept_globals), "-o", str(linked)]
+    own = ["-x", "c", "-O2", "-fPIC", f"-I{PACKAGE}", "-c", str(GLOBALS), "-o", str(kept_globals)]
+    run([*compiler, *own], source)
     libraries = [flag for flag in command if flag.startswith(("-l", "-L", "-Wl,"))]
-    run([*compiler, *link, *libraries, f"-Wl,-T,{CONSTRUCTORS}", *LINK_FLAGS], source)
+    output = ["-o", str(linked), *libraries, f"-Wl,-T,{CONSTRUCTORS}", *LINK_FLAGS]
+    run([*compiler, "-shared", "-pthread", str(compiled), str(kept_globals), *output], source)
     # Another path for other code: a process that has loaded the old one loads the new one, too.
     folder = home / hashlib.sha256(linked.read_bytes()).hexdigest()[:12]
     folder.mkdir(exist_ok=True)
@@ -183,7 +183,7 @@ def kept(home: Path) -> tuple[Path, list[str]] | None:
     """The library of an earlier build and its tests, unless a file that it read has changed."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         state = json.loads((home / "state.json").read_text())
-        library = home / state["library"]
+        library = home / str(state["library"])
         if library.exists() and all(state_of(f) == known for f, known in state["files"].items()):
             return library, [str(name) for name in state["tests"]]
     return None

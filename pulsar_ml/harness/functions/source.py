@@ -30,8 +30,9 @@ MOST_BYTES = 16 << 20  # length of a source file
 
 # Comments, strings and raw strings of C and C++. What they contain is no code.
 NO_CODE = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|R"(?P<mark>[^()\s\\]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""",
-    re.DOTALL,
+    r"""//[^\n]*|/\*.*?\*/|R"(?P<mark>[^()\s\\]{0,16})\(.*?\)(?P=mark)"
+    |"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""",
+    re.DOTALL | re.VERBOSE,
 )
 CYTHON_NO_CODE = re.compile(
     r"""\#[^\n]*|(?P<quote>"{3}|'{3}).*?(?P=quote)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""",
@@ -258,7 +259,7 @@ def option_value(key: str, value: str, place: str) -> object:
 
 
 def test_files(paths: list[Path]) -> Iterator[Path]:
-    """Each file of ``paths``, and of each folder those named ``test_*``, ``*_test`` or ``check_*``."""
+    """Yield the files of ``paths``; of a folder those named test_*, *_test or check_*."""
     for path in paths:
         if not path.is_dir():
             yield path

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pulsar_ml.errors import StorageError
-from pulsar_ml.managed_ledger.storage import LedgerProperties, StoredEntry
+from pulsar_ml.managed_ledger.storage.interface import LedgerProperties, StoredEntry
 
 Result = TypeVar("Result")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 
 from pulsar_ml._core import Entry
-from pulsar_ml.managed_ledger.cursor_ledger import CursorLedger
+from pulsar_ml.managed_ledger.cursors.cursor_ledger import CursorLedger
 from pulsar_ml.managed_ledger.range_read import discard
 from pulsar_ml.positions import Position
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from pulsar_ml.progress import LINE_SECONDS, ProgressDisplay, clock
+from pulsar_ml.terminal.progress import LINE_SECONDS, ProgressDisplay, clock
 
 
 def display(file: StringIO, **more: bool) -> ProgressDisplay:
@@ -18,7 +18,8 @@ def display(file: StringIO, **more: bool) -> ProgressDisplay:
 def set_clock(monkeypatch: pytest.MonkeyPatch, *times: float) -> None:
     ticks = iter(times)
     monkeypatch.setattr(
-        "pulsar_ml.progress.time", SimpleNamespace(monotonic=lambda: next(ticks, times[-1]))
+        "pulsar_ml.terminal.progress.time",
+        SimpleNamespace(monotonic=lambda: next(ticks, times[-1])),
     )
 
 

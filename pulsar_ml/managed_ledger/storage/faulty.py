@@ -8,12 +8,12 @@ from concurrent.futures import Future
 from enum import Enum
 
 from pulsar_ml.errors import StorageError
-from pulsar_ml.managed_ledger.memory_storage import failed
-from pulsar_ml.managed_ledger.storage import (
+from pulsar_ml.managed_ledger.storage.interface import (
     LedgerProperties,
     LedgerStorage,
     StoredEntry,
 )
+from pulsar_ml.managed_ledger.storage.memory import failed
 
 StoredEntries = Future[list[StoredEntry]]
 

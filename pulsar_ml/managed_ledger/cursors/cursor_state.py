@@ -8,8 +8,8 @@ from typing import Any
 
 from pulsar_ml._core import AckState
 from pulsar_ml.errors import UsageError
-from pulsar_ml.managed_ledger.cursor_metadata import Omitted, metadata_bytes
-from pulsar_ml.managed_ledger.cursor_store import CursorStore
+from pulsar_ml.managed_ledger.cursors.cursor_metadata import Omitted, metadata_bytes
+from pulsar_ml.managed_ledger.cursors.cursor_store import CursorStore
 from pulsar_ml.managed_ledger.settings import LedgerSettings
 from pulsar_ml.positions import Position
 

@@ -15,12 +15,12 @@ from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.histories.history import Call
 from pulsar_ml.harness.judges.plain import PlainJudge
-from pulsar_ml.harness.search.failure import WRONG_ANSWERS, replay
+from pulsar_ml.harness.search.failure import WRONG_ANSWERS
 from pulsar_ml.harness.search.interleave import InterleavingFailure
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
-from pulsar_ml.harness.testing.state_machine import ConcurrentMachine, has_order, run_concurrently
-from pulsar_ml.harness.testing.tape import Interleaving, interleavings, programs
+from pulsar_ml.harness.testing.state_machine import ConcurrentMachine, has_order
+from pulsar_ml.harness.testing.strategies import Interleaving, interleavings, programs
 from tests.harness.toys.build_toys import toys_path
 
 QUIET = settings(
@@ -95,7 +95,7 @@ def test_a_race_is_found_and_program_and_schedule_shrink_together(
     failure = caught.value.failure
     assert failure.kind == "data race"
     assert [len(lane) for lane in Program.from_json(failure.program).threads] == [1, 1]
-    assert replay(failure, subject).exact
+    assert failure.replay(subject).exact
     assert "thread 0" in str(caught.value)
 
 
@@ -118,7 +118,7 @@ def test_wrong_answers_are_found_and_shrink_too(oracles: ModuleType) -> None:
     failure = caught.value.failure
     assert failure.kind == WRONG_ANSWERS
     assert [len(lane) for lane in Program.from_json(failure.program).threads] == [1, 1]
-    assert replay(failure, wrong, judge).exact
+    assert failure.replay(wrong, judge).exact
     assert "thread 0" in str(caught.value)
     run_all(wrong, 200, threads=3, operations=3)  # nothing but its answers is wrong
     before = judge.counts.judged
@@ -182,7 +182,7 @@ def test_a_machine_run_concurrently_finds_answers_that_no_order_explains(
 ) -> None:
     machine = machine_of(base, oracles.SUBJECTS[name])
     with pytest.raises(InterleavingFailure, match="no order of the calls explains") as caught:
-        run_concurrently(machine, threads=2, mode=mode, operations=3, settings=FEW)
+        machine.run_concurrently(threads=2, mode=mode, operations=3, settings=FEW)
     calls = sum(len(lane) for lane in Program.from_json(caught.value.failure.program).threads)
     assert calls == 2, str(caught.value)
 
@@ -191,20 +191,20 @@ def test_a_machine_run_concurrently_finds_answers_that_no_order_explains(
 def test_a_correct_structure_satisfies_its_machine(
     oracles: ModuleType, base: type[ConcurrentMachine], name: str
 ) -> None:
-    run_concurrently(
-        machine_of(base, oracles.SUBJECTS[name]), threads=3, operations=2, settings=FEW
-    )
+    machine = machine_of(base, oracles.SUBJECTS[name])
+    machine.run_concurrently(threads=3, operations=2, settings=FEW)
 
 
 def test_a_machine_also_finds_races(oracles: ModuleType) -> None:
     machine = machine_of(Tickets, oracles.SUBJECTS["counter_race"])
     with pytest.raises((InterleavingFailure, AssertionError)):
-        run_concurrently(machine, settings=FEW)
+        machine.run_concurrently(settings=FEW)
 
 
 def test_too_many_calls_for_every_order_are_refused(oracles: ModuleType) -> None:
+    machine = machine_of(Tickets, oracles.SUBJECTS["tickets"])
     with pytest.raises(UsageError, match="at most"):
-        run_concurrently(machine_of(Tickets, oracles.SUBJECTS["tickets"]), threads=5, operations=5)
+        machine.run_concurrently(threads=5, operations=5)
 
 
 def test_an_empty_history_has_an_order() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pulsar_ml.errors import StorageError
-from pulsar_ml.managed_ledger.storage import LedgerProperties, StoredEntry
+from pulsar_ml.managed_ledger.storage.interface import LedgerProperties, StoredEntry
 
 Result = TypeVar("Result")
 

@@ -10,13 +10,13 @@ from functools import partial
 
 from pulsar_ml._core import Entry
 from pulsar_ml.errors import UsageError
-from pulsar_ml.managed_ledger.cursor_ledger import CursorLedger
-from pulsar_ml.managed_ledger.cursor_metadata import Omitted
-from pulsar_ml.managed_ledger.cursor_state import CursorState, check_sequence_ids
-from pulsar_ml.managed_ledger.cursor_store import CursorStore
+from pulsar_ml.managed_ledger.cursors.cursor_ledger import CursorLedger
+from pulsar_ml.managed_ledger.cursors.cursor_metadata import Omitted
+from pulsar_ml.managed_ledger.cursors.cursor_state import CursorState, check_sequence_ids
+from pulsar_ml.managed_ledger.cursors.cursor_store import CursorStore
+from pulsar_ml.managed_ledger.cursors.replay_queue import ReplayQueue
 from pulsar_ml.managed_ledger.ledgers import after
 from pulsar_ml.managed_ledger.range_read import discard
-from pulsar_ml.managed_ledger.replay_queue import ReplayQueue
 from pulsar_ml.positions import Position
 
 Entries = Future[list[Entry]]

@@ -18,7 +18,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from pulsar_ml.harness.engine import CHOICES, FAULTS, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.failure import Decision, capture
-from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS, InterleavingFailure, failure_text
+from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS, InterleavingFailure
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import CALL, Program, call_text, resolve_mix
 from pulsar_ml.harness.subjects.subject import Subject, SubjectOperation
@@ -76,7 +76,7 @@ class Interleaving:
         if explorer.failed() or refused:
             failure = capture(explorer, count - 1, options, refused)
             failure = shrink(failure, self.subject, budget=SHRINK_EXECUTIONS, judge=judge)
-            raise InterleavingFailure(failure, failure_text(failure, self.subject, judge=judge))
+            raise InterleavingFailure(failure, failure.describe(self.subject, judge=judge))
 
     def __repr__(self) -> str:
         numbers = range(len(self.program.threads))

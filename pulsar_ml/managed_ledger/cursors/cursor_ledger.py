@@ -12,7 +12,7 @@ from pulsar_ml.managed_ledger.caching_strategy import CachingStrategy
 from pulsar_ml.managed_ledger.entry_cache import EntryCache
 from pulsar_ml.managed_ledger.ledgers import Ledgers
 from pulsar_ml.managed_ledger.settings import LedgerSettings
-from pulsar_ml.managed_ledger.storage import LedgerStorage
+from pulsar_ml.managed_ledger.storage.interface import LedgerStorage
 from pulsar_ml.positions import Position
 
 

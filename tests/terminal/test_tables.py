@@ -10,7 +10,7 @@ from rich.table import Table
 
 from pulsar_ml.campaign.store.merge import Group, SuiteTotals, Summary
 from pulsar_ml.campaign.store.summary import print_summary
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.tables import print_table
 
 
 def table() -> Table:

@@ -10,8 +10,8 @@ from typing import Any
 
 from pulsar_ml._core import AckState
 from pulsar_ml.errors import StorageError
-from pulsar_ml.managed_ledger.cursor_metadata import CursorMetadata, Omitted, decode, encode
-from pulsar_ml.managed_ledger.storage import LedgerStorage
+from pulsar_ml.managed_ledger.cursors.cursor_metadata import CursorMetadata, Omitted, decode, encode
+from pulsar_ml.managed_ledger.storage.interface import LedgerStorage
 
 ACKS_PREFIX = "acks/"
 MOST_ENTRIES = 1000  # of a cursor ledger; each entry is a complete copy of the metadata
