@@ -59,8 +59,8 @@ static void test_leak_buggy()
     std::thread other([] { std::lock_guard lock(app::mutex); app::log_lines.push_back(1); });
     { std::lock_guard lock(app::mutex); app::log_lines.push_back(1); }
     other.join();
-    std::atomic<int *> lost = new int(3);
-    lost = nullptr;
+    std::atomic<int *> pointer = new int(3);
+    pointer = nullptr;
 }
 
 void test_thread_local()

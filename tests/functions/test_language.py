@@ -11,7 +11,6 @@ from pulsar_ml.harness.functions.source import read_source
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.interleave import InterleavingFailure
 from tests import ROOT
-from tests.conftest import HAS_CXX
 
 LANGUAGE = Path(__file__).with_name("language.cpp")
 BUILDS = ROOT / "build" / "functions"
@@ -24,8 +23,6 @@ FAILURES = {
         "nothing catches std::out_of_range: nobody catches this",
     ),
 }
-
-pytestmark = pytest.mark.skipif(not HAS_CXX, reason="no C++ compiler")
 
 
 @pytest.mark.parametrize("test", [test.name for test in read_source(LANGUAGE).tests])
@@ -72,14 +69,14 @@ def test_global_variables_of_c_are_put_back(tmp_path: Path) -> None:
         check(write(tmp_path, wrong, "wrong.c"), into=tmp_path, executions=300)
 
 
-@pytest.mark.parametrize("lost", [False, True])
-def test_memory_that_a_global_variable_leads_to_is_no_leak(tmp_path: Path, lost: bool) -> None:
-    forget = "kept = 0;" if lost else ""
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_memory_that_a_global_variable_leads_to_is_no_leak(tmp_path: Path, forgotten: bool) -> None:
+    forget = "kept = 0;" if forgotten else ""
     text = (
         f"{C_HEAD}{STARTED}void test_two(void) {{ kept = malloc(4); *kept = 1; two(); {forget} }}\n"
     )
     path = write(tmp_path, text)
-    if lost:
+    if forgotten:
         with pytest.raises(InterleavingFailure, match="leak"):
             check(path, into=tmp_path, executions=300)
     else:

@@ -6,7 +6,6 @@ budget, and the mended variants are silent.
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from statistics import median
 
@@ -56,6 +55,10 @@ PROGRAMS = {
 }
 # An extension with C++ in it needs that compiler, too.
 NEED_CXX = ("refcount.pyx", "hash_set.pyx")
+BUILDABLE = [
+    name for name in PROGRAMS if HAS_CXX or not (name.endswith(".cpp") or name in NEED_CXX)
+]
+SHOWN = {"spsc_ring.c", "mailbox.c", "thread_pool.cpp", "hash_set.pyx"}
 
 
 def explored(subject: Subject, seed: int, executions: int) -> Exploration:
@@ -68,12 +71,8 @@ def test_the_table_has_every_program() -> None:
     assert len(files) == 20
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", BUILDABLE)
 def test_the_bug_is_found_and_the_mended_program_is_silent(name: str) -> None:
-    if not HAS_CXX and (LANGUAGES[Path(name).suffix] == "c++" or name in NEED_CXX):
-        pytest.skip("no C++ compiler")
-    if name.endswith(".pyx") and not shutil.which("nm"):
-        pytest.skip("no nm")
     source = read_source(HERE / name)
     subjects = build_tests(source, into=BUILDS)
     buggy = [test for test in source.tests if test.name.endswith("_buggy")]
@@ -94,10 +93,8 @@ def test_the_bug_is_found_and_the_mended_program_is_silent(name: str) -> None:
             assert done.verdict == "clean"
 
 
-@pytest.mark.parametrize("name", ["spsc_ring.c", "mailbox.c", "thread_pool.cpp", "hash_set.pyx"])
+@pytest.mark.parametrize("name", [name for name in BUILDABLE if name in SHOWN])
 def test_a_failure_is_shrunk_shown_and_made_again_in_another_process(name: str) -> None:
-    if not HAS_CXX and (LANGUAGES[Path(name).suffix] == "c++" or name in NEED_CXX):
-        pytest.skip("no C++ compiler")
     source = read_source(HERE / name)
     subjects = build_tests(source, into=BUILDS)
     test = next(test for test in source.tests if test.name.endswith("_buggy"))

@@ -1,5 +1,5 @@
-/* Areas of memory with global variables: their values when an area was added, which can be put back.
- * Not instrumented, so that the engine sees the user's code only. */
+/* Areas of memory with global variables: their values when an area was added, which can be put
+ * back. Not instrumented, so that the engine sees the user's code only. */
 #ifndef PULSAR_ML_FUNCTIONS_AREAS_H
 #define PULSAR_ML_FUNCTIONS_AREAS_H
 

@@ -74,9 +74,9 @@ def build_tests(
 ) -> dict[str, Subject]:
     """Build a file of tests for the engine; return a subject for each test's name.
 
-    A test that the preprocessor leaves out has none. ``into`` is the folder of builds. ``flags`` go to the compiler, after those that a compilation
-    database (by default the nearest one) has for the file. Raises BuildError with the compiler's
-    output.
+    A test that the preprocessor leaves out has none. ``into`` is the folder of builds. ``flags`` go
+    to the compiler, after those that a compilation database (by default the nearest one) has for
+    the file. Raises BuildError with the compiler's output.
     """
     found = database or find_database(source.path)
     known = database_flags(found, source.path) if found else []

@@ -116,9 +116,9 @@ static __attribute__((noinline)) void note_reader(Thread *t, Variable *v)
     clocks[t->number] = t->clock[t->number];
 }
 
-/* A test function alone, before it starts threads or after it joined them, at memory that is neither
- * allocated by the execution nor known to another thread: no other access can be unordered. It may
- * be the interpreter's, whose state differs from execution to execution. */
+/* A test function alone, before it starts threads or after it joined them, at memory that is
+ * neither allocated by the execution nor known to another thread: no other access can be unordered.
+ * It may be the interpreter's, whose state differs from execution to execution. */
 static inline int is_alone_with(const Thread *t, uintptr_t address)
 {
     const Slot *slot;
