@@ -147,20 +147,32 @@ mode = option(
 )
 
 
-def bound(default: int | None) -> Decorator:
-    """``--bound``; with a ``default`` of None a missing option differs from an explicit 2."""
-    shown = "  [default: 2]" if default is None else ""
-    return option(
-        "--bound",
-        type=click.IntRange(0),
-        default=default,
-        show_default=True,
-        group=SEARCH,
-        help=f"Preemptions or delays of an exhaustive strategy.{shown}",
-    )
-
-
 # Limits
+
+
+# Bounds of the engine: name, least value, default, help.
+BOUNDS = (
+    ("--bound", 0, 2, "Preemptions or delays of an exhaustive strategy."),
+    ("--spins", 0, 2, "Turns of waiting loops that an exhaustive strategy lets go on at once."),
+    ("--turns", 1, 16, "Turns of loops in one operation that an exhaustive strategy follows."),
+    ("--stores", 3, 8, "Stores that a location remembers, up to 64."),
+)
+
+
+def bounds(*, always: bool) -> Decorator:
+    """The bounds of the engine; without ``always`` one that is not given has the value None."""
+    return together(
+        *(
+            option(
+                name,
+                type=click.IntRange(least, 64 if name == "--stores" else None),
+                default=default if always else None,
+                group=SEARCH,
+                help=f"{help_text}  [default: {default}]",
+            )
+            for name, least, default, help_text in BOUNDS
+        )
+    )
 
 
 def sandbox() -> Decorator:

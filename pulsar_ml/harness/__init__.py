@@ -10,6 +10,8 @@ else. A name is loaded when it is first used, so that ``import pulsar_ml.harness
 
 *Real threads.* :func:`run_program`, :func:`record_run`.
 
+*Functions as tests.* :func:`check`, :class:`Checked`.
+
 *Interleavings under the engine.* :func:`interleave`, :class:`Interleavings`,
 :class:`InterleavingFailure`, :func:`explore`, :class:`Exploration`, :class:`Failure`,
 :func:`shrink`.
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.building.build import build_extension
     from pulsar_ml.harness.building.checked import checked_extension
     from pulsar_ml.harness.building.load import load_checked, load_extension
+    from pulsar_ml.harness.functions.check import Checked, check
     from pulsar_ml.harness.histories.files import load_history, save_history
     from pulsar_ml.harness.histories.history import Call, History
     from pulsar_ml.harness.histories.recording import record_run
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Call",
+    "Checked",
     "ConcurrentMachine",
     "Exploration",
     "Failure",
@@ -66,6 +70,7 @@ __all__ = [
     "Program",
     "Subject",
     "build_extension",
+    "check",
     "check_history",
     "check_model",
     "checked_extension",
@@ -85,6 +90,7 @@ __all__ = [
 # say the same to type checkers; a test compares the two.
 _HOMES = {
     "Call": "histories.history",
+    "Checked": "functions.check",
     "ConcurrentMachine": "testing.state_machine",
     "Exploration": "search.explore",
     "Failure": "search.failure",
@@ -96,6 +102,7 @@ _HOMES = {
     "Program": "subjects.program",
     "Subject": "subjects.subject",
     "build_extension": "building.build",
+    "check": "functions.check",
     "check_history": "linearize.check:check",
     "check_model": "models.conformance",
     "checked_extension": "building.checked",

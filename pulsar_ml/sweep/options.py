@@ -44,6 +44,9 @@ class SweepOptions:
     strategy: tuple[str, ...] = ()
     executions: int | None = None
     bound: int | None = None
+    spins: int | None = None
+    turns: int | None = None
+    stores: int | None = None
     rounds: int | None = None
     floor: float | None = None
     exhaust: bool = False
@@ -114,6 +117,9 @@ class SweepOptions:
             "strategy": first,
             "executions": executions,
             "bound": self.bound,
+            "spins": self.spins,
+            "turns": self.turns,
+            "stores": self.stores,
         }
         return TrialOptions(
             threads=self.threads,

@@ -26,6 +26,8 @@ WRONG: dict[str, tuple[str, tuple[str, ...], int | None]] = {
     "backs_off_kept": ("livelock", MODES, 0),
     "ticket_backoff": ("data race", MODES, 0),
     "queue_lock": ("data race", MODES, 0),
+    "spins_by_exchange": ("data race", MODES, 0),
+    "spins_by_load": ("data race", MODES, 0),
     "sleeps_for_data": ("invariant", MODES, 1),
     "sleeps_for_nothing": ("livelock", MODES, 0),
 }
@@ -41,8 +43,10 @@ SEARCHED = {
     "ticket_backoff_fixed": ("sc", "c11"),
     "queue_lock_fixed": ("sc", "c11"),
     "holder_sleeps_fixed": MODES,
-    "holder_spins_fixed": ("sc", "c11"),
-    "spins_by_exchange_fixed": ("sc",),
+    "holder_spins_fixed": MODES,
+    "spins_by_exchange_fixed": MODES,
+    "spins_by_load_fixed": ("sc", "tso"),
+    "polls_and_counts_fixed": MODES,
     "sleeps_for_data_fixed": MODES,
     "polls_fixed": MODES,
 }
@@ -52,7 +56,7 @@ def searched(name: str, mode: str, spins: int, bound: int = 2) -> Exploration:
     return explore(
         programs().SUBJECTS[name],
         program_of(name),
-        executions=200_000,
+        executions=300_000,
         strategy="preemptions",
         mode=mode,
         bound=bound,

@@ -19,7 +19,8 @@ from pulsar_ml.harness.building.checked import with_whole_paths
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.interleave import InterleavingFailure, interleave
-from pulsar_ml.harness.testing.pytest_plugin import FAILURE, RECORD, Merge
+from pulsar_ml.harness.testing.properties import FAILURE, RECORD
+from pulsar_ml.harness.testing.pytest_plugin import Merge
 from pulsar_ml.harness.testing.sarif import files_below, location
 from tests import ROOT
 from tests.harness.toys.build_toys import toys_path

@@ -144,6 +144,10 @@ def exploration_writer(
         mode=options["mode"],
         strategy=options["strategy"],
         executions=options["executions"],
+        bound=options["bound"],
+        spins=options["spins"],
+        turns=options["turns"],
+        stores=options["stores"],
     )
     return RunWriter(directory, trial, build_id, suites)
 

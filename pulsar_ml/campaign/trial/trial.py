@@ -56,6 +56,9 @@ class TrialOptions:
         strategy: name of the engine's strategy for choosing schedules.
         executions: largest number of executions of a program.
         bound: preemptions or delays of an exhaustive strategy.
+        spins: turns of waiting loops that an exhaustive strategy lets go on without a pause.
+        turns: turns of loops in one operation that an exhaustive strategy follows.
+        stores: stores that a location remembers.
         part: the part of an exhaustive search to run, as text of
             :class:`pulsar_ml.harness.search.partition.Part`; "" runs the whole search.
     """
@@ -71,6 +74,9 @@ class TrialOptions:
     executions: int = 2000
     bound: int = 2
     part: str = ""
+    spins: int = 2
+    turns: int = 16
+    stores: int = 8
 
 
 @dataclass(frozen=True, slots=True)

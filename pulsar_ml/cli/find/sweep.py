@@ -126,7 +126,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     "[default: portfolio]",
 )
 @shared.executions(None, "[default: 2000]")
-@shared.bound(None)
+@shared.bounds(always=False)
 @option(
     "--rounds",
     type=click.IntRange(1),

@@ -41,6 +41,8 @@ class EngineOptions(TypedDict, total=False):
         depth: the depth of PCT; 0: each execution draws one of 1 to 3.
         bound: the most preemptions or delays of a search.
         spins: the most turns of waiting loops that a search lets go on without a pause.
+        turns: the most turns of loops in one operation that a search follows.
+        stores: the number of stores that a location remembers, 3 to 64.
         lock_free: True holds back a thread of an execution, without which the others must end.
         step_limit: steps after which an execution is cut.
         races: False leaves data races out.
@@ -52,6 +54,8 @@ class EngineOptions(TypedDict, total=False):
     depth: int
     bound: int
     spins: int
+    turns: int
+    stores: int
     lock_free: bool
     step_limit: int
     races: bool
@@ -89,7 +93,8 @@ class Exploration:
         rechecked: number of executions that were repeated and found equal.
         rest: the part of a search that was not reached; None when nothing is left, and after a
             failure.
-        bounds: the bounds that cut something off a search.
+        bounds: the bounds that left something out, each with the number of its executions (for the
+            buffers of stores: of stores).
         classes: hashes of the classes seen, or a uniform sample of them where the engine has no
             room for all.
     """
@@ -106,7 +111,7 @@ class Exploration:
     exhausted: str
     rechecked: int
     rest: Part | None = None
-    bounds: tuple[str, ...] = ()
+    bounds: Mapping[str, int] = field(default_factory=dict)
     classes: NDArray[np.uint64] = field(
         default_factory=lambda: np.empty(0, np.uint64), repr=False, compare=False
     )
@@ -293,15 +298,16 @@ def search(
     statistics = dict(explorer.statistics())
     exhausted = ""
     rest: Part | None = None
-    bounds: tuple[str, ...] = ()
+    bounds = bounds_hit(
+        statistics,
+        explorer.strategy,
+        explorer.bound,
+        options.get("step_limit", STEP_LIMIT),
+        spins=explorer.spins,
+        turns=explorer.turns,
+        stores=explorer.stores,
+    )
     if explorer.strategy in SEARCHES:
-        bounds = bounds_hit(
-            statistics,
-            explorer.strategy,
-            explorer.bound,
-            options.get("step_limit", STEP_LIMIT),
-            explorer.spins,
-        )
         if statistics["exhausted"]:
             exhausted = proved(bounds)
         elif failure is None:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, Explorer
+from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, STORES, TURNS, Explorer
 from pulsar_ml.harness.search.child import ENDED, MEMORY, STUCK
 from pulsar_ml.harness.search.lanes import WIDTH, lane_table
 from pulsar_ml.harness.search.race import WORDS, Race, race_of
@@ -62,6 +62,8 @@ class Failure:
         race: both accesses of a data race, with the synchronisation of their threads.
         bound: the most preemptions or delays of a search.
         spins: the most turns of waiting loops that a search let go on without a pause.
+        turns: the most turns of loops in one operation that a search followed.
+        stores: the number of stores that a location remembered.
         lock_free: True when a thread was held back to see that the others can end.
         suppress: the known races that were passed over, as places.
         part: the part of a search that was explored; "" for the whole.
@@ -92,6 +94,8 @@ class Failure:
     lock_free: bool = False
     part: str = ""
     suppress: tuple[str, ...] = ()
+    turns: int = TURNS
+    stores: int = STORES
 
     @property
     def ended_process(self) -> bool:
@@ -311,6 +315,8 @@ def of_recorded(
         lock_free=bool(options.get("lock_free", False)),
         race=race,
         suppress=explorer.suppress,
+        turns=explorer.turns,
+        stores=explorer.stores,
     )
 
 
@@ -360,6 +366,7 @@ def replay_explorer(failure: Failure, subject: Subject, **changes: Any) -> Explo
         "races": failure.races,
         "decisions": failure.decisions,
         "suppress": failure.suppress,
+        "stores": failure.stores,
     }
     options.update(changes)
     return Explorer(subject, Program.from_json(failure.program), strategy="replay", **options)

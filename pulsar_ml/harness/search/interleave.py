@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
@@ -18,6 +19,7 @@ from pulsar_ml.harness.search.explore import (
     rule_of_three,
 )
 from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.partition import bounds_met
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
@@ -237,8 +239,18 @@ def _sum(
         ),
         failure=failure,
         exhausted=exhausted(results),
-        remarks=tuple(dict.fromkeys(said for result in results for said in result.remarks)),
+        remarks=remarks(results),
     )
+
+
+def remarks(results: list[Exploration]) -> tuple[str, ...]:
+    """Return sentences about single programs, each once, and the bounds that all of them met."""
+    said = dict.fromkeys(remark for result in results for remark in result.remarks)
+    met: Counter[str] = Counter()
+    for result in results:
+        if not result.exhausted:
+            met.update(result.bounds)
+    return (*said, bounds_met(met)) if met else tuple(said)
 
 
 def exhausted(results: list[Exploration]) -> str:

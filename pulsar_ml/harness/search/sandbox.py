@@ -7,15 +7,28 @@ not slower for it: the engine keeps their number in a page that both processes s
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
-from pulsar_ml.harness.engine import SEARCHES, SPINS, STEP_LIMIT, Explorer, beat_into
+from pulsar_ml.harness.engine import (
+    SEARCHES,
+    SPINS,
+    STEP_LIMIT,
+    STORES,
+    TURNS,
+    Explorer,
+    beat_into,
+    places_in,
+)
 from pulsar_ml.harness.search import child
 from pulsar_ml.harness.search.child import ENDED, Heart, Limits, LostError, Send
 from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.partition import Part
+from pulsar_ml.harness.search.symbols import describe_pc
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
@@ -44,7 +57,27 @@ def watch(
         beat_into(heart.page)
         work(send)
 
-    child.watch(with_heartbeat, on_result, limits=limits, heart=heart)
+    child.watch(with_heartbeat, on_result, limits=limits, heart=heart, places=stuck_places)
+
+
+def stuck_places(pid: int) -> str:
+    """Return the place of each unfinished thread in a stuck child, in brackets; "" if unknown.
+
+    Stops the child for that, which the caller ends anyway.
+    """
+    try:
+        os.kill(pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        *_, sp, _ = Path(f"/proc/{pid}/syscall").read_text().split()
+        found = places_in(pid, int(sp, 16))
+    except (OSError, ValueError):  # it is gone, or the system does not show it
+        return ""
+    texts = [
+        f"{'the main thread' if thread < 0 else f'thread {thread}'} at {describe_pc(pc)}"
+        for thread, pc in found
+        if pc
+    ]
+    return f" ({', '.join(texts)})" if texts else ""
 
 
 def lost_failure(
@@ -77,6 +110,8 @@ def lost_failure(
         lock_free=bool(options.get("lock_free", False)),
         part=str(options.get("part") or ""),
         suppress=tuple(options.get("suppress", ())),
+        turns=int(options.get("turns", TURNS)),
+        stores=int(options.get("stores", STORES)),
     )
 
 
@@ -101,6 +136,8 @@ def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = N
             path=part.path,
             floor=part.floor,
             suppress=failure.suppress,
+            turns=failure.turns,
+            stores=failure.stores,
         )
         # A search reaches an execution through those before it; execution 0 runs the warm-up.
         before = failure.strategy in SEARCHES or failure.execution >= LEARNING

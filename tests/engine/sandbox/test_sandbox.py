@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -92,6 +93,19 @@ def test_a_lost_process_is_a_failure_and_is_made_again(name: str) -> None:
     assert Failure.from_text(found.short()) == found
     again = replay_lost(found, rogues().SUBJECTS[name], limits=LIMITS.get(name))
     assert again.exact, again.failure
+
+
+@pytest.mark.parametrize("name", ["reads_for_ever", "computes_for_ever"])
+def test_a_stuck_process_is_reported_with_the_place_of_each_thread(name: str) -> None:
+    found = crash(name, seed=7, strategy="random")
+    places = found.message.partition(" (")[2].removesuffix(")").split(", ")
+    assert all(re.fullmatch(r"thread \d at \w+ sandbox/rogues.h:\d+", text) for text in places), (
+        places
+    )
+    (stuck,) = [text for text in places if text.startswith("thread 1 ")]
+    lines = Path(HERE / "rogues.h").read_text().splitlines()
+    line = lines[int(stuck.rpartition(":")[2]) - 1]
+    assert "read(ends[0]" in line or line == "ROGUE(computes_for_ever, compute_for_ever())"
 
 
 @pytest.mark.parametrize(

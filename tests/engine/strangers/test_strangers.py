@@ -19,7 +19,11 @@ from tests import ROOT
 HERE = Path(__file__).parent
 EXECUTIONS = 6_000
 SEEDS = range(5)
-MODULES = {"strangers_c": ("c", "-std=gnu11"), "strangers_cpp": ("c++", "-std=gnu++20")}
+MODULES = {
+    "strangers_c": ("c", "-std=gnu11"),
+    "strangers_cpp": ("c++", "-std=gnu++20"),
+    "strangers_cython": ("c++", "-std=gnu++17"),
+}
 RACY = ("data race", "use after free", "invariant", "uninitialised read", "crash")
 
 # program: module, the kinds that it may show first, the weakest mode that shows it.
@@ -35,9 +39,11 @@ WRONG = {
     "hazard_forgotten": ("strangers_cpp", ("leak",), "sc"),
     "pool_unwoken": ("strangers_cpp", ("deadlock",), "sc"),
     "buffer_unlocked": ("strangers_cpp", RACY, "sc"),
+    "first_use_by_hand": ("strangers_cython", RACY, "sc"),
 }
 RIGHT = {
     "strangers_c": "ck_ring ck_stack ck_replace",
+    "strangers_cython": "loaded first_use",
     "strangers_cpp": "implicit implicit_recycled implicit_threads hazard pool buffer",
 }
 FIXED = [(module, f"{name}_fixed") for module, names in RIGHT.items() for name in names.split()]
