@@ -24,6 +24,7 @@ static void run_calls(Thread *t)
         memset(&done->result, 0, sizeof done->result);
         t->fresh = 1;
         t->polls = 0;
+        t->turns = 0;
         watch_reset(t);
         if (unlikely(E.recording))
             trace_event(t, OP_CALL, t->call, 0, (uint64_t)call.code, 0);
@@ -96,6 +97,7 @@ static void thread_entry(void)
 static inline __attribute__((always_inline)) void start_thread(Thread *t)
 {
     t->controlled = E.control;
+    t->own_stack = (uintptr_t)t->stack;
     t->library = E.library_start;
     start_owned(t);
     t->done = 0;

@@ -195,7 +195,7 @@ static __attribute__((noinline)) void rare_store(Thread *t, uintptr_t address, u
 /* A read-modify-write may go directly behind any message it may read, unless another one did. */
 static inline uint32_t rmw_place(Thread *t, const Variable *v, int sc)
 {
-    uint32_t places[ENGINE_HISTORY], n = 0, oldest;
+    uint32_t places[ENGINE_MOST_STORES], n = 0, oldest;
     if (v->n == 1)
         return 0;
     oldest = oldest_place(t, v, sc);
@@ -286,7 +286,7 @@ static inline int atomic_cas(Thread *t, uintptr_t address, uint32_t width, int o
     if (v->n > 1) {
         /* A failed exchange is a load of its own order, which may see older stores than an
          * exchange. */
-        uint32_t places[ENGINE_HISTORY], n = 0, oldest = oldest_place(t, v, is_sc(order));
+        uint32_t places[ENGINE_MOST_STORES], n = 0, oldest = oldest_place(t, v, is_sc(order));
         uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_place(t, v, 0);
         for (uint32_t p = v->n; p-- > oldest_failed;) {
             m = message_at(v, p);
