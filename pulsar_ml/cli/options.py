@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from pulsar_ml.cli.command import Decorator, option
-from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.errors import UsageError
+from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 
 CODE = "Code under test"
 PROGRAMS = "Programs"
@@ -146,8 +146,6 @@ mode = option(
     help="Memory model.",
 )
 
-# Limits
-
 
 # Bounds of the engine: name, least value, default, help.
 BOUNDS = (
@@ -172,6 +170,9 @@ def bounds(*, always: bool) -> Decorator:
             for name, least, default, help_text in BOUNDS
         )
     )
+
+
+# Limits
 
 
 def sandbox() -> Decorator:
@@ -205,14 +206,26 @@ def patience(default: float) -> Decorator:
 # Where trials run
 
 
+def wave_seconds(default: float, group: str) -> Decorator:
+    return option(
+        "--wave-seconds",
+        type=click.FloatRange(0, min_open=True),
+        default=default,
+        show_default=True,
+        group=group,
+        help="Time between two writes of results.",
+    )
+
+
 def runner(*choices: str, default: str) -> Decorator:
+    inline = ", or (inline) this process" if "inline" in choices else ""
     return option(
         "--runner",
         type=click.Choice(choices),
         default=default,
         show_default=True,
         group=SPARK,
-        help="Spark, processes of this machine, or (inline) this process.",
+        help=f"Spark, or (pool) processes of this machine{inline}.",
     )
 
 

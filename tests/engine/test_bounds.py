@@ -9,10 +9,10 @@ import pytest
 
 from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.interleave import interleave
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from tests.engine.programs.build_programs import explorer, program_of, programs
 
 
@@ -112,16 +112,16 @@ def test_a_failure_replays_with_the_stores_that_it_was_found_with() -> None:
     assert explore(subject, program, executions=5_000, stores=8).failure is None
     found = explore(subject, program, executions=5_000, stores=12).failure
     assert found is not None and found.stores == 12
-    assert replay(found, subject).exact
+    assert found.replay(subject).exact
     small = shrink(found, subject)
-    assert small.stores == 12 and replay(small, subject).exact
+    assert small.stores == 12 and small.replay(subject).exact
     assert Failure.from_text(small.short()) == small
-    assert not replay(dataclasses.replace(found, stores=8), subject).exact
+    assert not dataclasses.replace(found, stores=8).replay(subject).exact
 
 
 def test_an_execution_cut_by_the_step_limit_is_a_bound_too() -> None:
     subject = programs().SUBJECTS["bench_store_load"]
-    program = generate(subject, 0, threads=2, operations=6, noise=False)
+    program = Program.generate(subject, 0, threads=2, operations=6, noise=False)
     done = explore(
         subject,
         program,

@@ -7,7 +7,6 @@ from __future__ import annotations
 import pytest
 
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.failure import replay
 from tests.engine.programs.build_programs import explorer, program_of, programs
 
 SEEDS = range(20)
@@ -80,7 +79,7 @@ def test_a_failure_behind_a_wait_replays_step_by_step(name: str) -> None:
     subject = programs().SUBJECTS[name]
     found = explore(subject, program_of(name), executions=BUDGET, seed=3).failure
     assert found is not None
-    assert replay(found, subject).exact
+    assert found.replay(subject).exact
 
 
 @pytest.mark.parametrize("name", [name for name, (_, _, turns) in WRONG.items() if turns])

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from pulsar_ml.campaign.local.failures import checked_subject, shrink_failure
-from pulsar_ml.campaign.store.summary import counted
 from pulsar_ml.campaign.trial.controlled import program_of, to_result
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
@@ -21,12 +20,13 @@ from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED, VIOLATION, ExitCode
 from pulsar_ml.harness.engine import SAMPLERS
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import Limits, LostError
-from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.explore import Exploration, explore, lost_exploration
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.partition import bounds_met
-from pulsar_ml.harness.search.sandbox import lost_exploration, watch
+from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.harness.subjects.program import Program
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.progress import ProgressDisplay
+from pulsar_ml.wording import counted
 
 MOST_REMARKS = 5
 

@@ -36,7 +36,7 @@ from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.search.partition import Part
 from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.subjects.program import Program, generate, words
+from pulsar_ml.harness.subjects.program import Program, words
 from pulsar_ml.harness.subjects.subject import Subject
 
 MOST_THREADS = 63  # the engine's own limit
@@ -196,7 +196,7 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
     )
     if options.threads is None and subject.max_threads:
         threads = min(threads, subject.max_threads)
-    return generate(
+    return Program.generate(
         subject,
         seed,
         threads=threads,
@@ -257,7 +257,7 @@ def check_hooks(subject: Subject, module: str) -> None:
 
     A program of one thread is enough to see that, and cannot wait for another thread for ever.
     """
-    program = generate(subject, 0, threads=1, operations=8, noise=False)
+    program = Program.generate(subject, 0, threads=1, operations=8, noise=False)
     explorer = Explorer(subject, program, mode="sc", strategy="random")
     explorer.run(0, 1)
     if not explorer.statistics()["hooks"]:

@@ -17,7 +17,7 @@ from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.building.load import load_extension
-from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.result import RunResult
 from pulsar_ml.harness.subjects.subject import Instance, InvariantViolation, Subject
 from pulsar_ml.harness.subjects.threads import run_program
@@ -159,7 +159,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     module = load_native(options.module)
     select_mutant(module, options.mutant)
     subject = find_subject(module, suite)
-    program = generate(
+    program = Program.generate(
         subject,
         seed,
         threads=suite.threads if options.threads is None else options.threads,

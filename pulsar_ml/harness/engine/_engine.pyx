@@ -17,8 +17,8 @@ from pulsar_ml.harness.engine.engine cimport (
     STRATEGY_FOLLOWS, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
-    engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_places_in, engine_preemptions, engine_reverse,
-    engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
+    engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_places_in,
+    engine_preemptions, engine_reverse, engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
     engine_used_depth, engine_used_reuse, engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
@@ -101,8 +101,8 @@ cdef class Explorer:
         if not 0 <= seed < 2**64:
             raise UsageError(f"the seed is {seed}; it should be between 0 and 2**64 - 1")
         if step_limit < 10 or bound < 0 or spins < 0 or turns < 1 or not 0 <= depth <= 8:
-            raise UsageError("the step limit should be 10 or more, the turns 1 or more, the other bounds 0 or "
-                             "more, the depth 0 to 8")
+            raise UsageError("the step limit should be 10 or more, the turns 1 or more, the other "
+                             "bounds 0 or more, the depth 0 to 8")
         if not LEAST_STORES <= stores <= MOST_STORES:
             raise UsageError(f"a location remembers {LEAST_STORES} to {MOST_STORES} stores, not {stores}")
         self.subject = subject

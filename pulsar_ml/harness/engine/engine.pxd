@@ -71,7 +71,8 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
 
     const EngineStrategy* engine_strategy(int32_t number) noexcept
     void engine_beat(uint64_t* where) noexcept
-    int32_t engine_places_in(int32_t pid, uint64_t sp, int32_t* numbers, uint64_t* places, int32_t room) noexcept
+    int32_t engine_places_in(
+        int32_t pid, uint64_t sp, int32_t* numbers, uint64_t* places, int32_t room) noexcept
     int engine_open(const EngineConfig* config) noexcept
     uint64_t engine_run(uint64_t first, uint64_t count, EngineStats* stats) noexcept
     int engine_again(uint64_t number) noexcept

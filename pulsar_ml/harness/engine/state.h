@@ -12,6 +12,7 @@
 #define NONE UINT32_MAX           /* no index */
 
 enum { STACK_BYTES = 256 * 1024, FRAMES = 256 };
+#define NOT_PRIVATE (-(uintptr_t)STACK_BYTES) /* no address is in the STACK_BYTES from here */
 
 /* Reads without a write after which a loop may be waiting: of a sampler, and of a search. */
 enum { IN_VAIN = 64, MANY_READS = 4 };
@@ -53,6 +54,7 @@ typedef struct Thread {
     uint8_t op_writes;
     uintptr_t op_address;
     uint32_t points;              /* scheduling points so far */
+    uint32_t idle_points;         /* those of them that are no step: the thread waits */
     uint32_t call;                /* index of the current operation */
     uint32_t priority;            /* PCT, POS */
     uint32_t weight;              /* SURW: events left on the chosen location */
@@ -90,6 +92,7 @@ typedef struct Thread {
     uint32_t depth;
     uintptr_t frames[FRAMES];
     char *stack;
+    uintptr_t own_stack;          /* its accesses to these STACK_BYTES concern nobody else */
     EngineCall *calls;
     int32_t calls_room;
     void *(*body)(void *);        /* of a thread that the code under test started */
@@ -162,6 +165,7 @@ typedef struct {
     int32_t n;                    /* threads of this execution, those that it started included */
     int32_t width;                /* entries of a clock: a multiple of four, n or more */
     int32_t live;
+    int32_t unjoined;             /* threads that this execution started and did not join */
     int32_t starting;
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
     uint8_t wider;  /* the execution ended because a thread more than E.width was started */
@@ -192,6 +196,7 @@ typedef struct {
     uint8_t touched_twice;
     uint8_t forgot, mixed;        /* in this execution: stores that could still have been read */
     int64_t now_ns;
+    uint64_t random_calls;        /* for random numbers of the system */
     /* Variables. */
     Slot *slots;
     Variable *variables;

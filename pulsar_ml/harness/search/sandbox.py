@@ -1,4 +1,4 @@
-"""Explores in a child process under a watchdog, so that a crash is a failure like any other.
+"""Runs executions in a child process under a watchdog; a crash is a failure like any other.
 
 Code under test may overwrite the engine's memory, block in a call that is not modelled, or end its
 process. The child ends, and the execution that was under way is reported as failed. Executions are
@@ -26,7 +26,6 @@ from pulsar_ml.harness.engine import (
 )
 from pulsar_ml.harness.search import child
 from pulsar_ml.harness.search.child import ENDED, Heart, Limits, LostError, Send
-from pulsar_ml.harness.search.explore import Exploration, check_options, explore
 from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.partition import Part
 from pulsar_ml.harness.search.symbols import describe_pc
@@ -79,57 +78,6 @@ def stuck_places(pid: int) -> str:
         if pc
     ]
     return f" ({', '.join(texts)})" if texts else ""
-
-
-def explore_in_child(
-    subject: Subject,
-    program: Program,
-    *,
-    executions: int,
-    limits: Limits | None = None,
-    **options: Any,
-) -> Exploration:
-    """Run :func:`explore` in a child process; a crash is the failure of the execution under way.
-
-    The options are those of :func:`explore`. ``limits`` bounds the child's time and memory; by
-    default an execution may take 30 s, or 10 s of processor time.
-    """
-    check_options(explore, options)
-    try:
-        return call(
-            lambda: explore(subject, program, executions=executions, **options), limits=limits
-        )
-    except LostError as error:
-        return lost_exploration(error, subject, program, options)
-
-
-def lost_exploration(
-    error: LostError, subject: Subject, program: Program, options: Mapping[str, Any]
-) -> Exploration:
-    """Return the exploration of a child that ended: the execution under way is its failure."""
-    failure = lost_failure(error, subject, program, options)
-    first = int(options.get("first", 0))
-    count = 0 if error.execution >= LEARNING else error.execution - first + 1
-    # The engine's counts are gone with the process. The engine had begun an execution, so that
-    # "nothing exercised" would be wrong.
-    counts = dict(Explorer(subject, program).statistics()) | {
-        "executions": count,
-        "hooks": 1,
-        "shared": 1,
-    }
-    return Exploration(
-        subject=failure.subject,
-        mode=failure.mode,
-        strategy=failure.strategy,
-        seed=failure.seed,
-        bound=failure.bound,
-        executions=count,
-        seconds=0.0,
-        statistics=counts,
-        failure=failure,
-        exhausted="",
-        rechecked=0,
-    )
 
 
 def lost_failure(

@@ -19,8 +19,7 @@ import pytest
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.failure import replay
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from tests import ROOT
 
 HERE = Path(__file__).parent
@@ -150,10 +149,10 @@ def run(
 ) -> Exploration:
     native = built(module, compiler)
     subject = native.SUBJECTS[name]
-    program = generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)
+    program = Program.generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)
     done = explore(subject, program, executions=executions, seed=seed, **options)
     if done.failure is not None:
-        assert replay(done.failure, subject).exact
+        assert done.failure.replay(subject).exact
     return done
 
 

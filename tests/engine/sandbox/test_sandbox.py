@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -22,10 +23,10 @@ from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.failure import Failure, replay
-from pulsar_ml.harness.search.sandbox import call, explore_in_child, replay_lost, watch
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.sandbox import call, replay_lost, watch
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.program import Program
 from tests import ROOT
 
 HERE = Path(__file__).parent
@@ -63,20 +64,21 @@ def rogues() -> ModuleType:
 
 
 def program_of(name: str) -> Program:
-    return generate(rogues().SUBJECTS[name], 0, threads=2, operations=1, noise=False)
+    return Program.generate(rogues().SUBJECTS[name], 0, threads=2, operations=1, noise=False)
 
 
-def search(name: str, **options: object) -> Exploration:
-    return explore_in_child(
+def search(name: str, **options: Any) -> Exploration:
+    return explore(
         rogues().SUBJECTS[name],
         program_of(name),
         executions=5_000,
+        isolated=True,
         limits=LIMITS.get(name),
         **options,
     )
 
 
-def crash(name: str, **options: object) -> Failure:
+def crash(name: str, **options: Any) -> Failure:
     done = search(name, **options)
     assert done.verdict == "violation"
     assert done.failure is not None
@@ -127,7 +129,7 @@ def test_the_execution_named_is_the_one_that_did_it() -> None:
 def test_a_replay_outside_is_refused_and_shrinking_leaves_it_alone() -> None:
     found = crash("ends_the_process")
     with pytest.raises(UsageError, match="pulsar-ml replay repeats it in another"):
-        replay(found, rogues().SUBJECTS["ends_the_process"])
+        found.replay(rogues().SUBJECTS["ends_the_process"])
     assert shrink(found, rogues().SUBJECTS["ends_the_process"]) == found
 
 

@@ -21,8 +21,7 @@ import pytest
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.failure import replay
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from tests import ROOT
 
 HERE = Path(__file__).parent
@@ -63,12 +62,12 @@ def built() -> ModuleType:
 
 def run(name: str, mode: str, seed: int = 0, **options: Any) -> Exploration:
     subject = built().SUBJECTS[name]
-    program = generate(subject, 0, threads=built().THREADS[name], operations=1, noise=False)
+    program = Program.generate(subject, 0, threads=built().THREADS[name], operations=1, noise=False)
     done = explore(
         subject, program, executions=EXECUTIONS, mode=mode, seed=seed, reuse="mixed", **options
     )
     if done.failure is not None:
-        assert replay(done.failure, subject).exact
+        assert done.failure.replay(subject).exact
     return done
 
 

@@ -13,8 +13,7 @@ import pytest
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.failure import replay
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from tests import ROOT
 
 HERE = Path(__file__).parent
@@ -71,7 +70,7 @@ def built(name: str) -> ModuleType:
 def run(module: str, name: str, *, seed: int = 0, **options: Any) -> Exploration:
     native = built(module)
     subject = native.SUBJECTS[name]
-    program = generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)
+    program = Program.generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)
     return explore(subject, program, executions=EXECUTIONS, seed=seed, reuse="mixed", **options)
 
 
@@ -82,7 +81,7 @@ def test_a_twin_is_found(name: str, seed: int) -> None:
     failure = run(module, name, seed=seed).failure
     assert failure is not None
     assert failure.kind in kinds
-    assert replay(failure, built(module).SUBJECTS[name]).exact
+    assert failure.replay(built(module).SUBJECTS[name]).exact
 
 
 @pytest.mark.parametrize("name", [name for name, (_, _, mode) in WRONG.items() if mode == "tso"])

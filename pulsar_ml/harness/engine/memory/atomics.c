@@ -25,7 +25,7 @@ static inline void note_load(Thread *t, Variable *v, Message *m, uint32_t stale,
     if (unlikely(E.recording))
         trace_known(t);
     last_access(v)[t->number] = t->clock[t->number];
-    E.class_hash += mix64(((uint64_t)t->number << 26 | t->points) << 32 | m->id);
+    E.class_hash += mix64((uint64_t)step_id(t) << 32 | m->id);
     hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ m->id);
     E.stale += stale;
     watch_read(t, index_of(v), v->version - stale);
@@ -152,7 +152,7 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     }
     b = &t->buffer[(t->buffer_head + t->buffer_count++) % ENGINE_BUFFER];
     *b = (Buffered){.address = address, .low = low, .high = high, .pc = pc, .width = (uint8_t)width,
-                    .order = (uint8_t)order, .store = (uint32_t)t->number << 26 | t->points};
+                    .order = (uint8_t)order, .store = step_id(t)};
     b->now = t->clock[t->number];
     b->released = is_release(order) || t->any_fenced;
     if (b->released)
@@ -230,7 +230,7 @@ static inline void write_rmw(Thread *t, Variable *v, uint32_t place, Message *re
     Message *m;
     observe(t, read, is_sc(order));
     acquire_from(t, read, order);
-    E.class_hash += mix64(((uint64_t)t->number << 26 | t->points) << 32 | read->id);
+    E.class_hash += mix64((uint64_t)step_id(t) << 32 | read->id);
     m = place_store(t, v, place + 1, order, read);
     m->low = low;
     m->high = high;

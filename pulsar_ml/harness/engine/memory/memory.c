@@ -202,7 +202,7 @@ static inline Message *place_store(Thread *t, Variable *v, uint32_t place, int o
 {
     uint32_t slot, n = v->n;
     uint8_t *in_order = order_of(v);
-    uint64_t id = (uint64_t)t->number << 26 | t->points;
+    uint64_t id = step_id(t);
     Message *m;
     const Message *before, *after;
     uint32_t *released;

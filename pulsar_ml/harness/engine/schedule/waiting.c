@@ -33,21 +33,22 @@ static void waiting_reset(void)
     path_spun = path_looped = 0;
 }
 
+static void watch_reset(Thread *t)
+{
+    t->n_watched = 0;
+    t->operands = 0;
+    t->watch_lost = 0;
+}
+
 static void waiting_start(Thread *t)
 {
+    watch_reset(t);               /* of a thread that is started: run_calls() does it for others */
     t->owed = 0;
     t->turn_operands = 0;
     t->turn_step = 0;
     t->turns = 0;
     t->polls = t->idle_polls = 0;
     t->polled_changes = NONE;
-}
-
-static void watch_reset(Thread *t)
-{
-    t->n_watched = 0;
-    t->operands = 0;
-    t->watch_lost = 0;
 }
 
 static uint32_t n_watched(const Thread *t)
@@ -242,6 +243,7 @@ static __attribute__((noinline)) void turn_over(Thread *t, int64_t until)
 {
     uint32_t pause = PAUSE_NONE;
     t->points++;
+    t->idle_points++;
     t->turns++;
     t->op = OP_YIELD;
     t->op_address = 0;
