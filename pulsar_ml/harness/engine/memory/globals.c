@@ -1,6 +1,7 @@
 /* Atomic variables of static storage in the module under test. They keep their values from one
- * execution to the next. An execution that is abandoned may leave one in a state that no execution
- * ends in, as a lock that is held; so each of them gets its value from before that execution back. */
+ * execution to the next. An execution that is abandoned may leave one in a state in which no
+ * execution ends, as a lock that is held; so each of them gets back its value from before that
+ * execution. */
 
 #include <link.h>
 
