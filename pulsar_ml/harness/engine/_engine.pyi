@@ -44,6 +44,7 @@ class Explorer:
     depth: int
     spins: int
     suppress: tuple[str, ...]
+    faults: tuple[str, ...]
 
     def __new__(
         cls,

@@ -76,7 +76,7 @@ cdef class Explorer:
     cdef object oracle_kept
     cdef object arrays
     cdef bint started
-    cdef readonly tuple suppress
+    cdef readonly tuple suppress, faults
     cdef list pairs
 
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
@@ -92,7 +92,8 @@ cdef class Explorer:
                                    (reuse, tuple(REUSE), "reuse")):
             if value not in known:
                 raise UsageError(f"{what} {value!r} is not known; use one of: {', '.join(known)}")
-        for fault in faults:
+        self.faults = tuple(faults)
+        for fault in self.faults:
             if fault not in FAULTS:
                 raise UsageError(f"fault {fault!r} is not known; use some of: {', '.join(FAULTS)}")
         if not 1 <= len(program.threads) <= ENGINE_MOST_THREADS - 1:
@@ -128,7 +129,7 @@ cdef class Explorer:
         self.config.races = races
         self.config.judged = judged
         self.config.reuse = REUSE[reuse]
-        for fault in faults:
+        for fault in self.faults:
             self.config.faults |= <int32_t>FAULTS[fault]
         self.config.depth = depth
         self.config.bound = bound
