@@ -255,7 +255,16 @@ class Model:
                 else:
                     delivered += 1
         seen, most = result[1], self.answered
-        if not (
+        if self.scarce:
+            # A read fails its requests when there is no memory for what they get.
+            answers = seen[2] + seen[3]
+            if not (
+                sum(most) - delivered - failed <= answers <= sum(most)
+                and seen[2] <= most[0]
+                and seen[3] >= most[1] - failed
+            ):
+                return False
+        elif not (
             most[0] - delivered <= seen[2] <= most[0] and most[1] - failed <= seen[3] <= most[1]
         ):
             return False

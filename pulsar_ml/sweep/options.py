@@ -9,7 +9,7 @@ from typing import Any
 
 from pulsar_ml.campaign.plan.rounds import FLOOR
 from pulsar_ml.campaign.trial.chunk import TRIAL_LIMITS
-from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, PRODUCT, THREADS, TrialOptions
+from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, LEAK, PRODUCT, THREADS, TrialOptions
 from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.child import Limits
@@ -44,6 +44,7 @@ class SweepOptions:
     strategy: tuple[str, ...] = ()
     executions: int | None = None
     bound: int | None = None
+    ignore: tuple[str, ...] = ()
     rounds: int | None = None
     floor: float | None = None
     exhaust: bool = False
@@ -122,6 +123,7 @@ class SweepOptions:
             module=self.native_module,
             mutant=self.mutant,
             engine=self.engine,
+            leaks=LEAK not in self.ignore,
             **engine_options(self.engine, search),
         )
 

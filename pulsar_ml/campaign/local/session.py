@@ -14,6 +14,7 @@ from pulsar_ml.campaign.trial import trial as trials
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import (
+    LEAK,
     STUCK,
     TrialOptions,
     TrialResult,
@@ -26,7 +27,6 @@ from pulsar_ml.exit_codes import CLEAN, INTERRUPTED, NOTHING_EXERCISED, VIOLATIO
 from pulsar_ml.harness.subjects.program import possible_pairs
 from pulsar_ml.progress import ProgressDisplay
 
-LEAK = "leak"
 GROWTH = "growth"
 
 

@@ -38,6 +38,9 @@ QUIESCENCE = "quiescence"
 # The invariant that the runner itself checks: operations keep finishing.
 STUCK = "stuck"
 
+# Memory that is never given back, on real threads and under the engine.
+LEAK = "leak"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialOptions:
@@ -56,6 +59,7 @@ class TrialOptions:
         strategy: name of the engine's strategy for choosing schedules.
         executions: largest number of executions of a program.
         bound: preemptions or delays of an exhaustive strategy.
+        leaks: False when blocks that are never freed are no failure.
         part: the part of an exhaustive search to run, as text of
             :class:`pulsar_ml.harness.search.partition.Part`; "" runs the whole search.
     """
@@ -71,6 +75,7 @@ class TrialOptions:
     executions: int = 2000
     bound: int = 2
     part: str = ""
+    leaks: bool = True
 
 
 @dataclass(frozen=True, slots=True)

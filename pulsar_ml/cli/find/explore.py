@@ -13,7 +13,7 @@ from pulsar_ml.campaign.local.failures import checked_subject, described, replay
 from pulsar_ml.campaign.local.run_writer import exploration_writer, with_failure
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
 from pulsar_ml.campaign.trial.judging import judge_of
-from pulsar_ml.campaign.trial.trial import CHECKED
+from pulsar_ml.campaign.trial.trial import CHECKED, LEAK
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
@@ -21,7 +21,6 @@ from pulsar_ml.cli.output import print_json
 from pulsar_ml.command_line import command_line, short_path, suites_words
 from pulsar_ml.exit_codes import INTERRUPTED, SEARCH, ExitCode, worst
 from pulsar_ml.harness.engine import FAULTS, OFFERED, REUSE, SPINS
-from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.progress import ProgressDisplay
 
 SEEDS = 50
@@ -108,6 +107,7 @@ EXECUTIONS = 2_000
     group=shared.SEARCH,
     help="Known race to pass over and count: file:line, or a function of its accesses.",
 )
+@shared.ignore
 @option(
     "--answers/--no-answers",
     default=True,
@@ -127,6 +127,7 @@ def command(
     as_json: bool,
     sandbox: bool,
     patience: float,
+    ignore: tuple[str, ...],
     **options: Any,
 ) -> ExitCode:
     """Search the schedules of one SUITE, or of "all": small programs, many executions of each.
@@ -136,8 +137,9 @@ def command(
     """
     chosen = choose_suites(load_suites(suites), (suite,))
     options["module"] = module = options["module"] or CHECKED
+    options["leaks"] = LEAK not in ignore
     mutant = options["mutant"]
-    limits = sandbox_limits(sandbox, patience)
+    limits = shared.sandbox_limits(sandbox, patience)
     totals: list[SuiteExploration] = []
     interrupted = False
     subjects = {each.name: checked_subject(each.subject, module, mutant) for each in chosen}
@@ -180,8 +182,3 @@ def command(
     if as_json:
         print_json({"exit_code": code, "suites": [total.as_data() for total in totals]})
     return code
-
-
-def sandbox_limits(sandbox: bool, patience: float) -> Limits | None:
-    """The limits of the child process; None runs code under test in this process."""
-    return Limits(wall=patience, cpu=min(patience, Limits().cpu or patience)) if sandbox else None

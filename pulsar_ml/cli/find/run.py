@@ -14,6 +14,7 @@ from pulsar_ml.campaign.local.session import Budget, SuiteRun, run_suite
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
 from pulsar_ml.campaign.local.watch import LEAK_MEGABYTES, MEGABYTE
 from pulsar_ml.campaign.trial.trial import (
+    LEAK,
     PRODUCT,
     TrialOptions,
     find_subject,
@@ -69,6 +70,7 @@ DEFAULT_SECONDS = 10.0
     group=shared.LIMITS,
     help="Steady growth of resident memory that is a violation; 0 turns the check off.",
 )
+@shared.ignore
 @shared.records
 @shared.run_directory
 @shared.as_json
@@ -85,6 +87,7 @@ def command(
     noise: bool,
     failures: int,
     leak_threshold: float,
+    ignore: tuple[str, ...],
     records: Path | None,
     out: Path | None,
     as_json: bool,
@@ -124,7 +127,7 @@ def command(
                 records=folder,
                 progress=progress,
                 most_failures=failures,
-                leak_threshold=int(leak_threshold * MEGABYTE),
+                leak_threshold=0 if LEAK in ignore else int(leak_threshold * MEGABYTE),
                 on_result=writer.add if writer else lambda result: None,
             )
             runs.append(one)

@@ -132,6 +132,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     group=shared.SEARCH,
     help="Preemptions or delays of an exhaustive strategy.  [default: 2]",
 )
+@shared.ignore
 @option(
     "--rounds",
     type=click.IntRange(1),

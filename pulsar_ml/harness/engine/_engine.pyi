@@ -62,6 +62,7 @@ class Explorer:
         lock_free: bool = False,
         step_limit: int = 20000,
         races: bool = True,
+        leaks: bool = True,
         judged: bool = False,
         decisions: Iterable[tuple[int, int, int, int]] = (),
         weaken: tuple[Collection[int], str] | None = None,

@@ -52,7 +52,8 @@ cdef class Explorer:
     followed by "replay": tuples (point, thread, kind, value). ``path`` are the choices with which
     an exhaustive strategy begins instead of the first ones, and ``floor`` how many of them it
     leaves as they are. With ``judged`` a run stops at each execution whose answers were not
-    accepted yet (:meth:`accept`). ``weaken`` is a fault: (places of code, order) gives the atomics
+    accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed are no failure.
+    ``weaken`` is a fault: (places of code, order) gives the atomics
     at those places that one of ORDERS, or leaves out the fence there for order "none". ``suppress``
     names known races, which are passed over and counted: each text is "file:line" or a function, of
     one of the two accesses.
@@ -82,8 +83,8 @@ cdef class Explorer:
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
                   seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
                   int spins=SPINS, bint lock_free=False,
-                  uint32_t step_limit=STEP_LIMIT, bint races=True, bint judged=False, decisions=(),
-                  weaken=None, path=(), int floor=0, suppress=()):
+                  uint32_t step_limit=STEP_LIMIT, bint races=True, bint leaks=True, bint judged=False,
+                  decisions=(), weaken=None, path=(), int floor=0, suppress=()):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
         if program.subject != subject.name or program.operations != names:
@@ -127,6 +128,7 @@ cdef class Explorer:
         self.config.mode = MODES.index(mode)
         self.config.strategy = <int32_t>tuple(STRATEGIES).index(strategy)
         self.config.races = races
+        self.config.leaks = leaks
         self.config.judged = judged
         self.config.reuse = REUSE[reuse]
         for fault in self.faults:

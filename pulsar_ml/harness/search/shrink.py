@@ -59,6 +59,7 @@ class Shrinker:
             "faults": self.best.faults,
             "step_limit": self.best.step_limit,
             "races": self.best.races,
+            "leaks": self.best.leaks,
             "suppress": self.best.suppress,
         }
         explorer = Explorer(
@@ -258,6 +259,7 @@ def search_fewer(state: Shrinker) -> None:
             step_limit=state.best.step_limit,
             judged=state.judge is not None,
             races=state.best.races,
+            leaks=state.best.leaks,
             suppress=state.best.suppress,
         )
         count, refused = run_judged(explorer, 0, min(SEARCHED, state.left), state.judge)
