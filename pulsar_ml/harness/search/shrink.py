@@ -25,6 +25,7 @@ Item = TypeVar("Item")
 FRESH = 400  # random executions of a smaller program
 SEARCHED = 20_000  # executions of a search with fewer preemptions
 THREAD_CHOICE = 0
+LEAK = "leak"
 
 
 @dataclass(slots=True)
@@ -39,6 +40,7 @@ class Shrinker:
     executions: int = 0
     budget: int | None = None
     judge: Judge | None = None
+    by_program: bool | None = None  # of a leak: whether a thread of the program allocated it
 
     @property
     def left(self) -> int:
@@ -107,7 +109,16 @@ class Shrinker:
         if not explorer.failed() and not refused:
             return None
         found = of_recorded(explorer, number, options, refused)
-        return found if found.signature == self.best.signature else None
+        if found.signature != self.best.signature:
+            return None
+        if found.kind == LEAK:
+            # A block of the program is not one that creation or the last check allocated.
+            allocated_by_program = int(explorer.failure()["other_thread"]) >= 0
+            if self.by_program is None:
+                self.by_program = allocated_by_program
+            if allocated_by_program != self.by_program:
+                return None
+        return found
 
     def accept(self, found: Failure | None) -> bool:
         """Keep a smaller failure; False for None."""
