@@ -188,9 +188,7 @@ class Model:
             mine = thread * REQUESTS
             if self.scarce and result is not None and result[0] == NO_MEMORY:
                 # Nothing changed: no part of the request is left, and no read was started.
-                return answer(
-                    NO_MEMORY if FREE in self.requests[mine : mine + REQUESTS] else FULL
-                )
+                return answer(NO_MEMORY if FREE in self.requests[mine : mine + REQUESTS] else FULL)
             return answer(self.read(thread, *arguments))
         if operation == "answer":
             return self.answer(thread, arguments[0], arguments[1], result)

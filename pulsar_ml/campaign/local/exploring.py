@@ -6,16 +6,18 @@ import dataclasses
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pulsar_ml.campaign.local.failures import checked_subject, shrink_failure
+from pulsar_ml.campaign.store.counts import ProofCounts
 from pulsar_ml.campaign.store.summary import counted
 from pulsar_ml.campaign.trial.controlled import program_of, to_result
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import NOTHING_EXERCISED as IDLE
 from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
 from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED, VIOLATION, ExitCode
 from pulsar_ml.harness.engine import SAMPLERS
@@ -38,6 +40,7 @@ class SuiteExploration:
     strategy: str
     programs: int = 0
     executions: int = 0
+    idle: int = 0  # programs in which no two threads touched one location
     under_way: int = 0  # executions of the program that an interrupt ended
     seconds: float = 0.0
     rechecked: int = 0
@@ -51,6 +54,7 @@ class SuiteExploration:
 
     def add(self, done: Exploration) -> None:
         self.programs += 1
+        self.idle += done.verdict == IDLE
         self.executions += done.executions
         self.seconds += done.seconds
         self.rechecked += done.rechecked
@@ -143,6 +147,7 @@ class SuiteExploration:
         return {
             "suite": self.suite,
             "programs": self.programs,
+            "idle": self.idle,
             "executions": self.executions,
             "seconds": self.seconds,
             "rechecked": self.rechecked,
@@ -151,6 +156,18 @@ class SuiteExploration:
             "counts": dict(self.counts),
             "failure": None if self.failure is None else json.loads(self.failure.to_json()),
         }
+
+
+def counts_of(totals: Sequence[SuiteExploration]) -> ProofCounts:
+    return ProofCounts(
+        trials=sum(total.programs for total in totals),
+        idle=sum(total.idle for total in totals),
+        judged=sum(total.counts["judged"] for total in totals),
+        unknown=sum(total.counts["unknown"] for total in totals),
+        executions=sum(total.executions for total in totals),
+        cut=sum(total.counts["cut"] for total in totals),
+        noun="program",
+    )
 
 
 def more_than(remarks: list[str]) -> list[str]:

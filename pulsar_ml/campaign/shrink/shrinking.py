@@ -211,7 +211,9 @@ def of_threads(task: Task, suite: Suite, record: ReplayRecord) -> Shrunk:
     subject = subject_of(suite.subject, module, record.mutant)
 
     def work() -> Shrunk:
-        found = search(subject, suite, record, mode=MODE, executions=task.executions, leaks=task.leaks)
+        found = search(
+            subject, suite, record, mode=MODE, executions=task.executions, leaks=task.leaks
+        )
         if found.failure is None:
             effort = f"{found.executions:,} executions of {found.windows:,} windows of its program"
             return Shrunk(NOT_FOUND, f"{record.invariant} was not broken in {effort}")

@@ -8,8 +8,14 @@ from typing import Any
 
 import click
 
-from pulsar_ml.campaign.local.exploring import SuiteExploration, explore_suite, keep_failure
+from pulsar_ml.campaign.local.exploring import (
+    SuiteExploration,
+    counts_of,
+    explore_suite,
+    keep_failure,
+)
 from pulsar_ml.campaign.local.failures import checked_subject, described, replay_failure
+from pulsar_ml.campaign.local.results import verdict
 from pulsar_ml.campaign.local.run_writer import exploration_writer, with_failure
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
 from pulsar_ml.campaign.trial.judging import judge_of
@@ -176,9 +182,21 @@ def command(
                 break
         if writer and interrupted:
             writer.status = "interrupted"
-    if writer and not as_json:
-        click.echo(writer.where())
     code = INTERRUPTED if interrupted else worst(total.exit_code() for total in totals)
+    counts = counts_of(totals)
     if as_json:
-        print_json({"exit_code": code, "suites": [total.as_data() for total in totals]})
+        print_json(
+            {
+                "exit_code": code,
+                **counts.as_data(),
+                "warning": counts.warning(),
+                "suites": [total.as_data() for total in totals],
+            }
+        )
+        return code
+    if warning := counts.warning():
+        click.echo(warning)
+    click.echo(verdict(code, counts))
+    if writer:
+        click.echo(writer.where())
     return code

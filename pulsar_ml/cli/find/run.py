@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pulsar_ml.campaign.local.records import Records
-from pulsar_ml.campaign.local.results import print_run, run_as_data, verdict
+from pulsar_ml.campaign.local.results import counts_of, print_run, run_as_data, verdict
 from pulsar_ml.campaign.local.run_writer import RunWriter
 from pulsar_ml.campaign.local.session import Budget, SuiteRun, run_suite
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
@@ -138,11 +138,21 @@ def command(
                     writer.status = "interrupted"
                 break
     code = worst(one.exit_code() for one in runs)
+    counts = counts_of(runs)
     if as_json:
         data = [run_as_data(one, suites) for one in runs]
-        print_json({"exit_code": code, "suites": data})
+        print_json(
+            {
+                "exit_code": code,
+                **counts.as_data(),
+                "warning": counts.warning(),
+                "suites": data,
+            }
+        )
     else:
-        screen.print(f"\n{verdict(code, runs)}", soft_wrap=True)
+        if warning := counts.warning():
+            screen.print(f"\n{warning}", soft_wrap=True, markup=False)
+        screen.print(f"\n{verdict(code, counts)}", soft_wrap=True, highlight=False)
         if writer:
             screen.print(writer.where(), soft_wrap=True, markup=False)
     return code

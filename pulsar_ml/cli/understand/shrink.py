@@ -145,7 +145,9 @@ def command(
     most = executions or EXECUTIONS
 
     def task(witness: Witness) -> Task:
-        return task_of(witness, registry=registry, module=module or "", executions=most, leaks=leaks)
+        return task_of(
+            witness, registry=registry, module=module or "", executions=most, leaks=leaks
+        )
 
     store = RunStore.reopen(run)
     with ExitStack() as stack:
