@@ -183,6 +183,7 @@ def explore_suite(
     threads: int | None,
     operations: int | None,
     seeds: int,
+    seconds: float | None = None,
     executions: int,
     seed: int,
     progress: ProgressDisplay,
@@ -195,6 +196,8 @@ def explore_suite(
 ) -> None:
     """Explores programs of ``seeds`` seeds until one fails; adds the counts to ``total``.
 
+    After ``seconds`` no more programs begin.
+
     Runs in a child process when there are ``limits``. ``on_result`` gets the trial of each program
     that did not fail.
     """
@@ -205,8 +208,12 @@ def explore_suite(
     def program_of_number(number: int) -> Program:
         return program_of(subject, suite, seed + number, size)
 
+    started = time.monotonic()
+
     def search(tell: Callable[[Exploration | int], object]) -> None:
         for number in range(seeds):
+            if number and seconds is not None and time.monotonic() - started >= seconds:
+                break
             before = None if judge is None else dataclasses.replace(judge.counts)
             done = explore(
                 subject,
@@ -245,10 +252,13 @@ def explore_suite(
 
     def show(count: int) -> None:
         text = f"{suite.name}: {count:,} executions, {counted(total.programs, 'program')} done"
-        progress.update(total.programs, text)
+        done = total.programs if seconds is None else time.monotonic() - started
+        progress.update(done, text)
 
-    goal = f"{counted(seeds, 'program')} from seed {seed} under the engine"
-    progress.begin(suite.name, seeds, f"{suite.name}: {goal}, {executions:,} executions each")
+    bound = counted(seeds, "program") if seconds is None else f"{seconds:,.0f} s of programs"
+    goal = f"{bound} from seed {seed} under the engine"
+    length = seeds if seconds is None else seconds
+    progress.begin(suite.name, length, f"{suite.name}: {goal}, {executions:,} executions each")
     try:
         if limits is None:
             search(add)

@@ -31,6 +31,7 @@ from pulsar_ml.progress import ProgressDisplay
 
 SEEDS = 50
 EXECUTIONS = 2_000
+MOST_SEEDS = 10**9  # more than --seconds leave time for
 
 
 @new_command(
@@ -38,6 +39,7 @@ EXECUTIONS = 2_000
     examples=(
         "explore mpsc_queue --seeds 500",
         "explore refcount --strategy preemptions --bound 3 --mode sc",
+        "explore all --seconds 3600 --fault no_memory --seed 1000",
         "explore mine --suites my_suites --module ./mine.so",
     ),
     exit_codes=SEARCH,
@@ -47,7 +49,8 @@ EXECUTIONS = 2_000
 @shared.module(CHECKED)
 @shared.mutant()
 @shared.seed()
-@shared.seeds(SEEDS)
+@shared.seeds(None, f"[default: {SEEDS}; with --seconds: no limit]")
+@shared.seconds("Begin no more programs after this time, of which each suite gets an equal part.")
 @shared.threads(63)
 @shared.operations
 @shared.executions(EXECUTIONS)
@@ -133,6 +136,8 @@ def command(
     as_json: bool,
     sandbox: bool,
     patience: float,
+    seeds: int | None,
+    seconds: float | None,
     ignore: tuple[str, ...],
     **options: Any,
 ) -> ExitCode:
@@ -162,6 +167,8 @@ def command(
                     total,
                     progress=progress,
                     limits=limits,
+                    seeds=seeds or (SEEDS if seconds is None else MOST_SEEDS),
+                    seconds=None if seconds is None else seconds / len(chosen),
                     on_result=writer.add if writer else None,
                     **options,
                 )
