@@ -52,8 +52,8 @@ MUTANTS = (
         "N04",
         "a put that is not queued stays in the map",
         "range_cache",
-        "else:\n    map_remove(&cache.map, key, handle)",
-        "else:\n    pass",
+        "map_remove(&cache.map, key, handle)",
+        "pass",
         function="range_cache_link",
     ),
     mistake(
