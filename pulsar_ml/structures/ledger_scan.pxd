@@ -9,8 +9,8 @@
 #              first entry that is not older than the threshold.
 #              LS-2 a size pass takes the largest caches that together hold half of all bytes, and
 #              removes from the front of each its part of the target; a part is done once it is
-#              reached. Without memory for that plan it takes the whole target from the front of
-#              the caches in the order of their numbers.
+#              reached. Without memory for that plan the pass takes its target from the front of the
+#              caches, in the order of their numbers.
 #              LS-3 (I32) the thread that empties a wrapper recycles it, and no other.
 # Ordering     A cache's `open` (release) -> the scan (acquire).
 # Reclamation  The list of shares goes with the policy.
