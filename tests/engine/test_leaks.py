@@ -2,49 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from pulsar_ml.campaign.trial.controlled import load_checked
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search import shrink as shrinking
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Failure, replay
 from pulsar_ml.harness.search.shrink import Shrinker, shrink
-from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
-from tests.harness.toys.build_toys import toys_path
+from tests.engine.programs.build_programs import program_of, programs
 
 
-def leaky() -> tuple[Subject, Program]:
-    subject: Subject = load_checked(str(toys_path(checked=True))).SUBJECTS["leaky"]
-    return subject, generate(subject, 1, threads=2, operations=3, noise=False)
+def leaky() -> Subject:
+    subject: Subject = programs().SUBJECTS["leak"]
+    return subject
 
 
 def found(**options: Any) -> Failure | None:
-    subject, program = leaky()
-    return explore(subject, program, executions=100, seed=1, races=False, **options).failure
+    return explore(leaky(), program_of("leak"), executions=100, seed=5, **options).failure
 
 
 def test_a_leak_is_found_shrunk_and_replayed() -> None:
     failure = found()
     assert failure is not None and failure.kind == "leak"
-    subject, _ = leaky()
-    small = shrink(failure, subject)
+    small = shrink(failure, leaky())
     assert small.signature == failure.signature
     assert sum(map(len, Program.from_json(small.program).threads)) == 1
-    assert replay(small, subject).exact
+    assert replay(small, leaky()).exact
 
 
-def test_leaks_are_left_out_on_request_and_in_the_replay() -> None:
+def test_leaks_are_left_out_on_request_and_in_a_replay() -> None:
     assert found(leaks=False) is None
     failure = found()
     assert failure is not None
-    again = replay(
-        Failure.from_text(failure.to_json().replace('"leaks": true', '"leaks": false')), leaky()[0]
-    )
-    assert again.failure is None
+    ignoring = Failure.from_text(replace(failure, leaks=False).to_json())
+    assert replay(ignoring, leaky()).failure is None
 
 
 class Leaking:
@@ -64,7 +60,7 @@ def test_a_leak_of_the_program_is_not_one_of_its_creation(monkeypatch: pytest.Mo
     failure = found()
     assert failure is not None
     monkeypatch.setattr(shrinking, "of_recorded", lambda *arguments: failure)
-    state = Shrinker(leaky()[0], failure)
+    state = Shrinker(leaky(), failure)
 
     def same(thread: int) -> bool:
         explorer: Explorer = Leaking(thread)  # type: ignore[assignment]
