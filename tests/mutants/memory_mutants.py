@@ -5,8 +5,17 @@ from __future__ import annotations
 from stress.mutants.catalogue.mutant import Mutant
 
 
-def mistake(name: str, title: str, file: str, old: str, new: str, **more: str) -> Mutant:
-    suite = more.pop("suite", file)
+def mistake(
+    name: str,
+    title: str,
+    file: str,
+    old: str,
+    new: str,
+    *,
+    suite: str = "",
+    function: str = "",
+    cimports: str = "",
+) -> Mutant:
     return Mutant(
         id=name,
         title=title,
@@ -14,9 +23,10 @@ def mistake(name: str, title: str, file: str, old: str, new: str, **more: str) -
         file=f"structures/{file}.pxd",
         old=old,
         new=new,
-        suite=suite,
+        suite=suite or file,
         breaks="",
-        **more,
+        function=function,
+        cimports=cimports,
     )
 
 

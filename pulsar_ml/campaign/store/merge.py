@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pulsar_ml.campaign.store.counts import ProofCounts
-from pulsar_ml.campaign.store.ledger import SEARCHES, ledger_of
+from pulsar_ml.campaign.store.ledger import ledger_of
 from pulsar_ml.campaign.store.schema import COUNTED, SUMMED
 from pulsar_ml.campaign.store.sketch import Sketch, estimate, union
+from pulsar_ml.harness.engine import SEARCHES
 
 
 @dataclass(slots=True)

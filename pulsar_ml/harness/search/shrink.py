@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,7 +113,7 @@ class Shrinker:
             return None
         if found.kind == LEAK:
             # A block of the program is not one that creation or the last check allocated.
-            allocated_by_program = int(explorer.failure()["other_thread"]) >= 0
+            allocated_by_program = cast("int", explorer.failure()["other_thread"]) >= 0
             if self.by_program is None:
                 self.by_program = allocated_by_program
             if allocated_by_program != self.by_program:
