@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pulsar_ml.cli.command import Decorator, option
-from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.errors import UsageError
+from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.search.child import Limits
@@ -158,6 +158,31 @@ ignore = option(
 )
 
 # Limits
+
+
+# Bounds of the engine: name, least value, default, help.
+BOUNDS = (
+    ("--bound", 0, 2, "Preemptions or delays of an exhaustive strategy."),
+    ("--spins", 0, 2, "Turns of waiting loops that an exhaustive strategy lets go on at once."),
+    ("--turns", 1, 16, "Turns of loops in one operation that an exhaustive strategy follows."),
+    ("--stores", 3, 8, "Stores that a location remembers, up to 64."),
+)
+
+
+def bounds(*, always: bool) -> Decorator:
+    """The bounds of the engine; without ``always`` one that is not given has the value None."""
+    return together(
+        *(
+            option(
+                name,
+                type=click.IntRange(least, 64 if name == "--stores" else None),
+                default=default if always else None,
+                group=SEARCH,
+                help=f"{help_text}  [default: {default}]",
+            )
+            for name, least, default, help_text in BOUNDS
+        )
+    )
 
 
 def sandbox() -> Decorator:

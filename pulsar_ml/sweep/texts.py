@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pulsar_ml.campaign.plan.rounds import Round, Rounds
 from pulsar_ml.campaign.run.waves import Outcome
-from pulsar_ml.campaign.store import summary as report
 from pulsar_ml.campaign.trial.engines import is_controlled
 from pulsar_ml.campaign.trial.trial import TrialOptions
-from pulsar_ml.progress import clock
+from pulsar_ml.terminal.progress import clock
+from pulsar_ml.wording import counted
 
 SHOWN_ARMS = 8  # of a round that begins
 
@@ -63,8 +63,8 @@ def verdict(
     ran += f" in {clock(outcome.seconds)}"
     match summary.verdict:
         case "violation":
-            signatures = report.counted(len(summary.groups), "signature")
-            found = f"{report.counted(summary.violations, 'violation')} with {signatures}"
+            signatures = counted(len(summary.groups), "signature")
+            found = f"{counted(summary.violations, 'violation')} with {signatures}"
         case "nothing_exercised":
             found = f"nothing exercised by {', '.join(summary.idle_suites)}, which proves nothing"
         case _:

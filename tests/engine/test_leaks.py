@@ -10,7 +10,7 @@ import pytest
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search import shrink as shrinking
 from pulsar_ml.harness.search.explore import explore
-from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.shrink import Shrinker, shrink
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
@@ -32,7 +32,7 @@ def test_a_leak_is_found_shrunk_and_replayed() -> None:
     small = shrink(failure, leaky())
     assert small.signature == failure.signature
     assert sum(map(len, Program.from_json(small.program).threads)) == 1
-    assert replay(small, leaky()).exact
+    assert small.replay(leaky()).exact
 
 
 def test_leaks_are_left_out_on_request_and_in_a_replay() -> None:
@@ -40,7 +40,7 @@ def test_leaks_are_left_out_on_request_and_in_a_replay() -> None:
     failure = found()
     assert failure is not None
     ignoring = Failure.from_text(replace(failure, leaks=False).to_json())
-    assert replay(ignoring, leaky()).failure is None
+    assert ignoring.replay(leaky()).failure is None
 
 
 class Leaking:

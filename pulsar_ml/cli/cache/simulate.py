@@ -14,11 +14,11 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.config import BY_KEY, Reading, read_broker_conf
 from pulsar_ml.errors import UsageError
-from pulsar_ml.progress import ProgressDisplay
 from pulsar_ml.simulate import Result, built_in_workloads, load_workload, simulate
 from pulsar_ml.simulate.grid import OBJECTIVES
 from pulsar_ml.simulate.plot import plot
 from pulsar_ml.simulate.variant import Variant, chosen_variants
+from pulsar_ml.terminal.progress import ProgressDisplay
 
 SETTINGS, GRID = "Settings", "Grid"
 

@@ -9,11 +9,11 @@ import click
 from pulsar_ml.campaign.run.resume import past_of
 from pulsar_ml.campaign.store.compaction import FILE_ROWS, compact
 from pulsar_ml.campaign.store.store import waves_of
-from pulsar_ml.campaign.store.summary import counted
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
-from pulsar_ml.command_line import short_path
+from pulsar_ml.terminal.command_line import short_path
+from pulsar_ml.wording import counted
 
 
 @new_command("compact", examples=("compact runs/ID",))

@@ -13,7 +13,7 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.distributed.machines import environment
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.progress import ProgressDisplay
 
 
 @new_command(

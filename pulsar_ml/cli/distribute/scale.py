@@ -19,8 +19,8 @@ from pulsar_ml.distributed.driver import check_spark
 from pulsar_ml.distributed.scale.bench import Bench, calibrate, simulate
 from pulsar_ml.distributed.scale.costs import Costs, Estimate, Load, predict, smallest_trial
 from pulsar_ml.processors import processor_count
-from pulsar_ml.progress import ProgressDisplay, clock
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.progress import ProgressDisplay, clock
+from pulsar_ml.terminal.tables import print_table
 
 TRIALS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)  # seconds
 PREDICTED = (

@@ -126,13 +126,8 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     "[default: portfolio]",
 )
 @shared.executions(None, "[default: 2000]")
-@option(
-    "--bound",
-    type=click.IntRange(0),
-    group=shared.SEARCH,
-    help="Preemptions or delays of an exhaustive strategy.  [default: 2]",
-)
 @shared.ignore
+@shared.bounds(always=False)
 @option(
     "--rounds",
     type=click.IntRange(1),

@@ -167,6 +167,6 @@ def with_whole_paths(generated: Path, source: Path, folders: Sequence[str]) -> N
         found = named or next(
             (path for folder in folders if (path := Path(folder, name)).is_file()), None
         )
-        return f'{match["line"]}"{found or name}"'
+        return f'{match["line"]}"{os.path.normpath(found or name)}"'
 
     generated.write_text(LINE.sub(whole, generated.read_text()))

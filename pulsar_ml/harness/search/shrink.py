@@ -63,6 +63,7 @@ class Shrinker:
             "races": self.best.races,
             "leaks": self.best.leaks,
             "suppress": self.best.suppress,
+            "stores": self.best.stores,
         }
         explorer = Explorer(
             self.subject, program, strategy="replay", decisions=tuple(decisions), **options
@@ -272,6 +273,7 @@ def search_fewer(state: Shrinker) -> None:
             races=state.best.races,
             leaks=state.best.leaks,
             suppress=state.best.suppress,
+            stores=state.best.stores,
         )
         count, refused = run_judged(explorer, 0, min(SEARCHED, state.left), state.judge)
         state.executions += count

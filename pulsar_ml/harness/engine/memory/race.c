@@ -6,6 +6,7 @@ static void heap_fail(Thread *t, uintptr_t address, uint32_t width, EngineOp op,
 static inline int looks_uninitialised(uintptr_t address, uint32_t width);
 static inline uint32_t *last_access(const Variable *v);
 static inline uint32_t *last_store(const Variable *v);
+static int readable_before(const Variable *v, uint32_t place);
 
 static int hold_plain(Thread *t);
 static void explain_race(EngineFailure *f, uintptr_t address, uint32_t width);
@@ -70,6 +71,13 @@ static inline void check_atomic(Thread *t, const Variable *v, EngineOp op, int w
             race_fail(t, v, op, width, pc, u, writes ? OP_LOAD : OP_STORE);
 }
 
+/* The bytes get a value that is no message: older ones can be read no more. */
+static inline void lose_history(const Variable *v)
+{
+    if (v->n > 1 && !E.mixed)
+        E.mixed = (uint8_t)readable_before(v, v->n - 1u);
+}
+
 /* What an access means for the overlapping variables of other widths. */
 static __attribute__((noinline)) void meet_siblings(Thread *t, const Variable *v, EngineOp op, int writes,
                                                     int plain, uint64_t pc)
@@ -83,7 +91,7 @@ static __attribute__((noinline)) void meet_siblings(Thread *t, const Variable *v
                 check_atomic(t, s, op, writes, v->width, pc);
         }
         if (writes) {
-            E.forgotten += s->n > 1;
+            lose_history(s);
             s->n = 0;             /* its history no longer describes its bytes */
         }
     }
@@ -138,7 +146,7 @@ static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, Eng
         v->readers = NONE;
         /* With the race detector on, nobody could have read the others without a race. */
         if (unlikely(v->n > 1 && !E.config.races))
-            E.forgotten++;
+            lose_history(v);
         v->n = 0;
         return;
     }

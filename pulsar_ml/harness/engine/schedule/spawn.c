@@ -61,6 +61,7 @@ static int spawn(Thread *t, void *(*body)(void *), void *argument, uint64_t pc)
         clock_copy(u->x_clock, t->x_clock);
     u->fence_at = t->fence_at;
     clock_tick(t);
+    t->own_stack = NOT_PRIVATE;   /* what it captured for the new thread lies there */
     get_library_state(&inherited);
     if (library.floats) {
         u->library.float_control = inherited.float_control;
