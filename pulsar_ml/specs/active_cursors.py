@@ -102,21 +102,21 @@ class Model(CursorModel):
         if churn is None:
             return False
         self.churns = put(self.churns, thread, None)
-        made = count
+        pairs = count
         if self.scarce and result[0] == REFUSED:
-            made = result[1][0]  # cursors that came and went before memory ran out
-            if not 0 <= made < count or result != answer(REFUSED, made):
+            pairs = result[1][0]  # cursors that came and went before memory ran out
+            if not 0 <= pairs < count or result != answer(REFUSED, pairs):
                 return False
         elif result != answer(DONE):
             return False
         # The changes that were not seen happened after all that were.
-        unseen = max(0, 2 * made - self.must_change)
-        self.must_change = max(0, self.must_change - 2 * made)
-        self.may_change -= unseen + 2 * (count - made)
+        unseen = max(0, 2 * pairs - self.must_change)
+        self.must_change = max(0, self.must_change - 2 * pairs)
+        self.may_change -= unseen + 2 * (count - pairs)
         self.changes += unseen
         if self.may_change < 0:
             return False
-        if not self.cursors and made:
+        if not self.cursors and pairs:
             others = frozenset(self.churned_at())
             self.left_at = self.left_at | {now} if churn.emptied else others | {now}
         return self.happened(thread)

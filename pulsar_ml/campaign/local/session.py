@@ -111,10 +111,10 @@ def run_suite(
     """Runs programs of ``seed``, ``seed + 1``, ... until the budget is spent.
 
     Ends early after ``most_failures`` failed programs, when threads hang, and at Ctrl-C, which
-    sets ``interrupted``. Memory that grows by more than ``leak_threshold`` bytes, and goes on growing
-    when one of the last programs is repeated, is one more failure; 0 turns that off, and so does a
-    sanitizer, which keeps freed memory. ``on_result`` gets each result once, the last one with the
-    failure of memory.
+    sets ``interrupted``. Memory that grows by more than ``leak_threshold`` bytes, and goes on
+    growing when one of the last programs is repeated, is one more failure; 0 turns that off, and so
+    does a sanitizer, which keeps freed memory. ``on_result`` gets each result once, the last one
+    with the failure of memory.
     """
     subject = find_subject(load_native(options.module), suite)
     threads = suite.threads if options.threads is None else options.threads

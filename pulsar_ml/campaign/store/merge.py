@@ -29,8 +29,8 @@ class SuiteTotals:
     histories compared with the suite's model, also on real threads, and ``unknown`` those whose
     check ran out of its budget. Of the ``classes`` of each program, ``once`` were seen exactly
     once. ``sketch`` is the sketch of the classes of all programs, or, on real threads, of the pairs
-    of operations that overlapped. ``sampled`` and ``sampled_once`` are ``executions`` and ``once`` of
-    the strategies that draw schedules at random.
+    of operations that overlapped. ``sampled`` and ``sampled_once`` are ``executions`` and ``once``
+    of the strategies that draw schedules at random.
     """
 
     trials: int = 0
