@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.memory_model.litmus import (
     ACQUIRE,
+    FENCE,
     JOIN,
     LOAD,
     LOCK,
@@ -65,6 +66,18 @@ NOTIFYING_STORE_BUFFERING = program(
 MESSAGE = program((store(X, 1), store(Y, 1, RELEASE)), (load(Y, ACQUIRE), load(X)))
 RELAXED_MESSAGE = program((store(X, 1), store(Y, 1, RELEASE)), (load(Y), load(X)))
 LOCKED_MESSAGE = program(locked(store(X, 1), store(Y, 1)), locked(load(Y), load(X)))
+# A join, or a mutex, passes on what a seq_cst fence orders.
+SC_FENCE = Operation(FENCE, order=SEQ_CST)
+JOIN_BEHIND_FENCE = program(
+    (spawn(2), join(2), load(X)),
+    (store(X, 2, SEQ_CST), load(Y, SEQ_CST)),
+    (store(Y, 1), SC_FENCE),
+)
+MUTEX_BEHIND_FENCE = program(
+    (*locked(load(Z)), load(X)),
+    (store(X, 2, SEQ_CST), load(Y, SEQ_CST)),
+    (store(Y, 1), SC_FENCE, *locked(store(Z, 3))),
+)
 # docs/engine.md, Limits: seq_cst beside relaxed accesses of one location, and beside time-outs.
 MIXED_ORDERS = program((store(Y, 1, SEQ_CST), store(X, 2)), (load(X), store(Y, 4, SEQ_CST)))
 SC_BEHIND_TIME_OUT = program((store(X, 1, SEQ_CST),), (*locked(until(1)), load(X, SEQ_CST)))

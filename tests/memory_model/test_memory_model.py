@@ -10,6 +10,7 @@ from tests.memory_model.generator import FEATURES, program_of_seed
 from tests.memory_model.litmus import DEADLOCK, TIMED_WAIT, Litmus, Outcome, describe
 from tests.memory_model.models import DEFECTS, MODES, allowed
 from tests.memory_model.programs import (
+    JOIN_BEHIND_FENCE,
     JOIN_UNDER_LOCK,
     JOINED_STORE,
     LOCKED_MESSAGE,
@@ -17,6 +18,7 @@ from tests.memory_model.programs import (
     LOST_NOTIFICATION,
     MESSAGE,
     MIXED_ORDERS,
+    MUTEX_BEHIND_FENCE,
     NOTIFYING_STORE_BUFFERING,
     RELAXED_MESSAGE,
     SC_BEHIND_TIME_OUT,
@@ -83,6 +85,8 @@ TEXTBOOK = [
     TIME_OUTS_IN_ORDER,
     STARTED_READER,
     JOIN_UNDER_LOCK,
+    JOIN_BEHIND_FENCE,
+    MUTEX_BEHIND_FENCE,
 ]
 
 
@@ -119,6 +123,16 @@ def test_starting_and_joining_order_memory() -> None:
     for mode in MODES:
         assert allowed(JOINED_STORE, mode).outcomes == {outcome((0, 0, 1), (0,), finals=(1,))}
         assert allowed(STORE_BEFORE_SPAWN, mode).outcomes == {outcome((0, 0), (1,), finals=(1,))}
+
+
+def test_joining_and_locking_pass_on_what_fences_order() -> None:
+    stale = {
+        JOIN_BEHIND_FENCE: outcome((0, 0, 0), (0, 0), (0, 0), finals=(2, 1)),
+        MUTEX_BEHIND_FENCE: outcome((0, 3, 0, 0), (0, 0), finals=(2, 1, 3)),
+    }
+    for program, forbidden in stale.items():
+        assert forbidden not in allowed(program, "c11", strengthened=False).outcomes
+        assert compare(program, "c11").agrees
 
 
 def test_waits_that_nobody_ends_are_deadlocks() -> None:

@@ -48,7 +48,7 @@ static void note_locked(void *at, int reads, uint64_t pc)
     announce(t, OP_LOCK, (uintptr_t)at, 1);
     o = find_object(t, at, OBJECT_NOTED);
     if (!reads)
-        clock_join(t->clock, o->readers_clock);
+        acquire_readers(t, o);
     acquired(t, o, OP_LOCK, pc);
 }
 

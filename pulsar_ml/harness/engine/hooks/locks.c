@@ -23,6 +23,10 @@ typedef struct {
     uint64_t blocked;
     uint32_t clock[ENGINE_MOST_THREADS];
     uint32_t readers_clock[ENGINE_MOST_THREADS];   /* of those that read: they order only writers */
+    /* The same of what seq_cst fences order, see Thread.x_clock. */
+    uint32_t x_clock[ENGINE_MOST_THREADS];
+    uint32_t readers_x_clock[ENGINE_MOST_THREADS];
+    uint32_t fence_at, readers_fence_at;
 } Object;
 
 /* MUTEX_FOREIGN: a lock that any thread may give back, as Python's are. */
@@ -139,11 +143,25 @@ static void release_blocked(Object *o, uint64_t which)
     E.changes++;
 }
 
+static void acquire_object(Thread *t, const Object *o)
+{
+    clock_join(t->clock, o->clock);
+    if (unlikely(E.x_used))
+        learn_fences(t, o->x_clock, o->fence_at);
+}
+
+static void acquire_readers(Thread *t, const Object *o)
+{
+    clock_join(t->clock, o->readers_clock);
+    if (unlikely(E.x_used))
+        learn_fences(t, o->readers_x_clock, o->readers_fence_at);
+}
+
 static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
 {
     uint32_t id = step_id(t);
     drain(t);  /* taken by an atomic exchange, which under TSO empties the buffer */
-    clock_join(t->clock, o->clock);
+    acquire_object(t, o);
     E.hooks++;
     E.class_hash += mix64((uint64_t)o->last << 32 | id);
     o->last = id;
@@ -154,9 +172,16 @@ static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
         trace_event(t, op, o->address, 0, 0, pc);
 }
 
-static void released(Thread *t, const Object *o, uint32_t *clock, EngineOp op, uint64_t pc)
+static void released(Thread *t, Object *o, uint32_t *clock, EngineOp op, uint64_t pc)
 {
     clock_join(clock, t->clock);
+    if (unlikely(E.x_used)) {
+        int reads = clock == o->readers_clock;
+        uint32_t *fence_at = reads ? &o->readers_fence_at : &o->fence_at;
+        clock_join(reads ? o->readers_x_clock : o->x_clock, t->x_clock);
+        if (t->fence_at > *fence_at)
+            *fence_at = t->fence_at;
+    }
     clock_tick(t);
     E.changes++;
     if (E.recording)
@@ -282,7 +307,7 @@ static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int64
             return late;
     }
     if (writes) {
-        clock_join(t->clock, o->readers_clock);
+        acquire_readers(t, o);
         o->owner = t->number;
     } else {
         o->readers |= t->bit;

@@ -23,7 +23,7 @@ static int once_enter(Thread *t, const void *at, int (*is_done)(const void *), u
         wait_for(t, o, pc);
     }
     lock_touched(o, t);
-    clock_join(t->clock, o->clock);
+    acquire_object(t, o);
     watch_reset(t);
     t->watch_lost = 1;
     hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0xC000);
@@ -150,7 +150,7 @@ static int barrier_wait(Thread *t, const pthread_barrier_t *barrier, uint64_t pc
     }
     /* The round is complete: each knows what all did before it, and nothing of the next round. */
     for (uint64_t rest = o->blocked; rest; rest &= rest - 1)
-        clock_join(E.threads[__builtin_ctzll(rest)].clock, o->clock);
+        acquire_object(&E.threads[__builtin_ctzll(rest)], o);
     acquired(t, o, OP_WAIT, pc);
     clock_zero(o->clock);
     o->count = 0;

@@ -59,3 +59,11 @@ static inline uint32_t step_id(const Thread *t)
 {
     return (uint32_t)t->number << 26 | (t->points - t->idle_points);
 }
+
+/* What another thread knew by seq_cst fences is known to this one behind an acquisition. */
+static inline void learn_fences(Thread *t, const uint32_t *x_clock, uint32_t fence_at)
+{
+    clock_join(t->x_clock, x_clock);
+    if (fence_at > t->fence_at)
+        t->fence_at = fence_at;
+}

@@ -104,6 +104,8 @@ static int join_thread(Thread *t, uintptr_t handle, void **value, uint64_t pc)
     u->joined = 1;
     E.unjoined--;
     clock_join(t->clock, u->clock);
+    if (unlikely(E.x_used))
+        learn_fences(t, u->x_clock, u->fence_at);
     hash_step((uint64_t)u->number << 32 ^ 0xB000);
     watch_reset(t);
     t->watch_lost = 1;
