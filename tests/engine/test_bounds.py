@@ -178,7 +178,7 @@ def test_an_execution_that_failed_leaves_no_static_lock_held(mode: str) -> None:
     for seed in range(20):
         found = explore(subject, wrong, executions=1_000, seed=seed, mode=mode).failure
         assert found is not None and found.kind == "data race", found
-        assert replay(found, subject).exact
+        assert found.replay(subject).exact
         done = explore(
             programs().SUBJECTS["static_lock_fixed"], program, executions=100, seed=seed, mode=mode
         )
