@@ -16,7 +16,7 @@ ARGUMENTS = re.compile(r"<[^<>]+>")
 Place = tuple[str, str, int]
 
 KNOWN: dict[tuple[str, int], Place | None] = {}
-IN_LIBRARY: set[tuple[str, int]] = set()  # addresses in inlined code of a library
+LIBRARY_PLACES: dict[tuple[str, int], Place] = {}  # of addresses in inlined code of a library
 OF_ATOMICS = re.compile(r"sync/sync\.h$|/(atomic|(bits/)?atomic_\w+\.h)$")
 OF_LIBRARIES = re.compile(
     r"^/usr/(local/)?(include|lib)/|/c\+\+/\d+/|/harness/functions/glue\.h$|/cython_utility$"
@@ -56,12 +56,21 @@ def is_place(pc: int, text: str) -> bool:
     """Return True if the code before ``pc`` is at the place ``text``.
 
     A place is "file:line" or a function, with or without its class and namespace ("push",
-    "Ring::push"); arguments and template parameters do not count.
+    "Ring::push"); arguments and template parameters do not count. Code of a library that was
+    inlined is at both places, its own and that of its caller.
     """
     found = locate(pc)
-    place = innermost(found[0], found[1] - 1) if found is not None else None
-    if place is None:
+    if found is None:
         return False
+    at = found[0], found[1] - 1
+    place = innermost(*at)
+    return place is not None and any(
+        is_named(each, text) for each in (place, LIBRARY_PLACES.get(at, place))
+    )
+
+
+def is_named(place: Place, text: str) -> bool:
+    """Return True if ``text`` names this place, see :func:`is_place`."""
     function, file, line = place
     name, _, number = text.rpartition(":")
     if name and number.isdigit() and not name.endswith(":"):
@@ -115,7 +124,7 @@ def of_library(pc: int) -> bool:
     if found is None:
         return False
     innermost(found[0], found[1] - 1)  # looks it up
-    return (found[0], found[1] - 1) in IN_LIBRARY
+    return (found[0], found[1] - 1) in LIBRARY_PLACES
 
 
 def innermost(module: str, offset: int) -> Place | None:
@@ -159,7 +168,7 @@ def look_up(module: str, offsets: Sequence[int]) -> None:
             own = [each for each in places if not OF_LIBRARIES.search(each[1])]
             KNOWN[at] = next(iter([*own, *places]), None)
             if places and OF_LIBRARIES.search(places[0][1]):
-                IN_LIBRARY.add(at)
+                LIBRARY_PLACES[at] = places[0]
 
 
 def places_of(lines: Sequence[str]) -> Iterator[Place]:
