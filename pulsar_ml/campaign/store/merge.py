@@ -54,6 +54,17 @@ class SuiteTotals:
     sketch: Sketch = ()
 
     @property
+    def counts(self) -> ProofCounts:
+        return ProofCounts(
+            trials=self.trials,
+            idle=self.nothing_exercised,
+            judged=self.judged,
+            unknown=self.unknown,
+            executions=self.executions,
+            cut=self.cut,
+        )
+
+    @property
     def distinct(self) -> int | None:
         """The number of distinct classes or pairs, an estimate when there are many.
 
