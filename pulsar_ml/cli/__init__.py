@@ -104,7 +104,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings=NAMES_OF_HELP)
 @click.version_option(__version__, prog_name="pulsar-ml")
 def main() -> None:
-    """Apache Pulsar's broker cache, and the harness that finds its races, and those of your code.
+    """Find data races and wrong answers in Apache Pulsar's broker cache, or in your native code.
 
     \b
     pulsar-ml sweep --runner pool --seconds 60

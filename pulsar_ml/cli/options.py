@@ -157,8 +157,6 @@ ignore = option(
     help="Kind of failure that is not looked for.",
 )
 
-# Limits
-
 
 # Bounds of the engine: name, least value, default, help.
 BOUNDS = (
@@ -183,6 +181,9 @@ def bounds(*, always: bool) -> Decorator:
             for name, least, default, help_text in BOUNDS
         )
     )
+
+
+# Limits
 
 
 def sandbox() -> Decorator:
@@ -223,14 +224,26 @@ def patience(default: float) -> Decorator:
 # Where trials run
 
 
+def wave_seconds(default: float, group: str) -> Decorator:
+    return option(
+        "--wave-seconds",
+        type=click.FloatRange(0, min_open=True),
+        default=default,
+        show_default=True,
+        group=group,
+        help="Time between two writes of results.",
+    )
+
+
 def runner(*choices: str, default: str) -> Decorator:
+    inline = ", or (inline) this process" if "inline" in choices else ""
     return option(
         "--runner",
         type=click.Choice(choices),
         default=default,
         show_default=True,
         group=SPARK,
-        help="Spark, processes of this machine, or (inline) this process.",
+        help=f"Spark, or (pool) processes of this machine{inline}.",
     )
 
 

@@ -78,7 +78,7 @@ class SuiteTotals:
 
         A mean over the executions; None on real threads and for strategies that draw no schedules.
         """
-        return min(1.0, self.sampled_once / self.sampled) if self.telling else None
+        return min(1.0, self.sampled_once / self.sampled) if self.telling and self.sampled else None
 
     @property
     def residual_risk(self) -> float | None:

@@ -24,10 +24,10 @@ from pulsar_ml.wording import counted
     default=FILE_ROWS,
     show_default=True,
     group=shared.OUTPUT,
-    help="Trials of a file, about.",
+    help="Trials in each file, about.",
 )
 def command(run: Path, file_rows: int) -> None:
-    """Merge the small files that short waves of RUN left. It needs no Java.
+    """Merge the small files that short waves of RUN left, without Java.
 
     Rows stay as they are, and each is seen once. A run that a sweep is writing is refused. Killed
     at any moment, the run is whole, and the same command or sweep --resume goes on with it.

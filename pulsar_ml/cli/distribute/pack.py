@@ -20,8 +20,9 @@ from pulsar_ml.terminal.progress import ProgressDisplay
     "pack",
     examples=(
         "pack",
-        "doctor --master spark://host:7077 --environment dist/executors.tar.gz",
-        "sweep --master spark://host:7077 --environment dist/executors.tar.gz",
+        "pack --out executors.tar.gz",
+        "doctor --master spark://host:7077 --environment executors.tar.gz",
+        "sweep --master spark://host:7077 --environment executors.tar.gz",
     ),
 )
 @shared.out("The archive.", "dist/executors.tar.gz", dir_okay=False)

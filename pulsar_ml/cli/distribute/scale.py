@@ -56,14 +56,7 @@ SWEEP, MEASURE = "Sweep", "Measurement"
     group=SWEEP,
     help="Time of a task.",
 )
-@option(
-    "--wave-seconds",
-    type=click.FloatRange(0, min_open=True),
-    default=300.0,
-    show_default=True,
-    group=SWEEP,
-    help="Time between two writes of results.",
-)
+@shared.wave_seconds(300.0, SWEEP)
 @shared.master("local[2]")
 @shared.conf
 @option(

@@ -14,7 +14,7 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.options import sandbox_limits
 from pulsar_ml.cli.output import print_json
-from pulsar_ml.errors import UsageError
+from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
 from pulsar_ml.exit_codes import (
     CLEAN,
     FAILED,
@@ -28,6 +28,7 @@ from pulsar_ml.exit_codes import (
 from pulsar_ml.harness.engine import FAULTS, OFFERED
 from pulsar_ml.terminal.command_line import command_line, short_path
 from pulsar_ml.terminal.progress import ProgressDisplay
+from pulsar_ml.wording import counted
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.functions.check import Checked
@@ -187,21 +188,27 @@ def command(
             except KeyboardInterrupt:
                 codes.append(INTERRUPTED)
                 break
+            except (LimitsError, NondeterminismError) as error:
+                codes.append(FAILED)
+                found.without_verdict += 1
+                progress.end()
+                click.echo(f"{short_path(source.path)}::{test.name}  no verdict: {error}", err=True)
+                continue
             progress.end()
             codes.append(CODES[result.verdict])
             rows.append(as_row(result, keep(result)))
             if not as_json:
                 print_result(result, rows[-1])
-    if not codes:
-        raise UsageError(
-            f"{' '.join(files)}: no function void test_*(){f' with {part!r}' * bool(part)}"
-        )
-    code = worst(codes)
+    if not codes and not found.failed:
+        wanted = f" with {part!r} in its name" if part else ""
+        click.echo(f"{' '.join(files)}: no function void test_*(){wanted} was found", err=True)
+        codes.append(NOTHING_EXERCISED)
+    code = worst([*codes, *([FAILED] * bool(found.failed))])
     if as_json:
         print_json({"exit_code": code, "tests": rows})
     else:
-        click.echo(last_line(rows, found.failed))
-    return FAILED if found.failed else code
+        click.echo(last_line(rows, found))
+    return code
 
 
 @dataclass
@@ -212,6 +219,7 @@ class Found:
     part: str
     build: dict[str, Any]
     failed: int = 0
+    without_verdict: int = 0
 
     def tests(
         self, progress: ProgressDisplay | None = None
@@ -238,7 +246,8 @@ class Found:
                     click.echo(f"Failed: {error}", err=True)
                     continue
                 for each in tests:
-                    yield source, each, subjects[each.name]
+                    if each.name in subjects:  # else the preprocessor leaves it out
+                        yield source, each, subjects[each.name]
 
 
 def keep(result: Checked) -> Path | None:
@@ -278,13 +287,14 @@ def print_result(result: Checked, row: dict[str, Any]) -> None:
         click.echo(f"  again: {command_line('check', name, '--replay', row['record'])}\n")
 
 
-def last_line(rows: list[dict[str, Any]], failed: int) -> str:
+def last_line(rows: list[dict[str, Any]], found: Found) -> str:
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in CODES}
     words = [
         f"{counts['clean']} clean",
         *([f"{counts['violation']} failed"] * bool(counts["violation"])),
         *([f"{counts['nothing_exercised']} exercised nothing"] * bool(counts["nothing_exercised"])),
-        *([f"{failed} files not built"] * bool(failed)),
+        *([f"{found.without_verdict} without a verdict"] * bool(found.without_verdict)),
+        *([f"{counted(found.failed, 'file')} not built"] * bool(found.failed)),
     ]
     return ", ".join(words)
 

@@ -6,6 +6,7 @@
 #include "pulsar_ml/harness/engine/state.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "pulsar_ml/harness/engine/execution/random.c"
@@ -37,6 +38,7 @@
 #include "pulsar_ml/harness/engine/hooks/wraps_once.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_exit.c"
 #include "pulsar_ml/harness/engine/hooks/annotations.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_random.c"
 static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/schedule/spawn.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_c11.c"
@@ -83,6 +85,8 @@ static void run_once(uint64_t number)
     heart[0] = number;
     heart[1]++;
     E.n = E.config.n_threads;
+    E.unjoined = 0;
+    E.random_calls = 0;
     if (unlikely(++E.generation == 0)) {
         memset(E.slots, 0, SLOTS * sizeof *E.slots);
         E.generation = 1;

@@ -165,6 +165,7 @@ typedef struct {
     int32_t n;                    /* threads of this execution, those that it started included */
     int32_t width;                /* entries of a clock: a multiple of four, n or more */
     int32_t live;
+    int32_t unjoined;             /* threads that this execution started and did not join */
     int32_t starting;
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
     uint8_t wider;  /* the execution ended because a thread more than E.width was started */
@@ -195,6 +196,7 @@ typedef struct {
     uint8_t touched_twice;
     uint8_t forgot, mixed;        /* in this execution: stores that could still have been read */
     int64_t now_ns;
+    uint64_t random_calls;        /* for random numbers of the system */
     /* Variables. */
     Slot *slots;
     Variable *variables;

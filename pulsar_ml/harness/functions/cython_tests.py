@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +23,13 @@ from pulsar_ml.harness.subjects.subject import Subject
 
 COMMENTS_ON_TOP = re.compile(r"^#\s*(cython|distutils)\s*:", re.IGNORECASE)
 CPLUS = re.compile(r"libcpp|cppclass|language\s*=\s*c\+\+|\bnew\s|\.hpp\b")
+# Cython's variables in its C code, and in the table of symbols.
+OBJECT_VARIABLE = re.compile(
+    r"^static (?:PyObject|struct __pyx_obj_\w+|PyTypeObject) \*(__pyx_v_\w+)", re.MULTILINE
+)
+VARIABLE = re.compile(
+    r"^(?P<at>[0-9a-f]+) (?P<size>[0-9a-f]+) [bBdD] (?P<name>__pyx_v_\w+)$", re.MULTILINE
+)
 
 HEAD = """
 include "{name}"
@@ -32,6 +41,14 @@ from pulsar_ml.harness cimport (
     wrap_subject,
 )
 from libc.string cimport strncpy as pml_strncpy
+
+cdef extern from "pulsar_ml/harness/functions/areas.h" nogil:
+    int pml_add_area(void* at, void* kept, size_t bytes)
+    void pml_keep_areas()
+    void pml_restore_areas()
+    void pml_follow_areas()
+
+from libc.stdlib cimport malloc as pml_malloc
 
 pml_dropped = []
 pml_sys_hook = pml_sys.unraisablehook
@@ -47,13 +64,18 @@ def pml_keep_dropped(dropped):
 
 cdef object pml_failed(PmlViolation* violation, object error):
     name = type(error).__name__
-    text = (f"{{name}}: {{error}}" if str(error) else name).encode(errors="replace")
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{{trace.tb_frame.f_code.co_filename}}:{{trace.tb_lineno}}: " if trace else ""
+    text = place + (f"{{name}}: {{error}}" if str(error) else name)
     violation.found = 1
     pml_strncpy(violation.invariant, b"exception", sizeof(violation.invariant) - 1)
-    pml_strncpy(violation.message, text, sizeof(violation.message) - 1)
+    pml_strncpy(violation.message, text.encode(errors="replace"), sizeof(violation.message) - 1)
 
 
 cdef void* pml_create(const pml_i64* settings, pml_i32 threads) noexcept nogil:
+    pml_restore_areas()
     return &pml_instance
 
 
@@ -62,7 +84,18 @@ cdef void pml_check(void* instance, PmlViolation* violation) noexcept nogil:
 
 
 cdef void pml_destroy(void* instance) noexcept nogil:
-    pass
+    pml_follow_areas()
+
+
+# Keeps the values of C variables. Rows have the distance to pml_instance, and the bytes.
+def pml_keep_variables(variables):
+    cdef Py_ssize_t distance, size
+    cdef void* kept
+    for distance, size in variables:
+        kept = pml_malloc(size)
+        if kept is NULL or not pml_add_area(&pml_instance + distance, kept, size):
+            raise MemoryError("no memory for the values of the global variables")
+    pml_keep_areas()
 
 
 cdef void pml_fill(PmlSubject* subject, const char* name):
@@ -149,4 +182,32 @@ def module_subjects(
         )
     except BuildError as error:
         raise BuildError(str(error).replace(str(path), str(source.path), 1)) from None
-    return dict(load_checked(built).SUBJECTS)
+    module = load_checked(built)
+    if not hasattr(module, "PML_KEPT"):  # loaded by an earlier call
+        vars(module)["PML_KEPT"] = True
+        module.pml_keep_variables(c_variables(built))
+    return dict(module.SUBJECTS)
+
+
+def c_variables(module: Path) -> list[tuple[int, int]]:
+    """The C variables of a module that Cython made: the distance to pml_instance, and the bytes.
+
+    Variables for Python objects are left out: objects live longer than an execution.
+    """
+    generated = "".join(
+        path.read_text() for path in (module.parent / "c").rglob("*.c*") if path.is_file()
+    )
+    objects = set(OBJECT_VARIABLE.findall(generated))
+    tool = shutil.which("nm")
+    if tool is None:
+        raise BuildError("the program nm (of binutils) is not installed; it lists the variables")
+    done = subprocess.run(
+        [tool, "-CS", "--defined-only", str(module)], capture_output=True, text=True, check=False
+    )
+    found = {match["name"]: match for match in VARIABLE.finditer(done.stdout)}
+    base = next(match for name, match in found.items() if name.endswith("_pml_instance"))
+    return [
+        (int(match["at"], 16) - int(base["at"], 16), int(match["size"], 16))
+        for name, match in found.items()
+        if name not in objects and "_pml_" not in name
+    ]

@@ -7,80 +7,70 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <typeinfo>
 #include <cxxabi.h>
 #else
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #endif
-#include <elf.h>
-#include <link.h>
-#include <sys/mman.h>
-
 #include "pulsar_ml/harness/subject.h"
 
 #define PML_UNSEEN __attribute__((no_sanitize("thread"), unused))
 
-/* Global variables: their values after the library was loaded, put back before each execution. */
-
-#define PML_MOST_AREAS 8
-
-typedef struct {
-    volatile unsigned char *at, *kept;
-    size_t bytes;
-} PmlArea;
-
-static PmlArea pml_areas[PML_MOST_AREAS];
-static int pml_n_areas;
 static char pml_instance; /* what create returns: the tests have no other state than globals */
 
-PML_UNSEEN static void pml_copy_bytes(volatile unsigned char *to, const volatile unsigned char *from,
-                                      size_t bytes)
+#ifdef __cplusplus
+extern "C" {
+#endif
+void pml_begin_globals(void); /* of globals.c */
+void pml_end_globals(void);
+void pml_engine_fail(const char *message);
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef __cplusplus
+/* The type and the text of the exception that is handled. */
+PML_UNSEEN static void pml_describe_exception(char *text, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i++)
-        to[i] = from[i];
+    int status = -1;
+    const std::type_info *type = abi::__cxa_current_exception_type();
+    const char *name = type ? abi::__cxa_demangle(type->name(), nullptr, nullptr, &status) : nullptr;
+    name = name ? name : type ? type->name() : "an exception";
+    try {
+        throw;
+    } catch (const std::exception &error) {
+        std::snprintf(text, bytes, "%s: %s", name, error.what());
+    } catch (abi::__forced_unwind &) {
+        throw;
+    } catch (...) {
+        std::snprintf(text, bytes, "%s", name);
+    }
 }
 
-PML_UNSEEN static int pml_find_areas(struct dl_phdr_info *info, size_t size, void *unused)
+/* An exception that nothing catches, in a thread or in a function that is noexcept. */
+PML_UNSEEN static void pml_terminate()
 {
-    (void)size, (void)unused;
-    uintptr_t mine = (uintptr_t)&pml_n_areas;
-    uintptr_t constant = 0, constant_end = 0;
-    int here = 0;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-        uintptr_t start = info->dlpi_addr + part->p_vaddr, end = start + part->p_memsz;
-        if (part->p_type == PT_LOAD && start <= mine && mine < end)
-            here = 1;
-        if (part->p_type == PT_GNU_RELRO)
-            constant = start, constant_end = end;
-    }
-    if (!here)
-        return 0;
-    for (int i = 0; i < info->dlpi_phnum && pml_n_areas < PML_MOST_AREAS; i++) {
-        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-        uintptr_t start = info->dlpi_addr + part->p_vaddr, end = start + part->p_memsz;
-        if (part->p_type != PT_LOAD || !(part->p_flags & PF_W))
-            continue;
-        if (start <= constant && constant < end) /* relocated, then read-only, up to a page's end */
-            start = (constant_end + 4095) & ~(uintptr_t)4095;
-        if (start >= end)
-            continue;
-        void *kept = mmap(NULL, end - start, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (kept == MAP_FAILED)
-            continue;
-        PmlArea area = {(volatile unsigned char *)start, (volatile unsigned char *)kept, end - start};
-        pml_areas[pml_n_areas++] = area;
-    }
-    return 1;
+    char what[180] = "", text[240];
+    if (std::current_exception())
+        pml_describe_exception(what, sizeof what);
+    std::snprintf(text, sizeof text, "std::terminate() was called: %s%s",
+                  *what ? "nothing catches " : "without an exception", what);
+    pml_engine_fail(text);
+    std::abort();
 }
+#endif
 
 PML_UNSEEN static void *pml_create(const int64_t *settings, int32_t threads)
 {
     (void)settings, (void)threads;
-    for (int i = 0; i < pml_n_areas; i++)
-        pml_copy_bytes(pml_areas[i].at, pml_areas[i].kept, pml_areas[i].bytes);
+#ifdef __cplusplus
+    std::set_terminate(pml_terminate);
+#endif
+    pml_begin_globals();
     return &pml_instance;
 }
 
@@ -89,7 +79,11 @@ PML_UNSEEN static void pml_check(void *instance, PmlViolation *violation)
     (void)instance, (void)violation;
 }
 
-PML_UNSEEN static void pml_destroy(void *instance) { (void)instance; }
+PML_UNSEEN static void pml_destroy(void *instance)
+{
+    (void)instance;
+    pml_end_globals();
+}
 
 /* Calls a test; an exception that leaves it is the failure. */
 PML_UNSEEN static void pml_call(void (*test)(void), PmlViolation *violation)
@@ -99,14 +93,10 @@ PML_UNSEEN static void pml_call(void (*test)(void), PmlViolation *violation)
         test();
     } catch (abi::__forced_unwind &) {
         throw;
-    } catch (const std::exception &error) {
-        violation->found = 1;
-        std::snprintf(violation->invariant, sizeof violation->invariant, "exception");
-        std::snprintf(violation->message, sizeof violation->message, "%s", error.what());
     } catch (...) {
         violation->found = 1;
         std::snprintf(violation->invariant, sizeof violation->invariant, "exception");
-        std::snprintf(violation->message, sizeof violation->message, "of a type without what()");
+        pml_describe_exception(violation->message, sizeof violation->message);
     }
 #else
     (void)violation;
@@ -127,18 +117,4 @@ static const PmlArgument PML_NO_SETTING = {0, 0, 0};
     static const PmlSubject pml_subject_##test = {                                                    \
         PML_SUBJECT_ABI, 1, 0, 1, #test, #test, &PML_RUN, &PML_NO_SETTING, pml_create,                \
         pml_apply_##test, pml_check, pml_destroy};
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-/* Keeps the values of global variables. Call once, after the library was loaded. */
-__attribute__((visibility("default"))) PML_UNSEEN void pml_keep_globals(void)
-{
-    dl_iterate_phdr(pml_find_areas, NULL);
-    for (int i = 0; i < pml_n_areas; i++) /* pml_areas itself is in an area: complete before this */
-        pml_copy_bytes(pml_areas[i].kept, pml_areas[i].at, pml_areas[i].bytes);
-}
-#ifdef __cplusplus
-}
-#endif
 #endif

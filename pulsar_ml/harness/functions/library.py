@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -22,12 +23,17 @@ from pulsar_ml.errors import BuildError
 from pulsar_ml.harness.building.build import engine_identity, only_one_process
 from pulsar_ml.harness.building.checked import COMPILE_FLAGS, LINK_FLAGS, MACROS, volatile_flags
 from pulsar_ml.harness.building.unseen import warn_of_unseen_code
-from pulsar_ml.harness.functions.source import TestSource
+from pulsar_ml.harness.functions.source import C_TEST, TestSource, blank
 from pulsar_ml.harness.subjects.subject import Subject, subject_at
 
 PACKAGE = Path(__file__).resolve().parents[3]
 STANDARD = {"c": "-std=gnu17", "c++": "-std=gnu++20"}
+GLOBALS = Path(__file__).with_name("globals.c")
+AREAS = GLOBALS.with_name("areas.h")
+CONSTRUCTORS = Path(__file__).with_name("globals.ld")
 COMPILERS = {"c": ("CC", "cc"), "c++": ("CXX", "c++")}
+
+CONDITION = re.compile(r"^[ \t]*#[ \t]*if", re.MULTILINE)
 
 
 def library_subjects(
@@ -35,26 +41,27 @@ def library_subjects(
 ) -> dict[str, Subject]:
     """Build the tests of a C or C++ file for the engine; return a subject for each test's name.
 
-    ``into`` is the folder of builds, ``flags`` go to the compiler. Raises BuildError with the
+    A test that the preprocessor leaves out has none. ``into`` is the folder of builds, ``flags`` go to the compiler. Raises BuildError with the
     compiler's output, and when there is no compiler.
     """
     import pulsar_ml.harness.engine  # noqa: F401  (its symbols are what the library calls)
 
-    path = build_library(source, into=into, flags=flags, volatile=volatile)
+    path, names = build_library(source, into=into, flags=flags, volatile=volatile)
     library = ctypes.CDLL(str(path))
-    library.pml_keep_globals()
+    if library.pml_keep_globals():
+        raise BuildError(f"{source.path.name}: no memory for the values of its global variables")
     warn_of_unseen_code(path)
-    tables = (ctypes.c_void_p * len(source.tests)).in_dll(library, "pml_tests")
+    tables = (ctypes.c_void_p * len(names)).in_dll(library, "pml_tests")
     return {
-        test.name: subject_at(address, path.parent.name, library)
-        for test, address in zip(source.tests, tables, strict=True)
+        name: subject_at(address, path.parent.name, library)
+        for name, address in zip(names, tables, strict=True)
     }
 
 
 def build_library(
     source: TestSource, *, into: Path, flags: Sequence[str], volatile: str = "plain"
-) -> Path:
-    """Compile and link unless that was done before; return the library's path."""
+) -> tuple[Path, list[str]]:
+    """Compile and link unless that was done before; return the library's path and its tests."""
     variable, default = COMPILERS[source.language]
     compiler = shlex.split(os.environ.get(variable) or default)
     found = shutil.which(compiler[0])
@@ -77,24 +84,23 @@ def build_library(
         *volatile_flags(volatile),
         *(f"-D{name}={value}" for name, value in MACROS),
     ]
-    text = unit(source)
     facts = os.stat(found)
     key = hashlib.sha256(engine_identity())
-    key.update(repr((command, text, found, facts.st_size, facts.st_mtime_ns)).encode())
+    key.update(b"".join(path.read_bytes() for path in (GLOBALS, AREAS, CONSTRUCTORS)))
+    key.update(repr((command, source, found, facts.st_size, facts.st_mtime_ns)).encode())
     home = Path(into).resolve() / f"{source.path.stem}-{key.hexdigest()[:12]}"
     with only_one_process(home):
         built = kept(home)
         if built is None:
-            compile_and_link(home, command, text, source)
+            compile_and_link(home, command, source)
             built = kept(home)
     if built is None:
         raise BuildError(f"{source.path} or a header changed while it was built; build it again")
     return built
 
 
-def unit(source: TestSource) -> str:
-    """The generated file: the user's, the glue, and the table of the tests."""
-    names = [test.name for test in source.tests]
+def unit(source: TestSource, names: Sequence[str]) -> str:
+    """The generated file: the user's, the glue, and the table of the tests called ``names``."""
     linkage = 'extern "C" ' if source.language == "c++" else ""
     tables = ", ".join(f"&pml_subject_{name}" for name in names)
     return "\n".join(
@@ -109,22 +115,43 @@ def unit(source: TestSource) -> str:
     )
 
 
-def compile_and_link(home: Path, command: Sequence[str], text: str, source: TestSource) -> None:
+def present_tests(source: TestSource, command: Sequence[str]) -> list[str]:
+    """The names of the tests that the preprocessor leaves in the file."""
+    names = [test.name for test in source.tests]
+    if not CONDITION.search(source.path.read_text(errors="replace")):
+        return names
+    done = subprocess.run(
+        [*command, "-E", str(source.path)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        return names  # the compiler will say why
+    present = {match["name"] for match in C_TEST.finditer(blank(done.stdout))}
+    return [name for name in names if name in present]
+
+
+def compile_and_link(home: Path, command: Sequence[str], source: TestSource) -> None:
     generated = home / f"tests{'.c' if source.language == 'c' else '.cpp'}"
-    generated.write_text(text)
+    names = present_tests(source, command)
+    if not names:
+        raise BuildError(f"{source.path}: its conditions (#if) leave no test; name a flag for them")
+    generated.write_text(unit(source, names))
     reads, compiled, linked = home / "tests.d", home / "tests.o", home / "linked.so"
+    kept_globals = home / "globals.o"
     run([*command, "-MMD", "-MF", str(reads), "-c", str(generated), "-o", str(compiled)], source)
     # Without the sanitizer's flag: the engine takes the place of its runtime.
     compiler = command[: command.index(STANDARD[source.language])]
+    own = ["-x", "c", "-O2", "-fPIC", f"-I{PACKAGE}", "-c", str(GLOBALS), "-o", str(kept_globals)]
+    run([*compiler, *own], source)
     libraries = [flag for flag in command if flag.startswith(("-l", "-L", "-Wl,"))]
-    output = ["-o", str(linked), *libraries, *LINK_FLAGS]
-    run([*compiler, "-shared", "-pthread", str(compiled), *output], source)
+    output = ["-o", str(linked), *libraries, f"-Wl,-T,{CONSTRUCTORS}", *LINK_FLAGS]
+    run([*compiler, "-shared", "-pthread", str(compiled), str(kept_globals), *output], source)
     # Another path for other code: a process that has loaded the old one loads the new one, too.
     folder = home / hashlib.sha256(linked.read_bytes()).hexdigest()[:12]
     folder.mkdir(exist_ok=True)
     os.replace(linked, folder / f"{source.path.stem}.so")
     state = {
         "library": f"{folder.name}/{source.path.stem}.so",
+        "tests": names,
         "files": {file: state_of(file) for file in read_files(reads) if file != str(generated)},
     }
     (home / "state.json").write_text(json.dumps(state))
@@ -151,11 +178,11 @@ def state_of(file: str) -> list[int]:
     return [facts.st_size, facts.st_mtime_ns]
 
 
-def kept(home: Path) -> Path | None:
-    """The library of an earlier build, unless a file that it read has changed since."""
+def kept(home: Path) -> tuple[Path, list[str]] | None:
+    """The library of an earlier build and its tests, unless a file that it read has changed."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         state = json.loads((home / "state.json").read_text())
         library = home / str(state["library"])
         if library.exists() and all(state_of(f) == known for f, known in state["files"].items()):
-            return library
+            return library, [str(name) for name in state["tests"]]
     return None

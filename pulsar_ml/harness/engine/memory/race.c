@@ -1,6 +1,7 @@
 /* Data races by happens-before, with epochs as in FastTrack (Flanagan and Freund) and C11's edges,
  * and the checks of a heap address. Clocks are those of the memory model. */
 
+static inline int in_arena(uintptr_t address);
 static inline int heap_ok(uintptr_t address);
 static void heap_fail(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc);
 static inline int looks_uninitialised(uintptr_t address, uint32_t width);
@@ -115,6 +116,19 @@ static __attribute__((noinline)) void note_reader(Thread *t, Variable *v)
     clocks[t->number] = t->clock[t->number];
 }
 
+/* A test function alone, before it starts threads or after it joined them, at memory that is neither
+ * allocated by the execution nor known to another thread: no other access can be unordered. It may
+ * be the interpreter's, whose state differs from execution to execution. */
+static inline int is_alone_with(const Thread *t, uintptr_t address)
+{
+    const Slot *slot;
+    if (likely(E.config.n_threads > 1 || E.unjoined) || in_arena(address) ||
+        address - (uintptr_t)t->stack < STACK_BYTES)
+        return 0;
+    slot = find_slot(address >> 3);
+    return slot->generation != E.generation || slot->first == NONE;
+}
+
 static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc)
 {
     int writes = op != OP_READ;
@@ -122,6 +136,8 @@ static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, Eng
     Variable *v;
     if (unlikely(!heap_ok(address)))
         heap_fail(t, address, width, op, pc);
+    if (unlikely(is_alone_with(t, address)))
+        return;
     v = find_variable(address, width);
     touch(v, t);
     if (unlikely(E.recording)) {
