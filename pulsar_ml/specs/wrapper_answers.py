@@ -84,7 +84,8 @@ class Model:
             tuple(frozenset(met.items()) for met in self.met),
             tuple(self.fills), tuple(self.turns), tuple(self.remembered),
             tuple(frozenset(stale.items()) for stale in self.stale),
-            self.looked, self.open, self.churned, self.sure, self.draining, self.left, self.recycled, self.owed,
+            self.looked, self.open, self.churned, self.sure, self.draining, self.left,
+            self.recycled, self.owed,
         )  # fmt: skip
 
     def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from pulsar_ml.campaign.local.leaks import confirmed_leak, growth_of
 from pulsar_ml.campaign.local.records import Records
-from pulsar_ml.campaign.local.session import LEAK, Budget, SuiteRun, run_suite
+from pulsar_ml.campaign.local.session import Budget, SuiteRun, run_suite
 from pulsar_ml.campaign.local.watch import MEGABYTE, ProcessWatch
 from pulsar_ml.campaign.trial.record import ReplayRecord
-from pulsar_ml.campaign.trial.trial import TrialOptions, run_trial
+from pulsar_ml.campaign.trial.trial import LEAK, TrialOptions, run_trial
 from pulsar_ml.terminal.progress import ProgressDisplay
 from tests.stress.conftest import Toys
 from tests.stress.toy_suites import SUITES
