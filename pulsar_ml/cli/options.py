@@ -183,9 +183,6 @@ def bounds(*, always: bool) -> Decorator:
     )
 
 
-# Limits
-
-
 def sandbox() -> Decorator:
     """Options that say whether code under test runs in a child process, and for how long."""
     from pulsar_ml.harness.search.child import Limits

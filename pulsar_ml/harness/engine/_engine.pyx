@@ -17,8 +17,8 @@ from pulsar_ml.harness.engine.engine cimport (
     STRATEGY_FOLLOWS, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
-    engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_places_in,
-    engine_preemptions, engine_reverse, engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
+    engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_places_in, engine_preemptions,
+    engine_reverse, engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
     engine_used_depth, engine_used_reuse, engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
