@@ -193,7 +193,8 @@ class Model:
         if recycled + requeued < steps and self.met[thread] and not starved:
             return False
         return (
-            (status == DONE or starved) and recycled >= 0 and requeued >= 0 and recycled + requeued <= steps
+            (status == DONE or starved) and min(recycled, requeued) >= 0
+            and recycled + requeued <= steps
             and self.left >= 0 and self.balanced()
         )  # fmt: skip
 
