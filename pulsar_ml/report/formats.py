@@ -77,7 +77,9 @@ def as_sarif(findings: Findings, views: Sequence[TraceView]) -> str:
         result(group, view, findings.command(group))
         for group, view in zip(findings.summary.in_order(), views, strict=True)
     ]
-    return json.dumps(log(results, Path.cwd()), indent=2) + "\n"
+    content = log(results, Path.cwd())
+    content["runs"][0]["properties"] = findings.summary.counts.as_data()
+    return json.dumps(content, indent=2) + "\n"
 
 
 def result(group: Group, view: TraceView, command: str) -> dict[str, Any]:
@@ -107,6 +109,10 @@ def as_junit(findings: Findings, views: Sequence[TraceView]) -> str:
             root, "testsuite", name=fit(name), tests=str(len(failed) or 1),
             failures=str(len(failed)), skipped=str(int(idle)), time=f"{seconds:.3f}",
         )  # fmt: skip
+        if totals is not None:
+            properties = ElementTree.SubElement(suite, "properties")
+            for key, count in totals.counts.as_data().items():
+                ElementTree.SubElement(properties, "property", name=key, value=str(count))
         for group in failed:
             case = ElementTree.SubElement(
                 suite,

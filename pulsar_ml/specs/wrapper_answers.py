@@ -84,7 +84,8 @@ class Model:
             tuple(frozenset(met.items()) for met in self.met),
             tuple(self.fills), tuple(self.turns), tuple(self.remembered),
             tuple(frozenset(stale.items()) for stale in self.stale),
-            self.looked, self.open, self.churned, self.sure, self.draining, self.left, self.recycled, self.owed,
+            self.looked, self.open, self.churned, self.sure, self.draining, self.left,
+            self.recycled, self.owed,
         )  # fmt: skip
 
     def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
@@ -192,7 +193,8 @@ class Model:
         if recycled + requeued < steps and self.met[thread] and not starved:
             return False
         return (
-            (status == DONE or starved) and recycled >= 0 and requeued >= 0 and recycled + requeued <= steps
+            (status == DONE or starved) and min(recycled, requeued) >= 0
+            and recycled + requeued <= steps
             and self.left >= 0 and self.balanced()
         )  # fmt: skip
 

@@ -51,6 +51,8 @@ def test_junit_has_a_failed_case_for_each_signature_and_one_that_passed_elsewher
     assert (root.get("tests"), root.get("failures")) == ("3", "1")
     assert [suite.get("name") for suite in root] == ["idle", "made_up", "other"]
     assert root.find("testsuite[@name='idle']/testcase/skipped") is not None
+    idle = root.find("testsuite[@name='idle']/properties/property[@name='idle']")
+    assert idle is not None and idle.get("value") == "1"
     failure = root.find("testsuite[@name='made_up']/testcase/failure")
     assert failure is not None and failure.get("message") == "x"
     assert f"{program()} replay" in (failure.text or "")
@@ -86,5 +88,8 @@ def test_json_has_everything(tmp_path: Path) -> None:
 
 def test_markdown_has_a_table_and_the_commands(tmp_path: Path) -> None:
     text = report(engine_run(tmp_path / "run"), "--format", "markdown").stdout
-    assert text.startswith("# 3 violations with 2 signatures in 4 trials with 400 executions\n")
+    assert text.startswith(
+        "# 3 violations with 2 signatures in 4 trials (4 exercised, 0 idle) with 400 executions "
+        "under the engine (0 cut)\n"
+    )
     assert text.count(f"    {program()} replay ") == 2

@@ -40,7 +40,7 @@ from tests.report.reading import Reader, page_of, report
 def test_the_verdict_and_the_risk_come_first(tmp_path: Path) -> None:
     clean = write_run(tmp_path / "clean", [row(seed) for seed in range(30)])
     text = Reader(page_of(clean)).text
-    assert "No violation in 30 trials with 3,000 executions" in text
+    assert "No violation in 30 trials (30 exercised, 0 idle) with 3,000 executions" in text
     assert "rarer than 1 in 1,000" in text
     assert text.index("rarer than") < text.index("Coverage") < text.index("The run")
 

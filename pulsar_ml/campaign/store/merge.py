@@ -54,6 +54,17 @@ class SuiteTotals:
     sketch: Sketch = ()
 
     @property
+    def counts(self) -> ProofCounts:
+        return ProofCounts(
+            trials=self.trials,
+            idle=self.nothing_exercised,
+            judged=self.judged,
+            unknown=self.unknown,
+            executions=self.executions,
+            cut=self.cut,
+        )
+
+    @property
     def distinct(self) -> int | None:
         """The number of distinct classes or pairs, an estimate when there are many.
 
@@ -67,7 +78,7 @@ class SuiteTotals:
 
         A mean over the executions; None on real threads and for strategies that draw no schedules.
         """
-        return min(1.0, self.sampled_once / self.sampled) if self.telling else None
+        return min(1.0, self.sampled_once / self.sampled) if self.telling and self.sampled else None
 
     @property
     def residual_risk(self) -> float | None:

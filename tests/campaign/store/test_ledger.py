@@ -85,7 +85,7 @@ def test_totals_know_what_is_unseen() -> None:
     add(summary, *split(whole), ledger_of(whole))
     totals = summary.suites[SUITE.name]
     assert (totals.distinct, totals.once, totals.unseen_mass) == (30, 435, None)
-    totals.executions = totals.telling = 870
+    totals.sampled_once, totals.sampled, totals.telling = 435, 870, 870
     assert totals.unseen_mass == 0.5
     without = Summary()
     add(without, *split(whole))

@@ -20,7 +20,7 @@ from tests.spark.sweep_suites import TOYS
 from tests.spark.test_sweep import TIMEOUT, environment
 
 SCRIPT = """
-import json, sys, time, urllib.request
+import json, sys, urllib.request
 from pathlib import Path
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.plan.plan import Plan
@@ -51,7 +51,7 @@ api = f"/api/v1/applications/{context.applicationId}/"
 while [stage["status"] for stage in stages()] != ["COMPLETE"] or any(
     job["status"] != "SUCCEEDED" for job in json.loads(get(api + "jobs"))
 ):
-    time.sleep(0.1)
+    pass
 json.dump({
     "trials": wave.table().num_rows,
     "reports": [sum(column) for column in zip(*reports)],
