@@ -16,9 +16,6 @@ cdef class ReceiveBuffer:
     Size").
     """
 
-    def __init__(self):
-        raise TypeError("a receive buffer comes from EntryCacheManager.receive_buffer(capacity)")
-
     def __dealloc__(self):
         if self.native is not NULL:
             receive_buffer_release(self.native)
@@ -33,6 +30,10 @@ cdef class ReceiveBuffer:
         """Bytes that it has; what a slice of it pins."""
         self.check_usable()
         return self.native.capacity
+
+    def __bool__(self) -> bool:
+        """True, also for one without bytes; see ``len()``."""
+        return True
 
     def __len__(self) -> int:
         """Bytes received so far."""
@@ -57,7 +58,9 @@ cdef class ReceiveBuffer:
                     f"{view.len} bytes do not fit; {self.native.capacity - self.native.filled} of "
                     f"{self.native.capacity} are left")
             with nogil:
+                native_enter()
                 memcpy(place, view.buf, <size_t>view.len)
+                native_leave()
         finally:
             PyBuffer_Release(&view)
         return start
@@ -106,12 +109,13 @@ cdef class BufferSlice:
     From ReceiveBuffer.slice.
     """
 
-    def __init__(self):
-        raise TypeError("a slice comes from ReceiveBuffer.slice(start, length)")
-
     def __dealloc__(self):
         if self.payload is not NULL:
             payload_release(self.payload)
+
+    def __bool__(self) -> bool:
+        """True, also for one without bytes; see ``len()``."""
+        return True
 
     def __len__(self) -> int:
         return 0 if self.payload is NULL else payload_length(self.payload)

@@ -1,11 +1,7 @@
-# Storage reads as Python objects: the in-flight read limiter and the pending reads manager. What
-# runs Python code takes the GIL here, outside every monitor.
+# Storage reads as Python objects: the in-flight read limiter and the pending reads manager. Native
+# calls run no Python code: they make callbacks due, which run afterwards (callbacks.pxi).
 
 from collections import OrderedDict
-
-from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
-from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport uint64_t
 
 from pulsar_ml.structures.entry cimport entry_on_deallocate
 from pulsar_ml.structures.inflight_limiter cimport (
@@ -38,12 +34,6 @@ cdef enum:
     FAILURES = 1024
 
 
-# An exception of a callback, which has nobody to go to: sys.unraisablehook gets it.
-cdef void report_unraisable(object error, object callback) noexcept:
-    PyErr_SetObject(type(error), error)
-    PyErr_WriteUnraisable(callback)
-
-
 # A limiter that copies of entries may outlive: each possible caller holds a reference.
 cdef struct SharedLimiter:
     InflightLimiter limiter
@@ -63,34 +53,42 @@ cdef void permits_copy_released(void* context, int64_t share) noexcept nogil:
     shared_limiter_release(<SharedLimiter*>context)
 
 
-# A request that waited: the argument is its WaitingPermits, which was kept alive for this.
-cdef bint permits_told(void* context, int64_t argument, int64_t permits, bint granted) noexcept nogil:
-    with gil:
-        return (<WaitingPermits><object><void*>argument).on_answer(permits, granted)
+# A request that waited has its answer. It takes what it is granted; what its callback refuses goes
+# back like any permits.
+cdef bint permits_due(void* context, int64_t argument, int64_t permits, bint granted) noexcept nogil:
+    cdef DueCallback* due = <DueCallback*>argument
+    due.amount = permits
+    due.status = granted
+    callback_due(due)
+    return True
 
 
 @cython.final
 @cython.internal
-cdef class WaitingPermits:
+cdef class WaitingPermits(Callback):
     cdef InflightReadsLimiter limiter
     cdef object callback
 
-    cdef bint on_answer(self, int64_t permits, bint granted) noexcept:
-        cdef Permits granted_permits = None
+    cdef void run(self) noexcept:
+        cdef Permits permits = None
+        cdef int64_t refused = self.due.amount
         try:
-            if granted:
-                granted_permits = wrap_permits(self.limiter, permits)
-            self.callback(granted_permits)
-            return True
+            if self.due.status:
+                permits = wrap_permits(self.limiter, refused)
+            self.callback(permits)
+            refused = 0
         except BaseException as error:
             report_unraisable(error, self.callback)
-            if granted_permits is None or not granted_permits.held:
-                return True
-            # The limiter takes back what the callback still had.
-            granted_permits.held = 0
-            return False
-        finally:
-            Py_DECREF(self)
+            if permits is not None:
+                # The limiter takes back what the callback still had.
+                refused = permits.held
+                permits.held = 0
+        if refused:
+            with nogil:
+                native_enter()
+                limiter_release(&self.limiter.shared.limiter, refused)
+                native_leave()
+            run_callbacks()
 
 
 cdef Permits wrap_permits(InflightReadsLimiter limiter, int64_t permits):
@@ -110,13 +108,13 @@ cdef class Permits:
     cdef InflightReadsLimiter limiter
     cdef int64_t held
 
-    def __init__(self):
-        raise TypeError("permits come from InflightReadsLimiter.acquire")
-
     def __dealloc__(self):
-        if self.held and self.limiter is not None:
+        if self.held:
             with nogil:
+                native_enter()
                 limiter_release(&self.limiter.shared.limiter, self.held)
+                native_leave()
+            run_callbacks()
 
     @property
     def amount(self) -> int:
@@ -128,20 +126,26 @@ cdef class Permits:
         cdef int64_t permits = self.held
         self.held = 0
         with nogil:
+            native_enter()
             limiter_release(&self.limiter.shared.limiter, permits)
+            native_leave()
+        run_callbacks()
 
-    def share(self, list entries) -> None:
+    def share(self, list entries not None) -> None:
         """Let them last until the last of these entries is released. With no entries they go back
         at once.
 
-        The entries are copies that nobody else holds, as a read delivers them. Raises
+        The entries are copies that nobody else holds, as a read delivers them, each once, and none
+        has permits yet. Raises UsageError, ReleasedError, and then nothing changed;
         AllocationError, and then the permits went back.
         """
         cdef SharedLimiter* shared = self.limiter.shared
         cdef uint32_t share
         cdef Entry entry
+        entries = own_entries(entries)
         for entry in entries:
-            check_usable(entry)
+            if entry_has_callback(&entry.owner.memory.entries, entry.handle):
+                raise UsageError(f"{entry!r} has permits already; share each read's permits among its own entries")
         if not self.held or not entries:
             self.release()
             return
@@ -156,6 +160,24 @@ cdef class Permits:
                                    share) != PML_OK:
                 # Without memory this copy holds none.
                 permits_copy_released(shared, share)
+
+
+# The entries of a list, each an Entry that nobody else holds and that is there once.
+cdef list own_entries(list entries):
+    cdef Entry entry
+    cdef set seen = set()
+    entries = list(entries)
+    for value in entries:
+        if not isinstance(value, Entry):
+            raise TypeError(f"{value!r} is not an Entry")
+        entry = <Entry>value
+        check_usable(entry)
+        if id(entry) in seen:
+            raise UsageError(f"{entry!r} is in the list twice")
+        seen.add(id(entry))
+        if entry_references(&entry.owner.memory.entries, entry.handle) != 1:
+            raise UsageError(f"{entry!r} is held elsewhere; use a copy()")
+    return entries
 
 
 @cython.final
@@ -192,15 +214,17 @@ cdef class InflightReadsLimiter:
     def __dealloc__(self):
         if self.shared is not NULL:
             with nogil:
+                native_enter()
                 shared_limiter_release(self.shared)
+                native_leave()
 
     def acquire(self, permits, callback, *, now_ns=None) -> Permits | None:
         """Ask for permits. Granted: they are returned. Otherwise None, and ``callback(permits)`` is
         called once, in any thread and perhaps before this returns, with None when the request
         failed.
 
-        A callback that raises refuses: the permits go back, and the exception is reported as
-        unraisable. Raises ReadLimitError when the queue is full or the limiter closed,
+        A callback that raises refuses: the permits go back, and the exception goes to
+        sys.unraisablehook. Raises ReadLimitError when the queue is full or the limiter closed,
         InvalidSizeError.
         """
         cdef int64_t wanted = to_reads_size(permits, "permits", INT64_MAX)
@@ -209,17 +233,22 @@ cdef class InflightReadsLimiter:
         cdef Acquired acquired
         cdef WaitingPermits waiting = WaitingPermits.__new__(WaitingPermits)
         cdef InflightLimiter* limiter = &self.shared.limiter
-        waiting.limiter = self
-        waiting.callback = callback
-        Py_INCREF(waiting)
+        cdef Permits granted = Permits.__new__(Permits)
+        waiting.limiter = granted.limiter = self
+        waiting.callback = check_callable(callback, "callback")
+        cdef DueCallback* due = waiting.start()
         with nogil:
-            acquired = limiter_acquire(limiter, wanted, now, permits_told, self.shared,
-                                       <int64_t><void*>waiting, &taken)
+            native_enter()
+            acquired = limiter_acquire(limiter, wanted, now, permits_due, self.shared, <int64_t>due, &taken)
+            native_leave()
+        if acquired != Acquired.PERMITS_WAITING:
+            waiting.cancel()
+        granted.held = taken
+        run_callbacks()     # requests that timed out by this call's time
         if acquired == Acquired.PERMITS_WAITING:
             return None
-        Py_DECREF(waiting)
         if acquired == PERMITS_GRANTED:
-            return wrap_permits(self, taken)
+            return granted
         raise ReadLimitError(
             f"{permits} bytes of reads cannot wait: the queue is full, or the limiter closed")
 
@@ -230,7 +259,17 @@ cdef class InflightReadsLimiter:
         cdef int64_t now = to_now(now_ns, "now_ns")
         cdef int64_t due
         with nogil:
+            native_enter()
             due = limiter_expire(&self.shared.limiter, now)
+            native_leave()
+        if pml_calls.fresh_first is not NULL:
+            # Afterwards others may wait, or none.
+            run_callbacks()
+            with nogil:
+                native_enter()
+                due = limiter_expire(&self.shared.limiter, now)
+                native_leave()
+            run_callbacks()
         return None if due < 0 else due
 
     @property
@@ -238,13 +277,18 @@ cdef class InflightReadsLimiter:
         """Bytes that nobody has at some moment of the call, -1 without a limit."""
         cdef int64_t remaining
         with nogil:
+            native_enter()
             remaining = limiter_remaining(&self.shared.limiter)
+            native_leave()
         return remaining
 
     def close(self) -> None:
         """Fail what waits and refuse what comes. Permits that are out come back as ever."""
         with nogil:
+            native_enter()
             limiter_close(&self.shared.limiter)
+            native_leave()
+        run_callbacks()
 
 
 cdef int64_t to_reads_size(object value, str role, int64_t most) except -1:
@@ -256,33 +300,90 @@ cdef int64_t to_reads_size(object value, str role, int64_t most) except -1:
 
 # Pending reads -----------------------------------------------------------------------------------
 
-# The argument of a request: what it needs, kept alive until it is answered.
+# A read of the storage to start.
+cdef struct PendingStart:
+    PendingStart* following
+    uint64_t token
+    int64_t first, last
+
+
+# A request: what it needs, kept alive until it has its answer.
 @cython.final
 @cython.internal
-cdef class PendingRequester:
+cdef class PendingRequester(Callback):
     cdef PendingReadsManager reads
     cdef object listener
     cdef object expected_reads
+    cdef object error
+
+    def __dealloc__(self):
+        release(self.due.entries)
+
+    cdef void prepare(self) noexcept:
+        if self.due.status != PENDING_DELIVERED:
+            self.error = self.reads.error_of(<PendingStatus>self.due.status, self.due.failed)
+
+    # The entries delivered. Without memory the rest of them is released.
+    cdef list entries(self):
+        cdef NativeMemory owner = self.reads.owner
+        cdef list delivered = []
+        cdef int64_t i = 0
+        try:
+            for i in range(self.due.amount):
+                delivered.append(None)
+            for i in range(self.due.amount):
+                delivered[i] = wrap_entry(owner, self.due.entries[i])
+                self.due.entries[i] = 0
+        finally:
+            for i in range(self.due.amount):
+                if self.due.entries[i]:
+                    entry_release(&owner.memory.entries, self.due.entries[i], 1)
+        return delivered
+
+    cdef void run(self) noexcept:
+        cdef list delivered = None
+        try:
+            if self.due.status == PENDING_DELIVERED:
+                try:
+                    delivered = self.entries()
+                except MemoryError as error:
+                    self.error = AllocationError("no memory for the entries of a read")
+            self.listener(delivered, self.error)
+        except BaseException as error:
+            report_unraisable(error, self.listener)
 
 
+# The start of a storage read is due: the call that made it starts it when the native call is over.
 cdef void reads_start(
     void* context, uint64_t token, int64_t argument, int64_t ledger_id, int64_t first, int64_t last
 ) noexcept nogil:
-    with gil:
-        (<PendingReadsManager><object>context).begin(token, <PendingRequester><object><void*>argument,
-                                                     ledger_id, first, last)
+    cdef DueCallback* due = <DueCallback*>argument
+    cdef PendingStart* start = <PendingStart*>allocate_zeroed(1, sizeof(PendingStart))
+    if start is NULL:
+        pending_reads_complete(<PendingReads*>context, token, PENDING_OUT_OF_MEMORY, NULL, 0)
+        return
+    start.token = token
+    start.first = first
+    start.last = last
+    start.following = <PendingStart*>due.starts
+    due.starts = start
 
 
 cdef void reads_answer(
     void* context, int64_t argument, PendingStatus status, uint64_t failed, const uint32_t* entries,
     int64_t count
 ) noexcept nogil:
-    with gil:
-        (<PendingReadsManager><object>context).tell(<PendingRequester><object><void*>argument, status,
-                                                    failed, entries, count)
+    cdef DueCallback* due = <DueCallback*>argument
+    due.status = status
+    due.failed = failed
+    due.amount = count
+    if count:
+        memcpy(due.entries, entries, <size_t>count * sizeof(uint32_t))
+    callback_due(due)
 
 
 @cython.final
+@cython.no_gc_clear
 cdef class PendingReadsManager:
     """The storage reads of one managed ledger that are under way: no entry is read twice at a time.
 
@@ -296,6 +397,7 @@ cdef class PendingReadsManager:
     """
 
     cdef NativeMemory owner
+    cdef object clock           # the manager's
     cdef PendingReads native
     cdef object start
     cdef object failures        # token -> exception, the latest of them
@@ -305,9 +407,10 @@ cdef class PendingReadsManager:
         cdef int64_t timeout = to_reads_size(read_timeout_millis, "read_timeout_millis",
                                              INT64_MAX // 1000000)
         self.owner = manager.owner
-        self.start = start
+        self.clock = manager.clock
+        self.start = check_callable(start, "start")
         self.failures = OrderedDict()
-        check_status(pending_reads_init(&self.native, &self.owner.memory.entries, reads_start, <void*>self,
+        check_status(pending_reads_init(&self.native, &self.owner.memory.entries, reads_start, &self.native,
                                         timeout * 1000000, READS_CHUNK_BITS, MOST_READS), position(0, 0))
 
     def __dealloc__(self):
@@ -320,14 +423,14 @@ cdef class PendingReadsManager:
         ``listener(entries, error)`` is called once, in the thread that completes the last part,
         perhaps before this returns: with the whole range in order, each entry the listener's own
         and counting a read, or with None and StorageError, ReadTimeoutError, ClosedError,
-        AllocationError or what :meth:`fail` was given. What a listener raises is reported as
-        unraisable.
+        AllocationError or what :meth:`fail` was given. What a listener raises goes to
+        sys.unraisablehook.
 
         Raises InvalidPositionError, ClosedError, AllocationError.
         """
         cdef NativePosition low = to_stored((ledger_id, first))
         cdef NativePosition high = to_stored((ledger_id, last))
-        cdef int64_t now = self.owner.now(now_ns, "now_ns")
+        cdef int64_t now = time_of(self.clock, now_ns, "now_ns")
         cdef Status status
         cdef PendingRequester requester
         check_range(low, high)
@@ -338,40 +441,44 @@ cdef class PendingReadsManager:
             raise ClosedError("the pending reads are closed")
         requester = PendingRequester.__new__(PendingRequester)
         requester.reads = self
-        requester.listener = listener
+        requester.listener = check_callable(listener, "listener")
         requester.expected_reads = expected_reads
-        Py_INCREF(requester)
+        requester.due.entries = <uint32_t*>allocate_zeroed(
+            <size_t>(high.entry_id - low.entry_id + 1), sizeof(uint32_t))
+        if requester.due.entries is NULL:
+            check_status(Status.PML_NO_MEMORY, low)
+        cdef DueCallback* due = requester.start()
         with nogil:
+            native_enter()
             status = pending_reads_read(&self.native, low.ledger_id, low.entry_id, high.entry_id, now,
-                                        reads_answer, <void*>self, <int64_t><void*>requester)
+                                        reads_answer, NULL, <int64_t>due)
+            native_leave()
         if status != PML_OK:
-            Py_DECREF(requester)
-            check_status(status, low)
+            requester.cancel()
+        self.begin(requester, low.ledger_id)
+        run_callbacks()
+        check_status(status, low)
 
-    cdef void begin(
-        self, uint64_t token, PendingRequester requester, int64_t ledger_id, int64_t first, int64_t last
-    ) noexcept:
-        try:
-            self.start(token, ledger_id, first, last, requester.expected_reads)
-        except BaseException as error:
-            self.fail(token, error)
-
-    cdef void tell(
-        self, PendingRequester requester, PendingStatus status, uint64_t failed, const uint32_t* entries,
-        int64_t count
-    ) noexcept:
-        cdef list delivered = [] if status == PENDING_DELIVERED else None
-        cdef int64_t i
-        try:
-            for i in range(count):
-                delivered.append(wrap_entry(self.owner, entries[i]))
-            requester.listener(delivered, self.error_of(status, failed))
-        except BaseException as error:
-            report_unraisable(error, requester.listener)
-        finally:
-            Py_DECREF(requester)
+    # Starts the storage reads that a request made due, in the order of their entries. The request
+    # may have its answer meanwhile.
+    cdef int begin(self, PendingRequester requester, int64_t ledger_id) except -1:
+        cdef PendingStart* start = <PendingStart*>requester.due.starts
+        cdef list starts = []
+        requester.due.starts = NULL
+        while start is not NULL:
+            starts.append((start.token, start.first, start.last))
+            requester.due.starts = start.following
+            release(start)
+            start = <PendingStart*>requester.due.starts
+        for token, first, last in reversed(starts):
+            try:
+                self.start(token, ledger_id, first, last, requester.expected_reads)
+            except BaseException as error:
+                self.fail(token, error)
+        return 0
 
     cdef uint64_t to_token(self, object value) except? 0:
+        value = PyNumber_Index(value)
         if not 0 <= value < 1 << 64 or not pending_was_token(&self.native, value):
             raise UsageError(f"token={value!r} is none that start was called with")
         return value
@@ -404,12 +511,12 @@ cdef class PendingReadsManager:
         cdef Entry entry
         cdef bint taken
         cdef uint32_t* handles
+        entries = own_entries(entries)
         for entry in entries:
-            check_usable(entry)
             if entry.owner is not self.owner or entry.exports:
                 raise UsageError(f"{entry!r} belongs to another manager, or a view of it is open")
-            if entry_references(&self.owner.memory.entries, entry.handle) != 1:
-                raise UsageError(f"{entry!r} is held elsewhere; an answer is made of new entries")
+            if entry_has_callback(&self.owner.memory.entries, entry.handle):
+                raise UsageError(f"{entry!r} holds permits; an answer is made of new entries")
         handles = <uint32_t*>allocate_zeroed(count + 1, sizeof(uint32_t))
         if handles is NULL:
             raise AllocationError(f"no native memory for an answer of {count} entries")
@@ -419,19 +526,27 @@ cdef class PendingReadsManager:
             entry.handle = 0
             entry.released = True
         with nogil:
+            native_enter()
             taken = pending_reads_complete(&self.native, native_token, PENDING_DELIVERED, handles, count)
             release(handles)
+            native_leave()
+        run_callbacks()
         return taken
 
     def fail(self, token, error) -> bool:
         """The storage's failure; False when the read was completed or timed out before."""
         cdef uint64_t native_token = self.to_token(token)
         cdef bint taken
+        if not isinstance(error, BaseException):
+            raise TypeError(f"error={error!r} must be an exception")
         self.failures[native_token] = error
         while len(self.failures) > FAILURES:
             self.failures.popitem(last=False)
         with nogil:
+            native_enter()
             taken = pending_reads_complete(&self.native, native_token, PENDING_FAILED, NULL, 0)
+            native_leave()
+        run_callbacks()
         if not taken:
             self.failures.pop(native_token, None)
         return taken
@@ -441,16 +556,21 @@ cdef class PendingReadsManager:
 
         Waiting requests get their answers.
         """
-        cdef int64_t native_id = PyNumber_Index(ledger_id)
+        cdef int64_t native_id = to_id(ledger_id, "ledger_id")
         with nogil:
+            native_enter()
             pending_reads_invalidate(&self.native, native_id)
+            native_leave()
 
     def expire(self, *, now_ns=None) -> int:
         """Fail every read that is older than its timeout; how many."""
-        cdef int64_t now = self.owner.now(now_ns, "now_ns")
+        cdef int64_t now = time_of(self.clock, now_ns, "now_ns")
         cdef int64_t expired
         with nogil:
+            native_enter()
             expired = pending_reads_expire(&self.native, now)
+            native_leave()
+        run_callbacks()
         return expired
 
     @property
@@ -458,7 +578,9 @@ cdef class PendingReadsManager:
         """Reads of the storage that are under way."""
         cdef int64_t running
         with nogil:
+            native_enter()
             running = pending_reads_running(&self.native)
+            native_leave()
         return running
 
     def counts(self) -> dict[str, int]:
@@ -467,9 +589,11 @@ cdef class PendingReadsManager:
         """
         cdef PendingCounts counts
         with nogil:
+            native_enter()
             monitor_enter(&self.native.monitor)
             counts = self.native.counts
             monitor_leave(&self.native.monitor)
+            native_leave()
         return {
             "entries_read": counts.read,
             "entries_notread": counts.not_read,
@@ -485,4 +609,7 @@ cdef class PendingReadsManager:
         """Fail every read that is under way with ClosedError, and refuse what comes."""
         self.is_closed = True
         with nogil:
+            native_enter()
             pending_reads_fail(&self.native, PENDING_CLOSED)
+            native_leave()
+        run_callbacks()
