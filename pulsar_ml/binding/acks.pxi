@@ -69,7 +69,7 @@ cdef class AckState:
     limit of bytes. ``max_ranges_in_metadata_store`` limits what is encoded for the metadata store.
     ``pause_dispatch``: dispatcherPauseOnAckStatePersistentEnabled. ``resume()`` is called, in the
     thread that acknowledged and outside every lock, when a dispatcher that was paused has to
-    read on.
+    read on. What it raises goes to sys.unraisablehook.
 
     All methods may be called from any number of threads. Raises InvalidSizeError,
     InvalidPositionError, AllocationError. Origin: ``ManagedCursorImpl`` of Pulsar 4.1 and PIP-299.
@@ -96,7 +96,11 @@ cdef class AckState:
     # Ends a change: raises for a refused one, and resumes the dispatcher.
     cdef bint finish(self, AckChange change, uint32_t resumed, str what) except -1:
         if resumed and self.resume is not None:
-            self.resume()
+            try:
+                self.resume()
+            except BaseException as error:
+                # The change was made, whatever the dispatcher says.
+                report_unraisable(error, self.resume)
         if change == ACK_NO_MEMORY:
             raise AllocationError("no native memory left; nothing was changed")
         if change == ACK_INVALID:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from pulsar_ml import (
     BufferSlice,
-    Entry,
     EntryCacheManager,
     InvalidSizeError,
     ReceiveBuffer,

@@ -220,8 +220,7 @@ def test_threads_that_fork_at_the_same_time_do_not_wait_for_each_other() -> None
     good: list[bool] = []
 
     def fork() -> None:
-        for _ in range(5):
-            good.append(ends(in_child(lambda: work(5))))
+        good.extend(ends(in_child(lambda: work(5))) for _ in range(5))
 
     threads = [threading.Thread(target=fork) for _ in range(3)]
     for thread in threads:
