@@ -42,6 +42,7 @@ from pulsar_ml.structures.range_cache cimport (
 from pulsar_ml.structures.read_count cimport read_count_release
 from pulsar_ml.structures.receive_buffer cimport (
     buffer_books_pinned, receive_buffer_append, receive_buffer_new, receive_buffer_release,
+    receive_buffer_retain,
 )
 from pulsar_ml.structures.receive_size cimport receive_size_init, receive_size_next, receive_size_record
 from pulsar_ml.structures.status cimport PML_DISABLED, PML_EXISTS, PML_OK, Status

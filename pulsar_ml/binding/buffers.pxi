@@ -45,21 +45,28 @@ cdef class ReceiveBuffer:
 
         Raises InvalidSizeError when it does not fit; then nothing changed. ReleasedError.
         """
-        self.check_usable()
         cdef Py_buffer view
-        cdef uint32_t start = self.native.filled
+        cdef uint32_t start
         cdef char* place = NULL
+        cdef NativeBuffer* native
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
+            # Not before: the object may release this buffer when it gives its bytes.
+            self.check_usable()
+            start = self.native.filled
             if view.len <= self.native.capacity:
                 place = receive_buffer_append(self.native, <uint32_t>view.len)
             if place is NULL:
                 raise InvalidSizeError(
                     f"{view.len} bytes do not fit; {self.native.capacity - self.native.filled} of "
                     f"{self.native.capacity} are left")
+            # Another thread may release it meanwhile.
+            native = self.native
+            receive_buffer_retain(native)
             with nogil:
                 native_enter()
                 memcpy(place, view.buf, <size_t>view.len)
+                receive_buffer_release(native)
                 native_leave()
         finally:
             PyBuffer_Release(&view)
@@ -70,10 +77,10 @@ cdef class ReceiveBuffer:
 
         Raises InvalidSizeError, ReleasedError, AllocationError.
         """
-        self.check_usable()
         cdef int64_t first = to_count(start, "start", INT32_MAX)
         cdef int64_t size = to_count(length, "length", INT32_MAX)
         cdef BufferSlice part
+        self.check_usable()
         if first + size > self.native.filled:
             raise InvalidSizeError(
                 f"bytes {first}..{first + size} were not received; {self.native.filled} were")

@@ -97,14 +97,17 @@ cdef class RangeCache:
             expected_reads = 0
         if not isinstance(value, Entry):
             return new_entry(self.owner, key, value, expected_reads, False)
+        # The number's __bool__ may release the entry.
+        if expected_reads:
+            raise UsageError("expected_reads goes with bytes; an Entry brings its own")
         entry = <Entry>value
         check_usable(entry)
         if entry.owner is not self.owner:
             raise UsageError(f"{entry!r} belongs to another manager; copy its bytes instead")
-        if expected_reads:
-            raise UsageError("expected_reads goes with bytes; an Entry brings its own")
         if not entry_matches(&self.owner.memory.entries, entry.handle, key):
             check_status(Status.PML_MISMATCH, key)
+        # Like a view: another thread that releases the entry meanwhile leaves the reference here.
+        entry.exports += 1
         with nogil:
             native_enter()
             if self.owner.copy_entries:
@@ -112,6 +115,9 @@ cdef class RangeCache:
             else:
                 handle = entry_copy(&self.owner.memory.entries, entry.handle, False)
             native_leave()
+        entry.exports -= 1
+        if entry.released:
+            entry.give_back()
         if not handle:
             raise AllocationError("no native memory for a cache copy; nothing was changed")
         return handle
