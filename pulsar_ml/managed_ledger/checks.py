@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import index
+from typing import SupportsIndex, cast
 
 from pulsar_ml.errors import InvalidPositionError, UsageError
 from pulsar_ml.positions import Position
@@ -34,7 +36,7 @@ def check_name(name: object, role: str) -> None:
 def check_position(at: object) -> Position:
     """The position of a pair. Raises InvalidPositionError for anything but two whole numbers."""
     try:
-        ledger_id, entry_id = at  # type: ignore[misc]
+        ledger_id, entry_id = cast("Iterable[SupportsIndex]", at)
         return Position(index(ledger_id), index(entry_id))
     except (TypeError, ValueError):
         raise InvalidPositionError(

@@ -68,7 +68,7 @@ class LedgerSettings:
             if not isinstance(value, TYPES[str(field.type)]):
                 raise UsageError(f"{field.name}={value!r} is not valid; use {field.type}")
             least = LEAST.get(field.name, 0)
-            if value is not None and value < least:
+            if isinstance(value, int | float) and value < least:
                 raise UsageError(f"{field.name}={value!r} is too small; use {least} or more")
         most = self.managed_ledger_max_ack_state_in_bytes_to_persist
         if most is not None and most > MOST_BYTES:

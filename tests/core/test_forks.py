@@ -18,6 +18,7 @@ from pulsar_ml import (
     InflightReadsLimiter,
     ManagedCursorContainer,
     PendingReadsManager,
+    Permits,
     Position,
 )
 from pulsar_ml._core import InMemoryDelayedDeliveryTrackerFactory
@@ -100,7 +101,7 @@ def reads_work() -> Callable[[int], object]:
     )
 
     def work(number: int) -> None:
-        permits = limits.acquire(1, lambda granted: granted and granted.release())
+        permits = limits.acquire(1, give_back)
         reads.read(1, number, number + 3, lambda entries, error: None)
         reads.invalidate(1)
         reads.counts()
@@ -108,6 +109,11 @@ def reads_work() -> Callable[[int], object]:
             permits.share([manager.entry((1, number), b"x")])
 
     return work
+
+
+def give_back(permits: Permits | None) -> None:
+    if permits is not None:
+        permits.release()
 
 
 WORKS = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml import EntryCacheManager, InflightReadsLimiter, _core
+from pulsar_ml import EntryCacheManager, InflightReadsLimiter, UsageError, _core
 from pulsar_ml._core import InMemoryDelayedDeliveryTrackerFactory
 from tests.core.present import present
 
@@ -34,12 +34,12 @@ def handed_out() -> dict[str, Any]:
     }
 
 
-WAYS: dict[str, Callable[[type], object]] = {
+WAYS: dict[str, Callable[[Any], object]] = {
     "call": lambda kind: kind(),
     "call with None": lambda kind: kind(None, 0, 0, 1, 1),
     "call with keywords": lambda kind: kind(owner=None),
     "__new__": lambda kind: kind.__new__(kind),
-    "__new__ with None": lambda kind: kind.__new__(kind, None, 0, 0, 1, 1),  # type: ignore[call-arg]
+    "__new__ with None": lambda kind: kind.__new__(kind, None, 0, 0, 1, 1),
 }
 
 
@@ -63,7 +63,7 @@ def test_the_classes_that_only_the_core_uses_cannot_be_made_either() -> None:
     limits = InflightReadsLimiter(max_bytes=1)
     held = limits.acquire(1, print)
     limits.acquire(1, lambda permits: None)
-    inside = {
+    inside: set[Any] = {
         type(thing)
         for thing in gc.get_objects()
         if type(thing).__module__ == "pulsar_ml._core" and not hasattr(_core, type(thing).__name__)
@@ -114,7 +114,7 @@ def test_entries_have_the_permits_of_one_read() -> None:
         first, second = (present(limits.acquire(5, print)) for _ in range(2))
         entry = manager.entry((1, 1), b"x")
         first.share([entry])
-        with pytest.raises(_core.UsageError, match="has permits already"):
+        with pytest.raises(UsageError, match="has permits already"):
             second.share([entry])
         # Nothing changed.
         assert (second.amount, limits.remaining) == (5, 0)
@@ -131,7 +131,7 @@ def test_permits_are_not_shared_with_an_entry_that_another_holds() -> None:
         permits = present(InflightReadsLimiter(max_bytes=10).acquire(5, print))
         with (
             present(cache.get((1, 1))) as cached,
-            pytest.raises(_core.UsageError, match="held elsewhere"),
+            pytest.raises(UsageError, match="held elsewhere"),
         ):
             permits.share([cached])
         assert permits.amount == 5

@@ -87,7 +87,7 @@ def test_two_triggers_that_close_each_others_view_do_not_wait_for_each_other(
         for i in range(2):
             views.append(factory.new_tracker(f"{turn}/{i}", lambda i=i: trigger(1 - i)))  # type: ignore[misc]
             views[i].add_message((1, 1), 50, now=0)
-        run(*[lambda view=view: view.fire(now=100) for view in views])  # type: ignore[misc]
+        run(*[lambda view=view: view.fire(now=100) for view in views])
         assert all(view.closed for view in views)
 
 
@@ -107,7 +107,7 @@ def test_two_triggers_that_fire_each_others_view_do_not_wait_for_each_other(
     for i in range(2):
         views.append(factory.new_tracker(f"{i}", lambda i=i: trigger(i)))  # type: ignore[misc]
         views[i].add_message((1, 1), 50, now=0)
-    run(*[lambda view=view: view.fire(now=100) for view in views])  # type: ignore[misc]
+    run(*[lambda view=view: view.fire(now=100) for view in views])
     # Each ran for its fire, and at least once more for the other's resume.
     assert all(turns.count(i) >= 2 for i in range(2))
 

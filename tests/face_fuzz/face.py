@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pulsar_ml import _core
 
@@ -29,7 +29,7 @@ PROTOCOLS: dict[str, Callable[[Any, Any], object]] = {
     "end of with": lambda thing, argument: thing.__exit__(argument, None, None),
     "call": lambda thing, argument: thing(argument),
     "class": lambda thing, argument: type(thing)(argument),
-    "new": lambda thing, _: type(thing).__new__(type(thing)),
+    "new": lambda thing, _: cast(Any, type(thing)).__new__(type(thing)),
     "init": lambda thing, argument: type(thing).__init__(thing, argument),
     "reduce": lambda thing, _: thing.__reduce_ex__(4),
     "set": lambda thing, argument: setattr(thing, "max_size", argument),

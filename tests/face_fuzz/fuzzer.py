@@ -22,7 +22,7 @@ CHILD_SECONDS = 60
 # Exceptions that name a mistake. OverflowError, SystemError and RecursionError are none of them.
 NAMED = (
     PulsarMlError, Hostile, TypeError, ValueError, KeyError, AttributeError, StopIteration,
-    BufferError, MemoryError, AssertionError,
+    BufferError, MemoryError, AssertionError, IndexError,
 )  # fmt: skip
 
 

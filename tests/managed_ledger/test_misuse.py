@@ -21,7 +21,7 @@ def test_an_entry_is_bytes(wrong: object) -> None:
         with pytest.raises(TypeError, match="bytes-like"):
             broker.storage.inner.append(1, 0, wrong)  # type: ignore[arg-type]
         assert broker.ledger.last_confirmed == Position(-1, -1)
-        assert broker.ledger.add_entry(bytearray(b"x")) == Position(1, 0)
+        assert broker.ledger.add_entry(b"x") == Position(1, 0)
 
 
 def test_a_disk_storage_takes_bytes_only(tmp_path: object) -> None:
