@@ -162,7 +162,8 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
     def __contains__(self, topic) -> bool:
         with self.naming:
             self.forget_dropped()
-            return topic in self.topics
+        # Outside: any object may be looked for, and its __hash__ and __eq__ may do anything.
+        return topic in self.topics
 
 
 @cython.final

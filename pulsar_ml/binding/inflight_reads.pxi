@@ -1,5 +1,5 @@
-# The in-flight read limiter and its permits as Python objects. Native calls run no Python code: they
-# make callbacks due, which run afterwards (callbacks.pxi).
+# The in-flight read limiter and its permits as Python objects. Native calls run no Python code:
+# they make callbacks due, which run afterwards (callbacks.pxi).
 
 from pulsar_ml.structures.entry cimport entry_on_deallocate
 from pulsar_ml.structures.inflight_limiter cimport (

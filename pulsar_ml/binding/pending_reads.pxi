@@ -1,5 +1,5 @@
-# The pending reads manager as a Python object. Native calls run no Python code: they make starts and
-# listeners due, which run afterwards (callbacks.pxi).
+# The pending reads manager as a Python object. Native calls run no Python code: they make starts
+# and listeners due, which run afterwards (callbacks.pxi).
 
 from collections import OrderedDict
 

@@ -298,7 +298,7 @@ class ManagedCursor:
             self.first_unended = Position(following, -1)
 
     def move_mark_delete(self, mark: Position) -> list[Callable[[], object]]:
-        """Moves the position and calls the listeners; returns functions that raise their exceptions.
+        """Moves the position, calls the listeners, and returns functions that raise their errors.
 
         The caller holds the ledger's lock.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -219,6 +220,20 @@ def test_a_trigger_and_a_callback_may_fork() -> None:
     held.release()
     assert len(children) == 2
     assert all(ends(child) for child in children)
+
+
+def test_a_child_may_close_and_drop_a_manager_whose_thread_ran_in_the_parent() -> None:
+    managers = [EntryCacheManager(start=True, eviction_interval_ms=10_000)]
+
+    def child() -> None:
+        managers[0].start()
+        managers[0].stop()
+        managers.pop().close()
+        gc.collect()
+
+    # The thread begins, and then it sleeps.
+    assert all([ends(in_child(child)) for _ in range(10)])
+    managers[0].close()
 
 
 def test_threads_that_fork_at_the_same_time_do_not_wait_for_each_other() -> None:

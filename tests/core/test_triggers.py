@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_a_trigger_that_raises_does_not_starve_the_others(
         if number % 200 == 7:
             raise RuntimeError(f"view {number}")
 
-    views = [factory.new_tracker("t", lambda number=i: trigger(number)) for i in range(800)]  # type: ignore[misc]
+    views = [factory.new_tracker("t", partial(trigger, i)) for i in range(800)]
     views[0].add_message((1, 1), 50, now=0)
     with pytest.raises(ExceptionGroup) as raised:
         views[0].fire(now=100)
@@ -85,9 +86,9 @@ def test_two_triggers_that_close_each_others_view_do_not_wait_for_each_other(
             views[other].close()
 
         for i in range(2):
-            views.append(factory.new_tracker(f"{turn}/{i}", lambda i=i: trigger(1 - i)))  # type: ignore[misc]
+            views.append(factory.new_tracker(f"{turn}/{i}", partial(trigger, 1 - i)))
             views[i].add_message((1, 1), 50, now=0)
-        run(*[lambda view=view: view.fire(now=100) for view in views])
+        run(*[partial(view.fire, now=100) for view in views])
         assert all(view.closed for view in views)
 
 
@@ -105,9 +106,9 @@ def test_two_triggers_that_fire_each_others_view_do_not_wait_for_each_other(
             views[1 - own].resume(now=100)
 
     for i in range(2):
-        views.append(factory.new_tracker(f"{i}", lambda i=i: trigger(i)))  # type: ignore[misc]
+        views.append(factory.new_tracker(f"{i}", partial(trigger, i)))
         views[i].add_message((1, 1), 50, now=0)
-    run(*[lambda view=view: view.fire(now=100) for view in views])
+    run(*[partial(view.fire, now=100) for view in views])
     # Each ran for its fire, and at least once more for the other's resume.
     assert all(turns.count(i) >= 2 for i in range(2))
 

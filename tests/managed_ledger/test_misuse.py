@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
@@ -33,24 +34,31 @@ def test_a_disk_storage_takes_bytes_only(tmp_path: object) -> None:
     storage.close()
 
 
+def cursor(broker: Broker) -> Any:
+    """A cursor that takes arguments of any type."""
+    return broker.ledger.open_cursor("a")
+
+
+SETTINGS: Any = LedgerSettings
+
 WRONG_CALLS: dict[str, Callable[[Broker], object]] = {
-    "read": lambda broker: broker.ledger.open_cursor("a").read_entries(2.5),  # type: ignore[arg-type]
-    "read none": lambda broker: broker.ledger.open_cursor("a").read_entries(0),
-    "replay": lambda broker: broker.ledger.open_cursor("a").replay_entries(1.5),  # type: ignore[arg-type]
-    "seek": lambda broker: broker.ledger.open_cursor("a").seek((1, 0.5)),  # type: ignore[arg-type]
-    "delete": lambda broker: broker.ledger.open_cursor("a").delete((1, 0.0)),  # type: ignore[arg-type]
-    "mark_delete": lambda broker: broker.ledger.open_cursor("a").mark_delete(None),  # type: ignore[arg-type]
-    "replay_later": lambda broker: broker.ledger.open_cursor("a").replay_later([(1, 0.0)]),  # type: ignore[list-item]
-    "settings": lambda broker: LedgerSettings(managed_ledger_max_entries_per_ledger=2.5),  # type: ignore[arg-type]
-    "setting": lambda broker: LedgerSettings(cache_eviction_by_expected_read_count=1),  # type: ignore[arg-type]
+    "read": lambda broker: cursor(broker).read_entries(2.5),
+    "read none": lambda broker: cursor(broker).read_entries(0),
+    "replay": lambda broker: cursor(broker).replay_entries(1.5),
+    "seek": lambda broker: cursor(broker).seek((1, 0.5)),
+    "delete": lambda broker: cursor(broker).delete((1, 0.0)),
+    "mark_delete": lambda broker: cursor(broker).mark_delete(None),
+    "replay_later": lambda broker: cursor(broker).replay_later([(1, 0.0)]),
+    "settings": lambda broker: SETTINGS(managed_ledger_max_entries_per_ledger=2.5),
+    "setting": lambda broker: SETTINGS(cache_eviction_by_expected_read_count=1),
     "ledger's name": lambda broker: broker.factory.open("a\x1facks\x1fb"),
     "ledger's surrogate": lambda broker: broker.factory.open("\ud800"),
-    "name's type": lambda broker: broker.factory.open(5),  # type: ignore[arg-type]
+    "name's type": lambda broker: broker.factory.open(cast(str, 5)),
     "cursor's name": lambda broker: broker.ledger.open_cursor("a\x1fb"),
     "cursor's surrogate": lambda broker: broker.ledger.open_cursor("\udfff"),
-    "property": lambda broker: broker.ledger.open_cursor("a").put_property("k", "\ud800"),
-    "key": lambda broker: broker.ledger.open_cursor("a").put_property("\ud800", "v"),
-    "producer": lambda broker: broker.ledger.open_cursor("a").mark_delete(
+    "property": lambda broker: cursor(broker).put_property("k", "\ud800"),
+    "key": lambda broker: cursor(broker).put_property("\ud800", "v"),
+    "producer": lambda broker: cursor(broker).mark_delete(
         Position(1, 0), sequence_ids={"\ud800": 1}
     ),
 }
