@@ -18,7 +18,8 @@ from pulsar_ml.structures.cache_manager cimport (
 )
 from pulsar_ml.structures.entry cimport (
     Payload, entry_at, entry_copy, entry_copy_bytes, entry_expect_read, entry_expected_reads, entry_length,
-    entry_has_callback, entry_matches, entry_new, entry_not_delivered, entry_payload, entry_references, entry_release,
+    entry_has_callback, entry_matches, entry_new, entry_not_delivered, entry_payload, entry_references,
+    entry_release,
     payload_bytes, payload_length, payload_new, payload_release, payload_retain, payload_slice,
     read_count_maybe_new,
 )

@@ -157,7 +157,7 @@ cdef class Permits:
         entries = own_entries(entries)
         for entry in entries:
             if entry_has_callback(&entry.owner.memory.entries, entry.handle):
-                raise UsageError(f"{entry!r} has permits already; share each read's permits among its own entries")
+                raise UsageError(f"{entry!r} has permits already; use the entries of this read")
         if not self.held or not entries:
             self.release()
             return

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import select
 import signal
 import threading
-import time
 import traceback
 from collections.abc import Callable
 
@@ -141,15 +141,11 @@ def in_child(work: Callable[[], object]) -> int:
 
 def ends(child: int) -> bool:
     """True if the child ended well; one that is stuck is killed."""
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
-            return status == 0
-        time.sleep(0.005)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return False
+    process = os.pidfd_open(child)
+    if not select.select([process], [], [], PATIENCE)[0]:
+        os.kill(child, signal.SIGKILL)
+    os.close(process)
+    return os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")

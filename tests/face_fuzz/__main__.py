@@ -70,15 +70,19 @@ def main() -> int:
     options.add_argument("--calls", type=int, default=1_000_000, help="how many; default 1,000,000")
     options.add_argument("--seed", type=int, default=0, help="the first seed; default 0")
     options.add_argument("--calls-per-seed", type=int, default=20_000)
-    given = options.parse_args()
+    arguments = options.parse_args()
     begun = time.monotonic()
-    total, seed, problems = Run(), given.seed, 0
+    total, seed, problems = Run(), arguments.seed, 0
     while True:
         elapsed = time.monotonic() - begun
-        if elapsed >= given.seconds if given.seconds is not None else total.calls >= given.calls:
+        if (
+            elapsed >= arguments.seconds
+            if arguments.seconds is not None
+            else total.calls >= arguments.calls
+        ):
             break
         # Odd seeds have three threads.
-        run = run_seed(seed, given.calls_per_seed, 3 if seed % 2 else 1)
+        run = run_seed(seed, arguments.calls_per_seed, 3 if seed % 2 else 1)
         total.calls += run.calls
         total.outcomes += run.outcomes
         if run.problem:
@@ -87,7 +91,7 @@ def main() -> int:
         seed += 1
         rate = total.calls / (time.monotonic() - begun)
         print(
-            f"{total.calls:,} calls, {seed - given.seed} seeds, {problems} problems, "
+            f"{total.calls:,} calls, {seed - arguments.seed} seeds, {problems} problems, "
             f"{rate:,.0f} calls/s",
             flush=True,
         )

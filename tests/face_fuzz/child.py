@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 import sys
-import time
+import threading
 
 from tests.face_fuzz.fuzzer import fuzz
 
@@ -25,7 +25,7 @@ class Planted:
         if cls.kind == "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
         if cls.kind == "hang":
-            time.sleep(10_000)
+            threading.Event().wait()
         if cls.kind == "overflow":
             raise OverflowError("int too big to convert")
         raise TypeError("planted")
@@ -37,15 +37,15 @@ def main() -> int:
     options.add_argument("--calls", type=int, required=True)
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--planted", choices=["", "crash", "hang", "overflow"], default="")
-    given = options.parse_args()
+    arguments = options.parse_args()
     faulthandler.enable()
     # The parent sends it to a process that hangs.
     faulthandler.register(signal.SIGUSR1, all_threads=True, chain=False)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    Planted.kind = given.planted
-    extra: list[type] = [Planted] if given.planted else []
-    print(json.dumps(fuzz(given.seed, given.calls, given.threads, extra)), flush=True)
+    Planted.kind = arguments.planted
+    extra: list[type] = [Planted] if arguments.planted else []
+    print(json.dumps(fuzz(arguments.seed, arguments.calls, arguments.threads, extra)), flush=True)
     return 0
 
 

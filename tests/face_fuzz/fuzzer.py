@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import select
+import signal
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from random import Random
@@ -180,16 +181,14 @@ class Worker:
             finally:
                 sys.stderr.flush()
                 os._exit(code)
-        until = time.monotonic() + CHILD_SECONDS
-        while True:
-            found, status = os.waitpid(child, os.WNOHANG)
-            if found:
-                break
-            if time.monotonic() > until:
-                os.kill(child, 6)
-                os.waitpid(child, 0)
-                raise Failure("a child of a fork did not end")
-            time.sleep(0.002)
+        process = os.pidfd_open(child)
+        ended = select.select([process], [], [], CHILD_SECONDS)[0]
+        if not ended:
+            os.kill(child, signal.SIGABRT)  # shows where it is
+        os.close(process)
+        status = os.waitpid(child, 0)[1]
+        if not ended:
+            raise Failure("a child of a fork did not end")
         if status:
             raise Failure(f"a child of a fork ended with status {status}")
 

@@ -128,8 +128,8 @@ def entries(world: World) -> list[Any]:
 
 
 def payload(world: World) -> Any:
-    made = world.some("Entry", "BufferSlice") if world.random.random() < 0.5 else None
-    return made or b"x" * world.random.randrange(50)
+    value = world.some("Entry", "BufferSlice") if world.random.random() < 0.5 else None
+    return value or b"x" * world.random.randrange(50)
 
 
 def ledger_range(world: World) -> int:
@@ -165,5 +165,5 @@ def argument(world: World, name: str, *, first_is_position: bool) -> Any:
         return hostile(world)
     if name in {"first", "last"}:
         return position(world) if first_is_position else world.random.randrange(60)
-    made = SENSIBLE.get(name)
-    return world.random.randrange(60) if made is None else made(world)
+    value = SENSIBLE.get(name)
+    return world.random.randrange(60) if value is None else value(world)
