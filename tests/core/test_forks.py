@@ -228,7 +228,7 @@ def test_a_child_may_close_and_drop_a_manager_whose_thread_ran_in_the_parent() -
         gc.collect()
 
     # The thread begins, and then it sleeps.
-    assert all([ends(in_child(child)) for _ in range(10)])
+    assert all(ends(in_child(child)) for _ in range(10))
     managers[0].close()
 
 
