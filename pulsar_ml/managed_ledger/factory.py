@@ -13,10 +13,10 @@ from typing import Self
 from pulsar_ml._core import EntryCacheManager, InflightReadsLimiter
 from pulsar_ml.errors import ClosedError
 from pulsar_ml.managed_ledger.checks import check_name
-from pulsar_ml.managed_ledger.cursor import call_all
+from pulsar_ml.managed_ledger.cursors.cursor import call_all
 from pulsar_ml.managed_ledger.ledger import ManagedLedger
 from pulsar_ml.managed_ledger.settings import LedgerSettings
-from pulsar_ml.managed_ledger.storage import LedgerStorage
+from pulsar_ml.managed_ledger.storage.interface import LedgerStorage
 
 
 def expire_reads(ledger: ManagedLedger, now_ns: int) -> None:

@@ -20,10 +20,11 @@ from markupsafe import Markup
 from pulsar_ml import __version__
 from pulsar_ml.campaign.plan.allocation import Gain
 from pulsar_ml.campaign.store.merge import Group, SuiteTotals
-from pulsar_ml.campaign.store.summary import counted, short_number
+from pulsar_ml.campaign.store.summary import short_number
 from pulsar_ml.harness.search.timeline import Timeline
 from pulsar_ml.report.findings import MOST_TEXT, Curve, Findings
 from pulsar_ml.report.traces import TraceView
+from pulsar_ml.wording import counted
 
 TEMPLATES = Path(__file__).parent / "templates"
 STYLES = ("colours", "timeline")  # the style sheets of every drawing
@@ -129,9 +130,12 @@ def headline(findings: Findings) -> str:
         wrong = sum(not row["as_expected"] for row in rows)
         sweeps = f"{counted(len(rows), 'sweep')} over mutants and the true core"
         return f"{sweeps}, {wrong or 'none'} not as expected"
-    ran = counted(summary.trials, "trial")
+    counts = summary.counts
+    ran = f"{counted(summary.trials, 'trial')} ({counts.trials_text()})"
     if findings.controlled:
-        ran += f" with {counted(summary.executions, 'execution')}"
+        ran += f" with {counts.executions_text()}"
+    if counts.judged:
+        ran += f", {counts.histories_text()}"
     match findings.verdict:
         case "violation":
             count = counted(summary.violations + findings.dropped, "violation")

@@ -24,10 +24,8 @@ from pulsar_ml.campaign.store import summary as report
 from pulsar_ml.campaign.store.store import RunStore, record_path
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.command_line import replay_command, short_path
 from pulsar_ml.distributed.runner import SparkRunner
 from pulsar_ml.exit_codes import ExitCode, of_run
-from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.sweep.command_lines import resume_command, search_command
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions, publish, run_forever
@@ -35,7 +33,10 @@ from pulsar_ml.sweep.options import EXECUTORS, RunnerOptions
 from pulsar_ml.sweep.planning import Planned
 from pulsar_ml.sweep.runners import Clock, WholeWaves, open_runner
 from pulsar_ml.sweep.texts import engine_words, shares, verdict
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.command_line import replay_command, short_path
+from pulsar_ml.terminal.stop_request import StopRequest
+from pulsar_ml.terminal.tables import print_table
+from pulsar_ml.wording import counted
 
 WAVES_OF_CLOCK = 10  # at least so many waves when time bounds a sweep
 ROUNDS_OPTIONAL = ("Per trial", "Classes", "Signatures")
@@ -220,12 +221,12 @@ class Sweep:
         if self.open_ended:
             bound = "without an end" if self.endless else f"for {self.clock.seconds:g} s"
             seeds = f"from {plan.first_seed} {bound}"
-            parts = f"chunks of {report.counted(max(1, plan.seeds // plan.pieces), 'seed')}"
+            parts = f"chunks of {counted(max(1, plan.seeds // plan.pieces), 'seed')}"
         elif self.search is not None:
             parts = f"searched to the end, up to {self.search.parts:,} parts of each at once"
         elif self.rounds is not None:
-            seeds, parts = f"from {plan.first_seed}", report.counted(self.rounds.rounds, "round")
-            parts += f" over {report.counted(len(self.rounds.arms), 'arm')}"
+            seeds, parts = f"from {plan.first_seed}", counted(self.rounds.rounds, "round")
+            parts += f" over {counted(len(self.rounds.arms), 'arm')}"
         if self.planned is None:
             trials = f"{outcome.earlier:,} trials and more" if outcome.earlier else "trials"
         else:
@@ -265,7 +266,7 @@ class Sweep:
             "finished_at": now() if ended else None,
             "waves": outcome.waves,
             "failures": [asdict(failure) for failure in outcome.failures],
-            "warnings": outcome.warnings,
+            "warnings": warnings(outcome) if ended else outcome.warnings,
             "summary": {
                 **report.summary_data(outcome.summary, self.replay(directory)),
                 **(self.source_data(directory) if ended else {}),
@@ -293,7 +294,7 @@ class Sweep:
             return ""
         programs = self.search.programs.values()
         exhausted = sum(bool(searched.exhausted) for searched in programs)
-        return f"; {exhausted:,} of {report.counted(len(programs), 'program')} exhausted"
+        return f"; {exhausted:,} of {counted(len(programs), 'program')} exhausted"
 
     def print(self, store: RunStore, outcome: Outcome, *, as_json: bool) -> None:
         replay = self.replay(store.directory)
@@ -308,7 +309,7 @@ class Sweep:
                 "seconds": round(outcome.seconds, 3),
                 "planned": self.planned,
                 "failures": [asdict(failure) for failure in outcome.failures],
-                "warnings": outcome.warnings,
+                "warnings": warnings(outcome),
                 **report.summary_data(outcome.summary, replay),
                 **self.source_data(store.directory),
             }
@@ -321,7 +322,7 @@ class Sweep:
             print_table(console, report.rounds_table(gains), ROUNDS_OPTIONAL)
         if self.search is not None:
             console.print(report.search_table(self.search.programs))
-        lines = [*outcome.warnings, *(f"failed: {failure}" for failure in outcome.failures)]
+        lines = [*warnings(outcome), *(f"failed: {failure}" for failure in outcome.failures)]
         for failure in outcome.failures:
             if failure.chunk:
                 command = search_command(failure.chunk, self.plan.options, self.runner.registry)
@@ -338,6 +339,12 @@ class Sweep:
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def warnings(outcome: Outcome) -> list[str]:
+    """The warnings of the runner, and one about idle trials."""
+    idle = outcome.summary.counts.warning()
+    return [*outcome.warnings, *([idle] if idle else [])]
 
 
 def exit_code(outcome: Outcome) -> ExitCode:

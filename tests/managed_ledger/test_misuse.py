@@ -9,8 +9,12 @@ from typing import Any, cast
 import pytest
 
 from pulsar_ml import EntryCacheManager, InvalidPositionError, Position, UsageError
-from pulsar_ml.managed_ledger import LedgerSettings, ManagedLedgerFactory, MemoryStorage
-from pulsar_ml.managed_ledger.disk_storage import DiskStorage
+from pulsar_ml.managed_ledger import (
+    DiskStorage,
+    LedgerSettings,
+    ManagedLedgerFactory,
+    MemoryStorage,
+)
 from tests.managed_ledger.kit import Broker, Clock, open_broker, texts
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from pulsar_ml.campaign.local.session import LEAK
 from pulsar_ml.campaign.local.watch import MemorySeries, ProcessWatch
 from pulsar_ml.campaign.trial import trial as trials
 from pulsar_ml.campaign.trial.crashed_trial import INVARIANTS, crashed_trial
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import (
+    LEAK,
     STUCK,
     TrialOptions,
     TrialResult,
@@ -19,7 +19,7 @@ from pulsar_ml.campaign.trial.trial import (
 )
 from pulsar_ml.exit_codes import CLEAN, INTERRUPTED, NOTHING_EXERCISED, VIOLATION, ExitCode
 from pulsar_ml.harness.search.child import Limits, LostError, Tail, watch
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.progress import ProgressDisplay
 
 
 @dataclass(slots=True)

@@ -27,9 +27,9 @@ from pulsar_ml.campaign.store.summary import summary_data
 from pulsar_ml.campaign.trial.chunk import Job, row
 from pulsar_ml.campaign.trial.controlled import as_violation
 from pulsar_ml.campaign.trial.trial import CONTROLLED, VIOLATION, TrialOptions, TrialResult
-from pulsar_ml.command_line import PROGRAM, command_line, replay_command, short_path
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.terminal.command_line import PROGRAM, command_line, replay_command, short_path
 
 WAVE_ROWS = 1_000
 WAVE_SECONDS = 10.0
@@ -101,6 +101,7 @@ class RunWriter:
 
     def _write(self, status: str, problem: str | None = None) -> None:
         ended = status != "running"
+        warning = self._summary.counts.warning()
         facts: dict[str, Any] = {
             "run_id": self._job.run_id,
             "status": status,
@@ -117,7 +118,7 @@ class RunWriter:
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds") if ended else None,
             "waves": self._waves,
             "failures": [],
-            "warnings": [],
+            "warnings": [warning] if warning and ended else [],
             "summary": summary_data(self._summary, self._command),
         }
         self._store.write_run(facts)
@@ -144,6 +145,10 @@ def exploration_writer(
         mode=options["mode"],
         strategy=options["strategy"],
         executions=options["executions"],
+        bound=options["bound"],
+        spins=options["spins"],
+        turns=options["turns"],
+        stores=options["stores"],
     )
     return RunWriter(directory, trial, build_id, suites)
 

@@ -62,6 +62,7 @@ class Task:
         executions: largest number of executions, roughly.
         module: the checked module to use instead of the record's; "" for the record's, and for real
             threads on the product for the product's.
+        leaks: False when blocks that are never freed are no failure.
     """
 
     suite: str
@@ -70,6 +71,7 @@ class Task:
     start: str = ""
     executions: int
     module: str = ""
+    leaks: bool = True
     limits: Limits = LIMITS
 
     def to_json(self) -> str:
@@ -144,7 +146,7 @@ def suite_of(task: Task) -> Suite:
 
 def of_engine(task: Task, suite: Suite, failure: Failure) -> Shrunk:
     from pulsar_ml.campaign.trial.judging import judge_of
-    from pulsar_ml.harness.search.failure import Failure, replay
+    from pulsar_ml.harness.search.failure import Failure
     from pulsar_ml.harness.search.sandbox import call
     from pulsar_ml.harness.search.shrink import shrink
 
@@ -154,19 +156,21 @@ def of_engine(task: Task, suite: Suite, failure: Failure) -> Shrunk:
         )
     if task.module:
         failure = replace(failure, module=task.module)
+    if not task.leaks:
+        failure = replace(failure, leaks=False)
     subject = subject_of(failure.subject, failure.module or CHECKED, failure.mutant)
     if failure.build_id != str(subject.build_id):
         return another_build(failure.build_id, subject)
     judge = judge_of(suite.model)
 
     def work() -> Shrunk:
-        first = replay(failure, subject, judge)
+        first = failure.replay(subject, judge)
         before = size_of(failure, len(first.trace))
         if not first.exact:
             return Shrunk(REFUSED, first.verdict(), before=before)
         start = Failure.from_text(task.start) if task.start else failure
         small = shrink(start, subject, budget=task.executions, judge=judge)
-        again = replay(small, subject, judge)
+        again = small.replay(subject, judge)
         after = size_of(small, len(again.trace))
         if not again.exact:
             return Shrunk(
@@ -182,7 +186,7 @@ def of_engine(task: Task, suite: Suite, failure: Failure) -> Shrunk:
 def of_threads(task: Task, suite: Suite, record: ReplayRecord) -> Shrunk:
     from pulsar_ml.campaign.shrink.hunt import NO_OUTCOME, search
     from pulsar_ml.campaign.trial.judging import judge_of
-    from pulsar_ml.harness.search.failure import Failure, replay
+    from pulsar_ml.harness.search.failure import Failure
     from pulsar_ml.harness.search.sandbox import call
 
     if record.invariant in (*NO_OUTCOME, *INVARIANTS.values()):
@@ -207,12 +211,14 @@ def of_threads(task: Task, suite: Suite, record: ReplayRecord) -> Shrunk:
     subject = subject_of(suite.subject, module, record.mutant)
 
     def work() -> Shrunk:
-        found = search(subject, suite, record, mode=MODE, executions=task.executions)
+        found = search(
+            subject, suite, record, mode=MODE, executions=task.executions, leaks=task.leaks
+        )
         if found.failure is None:
             effort = f"{found.executions:,} executions of {found.windows:,} windows of its program"
             return Shrunk(NOT_FOUND, f"{record.invariant} was not broken in {effort}")
         failure = replace(found.failure, module=module, mutant=record.mutant)
-        again = replay(failure, subject, judge_of(suite.model))
+        again = failure.replay(subject, judge_of(suite.model))
         if not again.exact:
             return Shrunk(REFUSED, f"the failure found does not replay: {again.verdict()}")
         after = size_of(failure, len(again.trace))

@@ -14,7 +14,7 @@ from rich.text import Text
 from pulsar_ml.campaign.plan.allocation import Gain
 from pulsar_ml.campaign.plan.rounds import Arm
 from pulsar_ml.campaign.store.merge import Group, SuiteTotals, Summary
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from pulsar_ml.campaign.plan.exhaustive import Program, Searched
@@ -222,11 +222,9 @@ def summary_data(summary: Summary, replay: ReplayCommand) -> dict[str, object]:
     """Return the whole summary as plain data for ``json``, with every signature."""
     return {
         "verdict": summary.verdict,
-        "trials": summary.trials,
         "operations": summary.operations,
-        "executions": summary.executions,
-        "judged": summary.judged,
-        "unknown": summary.unknown,
+        **summary.counts.as_data(),
+        "warning": summary.counts.warning(),
         "violations": summary.violations,
         "suites": {name: totals_data(totals) for name, totals in sorted(summary.suites.items())},
         "signatures": [
@@ -250,6 +248,7 @@ def totals_data(totals: SuiteTotals) -> dict[str, object]:
     del content["sketch"]
     return {
         **content,
+        "exercised": totals.trials - totals.nothing_exercised,
         "distinct": totals.distinct,
         "unseen_mass": totals.unseen_mass,
         "residual_risk": totals.residual_risk,
@@ -264,8 +263,3 @@ def short_number(number: float) -> str:
             return f"{number:.{digits}f}{unit}"
         number /= 1000
     return f"{number:,.0f} T"
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Format a count: ``1 signature``, ``2 signatures``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

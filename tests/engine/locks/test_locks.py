@@ -19,8 +19,7 @@ import pytest
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.failure import replay
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from tests import ROOT
 
 HERE = Path(__file__).parent
@@ -65,18 +64,16 @@ WRONG = {
     "std_thread_race": ("locks_cpp", "data race", ""),
     "std_notify_forgotten": ("locks_cpp", "deadlock", "thread 1 waits for futex"),
 }
-# Cython's mutex is a lock of pythread.h up to 3.12; the PyMutex that it is afterwards is not
-# modelled.
-PYMUTEX = sys.version_info < (3, 13)
-if PYMUTEX:
-    WRONG |= {
-        "pymutex_forgotten": ("locks_cython", "data race", ""),
-        "pymutex_cpp_cycle": (
-            "locks_cython",
-            "deadlock",
-            "held by thread 1; thread 1 waits for mutex",
-        ),
-    }
+# Cython's mutex is a lock of pythread.h up to 3.12, and PyMutex afterwards.
+PY_LOCK = "futex" if sys.version_info >= (3, 13) else "mutex"
+WRONG |= {
+    "pymutex_forgotten": ("locks_cython", "data race", ""),
+    "pymutex_cpp_cycle": (
+        "locks_cython",
+        "deadlock",
+        f"held by thread 1; thread 1 waits for {PY_LOCK}",
+    ),
+}
 # program: module, and the fault without which it is right.
 WRONG_WITH = {
     "wake_spurious": ("locks", "spurious"),
@@ -95,7 +92,7 @@ FIXED = {
         "std_mutex std_recursive std_ab_ba std_wake_lost std_wake_late std_shared std_thread "
         "std_semaphore std_notify"
     ),
-    "locks_cython": "pymutex cpp_mutex" if PYMUTEX else "cpp_mutex",
+    "locks_cython": "pymutex cpp_mutex",
 }
 # Each measures how long it waited, so a wake-up without a cause is no fault to allow here.
 TIMES = [
@@ -141,13 +138,21 @@ def built(name: str, compiler: str) -> ModuleType:
     return load_checked(path)
 
 
-def run(module: str, name: str, compiler: str, **options: Any) -> Exploration:
+def run(
+    module: str,
+    name: str,
+    compiler: str,
+    *,
+    seed: int = 1,
+    executions: int = EXECUTIONS,
+    **options: Any,
+) -> Exploration:
     native = built(module, compiler)
     subject = native.SUBJECTS[name]
-    program = generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)
-    done = explore(subject, program, executions=EXECUTIONS, seed=1, **options)
+    program = Program.generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)
+    done = explore(subject, program, executions=executions, seed=seed, **options)
     if done.failure is not None:
-        assert replay(done.failure, subject).exact
+        assert done.failure.replay(subject).exact
     return done
 
 
@@ -190,6 +195,21 @@ def test_clocks_and_deadlines_of_the_library_agree(
     assert done.verdict == "clean", done.failure
     assert done.executions == EXECUTIONS
     assert done.statistics["cut"] == 0
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
+def test_every_seed_finds_a_wait_for_an_atomic_without_a_notify(mode: str, compiler: str) -> None:
+    # The library looks at the value twelve times, and four times with a yield, before it sleeps.
+    enough = 10_000
+    for seed in range(20):
+        options: dict[str, Any] = {"mode": mode, "seed": seed, "executions": enough}
+        failure = run("locks_cpp", "std_notify_forgotten", compiler, **options).failure
+        assert failure is not None, seed
+        assert failure.kind == "deadlock"
+        assert "thread 1 waits for futex" in failure.message
+        fixed = run("locks_cpp", "std_notify_fixed", compiler, mode=mode, seed=seed)
+        assert fixed.verdict == "clean", fixed.failure
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

@@ -9,6 +9,31 @@
 MANY_STORES(seven_stores, 7)
 MANY_STORES(nine_stores, 9)
 
+/* The same in one thread: nobody can read what a location forgets. */
+PROGRAM(nine_stores_alone, 1, Cell x;) { for (int i = 1; i <= 9; i++) st(s->x, i, RLX); }
+
+/* The first of eleven stores, counting the initial one, is read behind the last. */
+JUDGED_PROGRAM(first_of_eleven, 2, Cell x; Cell y; long seen;)
+{
+    if (t == 0) {
+        for (int i = 1; i <= 10; i++) st(s->x, i, RLX);
+        st(s->y, 1, RLX);
+    } else if (ld(s->y, RLX)) {
+        s->seen = 1 + ld(s->x, RLX);
+    }
+}
+JUDGE(first_of_eleven) { OUTCOME(first_of_eleven, s->seen); }
+
+PROGRAM(first_is_broken, 2, Cell x; Cell y;)
+{
+    if (t == 0) {
+        for (int i = 1; i <= 10; i++) st(s->x, i, RLX);
+        st(s->y, 1, RLX);
+    } else if (ld(s->y, RLX) && ld(s->x, RLX) == 0) {
+        BROKEN(v, "ten stores late");
+    }
+}
+
 /* An atomic store of eight bytes where four were stored: their history is lost. */
 PROGRAM(two_widths, 2, union { Cell whole; atomic_int half; } x;)
 {
@@ -39,6 +64,20 @@ PROGRAM(uncontrolled, 2, Cell x;)
     calls_before++;
     for (int i = calls_before % 3; i < 3; i++) st(s->x, i, RLX);
 }
+
+/* A lock of static storage, which a race leaves held in the execution that it ends. */
+static Cell static_lock;
+#define STATIC_LOCK(name, locks)                                                                \
+    PROGRAM(name, 2, Cell x; long data;)                                                        \
+    {                                                                                           \
+        if (locks) while (swap(static_lock, 1, ACQ)) pml_pause();                               \
+        add(s->x, 1, RLX);                                                                      \
+        s->data++;                                                                              \
+        add(s->x, 1, RLX);                                                                      \
+        if (locks) st(static_lock, 0, REL);                                                     \
+    }
+STATIC_LOCK(static_lock_left_out, t)
+STATIC_LOCK(static_lock_fixed, 1)
 
 /* Waits. Under TSO what is waited for lies in the other thread's buffer at first. */
 PROGRAM(handshake, 2, Cell x; Cell y;)
