@@ -10,6 +10,7 @@ from pulsar_ml.structures.position cimport Position as NativePosition
 from pulsar_ml.structures.range_cache cimport CacheMemory, RangeCache as NativeCache
 from pulsar_ml.structures.receive_buffer cimport ReceiveBuffer as NativeBuffer
 from pulsar_ml.structures.receive_size cimport ReceiveSize
+from pulsar_ml.sync.atomics cimport pml_u32
 
 
 cdef class NativeMemory:
@@ -17,9 +18,7 @@ cdef class NativeMemory:
     cdef EvictionPolicy* policy
     cdef CacheManager* manager
     cdef bint copy_entries          # whether cached entries have bytes of their own
-    cdef object clock               # None: the monotonic clock; else called for nanoseconds
     cdef object __weakref__
-    cdef int64_t now(self, object value, str role) except? -1
 
 
 cdef class ReceiveBuffer:
@@ -47,9 +46,12 @@ cdef class Entry:
 
 cdef class RangeCache:
     cdef NativeMemory owner
+    cdef object clock               # as in its manager
     cdef readonly str name
     cdef NativeCache* native
-    cdef bint is_closed
+    cdef pml_u32 closed_mark        # 1 once close() was called
+    cdef pml_u32 putting            # native puts that are under way
+    cdef bint is_closed(self) noexcept
     cdef int check_open(self) except -1
     cdef uint32_t cache_copy(self, NativePosition key, object value, object expected_reads) except 0
     cdef object remove(self, NativePosition first, NativePosition last)
@@ -57,7 +59,9 @@ cdef class RangeCache:
 
 cdef class EntryCacheManager:
     cdef NativeMemory owner
+    cdef object clock               # None: the monotonic clock; else called for nanoseconds
     cdef dict caches
+    cdef object naming              # held while a cache comes or goes
     cdef readonly str policy
     cdef bint is_closed
     cdef int check_open(self) except -1

@@ -7,7 +7,7 @@ cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo, PyBuffer_Release, PyBUF_SIMPLE, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.number cimport PyNumber_Index
-from libc.stdint cimport INT32_MAX, INT64_MAX, UINT16_MAX, int32_t, int64_t, uint32_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, UINT16_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from pulsar_ml.structures.cache_manager cimport (
@@ -18,7 +18,8 @@ from pulsar_ml.structures.cache_manager cimport (
 )
 from pulsar_ml.structures.entry cimport (
     Payload, entry_at, entry_copy, entry_copy_bytes, entry_expect_read, entry_expected_reads, entry_length,
-    entry_matches, entry_new, entry_not_delivered, entry_payload, entry_references, entry_release,
+    entry_has_callback, entry_matches, entry_new, entry_not_delivered, entry_payload, entry_references,
+    entry_release,
     payload_bytes, payload_length, payload_new, payload_release, payload_retain, payload_slice,
     read_count_maybe_new,
 )
@@ -42,13 +43,18 @@ from pulsar_ml.structures.range_cache cimport (
 from pulsar_ml.structures.read_count cimport read_count_release
 from pulsar_ml.structures.receive_buffer cimport (
     buffer_books_pinned, receive_buffer_append, receive_buffer_new, receive_buffer_release,
+    receive_buffer_retain,
 )
 from pulsar_ml.structures.receive_size cimport receive_size_init, receive_size_next, receive_size_record
 from pulsar_ml.structures.status cimport PML_DISABLED, PML_EXISTS, PML_OK, Status
-from pulsar_ml.sync.atomics cimport i64_load_relaxed
+from pulsar_ml.sync.atomics cimport (
+    fence_seq_cst, i64_load_relaxed, u32_fetch_add_relaxed, u32_fetch_sub_release, u32_load_acquire,
+    u32_load_relaxed, u32_store_release,
+)
 from pulsar_ml.sync.clock cimport monotonic_ns
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
 from pulsar_ml.sync.thread cimport thread_stripe
+from pulsar_ml.sync.wait cimport wait_while_equal, wake_one
 
 import os
 import threading
@@ -83,6 +89,13 @@ cdef NativePosition to_position(object value, str role) except *:
         raise InvalidPositionError(f"{role} {value!r} does not fit signed 64-bit ids") from None
 
 
+cdef int64_t to_id(object value, str role) except? -1:
+    try:
+        return PyNumber_Index(value)
+    except OverflowError:
+        raise InvalidPositionError(f"{role}={value!r} does not fit a signed 64-bit id") from None
+
+
 cdef NativePosition to_stored(object value) except *:
     cdef NativePosition at = to_position(value, "position")
     if not position_is_stored(at):
@@ -111,6 +124,15 @@ cdef int64_t to_now(object value, str role) except? -1:
     return monotonic_ns() if value is None else to_time(value, role)
 
 
+# The time of a clock where a time was left out; no clock is the monotonic one.
+cdef int64_t time_of(object clock, object value, str role) except? -1:
+    if value is None:
+        if clock is None:
+            return monotonic_ns()
+        value, role = clock(), "the clock's time"
+    return to_time(value, role)
+
+
 cdef int32_t to_count(object value, str role, int32_t most) except -1:
     value = PyNumber_Index(value)
     if not 0 <= value <= most:
@@ -136,14 +158,18 @@ cdef int check_status(Status status, NativePosition at) except -1:
     raise ReleasedError("the entry has no reference left")
 
 
+include "binding/fork.pxi"
+include "binding/callbacks.pxi"
 include "binding/native_memory.pxi"
 include "binding/buffers.pxi"
 include "binding/entry.pxi"
 include "binding/range_cache.pxi"
 include "binding/range_iterator.pxi"
 include "binding/manager.pxi"
-include "binding/fork.pxi"
 include "binding/cursors.pxi"
-include "binding/reads.pxi"
+include "binding/inflight_reads.pxi"
+include "binding/pending_reads.pxi"
 include "binding/acks.pxi"
 include "binding/delayed.pxi"
+include "binding/triggers.pxi"
+include "binding/handed_out.pxi"

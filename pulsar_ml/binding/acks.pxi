@@ -69,7 +69,7 @@ cdef class AckState:
     limit of bytes. ``max_ranges_in_metadata_store`` limits what is encoded for the metadata store.
     ``pause_dispatch``: dispatcherPauseOnAckStatePersistentEnabled. ``resume()`` is called, in the
     thread that acknowledged and outside every lock, when a dispatcher that was paused has to
-    read on.
+    read on. What it raises goes to sys.unraisablehook.
 
     All methods may be called from any number of threads. Raises InvalidSizeError,
     InvalidPositionError, AllocationError. Origin: ``ManagedCursorImpl`` of Pulsar 4.1 and PIP-299.
@@ -83,18 +83,24 @@ cdef class AckState:
         self, mark_delete, *, max_bytes=FIVE_MIB, max_ranges=10000, max_batches=10000,
         max_ranges_in_metadata_store=1000, bint pause_dispatch=False, resume=None
     ):
-        self.resume = resume
+        self.resume = None if resume is None else check_callable(resume, "resume")
         self.limits = to_limits(max_bytes, max_ranges, max_batches, max_ranges_in_metadata_store)
         ack_state_init(&self.native, to_position(mark_delete, "mark_delete"), self.limits, pause_dispatch)
 
     def __dealloc__(self):
         with nogil:
+            native_enter()
             ack_state_destroy(&self.native)
+            native_leave()
 
     # Ends a change: raises for a refused one, and resumes the dispatcher.
     cdef bint finish(self, AckChange change, uint32_t resumed, str what) except -1:
         if resumed and self.resume is not None:
-            self.resume()
+            try:
+                self.resume()
+            except BaseException as error:
+                # The change was made, whatever the dispatcher says.
+                report_unraisable(error, self.resume)
         if change == ACK_NO_MEMORY:
             raise AllocationError("no native memory left; nothing was changed")
         if change == ACK_INVALID:
@@ -109,7 +115,9 @@ cdef class AckState:
         cdef AckChange change
         cdef uint32_t resumed
         with nogil:
+            native_enter()
             change = ack_state_add(&self.native, place, &resumed)
+            native_leave()
         return self.finish(change, resumed, f"there is no entry {at}")
 
     def acknowledge_index(self, at, index, *, batch_size) -> bool:
@@ -123,7 +131,9 @@ cdef class AckState:
         cdef AckChange change
         cdef uint32_t resumed
         with nogil:
+            native_enter()
             change = ack_state_add_index(&self.native, place, size, which, &resumed)
+            native_leave()
         return self.finish(change, resumed, f"there is no message {which} of {size} in entry {at}")
 
     def mark_delete(self, at) -> bool:
@@ -132,7 +142,9 @@ cdef class AckState:
         cdef AckChange change
         cdef uint32_t resumed
         with nogil:
+            native_enter()
             change = ack_state_add_up_to(&self.native, place, &resumed)
+            native_leave()
         return self.finish(change, resumed, f"there is no entry {at}")
 
     def end_ledger(self, ledger_id, last_entry_id, following) -> bool:
@@ -140,12 +152,14 @@ cdef class AckState:
         of the ledger ``following``: ranges on both sides become one. InvalidPositionError when that
         cannot be, as something behind the end was acknowledged.
         """
-        cdef NativePosition last = position(PyNumber_Index(ledger_id), PyNumber_Index(last_entry_id))
-        cdef int64_t next_ledger = PyNumber_Index(following)
+        cdef NativePosition last = to_position((ledger_id, last_entry_id), "the end of a ledger")
+        cdef int64_t next_ledger = to_id(following, "following")
         cdef AckChange change
         cdef uint32_t resumed
         with nogil:
+            native_enter()
             change = ack_state_end_ledger(&self.native, last, next_ledger, &resumed)
+            native_leave()
         return self.finish(
             change, resumed, f"ledger {ledger_id} cannot end with {last_entry_id} before ledger {following}")
 
@@ -153,7 +167,9 @@ cdef class AckState:
     def mark_delete_position(self) -> Position:
         cdef NativePosition at
         with nogil:
+            native_enter()
             at = ack_state_mark(&self.native)
+            native_leave()
         return Position(at.ledger_id, at.entry_id)
 
     def __contains__(self, at) -> bool:
@@ -161,7 +177,9 @@ cdef class AckState:
         cdef NativePosition place = to_position(at, "position")
         cdef bint found
         with nogil:
+            native_enter()
             found = ack_state_contains(&self.native, place)
+            native_leave()
         return found
 
     def contains_index(self, at, index) -> bool:
@@ -170,7 +188,9 @@ cdef class AckState:
         cdef int32_t which = to_count(index, "index", INT32_MAX)
         cdef bint found
         with nogil:
+            native_enter()
             found = ack_state_contains_index(&self.native, place, which)
+            native_leave()
         return found
 
     def ranges(self) -> list:
@@ -197,7 +217,9 @@ cdef class AckState:
         if replay:
             kind = DISPATCH_REPLAY
         with nogil:
+            native_enter()
             may = ack_state_may_dispatch(&self.native, kind)
+            native_leave()
         return may
 
     def configure(
@@ -208,7 +230,9 @@ cdef class AckState:
         cdef AckLimits limits = to_limits(max_bytes, max_ranges, max_batches, max_ranges_in_metadata_store)
         cdef uint32_t resumed
         with nogil:
+            native_enter()
             ack_state_configure(&self.native, limits, pause_dispatch, &resumed)
+            native_leave()
         self.finish(ACK_NEW, resumed, "")
 
     def set_metadata_bytes(self, metadata_bytes) -> None:
@@ -218,7 +242,9 @@ cdef class AckState:
         cdef int64_t bytes_of_it = to_size(metadata_bytes, "metadata_bytes")
         cdef uint32_t resumed
         with nogil:
+            native_enter()
             ack_state_set_metadata(&self.native, bytes_of_it, &resumed)
+            native_leave()
         self.finish(ACK_NEW, resumed, "")
 
     @property
@@ -246,7 +272,9 @@ cdef class AckState:
         cdef int64_t length = len(data)
         cdef AckRestored restored
         with nogil:
+            native_enter()
             restored = ack_state_restore(&state.native, at, length, n_ranges, n_batches)
+            native_leave()
         if restored == ACK_DAMAGED:
             raise StorageError(
                 f"{length} bytes are not {n_ranges} ascending ranges and {n_batches} batches behind "
@@ -261,7 +289,9 @@ cdef object encode_acks(AckState acks, AckScope scope):
     cdef unsigned char* data = NULL
     cdef Status status
     with nogil:
+        native_enter()
         status = ack_state_encode(&acks.native, scope, &plan, &data)
+        native_leave()
     check_status(status, plan.mark)
     try:
         copied = PyBytes_FromStringAndSize(<char*>data, plan.bytes) if plan.bytes else b""

@@ -16,9 +16,6 @@ cdef class ReceiveBuffer:
     Size").
     """
 
-    def __init__(self):
-        raise TypeError("a receive buffer comes from EntryCacheManager.receive_buffer(capacity)")
-
     def __dealloc__(self):
         if self.native is not NULL:
             receive_buffer_release(self.native)
@@ -34,6 +31,10 @@ cdef class ReceiveBuffer:
         self.check_usable()
         return self.native.capacity
 
+    def __bool__(self) -> bool:
+        """True, also for one without bytes; see ``len()``."""
+        return True
+
     def __len__(self) -> int:
         """Bytes received so far."""
         self.check_usable()
@@ -44,20 +45,29 @@ cdef class ReceiveBuffer:
 
         Raises InvalidSizeError when it does not fit; then nothing changed. ReleasedError.
         """
-        self.check_usable()
         cdef Py_buffer view
-        cdef uint32_t start = self.native.filled
+        cdef uint32_t start
         cdef char* place = NULL
+        cdef NativeBuffer* native
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
+            # Not before: the object may release this buffer when it gives its bytes.
+            self.check_usable()
+            start = self.native.filled
             if view.len <= self.native.capacity:
                 place = receive_buffer_append(self.native, <uint32_t>view.len)
             if place is NULL:
                 raise InvalidSizeError(
                     f"{view.len} bytes do not fit; {self.native.capacity - self.native.filled} of "
                     f"{self.native.capacity} are left")
+            # Another thread may release it meanwhile.
+            native = self.native
+            receive_buffer_retain(native)
             with nogil:
+                native_enter()
                 memcpy(place, view.buf, <size_t>view.len)
+                receive_buffer_release(native)
+                native_leave()
         finally:
             PyBuffer_Release(&view)
         return start
@@ -67,10 +77,10 @@ cdef class ReceiveBuffer:
 
         Raises InvalidSizeError, ReleasedError, AllocationError.
         """
-        self.check_usable()
         cdef int64_t first = to_count(start, "start", INT32_MAX)
         cdef int64_t size = to_count(length, "length", INT32_MAX)
         cdef BufferSlice part
+        self.check_usable()
         if first + size > self.native.filled:
             raise InvalidSizeError(
                 f"bytes {first}..{first + size} were not received; {self.native.filled} were")
@@ -106,12 +116,13 @@ cdef class BufferSlice:
     From ReceiveBuffer.slice.
     """
 
-    def __init__(self):
-        raise TypeError("a slice comes from ReceiveBuffer.slice(start, length)")
-
     def __dealloc__(self):
         if self.payload is not NULL:
             payload_release(self.payload)
+
+    def __bool__(self) -> bool:
+        """True, also for one without bytes; see ``len()``."""
+        return True
 
     def __len__(self) -> int:
         return 0 if self.payload is NULL else payload_length(self.payload)

@@ -62,7 +62,7 @@ cdef class NativeCursorMemory:
         pool_destroy(&self.heap)
 
 
-cdef NativeCursorMemory cursor_memory = NativeCursorMemory()
+cdef NativeCursorMemory cursor_memory = NativeCursorMemory.__new__(NativeCursorMemory)
 
 
 @cython.final
@@ -97,13 +97,15 @@ cdef class ActiveManagedCursorContainer:
             "continue_caching_added_entries_after_last_active_cursor_leaves_millis")
         self.owner = cursor_memory
         self.ids = {}
-        self.naming = threading.Lock()
+        self.naming = GatedLock.__new__(GatedLock)
         active_cursors_init(&self.native, &self.owner.active, grace, to_now(now_ns, "now_ns"))
 
     def __dealloc__(self):
         if self.native.memory is not NULL:
             with nogil:
+                native_enter()
                 active_cursors_destroy(&self.native)
+                native_leave()
 
     cdef uint64_t id_of(self, str name) except? 0:
         return self.ids.get(name, 0)
@@ -120,10 +122,12 @@ cdef class ActiveManagedCursorContainer:
         with self.naming:
             id = self.id_of(name)
             with nogil:
+                native_enter()
                 if id:
                     version = active_cursors_replace(&self.native, id, target, durable)
                 else:
                     version = active_cursors_add(&self.native, target, durable, &id)
+                native_leave()
             if not version:
                 raise no_cursor_memory(name)
             self.ids[name] = id
@@ -138,7 +142,9 @@ cdef class ActiveManagedCursorContainer:
         with self.naming:
             id = self.ids.pop(name, 0)
             with nogil:
+                native_enter()
                 active_cursors_remove(&self.native, id, now)
+                native_leave()
         return id != 0
 
     def update_cursor(self, str name not None, at) -> bool:
@@ -151,7 +157,9 @@ cdef class ActiveManagedCursorContainer:
         cdef uint64_t id = self.id_of(name)
         cdef int64_t version
         with nogil:
+            native_enter()
             version = active_cursors_update(&self.native, id, target)
+            native_leave()
         return version != 0
 
     def number_of_cursors_at_same_position_or_before(self, str name not None) -> int:
@@ -163,14 +171,18 @@ cdef class ActiveManagedCursorContainer:
         cdef uint64_t id = self.id_of(name)
         cdef int64_t rank
         with nogil:
+            native_enter()
             rank = active_cursors_rank(&self.native, id)
+            native_leave()
         return rank
 
     def slowest_cursor_position(self) -> Position | None:
         """The lowest position of all tracked cursors, None when there is none."""
         cdef CursorPosition slowest
         with nogil:
+            native_enter()
             slowest = active_cursors_slowest(&self.native)
+            native_leave()
         return from_place(slowest)
 
     def should_cache_added_entry(self, *, now_ns=None) -> bool:
@@ -197,6 +209,10 @@ cdef class ActiveManagedCursorContainer:
     def __len__(self) -> int:
         """Registered cursors, tracked or not: the reads to expect of an entry that is added now."""
         return registry_size(&self.native.registry)
+
+    def __bool__(self) -> bool:
+        """True, also for one without cursors; see :attr:`is_empty`."""
+        return True
 
     def __contains__(self, name) -> bool:
         return name in self.ids
@@ -232,13 +248,15 @@ cdef class ManagedCursorContainer:
     def __cinit__(self):
         self.owner = cursor_memory
         self.ids = {}
-        self.naming = threading.Lock()
+        self.naming = GatedLock.__new__(GatedLock)
         cursor_heap_init(&self.native, &self.owner.heap)
 
     def __dealloc__(self):
         if self.native.registry.cursors is not NULL:
             with nogil:
+                native_enter()
                 cursor_heap_destroy(&self.native)
+                native_leave()
 
     cdef uint64_t id_of(self, str name) except? 0:
         return self.ids.get(name, 0)
@@ -255,10 +273,12 @@ cdef class ManagedCursorContainer:
         with self.naming:
             id = self.id_of(name)
             with nogil:
+                native_enter()
                 if id:
                     version = cursor_heap_replace(&self.native, id, target, durable)
                 else:
                     version = cursor_heap_add(&self.native, target, durable, &id)
+                native_leave()
             if not version:
                 raise no_cursor_memory(name)
             self.ids[name] = id
@@ -269,7 +289,9 @@ cdef class ManagedCursorContainer:
         with self.naming:
             id = self.ids.pop(name, 0)
             with nogil:
+                native_enter()
                 cursor_heap_remove(&self.native, id)
+                native_leave()
         return id != 0
 
     def cursor_updated(
@@ -285,7 +307,9 @@ cdef class ManagedCursorContainer:
         cdef SlowestChange change
         cdef int64_t version
         with nogil:
+            native_enter()
             version = cursor_heap_update(&self.native, id, target, &change)
+            native_leave()
         if not version:
             return None
         return from_place(change.previous), from_place(change.slowest)
@@ -294,7 +318,9 @@ cdef class ManagedCursorContainer:
         """The lowest position of all tracked cursors, None when there is none."""
         cdef CursorPosition slowest
         with nogil:
+            native_enter()
             slowest = cursor_heap_slowest(&self.native)
+            native_leave()
         return from_place(slowest)
 
     @property
@@ -313,6 +339,10 @@ cdef class ManagedCursorContainer:
     def __len__(self) -> int:
         """Registered cursors, tracked or not."""
         return registry_size(&self.native.registry)
+
+    def __bool__(self) -> bool:
+        """True, also for one without cursors; see :attr:`is_empty`."""
+        return True
 
     def __contains__(self, name) -> bool:
         return name in self.ids

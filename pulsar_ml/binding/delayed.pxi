@@ -1,10 +1,8 @@
 # The delayed-delivery trackers as Python objects: a factory that knows topics by name, and their
 # views.
 
-import threading
 import weakref
-
-from libc.stdint cimport INT64_MAX, int64_t
+from collections import deque
 
 from pulsar_ml.structures.delayed_manager cimport (
     DelayedFactory, DelayedSettings, DelayedView, delayed_factory_destroy, delayed_factory_init,
@@ -16,8 +14,8 @@ from pulsar_ml.structures.delayed_manager cimport (
 from pulsar_ml.structures.delayed_tracker cimport (
     DELAY_CLOSED, DELAY_NO_MEMORY, DELAY_TRACKED, DelayAnswer,
 )
-from pulsar_ml.sync.atomics cimport i32_exchange_acquire, i32_store_relaxed, pml_i32
-from pulsar_ml.sync.memory cimport allocate, release
+from pulsar_ml.sync.atomics cimport i32_store_relaxed, pml_i32
+from pulsar_ml.sync.memory cimport allocate
 
 
 cdef enum:
@@ -30,6 +28,14 @@ cdef int64_t to_milliseconds(object value, str role) except? -1:
     if not 0 <= number <= INT64_MAX:
         raise InvalidSizeError(f"{role}={value!r} is outside 0..{INT64_MAX}")
     return number
+
+
+# A time, which may be before the clock's zero.
+cdef int64_t to_millis(object value, str role) except? -1:
+    try:
+        return PyNumber_Index(value)
+    except OverflowError:
+        raise InvalidSizeError(f"{role}={value!r} does not fit 64-bit milliseconds") from None
 
 
 # Marks a view for the fire that is under way; the views' Python side is called after it.
@@ -54,9 +60,10 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
     """
 
     cdef DelayedFactory native
-    cdef dict topics            # name -> number, and views, which the factory does not keep
+    cdef dict topics            # name -> number, and weak references to views by their numbers
     cdef object naming
-    cdef int64_t numbered
+    cdef int64_t numbered       # topics and views
+    cdef object dropped         # (topic, number) of views that were collected without close()
 
     def __cinit__(
         self, *, tick_time_millis=1000, strict=False, fixed_delay_detection_lookahead=50000,
@@ -69,7 +76,8 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
             fixed_delay_detection_lookahead, "fixed_delay_detection_lookahead")
         settings.prune_interval = to_milliseconds(prune_interval_millis, "prune_interval_millis")
         self.topics = {}
-        self.naming = threading.Lock()
+        self.naming = GatedLock.__new__(GatedLock)
+        self.dropped = deque()
         check_status(
             delayed_factory_init(&self.native, settings, delay_told, NULL, BUCKET_CHUNK_BITS, MOST_BUCKETS),
             position(0, 0))
@@ -91,31 +99,70 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
         cdef InMemoryTopicDelayedDeliveryTrackerView view = InMemoryTopicDelayedDeliveryTrackerView.__new__(
             InMemoryTopicDelayedDeliveryTrackerView)
         cdef int64_t number
+        if trigger is not None:
+            check_callable(trigger, "trigger")
+        if may_dispatch is not None:
+            check_callable(may_dispatch, "may_dispatch")
         with self.naming:
+            self.forget_dropped()
             known = self.topics.get(topic)
             if known is None:
                 self.numbered += 1
-                known = (self.numbered, weakref.WeakSet())
+                known = (self.numbered, {})
             number = known[0]
             with nogil:
+                native_enter()
                 view.native = delayed_view_open(&self.native, number, <int64_t>&view.triggered)
+                native_leave()
             if view.native is NULL:
                 raise AllocationError(f"no native memory for a view of {topic!r}; nothing was changed")
             view.factory = self
             view.topic = topic
             view.trigger = trigger
             view.may_dispatch = may_dispatch
-            view.calling = threading.RLock()
             view.open = True
-            known[1].add(view)
+            self.numbered += 1
+            view.number = self.numbered
+            known[1][view.number] = weakref.ref(view)
             self.topics[topic] = known
         return view
 
+    # Forgets a view, and with the last one its topic. The caller holds `naming`.
+    cdef int forget(self, str topic, int64_t number) except -1:
+        known = self.topics.get(topic)
+        if known is not None and known[1].pop(number, None) is not None and not known[1]:
+            del self.topics[topic]
+        return 0
+
+    # The caller holds `naming`.
+    cdef int forget_dropped(self) except -1:
+        while self.dropped:
+            topic, number = self.dropped.popleft()
+            self.forget(topic, number)
+        return 0
+
+    # The open views of a topic.
+    cdef list views(self, str topic):
+        with self.naming:
+            self.forget_dropped()
+            known = self.topics.get(topic)
+            references = [] if known is None else list(known[1].values())
+        return [view for view in [reference() for reference in references] if view is not None]
+
+    def __bool__(self) -> bool:
+        """True, also for one without topics; see ``len()``."""
+        return True
+
     def __len__(self) -> int:
         """Topics with an open view."""
-        return len(self.topics)
+        with self.naming:
+            self.forget_dropped()
+            return len(self.topics)
 
     def __contains__(self, topic) -> bool:
+        with self.naming:
+            self.forget_dropped()
+        # Outside: any object may be looked for, and its __hash__ and __eq__ may do anything.
         return topic in self.topics
 
 
@@ -135,15 +182,21 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
     cdef readonly str topic
     cdef object trigger
     cdef object may_dispatch
-    cdef object calling         # held while the trigger is called, and by close
+    cdef TriggerRun run         # that calls the trigger now
+    cdef int64_t number         # in its factory
     cdef bint open
     cdef pml_i32 triggered      # by a fire, until the trigger was called
 
     def __dealloc__(self):
         if self.native is not NULL:
             with nogil:
+                native_enter()
                 delayed_view_close(self.native)
                 delayed_view_free(self.native)
+                native_leave()
+            if self.open:
+                # The collector may run while this thread holds the factory's lock.
+                self.factory.dropped.append((self.topic, self.number))
 
     cdef object closed_error(self):
         return ClosedError(f"the view of {self.topic!r} is closed")
@@ -154,11 +207,13 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         Raises InvalidPositionError, AllocationError, ClosedError.
         """
         cdef NativePosition where = to_stored(at)
-        cdef int64_t due = deliver_at
-        cdef int64_t clock = now
+        cdef int64_t due = to_millis(deliver_at, "deliver_at")
+        cdef int64_t clock = to_millis(now, "now")
         cdef DelayAnswer answer
         with nogil:
+            native_enter()
             answer = delayed_view_add(self.native, where, due, clock)
+            native_leave()
         if answer == DELAY_CLOSED:
             raise self.closed_error()
         if answer == DELAY_NO_MEMORY:
@@ -169,7 +224,7 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         """Positions of messages that are due and did not come before, at most ``max_messages``;
         none while dispatch is paused. Raises InvalidSizeError, AllocationError, ClosedError."""
         cdef int64_t most = to_milliseconds(max_messages, "max_messages")
-        cdef int64_t clock = now
+        cdef int64_t clock = to_millis(now, "now")
         cdef int64_t n, i
         cdef NativePosition* out
         if self.may_dispatch is not None and self.open and not self.may_dispatch():
@@ -180,7 +235,9 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
             raise AllocationError("no native memory left; nothing was changed")
         try:
             with nogil:
+                native_enter()
                 n = delayed_view_scheduled(self.native, out, most, clock)
+                native_leave()
             if n < 0:
                 raise self.closed_error()
             return [Position(out[i].ledger_id, out[i].entry_id) for i in range(n)]
@@ -188,10 +245,12 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
             release(out)
 
     def has_message_available(self, *, now) -> bool:
-        cdef int64_t clock = now
+        cdef int64_t clock = to_millis(now, "now")
         cdef int64_t due
         with nogil:
+            native_enter()
             due = delayed_view_has_message(self.native, clock)
+            native_leave()
         if due < 0:
             raise self.closed_error()
         return due != 0
@@ -200,10 +259,12 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         """True if so many messages of one fixed delay are kept that the next ones would be due
         later still.
         """
-        cdef int64_t clock = now
+        cdef int64_t clock = to_millis(now, "now")
         cdef int64_t pause
         with nogil:
+            native_enter()
             pause = delayed_view_should_pause(self.native, clock)
+            native_leave()
         if pause < 0:
             raise self.closed_error()
         return pause != 0
@@ -214,7 +275,9 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         """
         cdef int64_t count
         with nogil:
+            native_enter()
             count = delayed_view_count(self.native, INT64_MAX)
+            native_leave()
         if count < 0:
             raise self.closed_error()
         return count
@@ -223,10 +286,12 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         """Everything up to there is acknowledged. A lower position than before is a seek: what is
         above it comes once more. Raises InvalidPositionError, ClosedError."""
         cdef NativePosition where = to_position(at, "position")
-        cdef int64_t clock = now
+        cdef int64_t clock = to_millis(now, "now")
         cdef bint open_
         with nogil:
+            native_enter()
             open_ = delayed_view_mark_delete(self.native, where, clock)
+            native_leave()
         if not open_:
             raise self.closed_error()
 
@@ -236,7 +301,9 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         """
         cdef bint open_
         with nogil:
+            native_enter()
             open_ = delayed_view_clear(self.native)
+            native_leave()
         if not open_:
             raise self.closed_error()
 
@@ -248,65 +315,75 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         if not self.open:
             raise self.closed_error()
         with nogil:
+            native_enter()
             delayed_manager_set_tick(self.native.manager, tick)
+            native_leave()
 
     def next_fire(self) -> int | None:
         """When to call :meth:`fire` of any view of the topic; None when nothing is to come."""
         cdef int64_t at = 0
         cdef bint armed
         with nogil:
+            native_enter()
             armed = delayed_manager_next_fire(self.native.manager, &at)
+            native_leave()
         return at if armed else None
 
     def fire(self, *, now) -> int:
         """The topic's timer: calls the triggers of the views that have a message. How many have
         one.
+
+        All of them are called, whatever one raises: its exception is raised at the end, several as
+        a BaseExceptionGroup. A trigger that runs in another thread is called once more there.
         """
-        cdef InMemoryTopicDelayedDeliveryTrackerView view
-        cdef int64_t clock = now
+        cdef list errors = []
+        cdef int64_t clock = to_millis(now, "now")
         cdef int64_t fired
         with nogil:
+            native_enter()
             fired = delayed_manager_fire(self.native.manager, clock)
+            native_leave()
         if fired <= 0:
             return 0
-        with self.factory.naming:
-            known = self.factory.topics.get(self.topic)
-            views = list(known[1]) if known is not None else []
-        for view in views:
-            with view.calling:
-                if i32_exchange_acquire(&view.triggered, 0) and view.open and view.trigger is not None:
-                    view.trigger()
+        for view in self.factory.views(self.topic):
+            errors += call_trigger(<InMemoryTopicDelayedDeliveryTrackerView>view)
+        raise_all(errors)
         return fired
 
     def resume(self, *, now) -> bool:
         """Dispatch goes on: calls the trigger if a message is due, and says whether one is.
 
         Call it when a paused dispatcher may read again: messages that became due meanwhile are
-        still there, but the timer has triggered for them already. Raises ClosedError.
+        still there, but the timer has triggered for them already. A trigger that runs in another
+        thread is called once more there. Raises ClosedError, and what the trigger raises.
         """
         cdef bint due = self.has_message_available(now=now)
-        with self.calling:
-            if due and self.open and self.trigger is not None:
-                self.trigger()
+        if due:
+            i32_store_relaxed(&self.triggered, 1)
+            raise_all(call_trigger(self))
         return due
 
     def close(self) -> bool:
         """No call has an effect any more, and the trigger is not called again. False when it was
         closed.
 
-        With the last view of its topic the messages are forgotten.
+        Waits for a trigger that runs in another thread, but not inside a trigger, which may be the
+        one that the other waits for. With the last view of its topic the messages are forgotten.
         """
-        with self.calling, self.factory.naming:
-            if not self.open:
-                return False
-            self.open = False
-            with nogil:
-                delayed_view_close(self.native)
-            number, views = self.factory.topics[self.topic]
-            views.discard(self)
-            if not views:
-                del self.factory.topics[self.topic]
-        return True
+        cdef TriggerRun run
+        with calling:
+            run = self.run
+            was_open, self.open = self.open, False
+        if was_open:
+            with self.factory.naming:
+                with nogil:
+                    native_enter()
+                    delayed_view_close(self.native)
+                    native_leave()
+                self.factory.forget(self.topic, self.number)
+        if run is not None and not pml_calls.triggers:
+            run.done.wait()
+        return was_open
 
     @property
     def closed(self) -> bool:
@@ -317,7 +394,9 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         """Messages that the topic keeps, each counted once."""
         cdef int64_t count
         with nogil:
+            native_enter()
             count = delayed_manager_count(self.native.manager)
+            native_leave()
         return count
 
     @property
@@ -325,7 +404,9 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         """Bytes of the topic's sets and buckets."""
         cdef int64_t count
         with nogil:
+            native_enter()
             count = delayed_manager_bytes(self.native.manager)
+            native_leave()
         return count
 
     @property
@@ -333,5 +414,7 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         """Spans of delivery times in which the topic has messages."""
         cdef int64_t count
         with nogil:
+            native_enter()
             count = delayed_manager_buckets(self.native.manager)
+            native_leave()
         return count

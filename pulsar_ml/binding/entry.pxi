@@ -49,7 +49,9 @@ cdef uint32_t new_entry(
         if view.len > INT32_MAX:
             raise InvalidSizeError(f"an entry of {view.len} bytes is too large; at most {INT32_MAX}")
         with nogil:
+            native_enter()
             handle = entry_over(owner, at, copied(&view), expected, counts_read)
+            native_leave()
     finally:
         PyBuffer_Release(&view)
     if not handle:
@@ -72,20 +74,23 @@ cdef class Entry:
     Origin: ``EntryImpl`` of Pulsar 4.1.
     """
 
-    def __init__(self):
-        raise TypeError("entries come from EntryCacheManager.entry, RangeCache.get and the like")
-
     def __dealloc__(self):
         if self.handle:
             with nogil:
+                native_enter()
                 entry_release(&self.owner.memory.entries, self.handle, 1)
+                native_leave()
+            run_callbacks()
 
     cdef int give_back(self) except -1:
         cdef uint32_t handle = self.handle
         if self.exports == 0 and handle:
             self.handle = 0
             with nogil:
+                native_enter()
                 entry_release(&self.owner.memory.entries, handle, 1)
+                native_leave()
+            run_callbacks()
         return 0
 
     def __getbuffer__(self, Py_buffer* view, int flags):
@@ -98,6 +103,10 @@ cdef class Entry:
         self.exports -= 1
         if self.released:
             self.give_back()
+
+    def __bool__(self) -> bool:
+        """True, also for an empty or a released one; see ``len()`` and :attr:`released`."""
+        return True
 
     def __len__(self) -> int:
         check_usable(self)
@@ -155,9 +164,11 @@ cdef class Entry:
     def expect_read(self) -> None:
         """Expect one more read, as for an entry that joins a replay queue.
 
-        Raises AllocationError.
+        Raises InvalidSizeError (2**31 - 1 are expected already), AllocationError.
         """
         check_usable(self)
+        if entry_expected_reads(&self.owner.memory.entries, self.handle) == INT32_MAX:
+            raise InvalidSizeError(f"no more than {INT32_MAX} reads of an entry can be expected")
         if not entry_expect_read(&self.owner.memory.entries, self.handle):
             raise AllocationError("no native memory for the expected reads of an entry")
 
@@ -187,7 +198,6 @@ cdef class Entry:
 
 
 cdef int check_usable(Entry entry) except -1:
-    # Without a handle it is one that only __new__ made.
     if entry.released or not entry.handle:
         raise ReleasedError("this entry was released; get it from the cache again")
     return 0

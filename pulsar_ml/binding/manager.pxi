@@ -31,6 +31,7 @@ cdef int64_t to_nanoseconds(object value, str role, double least) except -1:
 
 
 @cython.final
+@cython.no_gc_clear
 cdef class EntryCacheManager:
     """The range caches of a broker under one eviction policy, kept below a size and an age.
 
@@ -84,11 +85,12 @@ cdef class EntryCacheManager:
                              "driven by periodic_eviction()")
         if policy not in EVICTION_POLICIES:
             raise UsageError(f"no eviction policy {policy!r}; use one of: {', '.join(EVICTION_POLICIES)}")
-        self.owner = NativeMemory(list(EVICTION_POLICIES).index(policy))
+        self.owner = NativeMemory.__new__(NativeMemory, list(EVICTION_POLICIES).index(policy))
         self.policy = policy
-        self.owner.clock = clock
+        self.clock = None if clock is None else check_callable(clock, "clock")
         self.owner.copy_entries = copy_entries
         self.caches = {}
+        self.naming = GatedLock.__new__(GatedLock)
         self.configure(
             max_size=max_size, watermark=watermark, eviction_interval_ms=eviction_interval_ms,
             time_threshold_ms=time_threshold_ms, time_threshold_max_ms=time_threshold_max_ms,
@@ -101,7 +103,9 @@ cdef class EntryCacheManager:
         # Caches and entries may keep the memory; the thread has nothing to do any more.
         if self.owner is not None and self.owner.manager is not NULL:
             with nogil:
+                native_enter()
                 eviction_thread_stop(self.owner.manager)
+                native_leave()
 
     cdef int check_open(self) except -1:
         if self.is_closed:
@@ -117,25 +121,30 @@ cdef class EntryCacheManager:
 
         Raises ClosedError, AllocationError.
         """
-        self.check_open()
-        cdef RangeCache cache = self.caches.get(name)
-        if cache is not None and not cache.is_closed:
-            return cache
-        cache = RangeCache.__new__(RangeCache)
-        cache.owner = self.owner
-        cache.name = name
-        cache.native = range_cache_new(self.owner.memory, &self.owner.policy.base.intake)
-        if cache.native is NULL:
-            raise AllocationError(f"no native memory for the range cache {name!r}")
-        self.caches[name] = cache
+        cdef RangeCache cache
+        with self.naming:
+            self.check_open()
+            cache = self.caches.get(name)
+            if cache is not None and not cache.is_closed():
+                return cache
+            cache = RangeCache.__new__(RangeCache)
+            cache.owner = self.owner
+            cache.clock = self.clock
+            cache.name = name
+            cache.native = range_cache_new(self.owner.memory, &self.owner.policy.base.intake)
+            if cache.native is NULL:
+                raise AllocationError(f"no native memory for the range cache {name!r}")
+            self.caches[name] = cache
         return cache
 
     def remove_range_cache(self, str name not None) -> Removed:
         """Close the cache of that name and forget it; KeyError when there is none."""
         self.check_open()
-        if name not in self.caches:
-            raise KeyError(f"no range cache {name!r}; open ones: {sorted(self.caches)}")
-        return self.caches.pop(name).close()
+        with self.naming:
+            if name not in self.caches:
+                raise KeyError(f"no range cache {name!r}; open ones: {sorted(self.caches)}")
+            cache = self.caches.pop(name)
+        return cache.close()
 
     def entry(self, at, data, *, expected_reads=0) -> Entry:
         """An entry that is not cached, over a copy of a bytes-like object or the bytes of a
@@ -207,7 +216,7 @@ cdef class EntryCacheManager:
         """
         self.check_open()
         cdef ManagerSettings settings = unchanged_settings()
-        cdef int64_t now = self.owner.now(None, "")
+        cdef int64_t now = time_of(self.clock, None, "")
         if max_size is not ...:
             settings.max_size = to_max_size(max_size)
         if watermark is not ...:
@@ -223,7 +232,9 @@ cdef class EntryCacheManager:
         if extend_ttl_of_recently_accessed is not ...:
             settings.extend_recently_accessed = bool(extend_ttl_of_recently_accessed)
         with nogil:
+            native_enter()
             cache_manager_configure(self.owner.manager, &settings, now)
+            native_leave()
 
     def stats(self) -> CacheStats:
         """All counters; see CacheStats."""
@@ -232,7 +243,9 @@ cdef class EntryCacheManager:
         cdef bint serving
         # Not with the GIL: around a fork another thread holds what this waits for.
         with nogil:
+            native_enter()
             serving = eviction_thread_serves(self.owner.manager)
+            native_leave()
         cache_manager_stats(self.owner.manager, &stats)
         return CacheStats(
             stats.size, None if max_size == INT64_MAX else max_size, stats.inserted_entries,
@@ -249,18 +262,22 @@ cdef class EntryCacheManager:
         """
         self.check_open()
         cdef Status status
-        if self.owner.clock is not None:
+        if self.clock is not None:
             raise UsageError("a manager with a clock of its own has no thread; call periodic_eviction()")
         _serving.add(self.owner)
         with nogil:
+            native_enter()
             status = eviction_thread_start(self.owner.manager)
+            native_leave()
         if status == Status.PML_NO_MEMORY:
             raise AllocationError("the system gave no thread for the entry cache manager")
 
     def stop(self) -> None:
         """End the thread; what was triggered is done first. No effect when there is none."""
         with nogil:
+            native_enter()
             eviction_thread_stop(self.owner.manager)
+            native_leave()
 
     def trigger_eviction(self) -> bool:
         """See to it that one eviction task is under way if the caches are larger than 98 % of
@@ -270,10 +287,12 @@ cdef class EntryCacheManager:
         Raises ClosedError.
         """
         self.check_open()
-        cdef int64_t now = self.owner.now(None, "")
+        cdef int64_t now = time_of(self.clock, None, "")
         cdef bint triggered
         with nogil:
+            native_enter()
             triggered = cache_manager_look(self.owner.manager, now)
+            native_leave()
         return triggered
 
     # Passes ---------------------------------------------------------------------------------------
@@ -285,7 +304,7 @@ cdef class EntryCacheManager:
         Returns both together. Ctrl-C ends it early. Raises ClosedError.
         """
         self.check_open()
-        cdef int64_t now = self.owner.now(now_ns, "now_ns")
+        cdef int64_t now = time_of(self.clock, now_ns, "now_ns")
         cdef EvictionPass run = cache_manager_expiry(self.owner.manager, now)
         old = self.run(&run)
         over = self.evict_to_watermark(now_ns=now)
@@ -297,11 +316,13 @@ cdef class EntryCacheManager:
         Ctrl-C ends it early. Raises ClosedError.
         """
         self.check_open()
-        cdef EvictionPass run = size_pass(0, self.owner.now(now_ns, "now_ns"))
+        cdef EvictionPass run = size_pass(0, time_of(self.clock, now_ns, "now_ns"))
         cdef bint more = True
         while more:
             with nogil:
+                native_enter()
                 more = cache_manager_evict(self.owner.manager, &run, SLICE)
+                native_leave()
             PyErr_CheckSignals()
         return Evicted(run.removed.entries, run.removed.bytes, run.requeued, run.missing)
 
@@ -314,7 +335,7 @@ cdef class EntryCacheManager:
         """
         self.check_open()
         cdef EvictionPass run = time_pass(
-            to_time(timestamp_ns, "timestamp_ns"), self.owner.now(now_ns, "now_ns"))
+            to_time(timestamp_ns, "timestamp_ns"), time_of(self.clock, now_ns, "now_ns"))
         return self.run(&run)
 
     def evict_bytes(self, size_to_free, *, now_ns=None) -> Evicted:
@@ -328,14 +349,16 @@ cdef class EntryCacheManager:
         size_to_free = PyNumber_Index(size_to_free)
         if not 0 < size_to_free <= INT64_MAX:
             raise InvalidSizeError(f"size_to_free={size_to_free!r} must be above 0 and fit 64 bits")
-        cdef EvictionPass run = size_pass(size_to_free, self.owner.now(now_ns, "now_ns"))
+        cdef EvictionPass run = size_pass(size_to_free, time_of(self.clock, now_ns, "now_ns"))
         return self.run(&run)
 
     cdef object run(self, EvictionPass* run):
         cdef bint more = True
         while more:
             with nogil:
+                native_enter()
                 more = cache_manager_run(self.owner.manager, run, SLICE)
+                native_leave()
             PyErr_CheckSignals()
         return Evicted(run.removed.entries, run.removed.bytes, run.requeued, run.missing)
 
@@ -360,10 +383,14 @@ cdef class EntryCacheManager:
 
         Closing again finishes what an interrupt cut short.
         """
-        self.is_closed = True
+        with self.naming:
+            self.is_closed = True
+            caches = list(self.caches.values())
         with nogil:
+            native_enter()
             eviction_thread_stop(self.owner.manager)
-        for cache in self.caches.values():
+            native_leave()
+        for cache in caches:
             cache.close()
         cdef EvictionPass run = time_pass(INT64_MAX, 0)
         # Every wrapper in the queue is empty by now; this gives them back.

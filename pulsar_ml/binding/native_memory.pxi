@@ -1,7 +1,9 @@
 # The native memory that a manager, its caches and its entries share and keep alive.
 
-# Not internal: an extension that cimports a class below imports this one too.
+# Not internal: an extension that cimports a class below imports this one too. Holds no Python
+# object, so entries and buffers, which keep it, can be in no cycle.
 @cython.final
+@cython.no_gc
 cdef class NativeMemory:
     """The native memory, eviction policy, books and thread of one manager; of use to extensions
     only.
@@ -29,6 +31,7 @@ cdef class NativeMemory:
 
     def __dealloc__(self):
         with nogil:
+            native_enter()
             if self.manager is not NULL:
                 eviction_thread_stop(self.manager)
                 cache_manager_destroy(self.manager)
@@ -39,13 +42,7 @@ cdef class NativeMemory:
             release(self.manager)
             release(self.policy)
             release(self.memory)
-
-    cdef int64_t now(self, object value, str role) except? -1:
-        if value is None:
-            if self.clock is None:
-                return monotonic_ns()
-            value, role = self.clock(), "the clock's time"
-        return to_time(value, role)
+            native_leave()
 
 
 cdef ManagerSettings unchanged_settings() noexcept:

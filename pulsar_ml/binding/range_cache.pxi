@@ -1,34 +1,37 @@
 # A range cache as a Python object.
 
+# The collector may not take the native memory away before the cache, but the clock's cycle ends at
+# the clock.
 @cython.final
-@cython.no_gc
+@cython.no_gc_clear
 cdef class RangeCache:
     """The cached entries of one managed ledger, by position. Made by EntryCacheManager.range_cache.
 
     All methods may be called from any number of threads. Origin: ``RangeCache`` of Pulsar 4.1.
     """
 
-    def __init__(self):
-        raise TypeError("a range cache comes from EntryCacheManager.range_cache(name)")
-
     def __dealloc__(self):
         cdef MapCursor cursor
         if self.native is NULL:
             return
         with nogil:
+            native_enter()
             cursor = range_cache_cursor(position(0, 0), position(INT64_MAX, INT64_MAX))
             cache_manager_remove(self.owner.manager, self.native, &cursor, INT64_MAX)
             range_cache_delete(self.native)
+            native_leave()
+
+    cdef bint is_closed(self) noexcept:
+        return u32_load_acquire(&self.closed_mark) != 0
 
     cdef int check_open(self) except -1:
-        # Without a native cache it is one that only __new__ made.
-        if self.is_closed or self.native is NULL:
+        if self.is_closed():
             raise ClosedError(f"the range cache {self.name!r} is closed")
         return 0
 
     @property
     def closed(self) -> bool:
-        return self.is_closed or self.native is NULL
+        return self.is_closed()
 
     @property
     def size(self) -> int:
@@ -54,14 +57,32 @@ cdef class RangeCache:
         """
         self.check_open()
         cdef NativePosition key = to_stored(at)
-        cdef int64_t now = self.owner.now(timestamp_ns, "timestamp_ns")
-        cdef uint32_t handle = self.cache_copy(key, value, expected_reads)
+        cdef int64_t now = time_of(self.clock, timestamp_ns, "timestamp_ns")
+        cdef uint32_t handle
+        self.check_open()       # the clock may have closed it
+        handle = self.cache_copy(key, value, expected_reads)
         cdef uint32_t length = entry_length(&self.owner.memory.entries, handle)
         cdef Status status
+        cdef bint closed
         with nogil:
-            status = cache_manager_put(self.owner.manager, self.native, key, handle, length, now)
-            if status != PML_OK:
+            native_enter()
+            # A close that comes later waits for this put; one that came before is seen here. Both
+            # change one word each and read the other's, with a fence between.
+            u32_fetch_add_relaxed(&self.putting, 1)
+            fence_seq_cst()
+            closed = u32_load_acquire(&self.closed_mark) != 0
+            status = PML_OK
+            if not closed:
+                status = cache_manager_put(self.owner.manager, self.native, key, handle, length, now)
+            if closed or status != PML_OK:
                 entry_release(&self.owner.memory.entries, handle, 1)
+            u32_fetch_sub_release(&self.putting, 1)
+            fence_seq_cst()
+            if u32_load_relaxed(&self.closed_mark):
+                wake_one(&self.putting)
+            native_leave()
+        if closed:
+            self.check_open()
         if status == PML_EXISTS or status == PML_DISABLED:
             return False
         check_status(status, key)
@@ -76,19 +97,27 @@ cdef class RangeCache:
             expected_reads = 0
         if not isinstance(value, Entry):
             return new_entry(self.owner, key, value, expected_reads, False)
+        # The number's __bool__ may release the entry.
+        if expected_reads:
+            raise UsageError("expected_reads goes with bytes; an Entry brings its own")
         entry = <Entry>value
         check_usable(entry)
         if entry.owner is not self.owner:
             raise UsageError(f"{entry!r} belongs to another manager; copy its bytes instead")
-        if expected_reads:
-            raise UsageError("expected_reads goes with bytes; an Entry brings its own")
         if not entry_matches(&self.owner.memory.entries, entry.handle, key):
             check_status(Status.PML_MISMATCH, key)
+        # Like a view: another thread that releases the entry meanwhile leaves the reference here.
+        entry.exports += 1
         with nogil:
+            native_enter()
             if self.owner.copy_entries:
                 handle = entry_copy_bytes(&self.owner.memory.entries, entry.handle, False)
             else:
                 handle = entry_copy(&self.owner.memory.entries, entry.handle, False)
+            native_leave()
+        entry.exports -= 1
+        if entry.released:
+            entry.give_back()
         if not handle:
             raise AllocationError("no native memory for a cache copy; nothing was changed")
         return handle
@@ -138,7 +167,8 @@ cdef class RangeCache:
         cdef NativePosition low = to_position(first, "first")
         cdef NativePosition high = to_position(last, "last")
         check_range(low, high)
-        return RangeIterator(self, low.ledger_id, low.entry_id, high.ledger_id, high.entry_id)
+        return RangeIterator.__new__(
+            RangeIterator, self, low.ledger_id, low.entry_id, high.ledger_id, high.entry_id)
 
     def count_misses(self, entries, bytes) -> None:
         """Count what a reader had to take from storage: so many entries of so many bytes together.
@@ -181,7 +211,9 @@ cdef class RangeCache:
         cdef int64_t entries = 0, size = 0
         while True:
             with nogil:
+                native_enter()
                 removed = cache_manager_remove(self.owner.manager, self.native, &cursor, SLICE)
+                native_leave()
             entries += removed.entries
             size += removed.bytes
             if removed.entries < SLICE:
@@ -189,13 +221,23 @@ cdef class RangeCache:
             PyErr_CheckSignals()
 
     def close(self) -> Removed:
-        """Refuse further use and invalidate everything. Entries that are held stay valid.
+        """Refuse further use and invalidate everything, also what other threads put meanwhile: it
+        waits for puts that are under way. Entries that are held stay valid.
 
         Closing again finishes what an interrupt cut short.
         """
-        self.is_closed = True
-        if self.native is NULL:
-            return Removed(0, 0)
+        cdef uint32_t putting
+        u32_store_release(&self.closed_mark, 1)
+        fence_seq_cst()
+        while True:
+            putting = u32_load_acquire(&self.putting)
+            if not putting:
+                break
+            with nogil:
+                wait_while_equal(&self.putting, putting)
+            PyErr_CheckSignals()
+        # Another close may wait, too.
+        wake_one(&self.putting)
         return self.remove(position(0, 0), position(INT64_MAX, INT64_MAX))
 
     def __repr__(self) -> str:

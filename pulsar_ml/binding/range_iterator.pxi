@@ -2,11 +2,10 @@
 
 @cython.final
 @cython.internal
-@cython.no_gc
+@cython.no_gc_clear
 cdef class RangeIterator:
-    # Fetches entries in groups without the GIL; gives back what was not handed out. Not tracked by
-    # the collector, which would take the cache away before the last handles go back; it is in no
-    # cycle.
+    # Fetches entries in groups without the GIL; gives back what was not handed out. The collector
+    # may not take the cache away before the last handles go back.
     cdef RangeCache cache
     cdef MapCursor cursor
     cdef uint32_t[GATHER] handles
@@ -46,12 +45,14 @@ cdef class RangeIterator:
                 raise StopIteration
             self.fetching = True
             with nogil:
+                native_enter()
                 while self.end_handle < GATHER:
                     handle = cache_manager_next(self.cache.owner.manager, self.cache.native, &self.cursor)
                     if not handle:
                         break
                     self.handles[self.end_handle] = handle
                     self.end_handle += 1
+                native_leave()
             self.fetching = False
             self.ended = self.end_handle < GATHER
             if self.end_handle == 0:

@@ -70,8 +70,10 @@ class DelayedDelivery:
         self.view.close()
 
     def follow(self, mark: Position) -> None:
-        if not self.view.closed:
+        try:
             self.view.update_mark_delete_position(mark, now=self.clock())
+        except ClosedError:
+            return  # Another thread closed the view after this call had been scheduled.
 
     def resume(self) -> None:
         try:

@@ -7,13 +7,28 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import Self
 
 from pulsar_ml._core import EntryCacheManager, InflightReadsLimiter
 from pulsar_ml.errors import ClosedError
+from pulsar_ml.managed_ledger.checks import check_name
+from pulsar_ml.managed_ledger.cursors.cursor import call_all
 from pulsar_ml.managed_ledger.ledger import ManagedLedger
 from pulsar_ml.managed_ledger.settings import LedgerSettings
 from pulsar_ml.managed_ledger.storage.interface import LedgerStorage
+
+
+def expire_reads(ledger: ManagedLedger, now_ns: int) -> None:
+    ledger.expire(now_ns=now_ns)
+
+
+def check_backlog(ledger: ManagedLedger, now_ns: int) -> None:
+    ledger.check_backlogged_cursors()
+
+
+def flush_if_due(ledger: ManagedLedger, now_ns: int) -> None:
+    ledger.flush_cursors_if_due(now_ns=now_ns)
 
 
 class ManagedLedgerFactory:
@@ -71,8 +86,9 @@ class ManagedLedgerFactory:
     def open(self, name: str, *, settings: LedgerSettings | None = None) -> ManagedLedger:
         """Returns the managed ledger of that name; opens it with ``settings`` when it is closed.
 
-        Raises ClosedError.
+        Raises ClosedError, and UsageError for a name that cannot be stored.
         """
+        check_name(name, "managed ledger")
         with self.lock:
             if self.closed.is_set():
                 raise ClosedError("the managed ledger factory is closed")
@@ -93,20 +109,32 @@ class ManagedLedgerFactory:
         """Runs the periodic tasks.
 
         Fails reads and permit requests that timed out, deactivates cursors that are far behind, and
-        flushes the cursors of ledgers whose flush interval is over.
+        flushes the cursors of ledgers whose flush interval is over. An exception of one ledger is
+        raised after the other ledgers had their turn.
         """
         now = self.clock()
         self.limiter.expire(now_ns=now)
         with self.lock:
             ledgers = list(self.ledgers.values())
-        for ledger in ledgers:
-            ledger.expire(now_ns=now)
-            ledger.check_backlogged_cursors()
-            ledger.flush_cursors_if_due(now_ns=now)
+        call_all(
+            [
+                partial(task, ledger, now)
+                for ledger in ledgers
+                for task in (expire_reads, check_backlog, flush_if_due)
+            ]
+        )
 
     def check(self, seconds: float) -> None:
         while not self.closed.wait(seconds):
-            self.expire()
+            try:
+                self.expire()
+            except Exception as error:
+                # Reported like the exception of a thread; the next turn comes all the same.
+                threading.excepthook(
+                    threading.ExceptHookArgs(
+                        (type(error), error, error.__traceback__, threading.current_thread())
+                    )
+                )
 
     def cursor_metadata_sizes(self) -> list[tuple[tuple[str, str, str], int]]:
         """Metadata bytes of each cursor by (namespace, topic, subscription).

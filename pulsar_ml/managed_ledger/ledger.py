@@ -16,6 +16,7 @@ from pulsar_ml._core import (
 )
 from pulsar_ml.errors import ClosedError, StorageError, UsageError
 from pulsar_ml.managed_ledger.caching_strategy import caching_strategy
+from pulsar_ml.managed_ledger.checks import check_bytes, check_name, check_position
 from pulsar_ml.managed_ledger.cursors.cursor import CURSOR_PREFIX, ManagedCursor
 from pulsar_ml.managed_ledger.entry_cache import EntryCache
 from pulsar_ml.managed_ledger.ledgers import EARLIEST, Ledgers
@@ -92,9 +93,10 @@ class ManagedLedger:
 
         The entry is cached, with one expected read for each active cursor, when a cursor is active
         or was within the grace period. After StorageError a new ledger begins; the failed entry may
-        turn up in the old ledger after a restart. Raises ClosedError.
+        turn up in the old ledger after a restart. Raises ClosedError, and TypeError for an object
+        that is not bytes-like.
         """
-        data = bytes(data)
+        data = check_bytes(data)
         with self.adding:
             self.check_open()
             ledger_id, entry_id = self.next_position()
@@ -150,9 +152,11 @@ class ManagedLedger:
     ) -> ManagedCursor:
         """Opens or creates a cursor. A new one begins after the last entry, or with the first one.
 
-        New entries are cached for ``active`` cursors. Raises ClosedError.
+        New entries are cached for ``active`` cursors. Raises ClosedError, and UsageError for a name
+        that cannot be stored.
         """
         self.check_open()
+        check_name(name, "cursor")
         with self.lock:
             cursor = self.cursors.get(name)
             mark = EARLIEST if earliest else self.log.last()
@@ -239,6 +243,7 @@ class ManagedLedger:
         The future fails with UsageError when there is no such entry.
         """
         self.check_open()
+        at = check_position(at)
         result: Future[Entry] = Future()
         result.set_running_or_notify_cancel()
         with self.lock:

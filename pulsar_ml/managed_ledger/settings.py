@@ -12,6 +12,13 @@ LEAST = {
     "managed_ledger_max_ack_state_in_bytes_to_persist": 1024,
     "managed_ledger_cursor_position_flush_seconds": 1,
 }
+# By annotation. A truth value counts as a number, as everywhere in Python.
+TYPES: dict[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (int,),
+    "int | None": (int, type(None)),
+    "float": (int, float),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +65,10 @@ class LedgerSettings:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
+            if not isinstance(value, TYPES[str(field.type)]):
+                raise UsageError(f"{field.name}={value!r} is not valid; use {field.type}")
             least = LEAST.get(field.name, 0)
-            if value is not None and value < least:
+            if isinstance(value, int | float) and value < least:
                 raise UsageError(f"{field.name}={value!r} is too small; use {least} or more")
         most = self.managed_ledger_max_ack_state_in_bytes_to_persist
         if most is not None and most > MOST_BYTES:

@@ -272,6 +272,11 @@ cdef inline Status entry_on_deallocate(
     return PML_OK
 
 
+# True if the entry has an on-deallocate callback. The caller holds the only reference.
+cdef inline bint entry_has_callback(const EntryPool* pool, uint32_t handle) noexcept nogil:
+    return (u32_load_relaxed(&entry_at(pool, handle).extra) & EXTRA_IS_CALLBACK) != 0
+
+
 # maybeCreate: no handler unless reads are expected. False when memory ran out; nothing changed.
 cdef inline bint read_count_maybe_new(
     EntryPool* pool, int32_t expected, uint32_t* handle

@@ -22,7 +22,8 @@ from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Stat
 from pulsar_ml.sync.atomics cimport i32_store_relaxed, i64_load_relaxed, u32_store_relaxed
 from pulsar_ml.sync.clock cimport monotonic_ns
 from pulsar_ml.sync.thread cimport (
-    condition_enter, condition_leave, condition_notify, condition_wait, thread_join, thread_start,
+    condition_enter, condition_init, condition_leave, condition_notify, condition_wait, thread_join,
+    thread_start,
 )
 
 
@@ -123,4 +124,7 @@ cdef inline void eviction_thread_forget(CacheManager* manager) noexcept nogil:
     manager.wanted = False
     u32_store_relaxed(&manager.marker, 0)
     i32_store_relaxed(&manager.tasks, 0)
-    eviction_thread_go_on(manager)
+    # Anew: the condition counts the parent's thread as waiting, and to destroy it would wait for
+    # that. It cannot fail: POSIX lets it fail without memory, and these need none.
+    condition_init(&manager.work)
+    monitor_leave(&manager.monitor)

@@ -6,13 +6,14 @@
 # Threads      Any thread that holds a reference, directly or through an entry.
 # Invariants   EX-1 (I67) the value changes by +1 for an entry queued for replay, by -1 for a
 #              counting copy that is deallocated, and by nothing else, and may go below zero;
-#              stash_queue also raises it for a duplicate and marks it when its entry leaves.
+#              stash_queue also raises it for a duplicate and marks it when its entry leaves. At
+#              2^31 - 1 it rises no more.
 #              EX-2 (I70) the handler outlives every entry that shares it.
 # Ordering     The value orders nothing: relaxed. References: see refcount.pxd.
 # Reclamation  Back to its pool with the last reference.
 # Not promised That a value read is still true: eviction decides on a snapshot.
 
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport INT32_MAX, int32_t, uint32_t
 
 from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_give, pool_init, pool_take
 from pulsar_ml.structures.refcount cimport (
@@ -60,8 +61,15 @@ cdef inline void read_count_release(Pool* pool, uint32_t handle) noexcept nogil:
         pool_give(pool, handle)
 
 
+# Adds `more`, 0 or more, unless the sum is beyond 32 bits: then the value stays, instead of one far
+# below zero.
+cdef inline void read_count_raise(pml_i32* expected, int32_t more) noexcept nogil:
+    if i32_fetch_add_relaxed(expected, more) > INT32_MAX - more:
+        i32_fetch_sub_relaxed(expected, more)
+
+
 cdef inline void read_count_increment(Pool* pool, uint32_t handle) noexcept nogil:
-    i32_fetch_add_relaxed(&read_count_at(pool, handle).expected, 1)
+    read_count_raise(&read_count_at(pool, handle).expected, 1)
 
 
 cdef inline void read_count_mark_read(Pool* pool, uint32_t handle) noexcept nogil:
@@ -71,7 +79,7 @@ cdef inline void read_count_mark_read(Pool* pool, uint32_t handle) noexcept nogi
 # stash_queue: more reads are expected of an entry that is still cached.
 cdef inline void read_count_add(Pool* pool, uint32_t handle, int32_t more) noexcept nogil:
     if i32_load_relaxed(&read_count_at(pool, handle).expected) > READS_EVICTED // 2:
-        i32_fetch_add_relaxed(&read_count_at(pool, handle).expected, more)
+        read_count_raise(&read_count_at(pool, handle).expected, more)
 
 
 # stash_queue: the entry left the cache.

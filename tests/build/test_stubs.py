@@ -161,7 +161,6 @@ def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
     arguments: dict[tuple[str, str], dict[str, Any]] = {
         ("EntryCacheManager", "__new__"): SETTINGS
         | {"policy": "released_queue", "copy_entries": True, "start": False, "clock": None},
-        ("NativeMemory", "__new__"): {"policy": 0},
         ("EntryCacheManager", "configure"): SETTINGS,
         ("EntryCacheManager", "periodic_eviction"): {"now_ns": 6},
         ("EntryCacheManager", "evict_to_watermark"): {"now_ns": 6},

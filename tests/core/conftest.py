@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -34,3 +35,11 @@ def manager() -> Iterator[EntryCacheManager]:
 @pytest.fixture
 def cache(manager: EntryCacheManager) -> RangeCache:
     return manager.range_cache("persistent://public/default/orders")
+
+
+@pytest.fixture
+def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+    """Exceptions of callbacks."""
+    seen: list[BaseException] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: seen.append(report.exc_value))
+    return seen

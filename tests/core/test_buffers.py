@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from pulsar_ml import (
     BufferSlice,
-    Entry,
     EntryCacheManager,
     InvalidSizeError,
     ReceiveBuffer,
@@ -240,12 +239,6 @@ def test_misuse_is_named() -> None:
         for item in (ReceiveBuffer, BufferSlice):
             with pytest.raises(TypeError):
                 item()
-            blank = item.__new__(item)
-            assert not isinstance(blank, Entry)
-        with pytest.raises(UsageError):
-            manager.entry((1, 1), BufferSlice.__new__(BufferSlice))
-        with pytest.raises(ReleasedError):
-            ReceiveBuffer.__new__(ReceiveBuffer).write(b"")
 
 
 def test_a_slice_outlives_its_manager() -> None:

@@ -207,14 +207,6 @@ def test_every_use_of_a_released_entry_is_an_error(manager: EntryCacheManager, u
     assert repr(entry) == "<Entry released>"
 
 
-@pytest.mark.parametrize("use", USES)
-def test_an_entry_that_only_new_made_is_like_a_released_one(use: str) -> None:
-    hollow = Entry.__new__(Entry)
-    with pytest.raises(ReleasedError):
-        USES[use](hollow)
-    assert repr(hollow) == "<Entry released>"
-
-
 def test_a_released_entry_cannot_be_put(manager: EntryCacheManager, cache: RangeCache) -> None:
     entry = manager.entry((1, 1), b"payload")
     entry.release()

@@ -408,17 +408,6 @@ def test_every_use_of_a_closed_cache_is_an_error(cache: RangeCache, use: str) ->
     assert isinstance(raised.value, RuntimeError)
 
 
-@pytest.mark.parametrize("use", CLOSED_USES)
-def test_a_cache_that_only_new_made_is_like_a_closed_one(use: str) -> None:
-    hollow = RangeCache.__new__(RangeCache)
-    with pytest.raises(ClosedError):
-        CLOSED_USES[use](hollow)
-    assert hollow.closed
-    assert hollow.size == 0
-    assert hollow.close() == (0, 0)
-    assert "closed" in repr(hollow)
-
-
 def test_close_invalidates_and_says_what(manager: EntryCacheManager, cache: RangeCache) -> None:
     fill(cache, 3)
     held = present(cache.get((1, 1)))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -26,14 +25,6 @@ from pulsar_ml import (
 from tests.core.present import present
 
 MILLI = 1_000_000
-
-
-@pytest.fixture
-def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
-    """Exceptions of callbacks."""
-    seen: list[BaseException] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda report: seen.append(report.exc_value))
-    return seen
 
 
 # The limiter -------------------------------------------------------------------------------------
@@ -347,5 +338,8 @@ def test_ranges_and_answers_that_cannot_be_are_refused(storage: Storage) -> None
             storage.reads.complete(never, own)
         with pytest.raises(UsageError, match=f"token={never} "):
             storage.reads.fail(never, OSError())
-    # An entry that comes twice is one entry.
-    assert storage.reads.complete(token, own * 2)
+    with pytest.raises(UsageError, match="twice"):
+        storage.reads.complete(token, own * 2)
+    with pytest.raises(TypeError, match="None is not an Entry"):
+        storage.reads.complete(token, [*own, cast(Entry, None)])
+    assert storage.reads.complete(token, own)

@@ -197,3 +197,33 @@ def long_calls_release_the_gil(sources: Sources) -> list[str]:
             if line.endswith(":"):
                 blocks.append((indent, "nogil" in line))
     return found
+
+
+# Forks -------------------------------------------------------------------------------------------
+
+
+def native_calls_pass_the_gate(sources: Sources) -> list[str]:
+    """Each ``with nogil`` block of the binding begins with native_enter and ends with native_leave.
+
+    So a fork waits for it, and the child has none of its locks. fork.pxi makes the gate, and
+    close() of a range cache waits without a lock.
+    """
+    found = []
+    for path, text in under(sources, "pulsar_ml/binding"):
+        if path.endswith("/fork.pxi"):
+            continue
+        lines = [(number, line) for number, line in statements(text) if line.strip()]
+        for start, (number, line) in enumerate(lines):
+            if line.strip() != "with nogil:":
+                continue
+            indent = len(line) - len(line.lstrip())
+            block = []
+            for _, inner in lines[start + 1 :]:
+                if len(inner) - len(inner.lstrip()) <= indent:
+                    break
+                block.append(inner.strip())
+            if block[0].startswith("wait_while_equal("):
+                continue
+            if (block[0], block[-1]) != ("native_enter()", "native_leave()"):
+                found.append(f"{path}:{number} runs without the GIL outside the gate")
+    return found

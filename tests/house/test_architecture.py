@@ -180,6 +180,14 @@ BREACHES: list[tuple[Rule, list[Sources]]] = [
         {STRUCTURE: CELLS + "    pass\n\n\ncdef struct Outer:\n    Thing inner\n\n\n"
          "cdef inline void g(Outer* a, Outer* b) noexcept nogil:\n    a.inner = b.inner\n"},
     ]),
+    (native.native_calls_pass_the_gate, [
+        {"pulsar_ml/binding/manager.pxi": "def f(self):\n    with nogil:\n        cache_manager_run(m)\n"},
+        {"pulsar_ml/binding/manager.pxi":
+            "def f(self):\n    with nogil:\n        native_enter()\n        cache_manager_run(m)\n"},
+        {"pulsar_ml/binding/manager.pxi":
+            "def f(self):\n    with nogil:\n        native_enter()\n        run(m)\n"
+            "        native_leave()\n        run(m)\n"},
+    ]),
     (native.long_calls_release_the_gil, [
         {"pulsar_ml/_core.pyx": "def f(self):\n    removed = cache_manager_remove(m, c)\n"},
         {"pulsar_ml/_core.pyx": "def f(self):\n    with nogil:\n        pass\n    cache_manager_run(m, r)\n"},

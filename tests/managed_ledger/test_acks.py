@@ -149,7 +149,7 @@ def test_what_is_no_property_or_sequence_id_is_refused_and_changes_nothing() -> 
         cursor = broker.ledger.open_cursor("sub")
         with pytest.raises(UsageError, match="64-bit"):
             cursor.mark_delete(positions[3], sequence_ids={"producer": 2**63})
-        with pytest.raises(UsageError, match="strings"):
+        with pytest.raises(UsageError, match="use a string"):
             cursor.put_property("key", 7)  # type: ignore[arg-type]
         with pytest.raises(InvalidPositionError, match="no message 3 of 3"):
             cursor.delete_index(positions[3], 3, batch_size=3)

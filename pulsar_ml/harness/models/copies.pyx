@@ -10,7 +10,7 @@ from collections.abc import Mapping
 cdef extern from "Python.h":
     object PyType_GenericAlloc(type kind, Py_ssize_t items)
     object PyObject_GenericGetDict(object value, void* context)
-    int PyObject_GenericSetDict(object value, object held, void* context) except -1
+    int PyObject_GenericSetAttr(object value, object name, object held) except -1
 
 cdef tuple SIMPLE = (type(None), bool, int, float, str, bytes)
 cdef frozenset ATOMS = frozenset([*SIMPLE, type, range, types.FunctionType, types.BuiltinFunctionType])
@@ -65,7 +65,9 @@ cpdef object copied_but(object value, tuple names):
                 held[name] = again(held[name], memo)
         except NotPlain:
             return copied(value)
-    PyObject_GenericSetDict(copy, held, NULL)
+    # Through the descriptor: from Python 3.13 on, objects may hold attributes outside a dictionary,
+    # and PyObject_GenericSetDict leaves those in force. Not the class's own __setattr__.
+    PyObject_GenericSetAttr(copy, "__dict__", held)
     return copy
 
 

@@ -10,6 +10,7 @@ from functools import partial
 
 from pulsar_ml._core import Entry
 from pulsar_ml.errors import UsageError
+from pulsar_ml.managed_ledger.checks import check_count, check_position
 from pulsar_ml.managed_ledger.cursors.cursor_ledger import CursorLedger
 from pulsar_ml.managed_ledger.cursors.cursor_metadata import Omitted
 from pulsar_ml.managed_ledger.cursors.cursor_state import CursorState, check_sequence_ids
@@ -100,8 +101,7 @@ class ManagedCursor:
         """
         ledger = self.ledger
         ledger.check_open()
-        if most < 1:
-            raise UsageError(f"most={most!r}: read_entries needs 1 or more")
+        most = check_count(most, "most", least=1)
         result: Entries = Future()
         result.set_running_or_notify_cancel()
         with ledger.lock:
@@ -175,9 +175,10 @@ class ManagedCursor:
 
     def seek(self, at: Position) -> None:
         """Moves the read position; acknowledgements stay."""
+        at = check_position(at)
         with self.ledger.lock:
             self.seeks += 1
-            self.read_position = max(Position(*at), after(self.mark_delete_position))
+            self.read_position = max(at, after(self.mark_delete_position))
             self.track()
         self.ledger.invalidate_passed_entries()
 
@@ -196,7 +197,7 @@ class ManagedCursor:
         After a failure the entries are in the queue again.
         """
         self.ledger.check_open()
-        return self.replays.read(most)
+        return self.replays.read(check_count(most, "most"))
 
     # Acknowledging --------------------------------------------------------------------------------
 
@@ -227,13 +228,14 @@ class ManagedCursor:
         ``sequence_ids`` replaces the last sequence id of each producer and is stored at once,
         together with the position. None keeps the present ones.
         """
+        at = check_position(at)
         if sequence_ids is not None:
             check_sequence_ids(sequence_ids)
 
         def up_to() -> None:
             if sequence_ids is not None:
                 self.state.set_metadata(sequence_ids=sequence_ids)
-            self.acks.mark_delete(self.ledger.log.last_up_to(Position(*at)))
+            self.acks.mark_delete(self.ledger.log.last_up_to(at))
 
         self.acknowledge(at, up_to, cumulative=True, store_all=sequence_ids is not None)
 
@@ -251,24 +253,24 @@ class ManagedCursor:
         """
         ledger = self.ledger
         ledger.check_open()
+        at = check_position(at)
         resumed: list[Callable[[], object]] = []
+        failed: list[Callable[[], object]] = []
         try:
             with ledger.lock:
                 last = max(ledger.log.last(), self.mark_delete_position)
-                if Position(*at) > last:
-                    raise UsageError(
-                        f"entry {Position(*at)} does not exist yet; the last entry is {last}"
-                    )
+                if at > last:
+                    raise UsageError(f"entry {at} does not exist yet; the last entry is {last}")
                 self.register_ended_ledgers()
                 try:
-                    if cumulative or ledger.log.contains(Position(*at)):
+                    if cumulative or ledger.log.contains(at):
                         self.state.dirty = True
                         change()
                 finally:
                     resumed = self.take_resumed()
                 mark = self.acks.mark_delete_position
                 if moved := mark > self.mark_delete_position:
-                    self.move_mark_delete(mark)
+                    failed = self.move_mark_delete(mark)
             if store_all:
                 self.flush()
             elif moved and self.may_store_position():
@@ -278,7 +280,7 @@ class ManagedCursor:
                 ledger.trim()
         finally:
             # Also after a storage failure: nothing else would call the waiting dispatchers.
-            call_all(resumed)
+            call_all(resumed + failed)
 
     def register_ended_ledgers(self) -> None:
         """Registers in ``acks`` which ledgers have ended. The caller holds the ledger's lock."""
@@ -295,20 +297,30 @@ class ManagedCursor:
             self.acks.end_ledger(*last, following)
             self.first_unended = Position(following, -1)
 
-    def move_mark_delete(self, mark: Position) -> None:
+    def move_mark_delete(self, mark: Position) -> list[Callable[[], object]]:
+        """Moves the position, calls the listeners, and returns functions that raise their errors.
+
+        The caller holds the ledger's lock.
+        """
         self.mark_delete_position = mark
         self.replays.drop_up_to(mark)
         self.read_position = max(self.read_position, after(mark))
         if self.durable:
             self.ledger.durable.cursor_updated(self.name, mark)
         self.track()
+        failed: list[Callable[[], object]] = []
         for listener in self.mark_listeners:
-            listener(mark)
+            try:
+                listener(mark)
+            except BaseException as error:  # Raised when the acknowledgement is complete.
+                failed.append(partial(throw, error))
+        return failed
 
     def on_mark_delete(self, listener: Callable[[Position], object]) -> None:
         """Registers a listener that gets each new mark-delete position, in order.
 
-        The listener runs under the ledger's lock, so it must be short and must not wait.
+        The listener runs under the ledger's lock, so it must be short and must not wait. What it
+        raises is raised by the acknowledgement when everything else was done.
         """
         with self.ledger.lock:
             self.mark_listeners.append(listener)
@@ -456,6 +468,10 @@ class ManagedCursor:
         """The listeners to call now. The caller holds the ledger's lock."""
         resumed, self.resumed = self.resumed, False
         return list(self.resume_listeners) if resumed else []
+
+
+def throw(error: BaseException) -> None:
+    raise error
 
 
 def call_all(listeners: list[Callable[[], object]]) -> None:

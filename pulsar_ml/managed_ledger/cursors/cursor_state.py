@@ -8,6 +8,7 @@ from typing import Any
 
 from pulsar_ml._core import AckState
 from pulsar_ml.errors import UsageError
+from pulsar_ml.managed_ledger.checks import check_text
 from pulsar_ml.managed_ledger.cursors.cursor_metadata import Omitted, metadata_bytes
 from pulsar_ml.managed_ledger.cursors.cursor_store import CursorStore
 from pulsar_ml.managed_ledger.settings import LedgerSettings
@@ -115,14 +116,13 @@ class CursorState:
 
 def check_properties(properties: Mapping[str, str]) -> None:
     for key, value in properties.items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise UsageError(
-                f"property {key!r}={value!r} is not valid; keys and values should be strings"
-            )
+        check_text(key, "property")
+        check_text(value, f"the value of property {key!r}:")
 
 
 def check_sequence_ids(sequence_ids: Mapping[str, int]) -> None:
     for name, last in sequence_ids.items():
+        check_text(name, "producer")
         if not isinstance(name, str) or not isinstance(last, int) or not -(2**63) <= last < 2**63:
             raise UsageError(
                 f"sequence id {last!r} of producer {name!r} is not valid; "

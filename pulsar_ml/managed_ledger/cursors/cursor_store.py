@@ -10,6 +10,7 @@ from typing import Any
 
 from pulsar_ml._core import AckState
 from pulsar_ml.errors import StorageError
+from pulsar_ml.managed_ledger.checks import SEPARATOR
 from pulsar_ml.managed_ledger.cursors.cursor_metadata import CursorMetadata, Omitted, decode, encode
 from pulsar_ml.managed_ledger.storage.interface import LedgerStorage
 
@@ -28,7 +29,8 @@ class CursorStore:
         self.storage = storage
         self.ledger = ledger
         self.key = ACKS_PREFIX + cursor
-        self.cursor_ledgers = f"{ledger}/{ACKS_PREFIX}{cursor}"  # their name in the storage
+        # Their name in the storage, which no managed ledger can have.
+        self.cursor_ledgers = SEPARATOR.join((ledger, "acks", cursor))
         self.saving = threading.Lock()
         self.revision = 0
         self.current: int | None = None  # the cursor ledger that takes the next entry

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 
 from pulsar_ml._core import Entry
+from pulsar_ml.managed_ledger.checks import check_position
 from pulsar_ml.managed_ledger.cursors.cursor_ledger import CursorLedger
 from pulsar_ml.managed_ledger.range_read import discard
 from pulsar_ml.positions import Position
@@ -24,11 +25,14 @@ class ReplayQueue:
         self.positions: set[Position] = set()
 
     def add(self, entries: Iterable[Entry | Position]) -> None:
-        """Queues entries; cached ones expect one more read. Acknowledged entries are skipped."""
+        """Queues entries; cached ones expect one more read.
+
+        Entries that are acknowledged or do not exist are skipped.
+        """
         for item in entries:
-            at = item.position if isinstance(item, Entry) else Position(*item)
+            at = item.position if isinstance(item, Entry) else check_position(item)
             with self.ledger.lock:
-                if at in self.positions or self.is_deleted(at):
+                if at in self.positions or not self.is_wanted(at):
                     continue
                 self.positions.add(at)
             if isinstance(item, Entry):
@@ -37,6 +41,13 @@ class ReplayQueue:
                 with cached:
                     cached.expect_read()
 
+    def is_wanted(self, at: Position) -> bool:
+        """False for an entry that is acknowledged, or whose ledger was deleted.
+
+        The caller holds the ledger's lock.
+        """
+        return self.ledger.log.contains(at) and not self.is_deleted(at)
+
     def drop_up_to(self, mark: Position) -> None:
         """Removes positions up to a mark-delete position. The caller holds the ledger's lock."""
         self.positions = {at for at in self.positions if at > mark}
@@ -44,10 +55,11 @@ class ReplayQueue:
     def read(self, most: int) -> Future[list[Entry]]:
         """Takes up to ``most`` positions in log order and reads them, all or none.
 
-        After a failure the positions are in the queue again.
+        After a failure the positions are in the queue again. Entries that were acknowledged or
+        deleted meanwhile leave the queue.
         """
         with self.ledger.lock:
-            waiting = sorted(at for at in self.positions if not self.is_deleted(at))
+            waiting = sorted(at for at in self.positions if self.is_wanted(at))
             chosen = waiting[:most]
             self.positions = set(waiting[most:])
         result: Future[list[Entry]] = Future()
@@ -80,5 +92,5 @@ class ReplayQueue:
             return
         discard(read.result() for read in reads if read.exception() is None)
         with self.ledger.lock:
-            self.positions.update(at for at in chosen if not self.is_deleted(at))
+            self.positions.update(at for at in chosen if self.is_wanted(at))
         result.set_exception(errors[0])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pulsar_ml.errors import StorageError
+from pulsar_ml.managed_ledger.checks import check_bytes
 from pulsar_ml.managed_ledger.storage.interface import LedgerProperties, StoredEntry
 
 Result = TypeVar("Result")
@@ -123,10 +124,12 @@ class DiskStorage:
         return self.call(work)
 
     def append(self, ledger_id: int, entry_id: int, data: bytes) -> Future[None]:
+        stored = check_bytes(data)
+
         def work() -> None:
             with self.connection:
                 self.connection.execute(
-                    "INSERT INTO entries VALUES (?, ?, ?)", (ledger_id, entry_id, bytes(data))
+                    "INSERT INTO entries VALUES (?, ?, ?)", (ledger_id, entry_id, stored)
                 )
 
         return self.submit(work)

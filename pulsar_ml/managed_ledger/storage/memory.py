@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pulsar_ml.errors import StorageError
+from pulsar_ml.managed_ledger.checks import check_bytes
 from pulsar_ml.managed_ledger.storage.interface import LedgerProperties, StoredEntry
 
 Result = TypeVar("Result")
@@ -58,13 +59,14 @@ class MemoryStorage:
             ]
 
     def append(self, ledger_id: int, entry_id: int, data: bytes) -> Future[None]:
+        stored = check_bytes(data)
         with self.lock:
             ledger = self.by_id.get(ledger_id)
             if ledger is None or len(ledger.entries) != entry_id:
                 return failed(
                     StorageError(f"entry {ledger_id}:{entry_id} is not the next one of its ledger")
                 )
-            ledger.entries.append(bytes(data))
+            ledger.entries.append(stored)
         return done(None)
 
     def read(self, ledger_id: int, first: int, last: int) -> Future[list[StoredEntry]]:

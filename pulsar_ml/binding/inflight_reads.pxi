@@ -1,0 +1,285 @@
+# The in-flight read limiter and its permits as Python objects. Native calls run no Python code:
+# they make callbacks due, which run afterwards (callbacks.pxi).
+
+from pulsar_ml.structures.entry cimport entry_on_deallocate
+from pulsar_ml.structures.inflight_limiter cimport (
+    PERMITS_GRANTED, Acquired, InflightLimiter, limiter_acquire, limiter_close,
+    limiter_copy_released, limiter_destroy, limiter_expire, limiter_init, limiter_release,
+    limiter_remaining, limiter_share,
+)
+from pulsar_ml.structures.refcount cimport (
+    RELEASED_LAST, refcount_publish, refcount_release, refcount_retain,
+)
+from pulsar_ml.sync.atomics cimport pml_i32
+
+from pulsar_ml.errors import ReadLimitError
+
+
+cdef enum:
+    READS_CHUNK_BITS = 6
+    MOST_READS = 1 << 20        # under way, or with copies out, at a time
+    MOST_WAITING = 1 << 24      # requests in the queue of a limiter
+
+
+cdef int64_t to_reads_size(object value, str role, int64_t most) except -1:
+    value = PyNumber_Index(value)
+    if not 0 <= value <= most:
+        raise InvalidSizeError(f"{role}={value!r} is outside 0..{most}")
+    return value
+
+
+# The entries of a list, each an Entry that nobody else holds and that is there once.
+cdef list own_entries(list entries):
+    cdef Entry entry
+    cdef set seen = set()
+    entries = list(entries)
+    for value in entries:
+        if not isinstance(value, Entry):
+            raise TypeError(f"{value!r} is not an Entry")
+        entry = <Entry>value
+        check_usable(entry)
+        if id(entry) in seen:
+            raise UsageError(f"{entry!r} is in the list twice")
+        seen.add(id(entry))
+        if entry_references(&entry.owner.memory.entries, entry.handle) != 1:
+            raise UsageError(f"{entry!r} is held elsewhere; use a copy()")
+    return entries
+
+
+# A limiter that copies of entries may outlive: each possible caller holds a reference.
+cdef struct SharedLimiter:
+    InflightLimiter limiter
+    pml_i32 references
+
+
+cdef void shared_limiter_release(SharedLimiter* shared) noexcept nogil:
+    # Without the GIL: a copy may be deallocated anywhere.
+    if refcount_release(&shared.references, 1) == RELEASED_LAST:
+        limiter_destroy(&shared.limiter)
+        release(shared)
+
+
+# A dispatch copy was deallocated, in whichever thread.
+cdef void permits_copy_released(void* context, int64_t share) noexcept nogil:
+    limiter_copy_released(&(<SharedLimiter*>context).limiter, share)
+    shared_limiter_release(<SharedLimiter*>context)
+
+
+# A request that waited has its answer. It takes what it is granted; what its callback refuses goes
+# back like any permits.
+cdef bint permits_due(void* context, int64_t argument, int64_t permits, bint granted) noexcept nogil:
+    cdef DueCallback* due = <DueCallback*>argument
+    due.amount = permits
+    due.status = granted
+    callback_due(due)
+    return True
+
+
+@cython.final
+@cython.internal
+cdef class WaitingPermits(Callback):
+    cdef InflightReadsLimiter limiter
+    cdef object callback
+
+    cdef void run(self) noexcept:
+        cdef Permits permits = None
+        cdef int64_t refused = self.due.amount
+        try:
+            if self.due.status:
+                permits = wrap_permits(self.limiter, refused)
+            self.callback(permits)
+            refused = 0
+        except BaseException as error:
+            report_unraisable(error, self.callback)
+            if permits is not None:
+                # The limiter takes back what the callback still had.
+                refused = permits.held
+                permits.held = 0
+        if refused:
+            with nogil:
+                native_enter()
+                limiter_release(&self.limiter.shared.limiter, refused)
+                native_leave()
+            run_callbacks()
+
+
+cdef Permits wrap_permits(InflightReadsLimiter limiter, int64_t permits):
+    cdef Permits granted_permits = Permits.__new__(Permits)
+    granted_permits.limiter = limiter
+    granted_permits.held = permits
+    return granted_permits
+
+
+@cython.final
+@cython.no_gc
+cdef class Permits:
+    """Permits of one read. They go back by :meth:`release`, or with the last entry of
+    :meth:`share`, or when this object is collected. One thread at a time may use it.
+    """
+
+    cdef InflightReadsLimiter limiter
+    cdef int64_t held
+
+    def __dealloc__(self):
+        if self.held:
+            with nogil:
+                native_enter()
+                limiter_release(&self.limiter.shared.limiter, self.held)
+                native_leave()
+            run_callbacks()
+
+    @property
+    def amount(self) -> int:
+        """Bytes; 0 without a limit, and after they were given back or shared."""
+        return self.held
+
+    def release(self) -> None:
+        """Give them back, which may grant what waits. No effect when that was done before."""
+        cdef int64_t permits = self.held
+        self.held = 0
+        with nogil:
+            native_enter()
+            limiter_release(&self.limiter.shared.limiter, permits)
+            native_leave()
+        run_callbacks()
+
+    def share(self, list entries not None) -> None:
+        """Let them last until the last of these entries is released. With no entries they go back
+        at once.
+
+        The entries are copies that nobody else holds, as a read delivers them, each once, and none
+        has permits yet. Raises UsageError, ReleasedError, and then nothing changed;
+        AllocationError, and then the permits went back.
+        """
+        cdef SharedLimiter* shared = self.limiter.shared
+        cdef uint32_t share
+        cdef Entry entry
+        entries = own_entries(entries)
+        for entry in entries:
+            if entry_has_callback(&entry.owner.memory.entries, entry.handle):
+                raise UsageError(f"{entry!r} has permits already; use the entries of this read")
+        if not self.held or not entries:
+            self.release()
+            return
+        share = limiter_share(&shared.limiter, self.held, <int32_t>len(entries))
+        if not share:
+            self.release()
+            raise AllocationError("no native memory to share permits among copies")
+        self.held = 0
+        for entry in entries:
+            refcount_retain(&shared.references)
+            if entry_on_deallocate(&entry.owner.memory.entries, entry.handle, permits_copy_released, shared,
+                                   share) != PML_OK:
+                # Without memory this copy holds none.
+                permits_copy_released(shared, share)
+
+
+@cython.final
+@cython.no_gc
+cdef class InflightReadsLimiter:
+    """A limit on the bytes of storage reads that are under way in a broker.
+
+    ``max_bytes`` is managedLedgerMaxReadsInFlightSizeInMB in bytes, 0 is no limit;
+    ``acquire_timeout_millis`` and ``acquire_queue_size`` are the settings of the same names. All
+    methods may be called from any number of threads. Somebody has to call :meth:`expire` for
+    requests to time out. Raises InvalidSizeError, AllocationError. Origin: ``InflightReadsLimiter``
+    of Pulsar 4.1.
+    """
+
+    cdef SharedLimiter* shared
+    cdef readonly object max_bytes
+
+    def __cinit__(self, *, max_bytes=0, acquire_timeout_millis=60000, acquire_queue_size=10000):
+        cdef int64_t most = to_reads_size(max_bytes, "max_bytes", INT64_MAX)
+        cdef int64_t timeout = to_reads_size(acquire_timeout_millis, "acquire_timeout_millis",
+                                             INT64_MAX // 1000000)
+        cdef int64_t queue_size = to_reads_size(acquire_queue_size, "acquire_queue_size", MOST_WAITING)
+        self.max_bytes = max_bytes
+        self.shared = <SharedLimiter*>allocate_zeroed(1, sizeof(SharedLimiter))
+        if self.shared is NULL:
+            raise AllocationError("no native memory for an in-flight read limiter")
+        if limiter_init(&self.shared.limiter, most, timeout * 1000000, <uint32_t>queue_size, READS_CHUNK_BITS,
+                        MOST_READS) != PML_OK:
+            release(self.shared)
+            self.shared = NULL
+            raise AllocationError("no native memory for an in-flight read limiter")
+        refcount_publish(&self.shared.references)
+
+    def __dealloc__(self):
+        if self.shared is not NULL:
+            with nogil:
+                native_enter()
+                shared_limiter_release(self.shared)
+                native_leave()
+
+    def acquire(self, permits, callback, *, now_ns=None) -> Permits | None:
+        """Ask for permits. Granted: they are returned. Otherwise None, and ``callback(permits)`` is
+        called once, in any thread and perhaps before this returns, with None when the request
+        failed.
+
+        A callback that raises refuses: the permits go back, and the exception goes to
+        sys.unraisablehook. Raises ReadLimitError when the queue is full or the limiter closed,
+        InvalidSizeError.
+        """
+        cdef int64_t wanted = to_reads_size(permits, "permits", INT64_MAX)
+        cdef int64_t now = to_now(now_ns, "now_ns")
+        cdef int64_t taken = 0
+        cdef Acquired acquired
+        cdef WaitingPermits waiting = WaitingPermits.__new__(WaitingPermits)
+        cdef InflightLimiter* limiter = &self.shared.limiter
+        cdef Permits granted = Permits.__new__(Permits)
+        waiting.limiter = granted.limiter = self
+        waiting.callback = check_callable(callback, "callback")
+        cdef DueCallback* due = waiting.start()
+        with nogil:
+            native_enter()
+            acquired = limiter_acquire(limiter, wanted, now, permits_due, self.shared, <int64_t>due, &taken)
+            native_leave()
+        if acquired != Acquired.PERMITS_WAITING:
+            waiting.cancel()
+        granted.held = taken
+        run_callbacks()     # requests that timed out by this call's time
+        if acquired == Acquired.PERMITS_WAITING:
+            return None
+        if acquired == PERMITS_GRANTED:
+            return granted
+        raise ReadLimitError(
+            f"{permits} bytes of reads cannot wait: the queue is full, or the limiter closed")
+
+    def expire(self, *, now_ns=None) -> int | None:
+        """Fail what waited too long. Nanoseconds until the next request is due, None when none
+        waits.
+        """
+        cdef int64_t now = to_now(now_ns, "now_ns")
+        cdef int64_t due
+        with nogil:
+            native_enter()
+            due = limiter_expire(&self.shared.limiter, now)
+            native_leave()
+        if pml_calls.fresh_first is not NULL:
+            # Afterwards others may wait, or none.
+            run_callbacks()
+            with nogil:
+                native_enter()
+                due = limiter_expire(&self.shared.limiter, now)
+                native_leave()
+            run_callbacks()
+        return None if due < 0 else due
+
+    @property
+    def remaining(self) -> int:
+        """Bytes that nobody has at some moment of the call, -1 without a limit."""
+        cdef int64_t remaining
+        with nogil:
+            native_enter()
+            remaining = limiter_remaining(&self.shared.limiter)
+            native_leave()
+        return remaining
+
+    def close(self) -> None:
+        """Fail what waits and refuse what comes. Permits that are out come back as ever."""
+        with nogil:
+            native_enter()
+            limiter_close(&self.shared.limiter)
+            native_leave()
+        run_callbacks()

@@ -1,0 +1,103 @@
+"""Fuzzes the Python face for hours: each seed in a process of its own.
+
+A process that crashes, hangs, or raises what it may not is reported with its seed and the command
+that repeats it; the exit code is 1 then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+SECONDS_PER_CALL = 0.02  # a process that takes longer hangs
+LEAST_SECONDS = 120.0
+
+
+@dataclass(slots=True)
+class Run:
+    """The calls of one seed: how many, what they did, and the problem, or ""."""
+
+    calls: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    problem: str = ""
+
+
+def command(seed: int, calls: int, threads: int, planted: str = "") -> list[str]:
+    options = [f"--seed={seed}", f"--calls={calls}", f"--threads={threads}"]
+    options += [f"--planted={planted}"] if planted else []
+    return [sys.executable, "-m", "tests.face_fuzz.child", *options]
+
+
+def run_seed(
+    seed: int, calls: int, threads: int, *, seconds: float | None = None, planted: str = ""
+) -> Run:
+    """Fuzzes one seed in a process; ``seconds``: when it counts as stuck."""
+    words = command(seed, calls, threads, planted)
+    patience = seconds or max(LEAST_SECONDS, calls * SECONDS_PER_CALL)
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        hangs = False
+        try:
+            output, errors = process.communicate(timeout=patience)
+        except subprocess.TimeoutExpired:
+            hangs = True
+            process.send_signal(signal.SIGUSR1)  # prints where each thread is
+            try:
+                output, errors = process.communicate(timeout=2)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                output, errors = process.communicate()
+        except BaseException:
+            process.kill()
+            raise
+    if hangs or process.returncode:
+        end = f"no end after {patience:g} s" if hangs else f"exit code {process.returncode}"
+        return Run(problem=f"seed {seed}: {end}\n  {' '.join(words)}\n{errors[-4000:]}")
+    counts = json.loads(output.splitlines()[-1])
+    return Run(counts["calls"], Counter(counts["outcomes"]))
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(prog="python -m tests.face_fuzz", description=__doc__)
+    options.add_argument("--seconds", type=float, help="how long; default: until --calls")
+    options.add_argument("--calls", type=int, default=1_000_000, help="how many; default 1,000,000")
+    options.add_argument("--seed", type=int, default=0, help="the first seed; default 0")
+    options.add_argument("--calls-per-seed", type=int, default=20_000)
+    arguments = options.parse_args()
+    begun = time.monotonic()
+    total, seed, problems = Run(), arguments.seed, 0
+    while True:
+        elapsed = time.monotonic() - begun
+        if (
+            elapsed >= arguments.seconds
+            if arguments.seconds is not None
+            else total.calls >= arguments.calls
+        ):
+            break
+        # Odd seeds have three threads.
+        run = run_seed(seed, arguments.calls_per_seed, 3 if seed % 2 else 1)
+        total.calls += run.calls
+        total.outcomes += run.outcomes
+        if run.problem:
+            problems += 1
+            print(run.problem, flush=True)
+        seed += 1
+        rate = total.calls / (time.monotonic() - begun)
+        print(
+            f"{total.calls:,} calls, {seed - arguments.seed} seeds, {problems} problems, "
+            f"{rate:,.0f} calls/s",
+            flush=True,
+        )
+    print(", ".join(f"{name} {count:,}" for name, count in total.outcomes.most_common()))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

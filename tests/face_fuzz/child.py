@@ -1,0 +1,53 @@
+"""A process of the fuzzer: makes the calls of one seed and prints their counts as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import os
+import resource
+import signal
+import sys
+import threading
+
+from tests.face_fuzz.fuzzer import fuzz
+
+MEMORY = 4 << 30  # bytes of address space: larger requests fail
+
+
+class Planted:
+    """A mistake for the fuzzer to find: see test_face_fuzz.py."""
+
+    kind = ""
+
+    def __new__(cls, *arguments: object, **named: object) -> Planted:
+        if cls.kind == "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if cls.kind == "hang":
+            threading.Event().wait()
+        if cls.kind == "overflow":
+            raise OverflowError("int too big to convert")
+        raise TypeError("planted")
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--seed", type=int, required=True)
+    options.add_argument("--calls", type=int, required=True)
+    options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--planted", choices=["", "crash", "hang", "overflow"], default="")
+    arguments = options.parse_args()
+    faulthandler.enable()
+    # The parent sends it to a process that hangs.
+    faulthandler.register(signal.SIGUSR1, all_threads=True, chain=False)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    Planted.kind = arguments.planted
+    extra: list[type] = [Planted] if arguments.planted else []
+    print(json.dumps(fuzz(arguments.seed, arguments.calls, arguments.threads, extra)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
