@@ -133,7 +133,7 @@ def turns(good: Mapping[str, Good]) -> list[str]:
         name
         for turn in range(QUICK_TURNS)
         for name, one in good.items()
-        if turn == 0 or one.directory.name != "run" and "run" not in one.path.parts
+        if turn == 0 or (one.directory.name != "run" and "run" not in one.path.parts)
     ]
 
 

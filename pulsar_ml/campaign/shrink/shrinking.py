@@ -40,7 +40,8 @@ from pulsar_ml.campaign.trial.trial import (
     select_mutant,
 )
 from pulsar_ml.errors import PulsarMlError, UsageError
-from pulsar_ml.harness.search.child import Limits, LostError, die_with_parent
+from pulsar_ml.harness.search.child import Limits, LostError
+from pulsar_ml.harness.search.descendants import die_with_parent
 from pulsar_ml.harness.subjects.program import Program
 
 if TYPE_CHECKING:
