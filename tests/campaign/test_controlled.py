@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from pulsar_ml.campaign.plan import probe
+from pulsar_ml.campaign.plan.exhaustive import Searched
 from pulsar_ml.campaign.plan.plan import Chunk, Plan
 from pulsar_ml.campaign.run.runner import InlineRunner, PoolRunner, Watch
 from pulsar_ml.campaign.store import summary as report
@@ -33,6 +34,7 @@ from pulsar_ml.harness.search.failure import Failure, replay
 from pulsar_ml.suites.registry import SUITES
 from tests.campaign.rows import stable_rows
 from tests.harness.build_toys import toys_path
+from tests.quality.build_programs import programs
 from tests.quality.test_sandbox import rogues_path
 
 QUIET = Watch(lambda: False, lambda trials, violations: None)
@@ -304,3 +306,31 @@ def test_a_plan_from_before_the_engine_is_one_of_real_threads() -> None:
     assert Plan.from_json({**data, "version": 1, "options": old}).options == TrialOptions(threads=3)
     controlled = Plan(("a",), 0, 10, 2, PRODUCT)
     assert Plan.from_json(json.loads(json.dumps(controlled.to_json()))) == controlled
+
+
+def test_a_seed_beyond_the_engine_is_a_row_among_others() -> None:
+    """Too large for the engine, or decided by something else: neither ends the sweep."""
+    path = str(programs().__file__)
+    names = ("too_large", "uncontrolled", "seven_stores")
+    options = TrialOptions(engine=CONTROLLED, module=path, operations=1, executions=3_000, threads=2)
+    job = Job("a-run", "quality", options)
+    pool = PoolRunner({name: toy(name) for name in names}, workers=1)
+    try:
+        wave = pool.run(job, list(Plan(names, 0, 2, 1, options).chunks()), QUIET)
+    finally:
+        pool.close()
+    assert wave.failures == []
+    rows = {(row["suite"], row["seed"]): row for row in wave.table().to_pylist()}
+    assert set(rows) == {(name, seed) for name in names for seed in (0, 1)}
+    for seed in (0, 1):
+        large, other, right = (rows[name, seed] for name in names)
+        assert (large["verdict"], large["executions"]) == ("nothing_exercised", 0)
+        assert "use a smaller program" in large["bounds"]
+        assert [found["invariant"] for found in other["violations"]] == ["nondeterminism"]
+        assert (right["verdict"], right["executions"]) == ("clean", 3_000)
+
+
+def test_a_search_that_could_not_run_proves_nothing() -> None:
+    searched = Searched()
+    searched.add({"executions": 0, "verdict": "nothing_exercised", "bounds": "too large"})
+    assert (searched.exhausted, searched.result) == ("", "not searched: too large")

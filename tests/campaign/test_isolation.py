@@ -72,7 +72,7 @@ EXPECTED = {
     "closes everything": ("crash", "ended the process of the code under test"),
     "leaves processes": ("processes", "were still running after it, and were ended"),
     "leaves processes and aborts": ("crash", "SIGABRT ended the process"),
-    "forks without end": ("processes", "has more than 256 processes at once"),
+    "forks without end": ("processes", "has more than 64 processes at once"),
     "kills its group": ("crash", "SIGKILL ended the process"),
     "kills its supervisor": ("crash", "the trial ended the process that supervises it"),
 }

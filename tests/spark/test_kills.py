@@ -25,6 +25,7 @@ from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
 from pulsar_ml.cli.distribute.cluster import command as cluster
 from tests.campaign.rows import stable_rows
 from tests.harness.build_toys import toys_path
+from tests.spark import hostile_sweep
 from tests.spark.sweep_suites import GATE, SUITES, TOYS
 from tests.spark.test_sweep import DRIVER, ROOT, TIMEOUT, environment
 
@@ -239,6 +240,10 @@ def test_a_trial_that_waits_for_ever_is_reported_and_made_again(tmp_path: Path) 
     assert f"now: hang (running): {message}" in done.stdout
 
 
+def test_hostile_seeds_cost_their_own_rows_in_a_pool(tmp_path: Path) -> None:
+    hostile_sweep.check(tmp_path, POOL)
+
+
 STEPS = [(python_worker, False), (executor, False), (only_driver, True), (everything, True)]
 
 
@@ -254,6 +259,8 @@ def test_executors_in_processes_of_their_own(
         Sweep(tmp_path, ["--master", "local-cluster[2,1,1024]", "--rows", rows], gate), gate, steps
     )
     assert not (tmp_path / "out" / ".staging").exists()
+    if rows == "executors":
+        hostile_sweep.check(tmp_path, ["--master", "local-cluster[2,1,1024]", "--rows", rows])
 
 
 def of_cluster(command: str, directory: Path) -> str:
@@ -289,3 +296,4 @@ def test_a_standalone_cluster(tmp_path: Path, master: str) -> None:
     ]
     options += ["--conf", f"spark.executor.extraJavaOptions={quick}"]
     story(Sweep(tmp_path, options, gate), gate, STEPS)
+    hostile_sweep.check(tmp_path, options)

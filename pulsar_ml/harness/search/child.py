@@ -32,6 +32,7 @@ from pulsar_ml.harness.search.descendants import (
     MOST_PROCESSES,
     Processes,
     begin_group,
+    bound_processes,
     die_with_parent,
     end,
     end_group,
@@ -196,6 +197,7 @@ def live(
         faulthandler.disable()
         keep_only(pipe, prints)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        bound_processes()
         if limits.address_space is not None:
             most = address_space() + limits.address_space
             resource.setrlimit(resource.RLIMIT_AS, (most, most))

@@ -4,18 +4,20 @@ A child process and its descendants form a process group of their own, which one
 process that left the group is found below the child while the child lives. Orphans come back to a
 process that adopts them (:func:`adopt`), as the supervisor of a sweep's trials does.
 
-Processes are bounded by counting. RLIMIT_NPROC would count those of the same user elsewhere, so
-that a trial's threads could fail for the sake of another program, and it does not bind root.
+The processes below a child are counted, and too many of them end it. Between two looks the kernel
+bounds them (:func:`bound_processes`), except for root.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
@@ -23,7 +25,8 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 PR_GET_CHILD_SUBREAPER = 37
 LIBC = ctypes.CDLL(None)
-MOST_PROCESSES = 256  # that a child may have below it at once
+MOST_PROCESSES = 64  # that a child may have below it at once
+MOST_TASKS = 2048  # processes and threads above those of the machine, for which the kernel cares
 END_SECONDS = 10.0  # for processes that were killed to be gone
 
 
@@ -51,6 +54,19 @@ def begin_group() -> None:
     """Put this process, a new child, into a group of its own that adopts its orphans."""
     os.setpgid(0, 0)
     adopt()
+
+
+def bound_processes() -> None:
+    """Bound how many processes and threads this process may find of its user; not for root.
+
+    The kernel counts all of the user's. The bound is so far above those of the whole machine that
+    it stops a process that forks without end, and no other.
+    """
+    tasks = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    most = tasks + MOST_TASKS
+    if soft == resource.RLIM_INFINITY or most < soft:
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, hard))
 
 
 def left_behind() -> bool:
