@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pulsar_ml import signals
 from pulsar_ml.errors import PulsarMlError
 from pulsar_ml.exit_codes import BASIC, FAILED, INTERRUPTED, USAGE, ExitCode
 from pulsar_ml.input_files import one_line
@@ -74,8 +75,10 @@ class Command(click.Command):
             raise ReportedError(message, code) from None
 
     def invoke(self, context: click.Context) -> Any:
-        with errors_as_sentences(context):
+        with errors_as_sentences(context), signals.interrupting():
             code = super().invoke(context)
+        if code == INTERRUPTED:  # by which signal
+            code = signals.code()
         if isinstance(code, int) and code:
             context.exit(int(code))
         return None
@@ -120,7 +123,7 @@ def _keep_traceback(context: click.Context, parameter: click.Parameter, value: b
 class ReportedError(click.ClickException):
     """An error whose message is complete; ``exit_code`` is the command's."""
 
-    def __init__(self, message: str, code: ExitCode) -> None:
+    def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
         self.exit_code = int(code)  # type: ignore[misc]
 
@@ -135,8 +138,9 @@ def errors_as_sentences(context: click.Context) -> Iterator[None]:
         yield
     except (click.ClickException, click.exceptions.Exit):
         raise
-    except (KeyboardInterrupt, click.Abort):
-        raise ReportedError("Interrupted", INTERRUPTED) from None
+    except (KeyboardInterrupt, click.Abort) as error:
+        code = signals.code(getattr(error, "number", 0))
+        raise ReportedError("Interrupted", code) from None
     except Exception as error:
         if context.meta.get(TRACEBACK):
             traceback.print_exc()

@@ -15,6 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
+from pulsar_ml import signals
 from pulsar_ml.campaign.plan.rounds import Round
 from pulsar_ml.campaign.run.progress import Progress
 from pulsar_ml.campaign.run.resume import Past, digest_of
@@ -26,7 +27,8 @@ from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.command_line import replay_command, short_path
 from pulsar_ml.distributed.runner import SparkRunner
-from pulsar_ml.exit_codes import ExitCode, of_run
+from pulsar_ml.exit_codes import INTERRUPTED, of_run
+from pulsar_ml.signals import Interrupted, deferred, holding
 from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.sweep.command_lines import resume_command, search_command
 from pulsar_ml.sweep.display import Display
@@ -86,35 +88,49 @@ class Sweep:
         wave_seconds: float,
         *,
         as_json: bool,
-    ) -> ExitCode:
+    ) -> int:
         """Runs the remaining chunks, prints the summary and returns the exit code.
 
         Results go to a new directory, or to that of an earlier run.
         """
         outcome = Outcome(status="running")
+        store: RunStore | None = None
         with ExitStack() as stack:
-            if isinstance(out, Past):
-                store = self.go_on(out, outcome)
-            else:
-                store = RunStore(out, self.facts(out, outcome))
-            stack.callback(store.close)
+            stack.enter_context(holding())
             try:
+                with deferred():  # a run that says "running" is one that can be ended below
+                    if isinstance(out, Past):
+                        store = self.go_on(out, outcome)
+                    else:
+                        store = RunStore(out, self.facts(out, outcome))
+                    stack.callback(store.close)
                 if outcome.summary.trials == self.planned:
                     outcome.status = "finished"
                 else:
                     self.open_and_run(store, outcome, display, stop, wave_seconds)
             except BaseException as error:
-                outcome.status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-                with suppress(OSError):  # which may be the reason
-                    self.write(store, outcome, problem=str(error))
-                display.end(status=outcome.status, problem=str(error))
+                if store is not None:
+                    self.end(store, outcome, error, stop)
+                    display.end(status=outcome.status, problem=str(error))
                 raise
-            self.write(store, outcome)
+            with deferred():
+                self.write(store, outcome)
+            stop.written()
             self.print(store, outcome, as_json=as_json)
             if self.endless is not None:
                 publish(store.directory, display.note)
             display.end(status=outcome.status, exit_code=exit_code(outcome))
         return exit_code(outcome)
+
+    def end(
+        self, store: RunStore, outcome: Outcome, error: BaseException, stop: StopRequest
+    ) -> None:
+        """Writes how the run ended, before anything that may take long is closed."""
+        if outcome.status == "running":
+            outcome.status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        with suppress(OSError, Interrupted), deferred():  # the disk may be the reason
+            self.write(store, outcome, problem=str(error))
+        stop.written()
 
     def go_on(self, past: Past, outcome: Outcome) -> RunStore:
         """Takes over the results of an earlier process."""
@@ -138,26 +154,41 @@ class Sweep:
         wave_seconds: float,
     ) -> None:
         with ExitStack() as stack:
-            runner = open_runner(
-                self.runner, self.suites.values(), self.job.options, store, stack, display.note
-            )
-            if isinstance(runner, SparkRunner):
-                self.master = runner.session.sparkContext.master
-            stop.install()  # after Spark, which takes Ctrl-C for itself
-            display.begin(
-                self.headline(runner, store, outcome),
-                seconds=self.clock.seconds,
-                run_id=self.job.run_id,
-                build_id=self.job.build_id,
-                directory=short_path(store.directory),
-                suites=list(self.plan.suites),
-                planned=self.planned,
-                earlier=outcome.earlier,
-                runner=runner.name,
-                slots=runner.slots,
-            )
-            with display.live(self.planned):
-                self.campaign(runner, store, outcome, stop, display, wave_seconds)
+            try:
+                self.open_and_follow(store, outcome, display, stop, wave_seconds, stack)
+            except BaseException as error:
+                self.end(store, outcome, error, stop)  # closing the runner may take long
+                raise
+
+    def open_and_follow(
+        self,
+        store: RunStore,
+        outcome: Outcome,
+        display: Display,
+        stop: StopRequest,
+        wave_seconds: float,
+        stack: ExitStack,
+    ) -> None:
+        runner = open_runner(
+            self.runner, self.suites.values(), self.job.options, store, stack, display.note
+        )
+        if isinstance(runner, SparkRunner):
+            self.master = runner.session.sparkContext.master
+        stop.install()  # after Spark, which takes Ctrl-C for itself
+        display.begin(
+            self.headline(runner, store, outcome),
+            seconds=self.clock.seconds,
+            run_id=self.job.run_id,
+            build_id=self.job.build_id,
+            directory=short_path(store.directory),
+            suites=list(self.plan.suites),
+            planned=self.planned,
+            earlier=outcome.earlier,
+            runner=runner.name,
+            slots=runner.slots,
+        )
+        with display.live(self.planned):
+            self.campaign(runner, store, outcome, stop, display, wave_seconds)
 
     def campaign(
         self,
@@ -340,8 +371,9 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def exit_code(outcome: Outcome) -> ExitCode:
-    return of_run(outcome.status, outcome.summary.verdict)
+def exit_code(outcome: Outcome) -> int:
+    code = of_run(outcome.status, outcome.summary.verdict)
+    return signals.code() if code == INTERRUPTED else code
 
 
 def versions() -> dict[str, str]:

@@ -19,7 +19,6 @@ from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.distributed.driver import check_spark
 from pulsar_ml.distributed.session import PAGES, check_master, packed
 from pulsar_ml.errors import UsageError
-from pulsar_ml.exit_codes import ExitCode
 from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions
@@ -34,7 +33,7 @@ NOT_KEPT = frozenset(
 )
 
 
-def sweep(options: SweepOptions) -> ExitCode:
+def sweep(options: SweepOptions) -> int:
     """Runs a sweep, or goes on with one, prints its summary, and returns its exit code.
 
     Raises ``UsageError`` before anything runs, and other errors of this package when it fails.

@@ -16,7 +16,7 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.errors import UsageError
-from pulsar_ml.exit_codes import SEARCH, ExitCode
+from pulsar_ml.exit_codes import SEARCH
 from pulsar_ml.sweep.display import AUTO, KINDS
 from pulsar_ml.sweep.options import (
     DRIVER,
@@ -283,7 +283,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
 )
 @shared.as_json
 @click.pass_context
-def command(context: click.Context, /, **values: Any) -> ExitCode:
+def command(context: click.Context, /, **values: Any) -> int:
     """Run seeded programs of suites, many seeds side by side.
 
     Each seed of each suite is one trial, on real threads, or under the engine, which decides every
