@@ -16,8 +16,8 @@ from typing import Protocol
 from pulsar_ml.campaign.run.runner import POLL_SECONDS
 from pulsar_ml.campaign.shrink.shrinking import Task, apart
 from pulsar_ml.campaign.shrink.shrunk import ShrinkState, Shrunk, digest_of, read_state
-from pulsar_ml.campaign.store.read_run import SIGNATURE, SavedRun
-from pulsar_ml.campaign.store.store import RunStore
+from pulsar_ml.campaign.store.read_run import SavedRun
+from pulsar_ml.campaign.store.store import SIGNATURE, RunStore
 from pulsar_ml.input_files import bounded_text
 
 

@@ -7,7 +7,6 @@ can be read.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ import pyarrow.parquet as pq
 
 from pulsar_ml.campaign.store.columns import SCHEMA_VERSION
 from pulsar_ml.campaign.store.schema import METADATA, TRIALS, VIOLATIONS
-from pulsar_ml.campaign.store.store import RUN_VERSION, waves_of
+from pulsar_ml.campaign.store.store import RUN_VERSION, SIGNATURE, waves_of
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.input_files import bounded_text
 from pulsar_ml.versioned_json import check_keys, check_object, mismatch, read_object
@@ -28,7 +27,6 @@ from pulsar_ml.versioned_json import check_keys, check_object, mismatch, read_ob
 BATCH_ROWS = 4096
 MOST_BATCH_BYTES = 256 << 20  # of the strings of one batch
 STATUSES = ("running", "finished", "interrupted", "failed", "stopped")
-SIGNATURE = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 # The keys of run.json that readers use, with their types.
 FACTS: dict[str, Any] = {
