@@ -59,6 +59,15 @@ def module(default: str) -> Decorator:
     )
 
 
+trust = option(
+    "--trust",
+    is_flag=True,
+    group=CODE,
+    help="Load the modules that a record or run names, also those that are not of this "
+    "installation.",
+)
+
+
 def mutant(default: str = "") -> Decorator:
     more = f"  [default: {default}]" if default else ""
     return option(

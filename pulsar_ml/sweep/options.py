@@ -11,9 +11,16 @@ from pulsar_ml.campaign.plan.rounds import FLOOR
 from pulsar_ml.campaign.trial.chunk import TRIAL_LIMITS
 from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, PRODUCT, THREADS, TrialOptions
 from pulsar_ml.command_line import DEFAULT_SUITES
+from pulsar_ml.distributed.session import local_master
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.child import Limits
+from pulsar_ml.trust import is_installed
 
+# Options of one command, which a run does not keep, and which its file cannot set.
+NOT_KEPT = frozenset(
+    {"out", "as_json", "resume", "progress", "progress_file", "waves", "seconds", "trust"}
+    | {"on_command_line"}
+)
 SPARK, POOL, INLINE = RUNNERS = ("spark", "pool", "inline")
 DRIVER, EXECUTORS = ("driver", "executors")
 ALL = "all"  # strategies
@@ -72,6 +79,7 @@ class SweepOptions:
     progress: str = "auto"
     progress_file: Path | None = None
     as_json: bool = False
+    trust: bool = False
     on_command_line: frozenset[str] = field(default=frozenset())
 
     @property
@@ -132,6 +140,20 @@ class SweepOptions:
             memory=self.trial_memory << 20,
             address_space=self.trial_address_space << 20,
         )
+
+
+def from_elsewhere(command: Mapping[str, Any]) -> dict[str, Any]:
+    """The stored options that name code, or a place that gets code, outside this installation."""
+    named = {
+        f"--{name}": command.get(name)
+        for name in ("module", "suites", "master", "environment", "conf")
+    }
+    for name in ("--module", "--suites"):
+        if is_installed(str(named[name] or "")):
+            del named[name]
+    if local_master(str(named["--master"] or "local")) is not None:
+        del named["--master"]
+    return {name: value for name, value in named.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,12 @@ from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.sweep.command_lines import resume_command, search_command
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions, publish, run_forever
-from pulsar_ml.sweep.options import EXECUTORS, RunnerOptions
+from pulsar_ml.sweep.options import EXECUTORS, RunnerOptions, from_elsewhere
 from pulsar_ml.sweep.planning import Planned
 from pulsar_ml.sweep.runners import Clock, WholeWaves, open_runner
 from pulsar_ml.sweep.texts import engine_words, shares, verdict
 from pulsar_ml.tables import print_table
+from pulsar_ml.trust import OPTION
 
 WAVES_OF_CLOCK = 10  # at least so many waves when time bounds a sweep
 ROUNDS_OPTIONAL = ("Per trial", "Classes", "Signatures")
@@ -316,7 +317,14 @@ class Sweep:
     def replay(self, directory: Path) -> report.ReplayCommand:
         """The function from a signature's group to the command line that replays it."""
         registry = self.runner.registry
-        return lambda group: replay_command(record_path(directory, group.signature), registry)
+        module = self.job.options.module
+        return lambda group: replay_command(
+            record_path(directory, group.signature), registry, module
+        )
+
+    def resume_command(self, directory: Path) -> str:
+        """The command line that goes on with this run; its user trusts what it names."""
+        return resume_command(directory, *([OPTION] if from_elsewhere(self.command) else []))
 
     def proofs(self) -> str:
         """The number of programs that were searched to their end, in words."""
@@ -358,7 +366,7 @@ class Sweep:
                 command = search_command(failure.chunk, self.plan.options, self.runner.registry)
                 lines.append(f"  which seed of it: {command}")
         if outcome.status != "finished":
-            lines.append(f"go on with: {resume_command(store.directory)}")
+            lines.append(f"go on with: {self.resume_command(store.directory)}")
         lines.append(
             f"{verdict(self.plan.options, outcome, self.planned, self.clock.seconds)}"
             f"{self.proofs()}; results in {directory}"

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
 from pulsar_ml.campaign.plan import probe
-from pulsar_ml.campaign.run.resume import past_of
+from pulsar_ml.campaign.run.resume import past_of, read_facts
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.distributed.driver import check_spark
 from pulsar_ml.distributed.session import PAGES, check_master, packed
@@ -22,15 +22,19 @@ from pulsar_ml.errors import UsageError
 from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions
-from pulsar_ml.sweep.options import DRIVER, SPARK, RunnerOptions, SweepOptions, check
+from pulsar_ml.sweep.options import (
+    DRIVER,
+    NOT_KEPT,
+    SPARK,
+    RunnerOptions,
+    SweepOptions,
+    check,
+    from_elsewhere,
+)
 from pulsar_ml.sweep.planning import plan_sweep
 from pulsar_ml.sweep.run import Sweep
 from pulsar_ml.sweep.runners import effective_master
-
-# Options of one command, which a run does not keep.
-NOT_KEPT = frozenset(
-    {"out", "as_json", "resume", "progress", "progress_file", "waves", "seconds", "on_command_line"}
-)
+from pulsar_ml.trust import check_trusted
 
 
 def sweep(options: SweepOptions) -> int:
@@ -42,6 +46,8 @@ def sweep(options: SweepOptions) -> int:
     resume, out = options.resume, options.out
     if options.forever and resume is None and out is not None and (out / "run.json").exists():
         resume = out  # the same command goes on
+    if options.resume is not None:
+        check_resumed(options, options.resume)
     past = None if resume is None else past_of(resume)
     try:
         if options.master:
@@ -79,6 +85,17 @@ def sweep(options: SweepOptions) -> int:
     with closing(display), StopRequest() as stop:
         target = past or out or Path("runs") / run_id
         return one.run(target, display, stop, options.wave_seconds, as_json=options.as_json)
+
+
+def check_resumed(options: SweepOptions, run: Path) -> None:
+    """Raises UsageError when the file of a resumed run chooses code, and nobody trusts it."""
+    named = from_elsewhere(read_facts(run).get("command", {}))
+    by_file = {
+        name: value
+        for name, value in named.items()
+        if name.removeprefix("--") not in options.on_command_line
+    }
+    check_trusted(run / "run.json", by_file, trust=options.trust)
 
 
 def runner_options(options: SweepOptions) -> RunnerOptions:

@@ -131,9 +131,9 @@ def test_a_failure_is_small_and_is_made_again_step_by_step(
 
     path = tmp_path / "failure.json"
     path.write_text(found[0]["replay"])
-    done = CliRunner().invoke(main, ["replay", str(path)])
+    done = CliRunner().invoke(main, ["replay", "--trust", str(path)])
     assert done.exit_code == 1 and "the failure was made again, step by step" in done.output
-    done = CliRunner().invoke(main, ["replay", "--json", str(path)])
+    done = CliRunner().invoke(main, ["replay", "--trust", "--json", str(path)])
     assert json.loads(done.output)["exact"] is True
 
 
@@ -145,10 +145,10 @@ def test_the_mutant_of_a_failure_is_selected_for_its_replay(
     assert not run_trial(toy("counter"), 1, options).violations
     path = tmp_path / "failure.json"
     path.write_text(violation.record)
-    done = CliRunner().invoke(main, ["replay", str(path)])
+    done = CliRunner().invoke(main, ["replay", "--trust", str(path)])
     assert "step by step" in done.output
     path.write_text(json.dumps({**json.loads(violation.record), "mutant": None}))
-    done = CliRunner().invoke(main, ["replay", str(path)])
+    done = CliRunner().invoke(main, ["replay", "--trust", str(path)])
     assert done.exit_code == 0 and "without a failure" in done.output
     load_module(options).select_mutant(None)
 
@@ -160,7 +160,7 @@ def test_a_record_of_real_threads_is_none_of_the_engine(
     assert ReplayRecord.from_json(record.to_json()) == record
     path = tmp_path / "record.json"
     path.write_text(record.to_json())
-    done = CliRunner().invoke(main, ["replay", str(path)])
+    done = CliRunner().invoke(main, ["replay", "--trust", str(path)])
     assert done.exit_code == 2 and "no suite is called 'racy'" in done.output
 
 
@@ -206,7 +206,7 @@ def test_an_execution_that_takes_its_process_along_is_named_and_made_again(tmp_p
     )
     path = tmp_path / "failure.json"
     path.write_text(violation["replay"])
-    done = CliRunner().invoke(main, ["replay", "--json", str(path)])
+    done = CliRunner().invoke(main, ["replay", "--trust", "--json", str(path)])
     assert json.loads(done.output)["exact"] is True, done.output
 
 

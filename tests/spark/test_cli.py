@@ -128,7 +128,7 @@ def half_a_run(directory: Path, *options: str) -> None:
 
 
 def resume(directory: Path, *options: str) -> Result:
-    return CliRunner().invoke(main, ["--resume", str(directory), *options])
+    return CliRunner().invoke(main, ["--resume", str(directory), "--trust", *options])
 
 
 def whole(directory: Path) -> bool:

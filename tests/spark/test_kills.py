@@ -231,7 +231,7 @@ def test_a_trial_that_waits_for_ever_is_reported_and_made_again(tmp_path: Path) 
         f"{message}; tried again: {message}",
     )
     (record,) = (tmp_path / "out" / "records").iterdir()
-    replay = [sys.executable, "-m", "stress", "replay", str(record), "--suites", "sweep_suites"]
+    replay = [sys.executable, "-m", "stress", "replay", str(record), "--trust", "--suites", "sweep_suites"]
     env = {**sweep.env, "PYTHONPATH": str(ROOT / "tests" / "spark")}
     done = subprocess.run(
         [*replay, "--patience", "3"], cwd=ROOT, env=env, capture_output=True, text=True

@@ -19,7 +19,7 @@ POOL = ["--runner", "pool", "--workers", "2", "--executions", "20000"]
 
 
 def shrink(run: Path, *options: str) -> Result:
-    return CliRunner().invoke(main, [str(run), *POOL, *options])
+    return CliRunner().invoke(main, [str(run), "--trust", *POOL, *options])
 
 
 @pytest.fixture(scope="module")

@@ -132,7 +132,9 @@ class RunWriter:
         self._store.write_run(facts)
 
     def _command(self, group: Group) -> str:
-        return replay_command(self._store.record_path(group.signature), self._suites)
+        return replay_command(
+            self._store.record_path(group.signature), self._suites, self._job.options.module
+        )
 
     def where(self) -> str:
         directory = short_path(self._store.directory)

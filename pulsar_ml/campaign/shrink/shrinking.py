@@ -43,6 +43,7 @@ from pulsar_ml.errors import PulsarMlError, UsageError
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.descendants import die_with_parent
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.trust import check_trusted
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.search.failure import Failure
@@ -63,6 +64,7 @@ class Task:
         executions: largest number of executions, roughly.
         module: the checked module to use instead of the record's; "" for the record's, and for real
             threads on the product for the product's.
+        trust: True when a module that the record names may be loaded, wherever it is from.
     """
 
     suite: str
@@ -71,6 +73,7 @@ class Task:
     start: str = ""
     executions: int
     module: str = ""
+    trust: bool = False
     limits: Limits = LIMITS
 
     def to_json(self) -> str:
@@ -153,6 +156,8 @@ def of_engine(task: Task, suite: Suite, failure: Failure) -> Shrunk:
         return Shrunk(
             NOTHING, f"{failure.kind}: it is reproduced from its seed, in a child process"
         )
+    named = {"--module": failure.module}
+    check_trusted("its record", named, trust=task.trust or bool(task.module))
     if task.module:
         failure = replace(failure, module=task.module)
     subject = subject_of(failure.subject, failure.module or CHECKED, failure.mutant)
@@ -200,7 +205,9 @@ def of_threads(task: Task, suite: Suite, record: ReplayRecord) -> Shrunk:
     before = Size(record.threads, calls, 0, 0)
     if task.start:  # an earlier result: a failure of the engine to start from
         small = of_engine(
-            replace(task, record=task.start, start=""), suite, Failure.from_text(task.start)
+            replace(task, record=task.start, start="", module=task.module or module),
+            suite,
+            Failure.from_text(task.start),
         )
         if small.outcome in (SMALLER, AS_SMALL):
             return replace(small, outcome=FOUND, record=small.record or task.start, before=before)

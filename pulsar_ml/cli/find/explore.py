@@ -23,6 +23,7 @@ from pulsar_ml.exit_codes import INTERRUPTED, SEARCH, ExitCode, worst
 from pulsar_ml.harness.engine import FAULTS, OFFERED, REUSE, SPINS
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.trust import trust_words
 
 SEEDS = 50
 EXECUTIONS = 2_000
@@ -168,7 +169,9 @@ def command(
                     subject = subjects[each.name]
                     again = replay_failure(total.failure, subject, judge, limits)
                     click.echo(described(total.failure, again))
-                    steps = command_line("trace", short_path(path), *suites_words(suites))
+                    steps = command_line(
+                        "trace", short_path(path), *suites_words(suites), *trust_words(module)
+                    )
                     click.echo(f"  written to {path}\n  step by step: {steps}")
             if interrupted:
                 break

@@ -21,6 +21,7 @@ from pulsar_ml.sweep.display import AUTO, KINDS
 from pulsar_ml.sweep.options import (
     DRIVER,
     EXECUTORS,
+    NOT_KEPT,
     PART_EXECUTIONS,
     RUNNERS,
     SEEDS,
@@ -43,6 +44,7 @@ def defaults_of_run(
     command = read_facts(run).get("command", {})
     if not isinstance(command, dict):
         raise UsageError(f"{run / 'run.json'} is damaged: its command is {command!r:.60}")
+    command = {name: value for name, value in command.items() if name not in NOT_KEPT}
     for known in context.command.params:
         if known.name in command and not fits(known, command[known.name], context):
             value = f"{known.name} of its command is {command[known.name]!r:.60}"
@@ -94,6 +96,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
 )
 @shared.module("the product, or its checked build")
 @shared.mutant()
+@shared.trust
 @shared.seed()
 @shared.seeds(
     None,

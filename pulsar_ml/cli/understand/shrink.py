@@ -59,10 +59,12 @@ from pulsar_ml.exit_codes import (
     VIOLATION,
     ExitCode,
 )
+from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.processors import processor_count
 from pulsar_ml.progress import ProgressDisplay
 from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.tables import print_table
+from pulsar_ml.trust import check_trusted
 
 SHOWN = 50  # lines of the table; the files hold all
 EXECUTIONS = 1_000_000
@@ -82,6 +84,7 @@ OPTIONAL = ("Steps", "Decisions", "Suite")
 @shared.suites(None)
 @shared.module("the failure's")
 @shared.mutant("the failure's; for a record")
+@shared.trust
 @option(
     "--signature",
     "only",
@@ -103,6 +106,7 @@ def command(
     suites: str | None,
     module: str | None,
     mutant: str | None,
+    trust: bool,
     only: tuple[str, ...],
     executions: int | None,
     sandbox: bool,
@@ -126,7 +130,10 @@ def command(
     """
     module = None if module is None else shared.module_path(module)
     if not target.is_dir():
-        return shrink_record(target, suites, module, mutant, executions, sandbox, patience)
+        from pulsar_ml.cli.find.explore import sandbox_limits  # here: it loads the engine
+
+        limits = sandbox_limits(sandbox, patience)
+        return shrink_record(target, suites, module, mutant, executions, limits, trust=trust)
     settings = shared.spark_settings(conf)
     if runner == "spark":
         check_spark(master, environment)
@@ -134,10 +141,13 @@ def command(
     copy = open_run(run)
     found = chosen(witnesses(copy), only, run)
     registry = suites or copy.facts["runner"].get("registry") or DEFAULT_SUITES
+    check_trusted(run / "run.json", {"--suites": registry}, trust=trust or bool(suites))
     most = executions or EXECUTIONS
 
     def task(witness: Witness) -> Task:
-        return task_of(witness, registry=registry, module=module or "", executions=most)
+        return task_of(
+            witness, registry=registry, module=module or "", executions=most, trust=trust
+        )
 
     store = RunStore.reopen(run)
     with ExitStack() as stack:
@@ -167,8 +177,9 @@ def shrink_record(
     module: str | None,
     mutant: str | None,
     executions: int | None,
-    sandbox: bool,
-    patience: float,
+    limits: Limits | None,
+    *,
+    trust: bool,
 ) -> ExitCode:
     """Replaces the failure in a file by a smaller one."""
     if not is_failure(path):
@@ -177,10 +188,9 @@ def shrink_record(
         raise UsageError(f"{path} is of real threads; find a schedule for it first: {hunt}")
     # Imported here: it loads the engine.
     from pulsar_ml.campaign.local import failures
-    from pulsar_ml.cli.find.explore import sandbox_limits
 
-    limits = sandbox_limits(sandbox, patience)
     before = failures.read_failure(path)
+    check_trusted(path, {"--module": before.module}, trust=trust or bool(module))
     subject = failures.subject_of(before, module, mutant)
     judge = failures.judge_for(load_suites(suites or DEFAULT_SUITES), before.subject)
     after = failures.shrink_failure(before, subject, limits, judge, executions)

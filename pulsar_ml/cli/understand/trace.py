@@ -18,6 +18,7 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.find.explore import sandbox_limits
 from pulsar_ml.exit_codes import SEARCH, VIOLATION, ExitCode
+from pulsar_ml.trust import check_trusted
 
 
 @new_command(
@@ -29,17 +30,20 @@ from pulsar_ml.exit_codes import SEARCH, VIOLATION, ExitCode
 @shared.suites()
 @shared.module("the failure's")
 @shared.mutant("the failure's")
+@shared.trust
 @shared.sandbox()
 def command(
     failure: Path,
     suites: str,
     module: str | None,
     mutant: str | None,
+    trust: bool,
     sandbox: bool,
     patience: float,
 ) -> ExitCode:
     """Make a FAILURE of the engine again and print its steps, one column for each thread."""
     content = read_failure(failure)
+    check_trusted(failure, {"--module": content.module}, trust=trust or bool(module))
     subject = subject_of(content, module, mutant)
     judge = judge_for(load_suites(suites), content.subject)
     again = replay_failure(content, subject, judge, sandbox_limits(sandbox, patience))
