@@ -13,6 +13,7 @@ from pulsar_ml import signals
 from pulsar_ml.errors import PulsarMlError
 from pulsar_ml.exit_codes import BASIC, FAILED, INTERRUPTED, USAGE, ExitCode
 from pulsar_ml.input_files import one_line
+from pulsar_ml.terminal import echo
 
 NAMES_OF_HELP = {"help_option_names": ["-h", "--help"]}
 GENERAL = "General"
@@ -128,7 +129,7 @@ class ReportedError(click.ClickException):
         self.exit_code = int(code)  # type: ignore[misc]
 
     def show(self, file: Any = None) -> None:
-        click.echo(self.message, err=True)
+        echo(self.message, err=True)
 
 
 @contextmanager

@@ -13,8 +13,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from pulsar_ml import signals
 from pulsar_ml.campaign.plan.rounds import Round
 from pulsar_ml.campaign.run.progress import Progress
@@ -38,6 +36,7 @@ from pulsar_ml.sweep.planning import Planned
 from pulsar_ml.sweep.runners import Clock, WholeWaves, open_runner
 from pulsar_ml.sweep.texts import engine_words, shares, verdict
 from pulsar_ml.tables import print_table
+from pulsar_ml.terminal import echo, new_console
 from pulsar_ml.trust import OPTION
 
 WAVES_OF_CLOCK = 10  # at least so many waves when time bounds a sweep
@@ -351,9 +350,9 @@ class Sweep:
                 **report.summary_data(outcome.summary, replay),
                 **self.source_data(store.directory),
             }
-            print(json.dumps(data, indent=2))
+            echo(json.dumps(data, indent=2))
             return
-        console = Console(highlight=False)
+        console = new_console()
         report.print_summary(console, outcome.summary, replay)
         if self.rounds is not None and outcome.summary.trials:
             gains = self.rounds.gains(store.directory)

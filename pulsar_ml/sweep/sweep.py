@@ -10,8 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
 from pulsar_ml.campaign.plan import probe
 from pulsar_ml.campaign.run.resume import past_of, read_facts
@@ -34,6 +32,7 @@ from pulsar_ml.sweep.options import (
 from pulsar_ml.sweep.planning import plan_sweep
 from pulsar_ml.sweep.run import Sweep
 from pulsar_ml.sweep.runners import effective_master
+from pulsar_ml.terminal import new_console
 from pulsar_ml.trust import check_trusted
 
 
@@ -77,7 +76,7 @@ def sweep(options: SweepOptions) -> int:
             seconds=options.seconds, open_ended=options.open_ended,
         )  # fmt: skip
         file = options.progress_file
-        display = Display(Console(stderr=True), kind=options.progress, file=file)
+        display = Display(new_console(stderr=True), kind=options.progress, file=file)
     except BaseException:
         if past is not None:
             past.store.close()

@@ -13,6 +13,7 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal import echo
 
 
 @new_command("collect", examples=("collect runs/20250102T* --into runs/all",))
@@ -38,4 +39,4 @@ def command(runs: tuple[Path, ...], into: Path) -> None:
         for run in opened:
             progress.begin(f"collecting {run.directory.name}", run.rows())
             collect(run, into, progress.advance)
-    click.echo(f"{counted(len(opened), 'run')} in {into}")
+    echo(f"{counted(len(opened), 'run')} in {into}")

@@ -14,6 +14,7 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.distributed.machines import environment
 from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal import echo
 
 
 @new_command(
@@ -58,5 +59,5 @@ def command(out: Path, wheel: Path | None) -> None:
         found = environment.examined(archive, work / "unpacked")
         digest = hashlib.sha256(archive.read_bytes()).hexdigest()
         shutil.move(archive, out)
-    click.echo(f"{out}: {out.stat().st_size / 1e6:.0f} MB, SHA-256 {digest}")
-    click.echo(f"Python {found.python}, build {found.build}, known trace {found.trace}")
+    echo(f"{out}: {out.stat().st_size / 1e6:.0f} MB, SHA-256 {digest}")
+    echo(f"Python {found.python}, build {found.build}, known trace {found.trace}")

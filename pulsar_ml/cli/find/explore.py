@@ -23,6 +23,7 @@ from pulsar_ml.exit_codes import INTERRUPTED, SEARCH, ExitCode, worst
 from pulsar_ml.harness.engine import FAULTS, OFFERED, REUSE, SPINS
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal import echo
 from pulsar_ml.trust import trust_words
 
 SEEDS = 50
@@ -164,21 +165,21 @@ def command(
             if writer and total.failed and total.failure:
                 writer.add(with_failure(total.failed, total.failure, options))
             if not as_json:
-                click.echo("\n".join(total.lines()))
+                echo("\n".join(total.lines()))
                 if path is not None and total.failure is not None:
                     subject = subjects[each.name]
                     again = replay_failure(total.failure, subject, judge, limits)
-                    click.echo(described(total.failure, again))
+                    echo(described(total.failure, again))
                     steps = command_line(
                         "trace", short_path(path), *suites_words(suites), *trust_words(module)
                     )
-                    click.echo(f"  written to {path}\n  step by step: {steps}")
+                    echo(f"  written to {path}\n  step by step: {steps}")
             if interrupted:
                 break
         if writer and interrupted:
             writer.status = "interrupted"
     if writer and not as_json:
-        click.echo(writer.where())
+        echo(writer.where())
     code = INTERRUPTED if interrupted else worst(total.exit_code() for total in totals)
     if as_json:
         print_json({"exit_code": code, "suites": [total.as_data() for total in totals]})

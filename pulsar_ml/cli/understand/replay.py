@@ -22,6 +22,7 @@ from pulsar_ml.command_line import command_line, short_path, suites_words
 from pulsar_ml.exit_codes import CLEAN, SEARCH, VIOLATION, ExitCode
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal import echo
 from pulsar_ml.trust import check_trusted, trust_words
 
 
@@ -105,7 +106,7 @@ def command(
         )
     else:
         for line in describe(outcome):
-            click.echo(line)
+            echo(line)
     return code
 
 
@@ -136,9 +137,9 @@ def replay_once(
             }
         )
         return code
-    click.echo(failures.described(failure, again))
+    echo(failures.described(failure, again))
     if again.trace:
         words = ("trace", short_path(path), *suites_words(suites))
         chosen = trust_words(failure.module) if module is None else ("--module", module)
-        click.echo(f"  its steps: {command_line(*words, *chosen)}")
+        echo(f"  its steps: {command_line(*words, *chosen)}")
     return code

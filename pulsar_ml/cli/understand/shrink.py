@@ -64,6 +64,7 @@ from pulsar_ml.processors import processor_count
 from pulsar_ml.progress import ProgressDisplay
 from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.tables import print_table
+from pulsar_ml.terminal import echo
 from pulsar_ml.trust import check_trusted
 
 SHOWN = 50  # lines of the table; the files hold all
@@ -196,7 +197,7 @@ def shrink_record(
     after = failures.shrink_failure(before, subject, limits, judge, executions)
     path.write_text(after.to_json() + "\n")
     again = failures.replay_failure(after, subject, judge, limits)
-    click.echo(failures.described(after, again))
+    echo(failures.described(after, again))
     return VIOLATION
 
 

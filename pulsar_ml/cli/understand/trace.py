@@ -18,6 +18,7 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.find.explore import sandbox_limits
 from pulsar_ml.exit_codes import SEARCH, VIOLATION, ExitCode
+from pulsar_ml.terminal import echo
 from pulsar_ml.trust import check_trusted
 
 
@@ -48,5 +49,5 @@ def command(
     judge = judge_for(load_suites(suites), content.subject)
     again = replay_failure(content, subject, judge, sandbox_limits(sandbox, patience))
     sources = (mutant or content.mutant) is None  # line numbers of a mutant are not the sources'
-    click.echo(described(content, again, subject, sources=sources))
+    echo(described(content, again, subject, sources=sources))
     return VIOLATION
