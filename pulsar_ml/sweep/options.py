@@ -12,6 +12,7 @@ from pulsar_ml.campaign.trial.chunk import TRIAL_LIMITS
 from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, PRODUCT, THREADS, TrialOptions
 from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.distributed.session import local_master
+from pulsar_ml.distributed.waiting import MASTER_SECONDS
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.trust import is_installed
@@ -59,6 +60,7 @@ class SweepOptions:
     master: str | None = None
     conf: tuple[str, ...] = ()
     environment: Path | None = None
+    master_seconds: float = MASTER_SECONDS
     task_cpus: int | None = None
     workers: int | None = None
     rows: str = DRIVER
@@ -165,6 +167,7 @@ class RunnerOptions:
         cpus: cores of a task; None: as many as a trial has threads.
         registry: the module with the suites.
         environment: the archive of the executors' environment.
+        master_seconds: the time that the master may take to answer.
         rows: the writer of rows, driver or executors.
         task_seconds: the time of a task; 0 makes each chunk a task.
     """
@@ -176,6 +179,7 @@ class RunnerOptions:
     cpus: int | None
     registry: str
     environment: str | None = None
+    master_seconds: float = MASTER_SECONDS
     rows: str = DRIVER
     task_seconds: float = 0.0
     speculate: bool = False

@@ -114,6 +114,7 @@ def runner_options(options: SweepOptions) -> RunnerOptions:
         cpus=options.task_cpus,
         registry=options.suites,
         environment=None if options.environment is None else str(options.environment),
+        master_seconds=options.master_seconds,
         rows=options.rows if spark else DRIVER,
         task_seconds=options.chunk_seconds if options.chunk_size is None else 0.0,
         speculate=options.speculate and spark,
