@@ -5,7 +5,6 @@ Every command prints through :func:`echo` or :func:`new_console`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,21 +12,7 @@ import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-# Control characters but tab and line feed, marks that change the direction of text, and halves of
-# characters, which no terminal can show.
-CONTROLS = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def printable(text: str) -> str:
-    """Return the text with each control character as an escape, such as ``\\x1b``."""
-    return CONTROLS.sub(_escape, text)
-
-
-def _escape(found: re.Match[str]) -> str:
-    number = ord(found[0])
-    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
+from pulsar_ml.printable import CONTROLS, printable
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pulsar_ml.errors import StorageError
+from pulsar_ml.input_files import first_line
 from pulsar_ml.managed_ledger.storage import LedgerProperties, StoredEntry
 
 Result = TypeVar("Result")
@@ -91,8 +92,8 @@ class DiskStorage:
         """Runs in the worker thread; turns errors of SQLite into StorageError."""
         try:
             return work(*arguments)
-        except sqlite3.Error as error:
-            raise StorageError(f"{self.path}: {error}") from error
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite repeats damaged text
+            raise StorageError(f"{self.path}: {first_line(str(error))}") from error
 
     def submit(self, work: Callable[..., Result], *arguments: object) -> Future[Result]:
         return self.worker.submit(self.run, work, *arguments)

@@ -71,7 +71,10 @@ def rogue(name: str) -> Failure:
 def task(failure: Failure, **changes: Any) -> Task:
     output = Task(
         trust=True,
-        suite=failure.subject, registry=REGISTRY, record=failure.to_json(), executions=BUDGET
+        suite=failure.subject,
+        registry=REGISTRY,
+        record=failure.to_json(),
+        executions=BUDGET,
     )
     return replace(output, **changes)
 
@@ -98,7 +101,7 @@ def attempt(
         ]
         shrink_all(
             store, wanted, place,
-            lambda one: task_of(one, registry=REGISTRY, module="", executions=executions),
+            lambda one: task_of(one, registry=REGISTRY, module="", executions=executions, trust=True),
             on_done=lambda one: tried.__setitem__(one.suite, one), **options,
         )  # fmt: skip
     finally:

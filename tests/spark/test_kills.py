@@ -173,7 +173,7 @@ def story(sweep: Sweep, gate: Gate, steps: Sequence[tuple[Victims, bool]]) -> No
                 assert 0 < len(done) <= seeds[step]
                 last = step + 1 == len(steps)
                 driver = sweep.start(
-                    "--resume", "out", *((*POOL, "--rows", "driver") if last else ())
+                    "--resume", "out", "--trust", *((*POOL, "--rows", "driver") if last else ())
                 )
         assert driver.wait(TIMEOUT) == 0, sweep.log.read_text()
     finally:
@@ -212,7 +212,7 @@ def test_ctrl_c_and_on_it_goes(tmp_path: Path) -> None:
     assert "--resume out" in text.split("go on with: ")[1]
     done = read_trials(tmp_path / "out")["seed"].to_pylist()
     assert sorted(done) == list(range(8)), "the chunk that ran was waited for"
-    assert sweep.start("--resume", "out").wait(TIMEOUT) == 0
+    assert sweep.start("--resume", "out", "--trust").wait(TIMEOUT) == 0
     assert sorted(read_trials(tmp_path / "out")["seed"].to_pylist()) == list(range(SEEDS))
 
 
@@ -231,7 +231,16 @@ def test_a_trial_that_waits_for_ever_is_reported_and_made_again(tmp_path: Path) 
         f"{message}; tried again: {message}",
     )
     (record,) = (tmp_path / "out" / "records").iterdir()
-    replay = [sys.executable, "-m", "stress", "replay", str(record), "--trust", "--suites", "sweep_suites"]
+    replay = [
+        sys.executable,
+        "-m",
+        "stress",
+        "replay",
+        str(record),
+        "--trust",
+        "--suites",
+        "sweep_suites",
+    ]
     env = {**sweep.env, "PYTHONPATH": str(ROOT / "tests" / "spark")}
     done = subprocess.run(
         [*replay, "--patience", "3"], cwd=ROOT, env=env, capture_output=True, text=True

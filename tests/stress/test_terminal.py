@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pulsar_ml.cli import main
+from pulsar_ml.printable import printable
 from pulsar_ml.progress import ProgressDisplay
-from pulsar_ml.terminal import echo, new_console, printable
+from pulsar_ml.terminal import echo, new_console
 from tests.report.kit import failure_of, row, violation, write_run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -65,7 +65,7 @@ from pulsar_ml.progress import ProgressDisplay
 from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.tables import print_table
 from pulsar_ml.terminal import echo
-from pulsar_ml.trust import check_trusted
+from pulsar_ml.trust import OPTION, check_trusted
 
 SHOWN = 50  # lines of the table; the files hold all
 EXECUTIONS = 1_000_000
@@ -168,7 +168,9 @@ def command(
             with StopRequest() as stop:
                 stop.install()
                 complete = shrink_failures(store, wanted, shrinker, task, states, stop)
-    show(run, list(states.values()), len(found) - len(wanted), registry, as_json=as_json)
+    show(
+        run, list(states.values()), len(found) - len(wanted), registry, trust=trust, as_json=as_json
+    )
     return exit_code(list(states.values()), complete)
 
 
@@ -239,7 +241,13 @@ def shrink_failures(
 
 
 def show(
-    run: Path, found: Sequence[Witness], earlier: int, registry: str, *, as_json: bool
+    run: Path,
+    found: Sequence[Witness],
+    earlier: int,
+    registry: str,
+    *,
+    trust: bool,
+    as_json: bool,
 ) -> None:
     """Prints a line for each failure, before and after, and the commands to replay them."""
     known = [(one, one.state.shrunk) for one in found if one.state is not None]
@@ -268,7 +276,8 @@ def show(
             reason = f"  {one.signature} {shrunk.outcome}: {shrunk.message}"
             screen.print(reason, soft_wrap=True, markup=False)
         if shrunk.record:
-            line = replay_command(record_path(run, one.signature), registry)
+            words = f" {OPTION}" if trust else ""
+            line = replay_command(record_path(run, one.signature), registry) + words
             screen.print(f"  {line}", soft_wrap=True, highlight=False, markup=False)
     if len(known) > SHOWN:
         screen.print(f"and {len(known) - SHOWN:,} more in {short_path(run)}/shrunk")
