@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pulsar_ml.campaign.trial.record import MOST_OPERATIONS
 from pulsar_ml.cli.command import Decorator, option
 from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.errors import UsageError
@@ -120,7 +121,7 @@ def threads(most: int) -> Decorator:
 
 operations = option(
     "--operations",
-    type=click.IntRange(1, 10_000_000),
+    type=click.IntRange(1, MOST_OPERATIONS),
     group=PROGRAMS,
     help="Operations of each thread.  [default: the suite's]",
 )

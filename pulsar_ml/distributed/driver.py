@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -20,6 +18,7 @@ from pulsar_ml.distributed.session import (
 )
 from pulsar_ml.distributed.shipping import link_installed, pack
 from pulsar_ml.distributed.waiting import MASTER_SECONDS, note_on_stderr
+from pulsar_ml.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,8 +57,7 @@ def spark_session(
     ``work`` for the directories of local-cluster's executors. ``seconds`` bound the wait for the
     master, of which ``note`` hears.
     """
-    scratch = Path(tempfile.mkdtemp(prefix="pulsar_ml-spark-"))
-    stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+    scratch = stack.enter_context(scratch_directory("spark"))
     site = link_installed(scratch / "site") if environment is None else None
     defaults = {**settings(master, cpus=cpus, scratch=scratch, site=site), **more}
     if environment is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tempfile
 from pathlib import Path
 
 import click
@@ -14,6 +13,7 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.distributed.machines import environment
 from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.scratch import scratch_directory
 from pulsar_ml.terminal import echo
 
 
@@ -42,10 +42,9 @@ def command(out: Path, wheel: Path | None) -> None:
     """
     environment.check_tools()
     with (
-        tempfile.TemporaryDirectory(prefix="pulsar_ml-pack-") as scratch,
+        scratch_directory("pack") as work,
         ProgressDisplay() as progress,
     ):
-        work = Path(scratch)
         archive = work / "archive.tar.gz"
         if wheel is None and environment.in_checkout():
             progress.begin("building the wheel")
