@@ -51,7 +51,7 @@ def test_a_weak_memory_bug_is_found_written_and_made_again(
     assert traced.returncode == 1
     assert re.search(r"\(\d+ stores? old\)", traced.stdout)
     assert "stamped_lock.pxd:" in traced.stdout
-    again = pulsar_ml("shrink", str(record))
+    again = pulsar_ml("shrink", "--trust", str(record))
     assert again.returncode == 1
     assert json.loads(record.read_text())["rule"] == "I9"
 

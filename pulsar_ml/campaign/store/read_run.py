@@ -182,10 +182,20 @@ def whole(batch: pa.RecordBatch, schema: pa.Schema, path: Path) -> pa.Table:
             column = column.dictionary_decode()
         if column.null_count:
             raise BadRecordError(f"{path} is damaged: its column {field.name} has nulls")
+        if pa.types.is_timestamp(column.type) and not in_calendar(column):
+            raise BadRecordError(f"{path} is damaged: its column {field.name} has no such dates")
         columns.append(column)
     table = pa.table(columns, names=schema.names).cast(schema)
     table.validate(full=True)
     return table
+
+
+def in_calendar(column: pa.Array) -> bool:
+    """Return True when every time is of the years 1 to 9999, which Python can represent."""
+    if not len(column):
+        return True
+    years = pc.min_max(pc.year(column))
+    return bool(1 <= years["min"].as_py() and years["max"].as_py() <= 9999)
 
 
 def damaged(path: Path, error: BaseException) -> BadRecordError:
