@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,19 @@ NAMES_OF_HELP = {"help_option_names": ["-h", "--help"]}
 GENERAL = "General"
 NUMBERS = (click.types.IntParamType, click.types.FloatParamType)
 TRACEBACK = "pulsar_ml.cli.traceback"
+PERMISSION = "; check the rights and the owner of this place, or choose another one"
+ROOM = "; make room or choose another place, then go on with pulsar-ml sweep --resume RUN"
+ADVICE = {
+    errno.ENOSPC: ROOM,
+    errno.EDQUOT: ROOM,
+    errno.EFBIG: ROOM,
+    errno.EACCES: PERMISSION,
+    errno.EPERM: PERMISSION,
+    errno.EROFS: PERMISSION,
+    errno.EIO: "; the disk may be broken: choose another place",
+    errno.EMFILE: "; raise the limit of open files (ulimit -n)",
+    errno.EAGAIN: "; this user may start no more processes (ulimit -u)",
+}
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -156,9 +170,15 @@ def explained(error: Exception) -> tuple[str, ExitCode]:
             return f"Error: {error}", USAGE
         return f"Failed: {error}", FAILED
     if isinstance(error, OSError):  # a name that is too long, a full disk
-        return f"Failed: {error.filename or 'the system'}: {error.strerror or error}", FAILED
+        return f"Failed: {system_error(error)}", FAILED
     if isinstance(error, MemoryError):
         return f"Failed: out of memory{f': {error}' if str(error) else ''}", FAILED
     if isinstance(error, ImportError):
         return f"Failed: {one_line(error)}", FAILED
     return f"Failed: unexpected {one_line(error)} (--traceback shows where)", FAILED
+
+
+def system_error(error: OSError) -> str:
+    """What the system refused, where, and what to do about it."""
+    place = "" if error.filename is None else f"{error.filename}: "
+    return f"{place}{error.strerror or error}{ADVICE.get(error.errno or 0, '')}"

@@ -195,7 +195,7 @@ def in_calendar(column: pa.Array) -> bool:
     if not len(column):
         return True
     years = pc.min_max(pc.year(column))
-    return bool(1 <= years["min"].as_py() and years["max"].as_py() <= 9999)
+    return bool(years["min"].as_py() >= 1 and years["max"].as_py() <= 9999)
 
 
 def damaged(path: Path, error: BaseException) -> BadRecordError:

@@ -17,6 +17,7 @@ together with its run.json, so a writer killed at any moment leaves a run that
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -86,6 +87,9 @@ class RunStore:
                 shutil.rmtree(self.directory)
                 raise
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+                error.filename = str(directory)
+                raise  # no fault of the name
             raise UsageError(
                 f"cannot make the results directory {directory}: {error.strerror}"
             ) from error
@@ -272,7 +276,9 @@ def _renamed(path: Path) -> Iterator[Path]:
             os.close(handle)
         os.chmod(name, 0o644)
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # a full disk does not say which
         os.unlink(name)
         raise
     _sync(path.parent)
@@ -283,5 +289,8 @@ def _sync(directory: Path) -> None:
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        error.filename = str(directory)
+        raise
     finally:
         os.close(handle)

@@ -77,8 +77,8 @@ def run_order(order: Order) -> bytes:
     if order.only is not None:
         seeds = range(order.only, order.only + 1)
     if order.ended_supervisor:
-        crash = LostError(ENDED, "the trial ended the process that supervises it", Heart(), "")
-        return crashed_row(order, seeds[0], crash, "tried twice", Tail(), None)
+        ended = LostError(ENDED, "the trial ended the process that supervises it", Heart(), "")
+        return crashed_row(order, seeds[0], ended, "tried twice", Tail(), None)
     rows: list[bytes] = []
     tries = SECOND_TRIES
     while len(rows) < len(seeds):
