@@ -10,7 +10,7 @@ from benchmarks.measure import Benchmark
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.shrink import shrink
-from tests.quality.build_programs import explorer, programs
+from tests.engine.programs.build_programs import explorer, programs
 
 WARM = 2_000
 

@@ -13,8 +13,8 @@ from myst_parser.slugs import github_slugify, unique_slug
 
 import pulsar_ml
 import pulsar_ml.harness
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 # Pages that people read in the repository, where Sphinx does not look.
 FIRST_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import ROOT, Block, Reader, blocks, commands, prints
+from tests import ROOT
+from tests.pages import Block, Reader, blocks, commands, prints
 from tools.race_image import IMAGE, draw, source
 
 README = ROOT / "README.md"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import ROOT, Block, Reader, blocks, commands, prints, write
+from tests import ROOT
+from tests.pages import Block, Reader, blocks, commands, prints, write
 
 TUTORIAL = ROOT / "docs" / "testing-your-own.md"
 REFERENCE = ROOT / "docs" / "pytest-and-hypothesis.md"

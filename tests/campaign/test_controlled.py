@@ -33,9 +33,9 @@ from pulsar_ml.harness.engine import OFFERED
 from pulsar_ml.harness.search.failure import Failure, replay
 from pulsar_ml.suites.registry import SUITES
 from tests.campaign.rows import stable_rows
-from tests.harness.build_toys import toys_path
-from tests.quality.build_programs import programs
-from tests.quality.test_sandbox import rogues_path
+from tests.engine.programs.build_programs import programs
+from tests.engine.sandbox.test_sandbox import rogues_path
+from tests.harness.toys.build_toys import toys_path
 
 QUIET = Watch(lambda: False, lambda trials, violations: None)
 PRODUCT = TrialOptions(engine=CONTROLLED, module=CHECKED, executions=60)
@@ -185,7 +185,7 @@ def test_an_execution_that_takes_its_process_along_is_named_and_made_again(tmp_p
     )
     place = Isolation()
     try:
-        batch = place.run(rogue, Chunk(0, rogue.name, 5, 8), Job("r", "quality", options))
+        batch = place.run(rogue, Chunk(0, rogue.name, 5, 8), Job("r", "programs", options))
     finally:
         place.close()
     found = batch.to_pylist()

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pulsar_ml.scratch import OWNER, PREFIX, scratch_directory
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 HOLDER = """
 import signal
 from pulsar_ml.scratch import scratch_directory

@@ -39,9 +39,9 @@ from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Failure, replay
 from pulsar_ml.harness.subjects.program import generate
 from tests.campaign.test_resume import Killed, Mortal
-from tests.harness.build_toys import toys_path
-from tests.quality.test_sandbox import program_of as rogue_program
-from tests.quality.test_sandbox import rogues_path
+from tests.engine.sandbox.test_sandbox import program_of as rogue_program
+from tests.engine.sandbox.test_sandbox import rogues_path
+from tests.harness.toys.build_toys import toys_path
 from tests.report.kit import of_failure, row, violation, write_run
 
 REGISTRY = "tests.campaign.shrink_suites"
@@ -64,7 +64,7 @@ def large(name: str, mutant: str | None = None) -> Failure:
 
 def rogue(name: str) -> Failure:
     """Make a record of a broken invariant whose replay kills the process in thread 1."""
-    said = replace(large("racy"), subject=name, build_id="quality", module=str(rogues_path()))
+    said = replace(large("racy"), subject=name, build_id="programs", module=str(rogues_path()))
     return replace(said, program=rogue_program(name).to_json(), decisions=((0, 255, 0, 2),))
 
 

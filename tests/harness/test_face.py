@@ -7,13 +7,12 @@ import inspect
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from pulsar_ml import harness
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "pulsar_ml" / "harness" / "__init__.py"
 # Pages that users follow, and the code of theirs that stands in them or beside them.
 USERS = [

@@ -20,7 +20,7 @@ from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import Program, generate
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.specs import Answer, answer
-from tests.harness.build_toys import toys_path
+from tests.harness.toys.build_toys import toys_path
 
 History = tuple[tuple[tuple[int, int, int, tuple[int, ...]], ...], ...]
 

@@ -21,9 +21,8 @@ from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.interleave import InterleavingFailure, failure_text, interleave
 from pulsar_ml.harness.testing.pytest_plugin import FAILURE, RECORD, Merge
 from pulsar_ml.harness.testing.sarif import files_below, location
-from tests.harness.build_toys import toys_path
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests import ROOT
+from tests.harness.toys.build_toys import toys_path
 
 PROJECT = """\
 import pytest
@@ -104,7 +103,7 @@ def test_a_failure_shows_its_lanes_and_the_correct_subject_passes(run: Run, tmp_
     place = result["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"].endswith("oracles.pyx")
     line = (
-        (ROOT / "tests/harness/oracles.pyx")
+        (ROOT / "tests/harness/toys/oracles.pyx")
         .read_text()
         .splitlines()[place["region"]["startLine"] - 1]
     )

@@ -21,7 +21,7 @@ from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.harness.testing.state_machine import ConcurrentMachine, has_order, run_concurrently
 from pulsar_ml.harness.testing.tape import Interleaving, interleavings, programs
-from tests.harness.build_toys import toys_path
+from tests.harness.toys.build_toys import toys_path
 
 QUIET = settings(
     max_examples=60,

@@ -16,7 +16,7 @@ from pulsar_ml.harness.histories.recording import history_of_execution, record_r
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, ModelChecker, check
 from pulsar_ml.harness.subjects.program import Program, generate
 from pulsar_ml.harness.subjects.threads import run_program
-from tests.quality.build_programs import program_of, programs
+from tests.engine.programs.build_programs import program_of, programs
 
 
 class Sum:

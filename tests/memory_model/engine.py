@@ -14,9 +14,8 @@ from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.subjects.program import CALL, Program
+from tests import ROOT
 from tests.memory_model.litmus import CELLS, KINDS, Litmus, Operation, Outcome
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from pulsar_ml.command_line import program
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.report.findings import MOST_POINTS, Curve, Rate, gather
 from pulsar_ml.report.page import STYLES, style_of
-from tests.quality.build_programs import program_of, programs
+from tests.engine.programs.build_programs import program_of, programs
 from tests.report.kit import (
     BUILD_ID,
     HOSTILE,

@@ -19,7 +19,7 @@ from pulsar_ml.harness.search.timeline import (
     learned,
     timeline,
 )
-from tests.quality.build_programs import program_of, programs
+from tests.engine.programs.build_programs import program_of, programs
 from tests.report.kit import failure_of
 
 

@@ -10,7 +10,7 @@ from pulsar_ml.campaign.store.store import read_trials, read_violations
 from pulsar_ml.campaign.trial.engines import program_of
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
 from tests.campaign.rows import stable_rows
-from tests.harness.build_toys import toys_path
+from tests.harness.toys.build_toys import toys_path
 from tests.spark.sweep_suites import DEEDS, PEACE, SUITES, TOYS, deed_of
 from tests.spark.test_sweep import environment, sweep
 

@@ -11,9 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pulsar_ml.cli.understand.shrink import command as main
+from tests import ROOT
 from tests.campaign.test_shrinking import REGISTRY, files, four, large, rogue, run_of
 from tests.report.kit import row, write_run
-from tests.spark.test_sweep import ROOT, TIMEOUT, environment
+from tests.spark.test_sweep import TIMEOUT, environment
 
 POOL = ["--runner", "pool", "--workers", "2", "--executions", "20000"]
 

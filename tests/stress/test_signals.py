@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from pulsar_ml.signals import SIGNALS
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 NUMBERS = pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 # Waits for a signal, which raises, or for a line; a descriptor of its own is no standard stream.
 HERE = """

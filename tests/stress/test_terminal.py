@@ -16,9 +16,9 @@ from pulsar_ml.cli import main
 from pulsar_ml.printable import printable
 from pulsar_ml.progress import ProgressDisplay
 from pulsar_ml.terminal import echo, new_console
+from tests import ROOT
 from tests.report.kit import failure_of, row, violation, write_run
 
-ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "a\x1b]0;title\x07b\x1b[2Jc\x9b31md\re\x08f\u202eg\ud800h\x7f"
 SHOWN = r"a\x1b]0;title\x07b\x1b[2Jc\x9b31md\x0de\x08f\u202eg\ud800h\x7f"
 

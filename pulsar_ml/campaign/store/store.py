@@ -82,9 +82,10 @@ class RunStore:
                 if facts is not None:
                     self.write_run(facts)
                 os.rename(self.directory, final)
+                self.directory = final
                 _sync(final.parent)
             except BaseException:
-                shutil.rmtree(self.directory)
+                shutil.rmtree(self.directory, ignore_errors=True)
                 raise
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
