@@ -331,7 +331,7 @@ def test_a_seed_beyond_the_engine_is_a_row_among_others() -> None:
     options = TrialOptions(
         engine=CONTROLLED, module=path, operations=1, executions=3_000, threads=2
     )
-    job = Job("a-run", "quality", options)
+    job = Job("a-run", programs().SUBJECTS["too_large"].build_id, options)
     pool = PoolRunner({name: toy(name) for name in names}, workers=1)
     try:
         wave = pool.run(job, list(Plan(names, 0, 2, 1, options).chunks()), QUIET)
