@@ -39,7 +39,7 @@ def check_trusted(source: object, named: Mapping[str, object], *, trust: bool) -
         modules = option in ("--module", "--suites")
         if not value or (modules and is_installed(str(value))):
             continue
-        text = str(value if isinstance(value, str | Path) else " ".join(map(str, value)))  # type: ignore[call-overload]
+        text = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
         raise UsageError(
             f"{source} names {option} {text!r:.200}, which is not of this installation and would "
             f"run here; if the file is yours, add {OPTION}, or else give {option} yourself"

@@ -179,6 +179,6 @@ def explained(error: Exception) -> tuple[str, ExitCode]:
 
 
 def system_error(error: OSError) -> str:
-    """What the system refused, where, and what to do about it."""
+    """The sentence about a refusal of the system: its place, its reason, and advice."""
     place = "" if error.filename is None else f"{error.filename}: "
     return f"{place}{error.strerror or error}{ADVICE.get(error.errno or 0, '')}"

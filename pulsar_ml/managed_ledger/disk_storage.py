@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from pulsar_ml.errors import StorageError
-from pulsar_ml.input_files import first_line
 from pulsar_ml.managed_ledger.storage import LedgerProperties, StoredEntry
 
 Result = TypeVar("Result")
@@ -93,7 +92,8 @@ class DiskStorage:
         try:
             return work(*arguments)
         except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite repeats damaged text
-            raise StorageError(f"{self.path}: {first_line(str(error))}") from error
+            text = "".join(each if each.isprintable() else "?" for each in f"{error}"[:200])
+            raise StorageError(f"{self.path}: {text}") from error
 
     def submit(self, work: Callable[..., Result], *arguments: object) -> Future[Result]:
         return self.worker.submit(self.run, work, *arguments)

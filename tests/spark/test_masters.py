@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import pytest
 
 from pulsar_ml.campaign.run.runner import RunnerError
-from pulsar_ml.distributed import runner
 from pulsar_ml.distributed.runner import MasterLife
 from pulsar_ml.distributed.waiting import MasterWait
 from tests.spark.test_sweep import sweep
@@ -74,7 +73,7 @@ def test_a_master_that_is_gone_has_its_time_to_come_back(
     monkeypatch: pytest.MonkeyPatch, silent: str, gone: str
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr(runner.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
     notes: list[str] = []
     life = MasterLife(gone, 20, notes.append)
     clock[0] = 4

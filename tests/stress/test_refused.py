@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_ml.campaign.store import store
 from pulsar_ml.cli import main
 from pulsar_ml.cli.command import explained
 from pulsar_ml.cli.find import explore
@@ -43,7 +42,7 @@ def test_a_disk_that_becomes_full(
         if left[0] < 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(store.os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
     done = run(*SWEEP, str(tmp_path / "out"), "--chunk-size", "1", "--wave-seconds", "0.001")
     said = sentence(done)
     assert str(tmp_path / "out") in said and "No space left on device; make room" in said

@@ -1,4 +1,4 @@
-"""Text from files and programs never controls the terminal: one function prints for all commands."""
+"""Text from files and programs never controls the terminal; one function prints for all."""
 
 from __future__ import annotations
 

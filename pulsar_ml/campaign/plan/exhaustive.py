@@ -77,7 +77,7 @@ class Searched:
 
     @property
     def exhausted(self) -> str:
-        """The proof of the whole search; "" while parts are left or when a part failed or had no execution."""
+        """The proof of the whole search; "" while parts are left, or when one proved nothing."""
         if self.failed or self.left or self.unsearched or not self.parts:
             return ""
         return proved(self.bounds)

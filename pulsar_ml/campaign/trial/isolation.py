@@ -26,7 +26,7 @@ from pulsar_ml.campaign.trial.supervisor import READY, Order
 from pulsar_ml.harness.search.descendants import end_session
 
 ATTEMPTS = 2  # at an order whose supervisor dies
-LOST = f"the process that supervises trials ended {ATTEMPTS} times"
+ENDED = f"the process that supervises trials ended {ATTEMPTS} times"
 SUPERVISOR = "pulsar_ml.campaign.trial.supervisor"
 
 
@@ -79,7 +79,7 @@ class Isolation:
             if answer is None:
                 answer = self._answer(replace(alone, ended_supervisor=True))
             if answer is None:
-                raise SupervisorLostError(LOST)
+                raise SupervisorLostError(ENDED)
             yield answer
 
     def _answer(self, order: Order) -> bytes | None:

@@ -182,8 +182,8 @@ def capture(
     """Repeat execution ``number`` and return it as a failure.
 
     The last execution must have failed, or a judge must have refused it with the message
-    ``refused``. Raises NondeterminismError when the repetition differs: something outside the engine's
-    control decides what the code does.
+    ``refused``. Raises NondeterminismError when the repetition differs: something outside the
+    engine's control decides what the code does.
     """
     first = explorer.hashes(), explorer.end()
     explorer.again(number)
