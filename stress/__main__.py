@@ -6,7 +6,7 @@ import faulthandler
 
 from pulsar_ml.cli import main
 from pulsar_ml.cli.command import Command, option
-from pulsar_ml.terminal import echo
+from pulsar_ml.terminal.printer import echo
 from stress import invariants
 
 

@@ -6,7 +6,7 @@ import json
 
 from rich.console import Console
 
-from pulsar_ml.terminal import echo, new_console
+from pulsar_ml.terminal.printer import echo, new_console
 
 
 def console() -> Console:

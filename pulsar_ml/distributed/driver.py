@@ -7,7 +7,6 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.distributed.session import (
     check_answer,
     check_environment,
@@ -19,6 +18,7 @@ from pulsar_ml.distributed.session import (
 from pulsar_ml.distributed.shipping import link_installed, pack
 from pulsar_ml.distributed.waiting import MASTER_SECONDS, note_on_stderr
 from pulsar_ml.scratch import scratch_directory
+from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

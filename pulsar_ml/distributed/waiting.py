@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from pulsar_ml.terminal import echo
+from pulsar_ml.terminal.printer import echo
 
 MESSAGE_SECONDS = 5.0  # of silence, at most
 MASTER_SECONDS = 60.0

@@ -17,7 +17,6 @@ from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.distributed.driver import check_spark
 from pulsar_ml.distributed.session import PAGES, check_master, packed
 from pulsar_ml.errors import UsageError
-from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions
 from pulsar_ml.sweep.options import (
@@ -32,7 +31,8 @@ from pulsar_ml.sweep.options import (
 from pulsar_ml.sweep.planning import plan_sweep
 from pulsar_ml.sweep.run import Sweep
 from pulsar_ml.sweep.runners import effective_master
-from pulsar_ml.terminal import new_console
+from pulsar_ml.terminal.printer import new_console
+from pulsar_ml.terminal.stop_request import StopRequest
 from pulsar_ml.trust import check_trusted
 
 

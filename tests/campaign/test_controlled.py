@@ -30,7 +30,7 @@ from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, TrialOptions, Tr
 from pulsar_ml.cli import main
 from pulsar_ml.errors import NondeterminismError, UsageError
 from pulsar_ml.harness.engine import OFFERED
-from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.suites.registry import SUITES
 from tests.campaign.rows import stable_rows
 from tests.engine.programs.build_programs import programs
@@ -127,7 +127,7 @@ def test_a_failure_is_small_and_is_made_again_step_by_step(
     failure = Failure.from_text(found[0]["replay"])
     assert (failure.module, failure.seed, failure.strategy) == (options.module, 1, "replay")
     assert sum(len(calls) for calls in json.loads(failure.program)["threads"]) <= 3
-    assert replay(failure, load_module(options).SUBJECTS["racy"]).exact
+    assert failure.replay(load_module(options).SUBJECTS["racy"]).exact
 
     path = tmp_path / "failure.json"
     path.write_text(found[0]["replay"])

@@ -21,8 +21,8 @@ from pulsar_ml.campaign.store.schema import ROW, split
 from pulsar_ml.campaign.store.store import RunStore, record_path
 from pulsar_ml.campaign.trial.trial import PRODUCT, TrialOptions
 from pulsar_ml.cli import main as pulsar_ml
-from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.errors import UsageError
+from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 from tests.bad_input.damage import digest
 from tests.report.kit import BUILD_ID, failure_of, of_failure, row, violation, write_run
 

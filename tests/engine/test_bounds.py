@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
-from pulsar_ml.errors import LimitsError, NondeterminismError
+from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.interleave import interleave
+from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.subjects.program import Program
 from tests.engine.programs.build_programs import explorer, program_of, programs
 
 
@@ -44,7 +48,17 @@ def test_a_search_that_left_nothing_out_is_complete(mode: str, strategy: str) ->
     [
         ("ticket_2_fixed", {"mode": "sc", "bound": 1}, "preemption bound 1, spin bound 2"),
         ("nine_stores", {"mode": "c11"}, "8 stores remembered of a location"),
-        ("two_widths", {"mode": "c11", "races": False}, "8 stores remembered of a location"),
+        (
+            "two_widths",
+            {"mode": "c11", "races": False},
+            "stores forgotten at an access of another width or kind",
+        ),
+        ("seven_stores", {"mode": "c11", "stores": 4}, "4 stores remembered of a location"),
+        (
+            "polls_fixed",
+            {"mode": "sc", "bound": 1, "spins": 64, "turns": 3},
+            "3 turns of loops in an operation",
+        ),
         (
             "nine_stores",
             {"mode": "tso", "bound": 0},
@@ -58,9 +72,56 @@ def test_a_search_states_the_bound_that_left_something_out(
     assert searched(name, **options).exhausted == f"within the stated bounds: {bound}"
 
 
+def test_enough_stores_make_a_search_complete() -> None:
+    assert searched("nine_stores", mode="c11", stores=10).exhausted == "completely"
+
+
+def test_a_store_that_nobody_could_read_any_more_is_not_missed() -> None:
+    assert searched("nine_stores_alone", mode="c11", stores=3).exhausted == "completely"
+
+
+@pytest.mark.parametrize(("stores", "oldest"), [(8, 4), (10, 2), (11, 1), (64, 1)])
+def test_a_load_reads_as_far_back_as_the_location_remembers(stores: int, oldest: int) -> None:
+    programs().outcomes("first_of_eleven")
+    done = searched("first_of_eleven", mode="c11", stores=stores)
+    seen = set(programs().outcomes("first_of_eleven")) - {0}
+    assert seen == set(range(oldest, 12))
+    left_out = f"within the stated bounds: {stores} stores remembered of a location"
+    assert done.exhausted == ("completely" if oldest == 1 else left_out)
+
+
+def test_every_seed_of_a_sampler_names_the_stores_that_were_forgotten() -> None:
+    subject, program = programs().SUBJECTS["first_of_eleven"], program_of("first_of_eleven")
+    for seed in range(20):
+        few = explore(subject, program, executions=500, seed=seed)
+        assert few.bounds["8 stores remembered of a location"] > 0
+        assert explore(subject, program, executions=500, seed=seed, stores=11).bounds == {}
+    found = interleave(subject, program=program, executions=500)
+    assert "8 stores remembered of a location" in found.describe()
+
+
+@pytest.mark.parametrize("stores", [2, 65])
+def test_a_number_of_stores_out_of_range_is_refused(stores: int) -> None:
+    with pytest.raises(UsageError, match=f"3 to 64 stores, not {stores}"):
+        explorer("seven_stores", stores=stores)
+
+
+def test_a_failure_replays_with_the_stores_that_it_was_found_with() -> None:
+    subject = programs().SUBJECTS["first_is_broken"]
+    program = program_of("first_is_broken")
+    assert explore(subject, program, executions=5_000, stores=8).failure is None
+    found = explore(subject, program, executions=5_000, stores=12).failure
+    assert found is not None and found.stores == 12
+    assert found.replay(subject).exact
+    small = shrink(found, subject)
+    assert small.stores == 12 and small.replay(subject).exact
+    assert Failure.from_text(small.short()) == small
+    assert not dataclasses.replace(found, stores=8).replay(subject).exact
+
+
 def test_an_execution_cut_by_the_step_limit_is_a_bound_too() -> None:
     subject = programs().SUBJECTS["bench_store_load"]
-    program = generate(subject, 0, threads=2, operations=6, noise=False)
+    program = Program.generate(subject, 0, threads=2, operations=6, noise=False)
     done = explore(
         subject,
         program,

@@ -12,8 +12,7 @@ import pytest
 from pulsar_ml.errors import BadRecordError
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import explore
-from pulsar_ml.harness.search.failure import Failure, replay
-from pulsar_ml.harness.search.lanes import lane_table, summary
+from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.shrink import shrink
 from tests.engine.programs.build_programs import explorer, program_of, programs
 
@@ -51,14 +50,14 @@ def test_an_execution_is_decided_by_seed_and_number(mode: str, strategy: str) ->
 @pytest.mark.parametrize("strategy", ["random", "pct", "pos", "surw", "preemptions"])
 def test_a_failure_replays_step_by_step(name: str, strategy: str) -> None:
     found = failure_of(name, strategy=strategy, reuse="mixed")
-    again = replay(found, programs().SUBJECTS[name])
+    again = found.replay(programs().SUBJECTS[name])
     assert again.exact
     assert again.failure == found
 
 
 def test_a_replay_on_another_build_says_so() -> None:
     found = replace(failure_of("counter"), build_id="another")
-    again = replay(found, programs().SUBJECTS["counter"])
+    again = found.replay(programs().SUBJECTS["counter"])
     assert not again.same_build
 
 
@@ -83,10 +82,10 @@ def test_damaged_text_is_refused_with_a_reason(damage: Callable[[str], str]) -> 
 
 
 def test_shrinking_removes_threads_and_operations_that_do_not_matter() -> None:
-    from pulsar_ml.harness.subjects.program import generate
+    from pulsar_ml.harness.subjects.program import Program
 
     subject = programs().SUBJECTS["reorder_10"]
-    program = generate(subject, 0, threads=10, operations=3, noise=False)
+    program = Program.generate(subject, 0, threads=10, operations=3, noise=False)
     found = explore(subject, program, executions=20_000, mode="sc", seed=2).failure
     assert found is not None
     small = json.loads(shrink(found, subject).program)
@@ -96,11 +95,11 @@ def test_shrinking_removes_threads_and_operations_that_do_not_matter() -> None:
 def test_the_table_shows_the_stale_read() -> None:
     subject = programs().SUBJECTS["message_relaxed"]
     found = shrink(failure_of("message_relaxed"), subject)
-    again = replay(found, subject)
-    table = lane_table(found, again.trace)
+    again = found.replay(subject)
+    table = found.lane_table(again.trace)
     assert "(1 store old)" in table
     assert "thread 1" in table.splitlines()[0]
-    assert "the flag without the data" in summary(found, again)
+    assert "the flag without the data" in found.summary(again)
 
 
 def test_impossible_decisions_are_passed_over() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pulsar_ml.harness.search.explore import explore
-from pulsar_ml.harness.search.failure import replay
 from pulsar_ml.harness.search.shrink import shrink
 from tests.engine.programs.build_programs import explorer, program_of, programs
 
@@ -53,5 +52,5 @@ def test_a_report_names_the_held_thread_and_where_the_others_are() -> None:
     assert found is not None and found.kind == "not lock-free"
     assert "is held back, and the others cannot end without it" in found.message
     assert found.message.count("michael_scott_body programs/progress.h:") >= 2
-    assert replay(found, subject).exact
+    assert found.replay(subject).exact
     assert shrink(found, subject).kind == "not lock-free"

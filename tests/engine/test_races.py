@@ -10,8 +10,7 @@ import pytest
 
 from pulsar_ml.errors import BadRecordError
 from pulsar_ml.harness.search.explore import explore
-from pulsar_ml.harness.search.failure import Failure, replay
-from pulsar_ml.harness.search.lanes import lane_table, summary
+from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.race import Race
 from pulsar_ml.harness.search.shrink import shrink
 from tests.engine.programs.build_programs import program_of, programs
@@ -98,11 +97,11 @@ def test_an_atomic_access_is_told_with_its_order() -> None:
 
 def test_a_race_is_told_in_text_and_survives_json() -> None:
     found = failure_of("race_met")
-    again = replay(found, programs().SUBJECTS["race_met"])
+    again = found.replay(programs().SUBJECTS["race_met"])
     assert again.exact and again.failure == found
     assert Failure.from_text(found.to_json()) == found
     assert Failure.from_text(found.short()) == found
-    text = summary(found, again)
+    text = found.summary(again)
     for part in (
         "first, thread ",
         "then, thread ",
@@ -110,8 +109,8 @@ def test_a_race_is_told_in_text_and_survives_json() -> None:
         "seen in both",
     ):
         assert part in text
-    assert "write m" in lane_table(found, again.trace)
-    only = summary(failure_of("race_after"))
+    assert "write m" in found.lane_table(again.trace)
+    only = failure_of("race_after").summary()
     assert "the other order was not reached: thread 1 needs the first access to happen" in only
 
 
@@ -149,5 +148,5 @@ def test_a_failure_found_without_races_is_made_again_and_shrunk_without_them() -
     subject = programs().SUBJECTS["use_after_free"]
     found = failure_of("use_after_free", races=False)
     assert not found.races
-    assert replay(found, subject).exact
+    assert found.replay(subject).exact
     assert not shrink(found, subject).races

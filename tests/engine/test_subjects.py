@@ -11,7 +11,7 @@ import pytest
 import pulsar_ml.harness.engine  # noqa: F401  (before the checked module)
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.subjects import threads
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
 SUBJECTS: dict[str, Subject] = importlib.import_module("pulsar_ml.operations._checked").SUBJECTS
@@ -22,7 +22,7 @@ SUBJECTS: dict[str, Subject] = importlib.import_module("pulsar_ml.operations._ch
 def test_a_subject_is_clean_in_the_controlled_world(name: str, mode: str) -> None:
     subject = SUBJECTS[name]
     for seed in range(3):
-        program = generate(subject, seed, threads=2, operations=3, noise=False)
+        program = Program.generate(subject, seed, threads=2, operations=3, noise=False)
         done = explore(subject, program, executions=300, seed=seed, mode=mode, reuse="mixed")
         assert done.failure is None, done.failure
 
@@ -35,7 +35,7 @@ def test_an_operation_that_is_wrong_on_purpose_is_found() -> None:
     mix = {"publish": 2, wrong: 2, "release": 4}
     found = []
     for seed in range(10):
-        program = generate(subject, seed, threads=3, operations=4, mix=mix, noise=False)
+        program = Program.generate(subject, seed, threads=3, operations=4, mix=mix, noise=False)
         done = explore(subject, program, executions=1_000, seed=seed)
         found.append(done.failure is not None)
     assert any(found)
@@ -43,14 +43,14 @@ def test_an_operation_that_is_wrong_on_purpose_is_found() -> None:
 
 def test_an_allocation_failure_is_a_choice() -> None:
     subject = SUBJECTS["mpsc_queue"]
-    program = generate(subject, 1, threads=2, operations=6, noise=False)
+    program = Program.generate(subject, 1, threads=2, operations=6, noise=False)
     with_faults = explore(subject, program, executions=2_000, faults=("no_memory",))
     assert with_faults.failure is None, with_faults.failure
 
 
 def test_the_checked_module_serves_real_threads_as_well() -> None:
     subject = SUBJECTS["refcount"]
-    program = generate(subject, 5, threads=2, operations=500)
+    program = Program.generate(subject, 5, threads=2, operations=500)
     instance = subject.create(threads=2, settings=program.settings)
     done = threads.run_program(instance, program)
     instance.check()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from tests import ROOT
@@ -73,6 +74,13 @@ MOST_LINES = 500
 LONG_FILES = {
     "tests/engine/programs/bugs.h": "a list of small programs",
 }
+# A folder is seen at one glance; the aim is 15. Folders with one file for each structure or each
+# mutated structure are exempt: a name leads from any of them to the others.
+MOST_FILES = 16
+FLAT_FOLDERS = (
+    "pulsar_ml/structures", "pulsar_ml/operations", "pulsar_ml/specs", "pulsar_ml/suites",
+    "stress/mutants/catalogue", "tests/structures", "benchmarks/structures",
+)  # fmt: skip
 # The bodies of native threads, the only structures that read the clock, and what else may not.
 THREADS = ("pulsar_ml/structures/eviction_thread.pxd",)
 TIMELESS = ("pulsar_ml.sync.clock", "pulsar_ml.sync.thread.thread_start")
@@ -193,12 +201,12 @@ def product_knows_no_harness(sources: Sources) -> list[str]:
     face = tuple(path for path in sources if re.fullmatch(r"pulsar_ml/binding/[^/]+\.pxi", path))
     product = face + tuple(
         path for path in sources
-        if re.fullmatch(r"pulsar_ml/[^/]+\.(py|pyx|pxd|pyi)", path)
+        if re.fullmatch(r"pulsar_ml/(terminal/)?[^/]+\.(py|pyx|pxd|pyi)", path)
     )  # fmt: skip
     known = (
         *("_core", "structures", "sync", "errors", "positions", "stats", "config", "cli"),
-        *("input_files", "exit_codes", "command_line", "extras", "tables", "progress"),
-        *("stop_request", "signals", "trust", "printable", "terminal", "scratch"),
+        *("input_files", "exit_codes", "extras", "terminal", "wording"),
+        *("signals", "trust", "printable", "scratch"),
     )
     parts = tuple("include " + path.removeprefix("pulsar_ml/") for path in face)
     found = allow(sources, product, (*(f"pulsar_ml.{name}" for name in known), *parts))
@@ -224,7 +232,7 @@ def harness_knows_no_layer_above_or_beside(sources: Sources) -> list[str]:
         ("pulsar_ml/harness",),
         (
             *("pulsar_ml.harness", "pulsar_ml.sync", "pulsar_ml.errors", "pulsar_ml.input_files"),
-            "pulsar_ml.versioned_json",
+            *("pulsar_ml.versioned_json", "pulsar_ml.extras", "pulsar_ml.wording"),
             # Parts of the engine's face.
             *("include names", "include code_places", "include heart"),
         ),
@@ -344,6 +352,19 @@ def files_are_of_one_idea(sources: Sources) -> list[str]:
     ]
 
 
+def files_of_folders(sources: Sources) -> Counter[str]:
+    """The number of code files that lie directly in each folder."""
+    return Counter(path.rpartition("/")[0] for path in sources if path.endswith(CODE))
+
+
+def folders_are_rooms(sources: Sources) -> list[str]:
+    return [
+        f"{folder} has {count} files of code; the most is {MOST_FILES}"
+        for folder, count in sorted(files_of_folders(sources).items())
+        if count > MOST_FILES and folder not in FLAT_FOLDERS
+    ]
+
+
 def annotations_are_postponed(sources: Sources) -> list[str]:
     return [
         f"{path} lacks from __future__ import annotations"
@@ -388,7 +409,13 @@ def lists_are_current(sources: Sources) -> list[str]:
         f"{name} is no structure"
         for name in sorted((set(PARTS) | GENERIC | set(NO_HEADER)) - names)
     ]
-    return found + [f"{path} is no file" for path in LONG_FILES if path not in sources]
+    found += [f"{path} is no file" for path in LONG_FILES if path not in sources]
+    counts = files_of_folders(sources)
+    return found + [
+        f"{folder} has {counts[folder]} files of code and needs no exemption"
+        for folder in FLAT_FOLDERS
+        if counts[folder] <= MOST_FILES
+    ]
 
 
 def packages_can_be_cimported(sources: Sources) -> list[str]:

@@ -148,6 +148,10 @@ BREACHES: list[tuple[Rule, list[Sources]]] = [
         {STRUCTURE: HEADER.replace("# Origin       text\n", "") + "# Origin       text\n"},
         {STRUCTURE: HEADER.replace("# What it is.\n#\n", "")},
     ]),
+    (rules.folders_are_rooms, [
+        {f"pulsar_ml/extra/part_{number}.py": "" for number in range(17)},
+        {f"tests/extra/part_{number}.pyx": "" for number in range(17)},
+    ]),
     (rules.siblings_are_complete, [{STRUCTURE: HEADER}]),
     (rules.lists_are_current, [{STRUCTURE: HEADER}]),
     (rules.packages_can_be_cimported, [{"pulsar_ml/extra/thing.pxd": "", "pulsar_ml/extra/__init__.py": ""}]),
@@ -210,7 +214,7 @@ def test_a_breach_is_noticed(rule: Rule, breach: Sources) -> None:
 def test_every_rule_is_applied() -> None:
     helpers = {
         "read_project", "under", "structures", "forbid", "allow", "search", "strip", "statements",
-        "structs", "holds_cells", "kind_of", "at_import",
+        "structs", "holds_cells", "kind_of", "at_import", "files_of_folders",
     }  # fmt: skip
     defined = {
         name

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from stress.mutants.catalogue import CATALOGUE
 from stress.mutants.hunting import hunt, mutants
 
@@ -16,7 +16,7 @@ SETTINGS = {"limit": (8, 128), "chunk_bits": (0, 1), "spread": (0, 2)}
 
 def run(seed: int, executions: int) -> Exploration:
     subject = mutants().SUBJECTS["position_map"]
-    program = generate(
+    program = Program.generate(
         subject, seed, threads=2 + seed % 2, operations=3 + seed % 4, settings=SETTINGS, noise=False
     )
     return explore(
@@ -54,7 +54,7 @@ def test_a_put_goes_to_a_node_that_is_linked(seed: int, mutant: str, rule: str) 
 def test_a_stale_clear_leaves_a_churned_wrapper_alone(seed: int) -> None:
     subject = mutants().SUBJECTS["entry_wrapper"]
     settings = {"keys": (1, 4), "chunk_bits": (0, 1), "queue_chunk_bits": (2, 2)}
-    program = generate(
+    program = Program.generate(
         subject, seed, threads=2 + seed % 2, operations=3 + seed % 4, settings=settings, noise=False
     )
     done = explore(

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 import pulsar_ml
-from pulsar_ml.command_line import program
+from pulsar_ml.terminal.command_line import program
 from tests import ROOT
 from tests.report.kit import engine_run, failure_of, of_failure, row, violation, write_run
 from tests.report.reading import Reader, page_of, report

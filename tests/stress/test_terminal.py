@@ -14,8 +14,8 @@ from rich.text import Text
 
 from pulsar_ml.cli import main
 from pulsar_ml.printable import printable
-from pulsar_ml.progress import ProgressDisplay
-from pulsar_ml.terminal import echo, new_console
+from pulsar_ml.terminal.printer import echo, new_console
+from pulsar_ml.terminal.progress import ProgressDisplay
 from tests import ROOT
 from tests.report.kit import failure_of, row, violation, write_run
 
@@ -77,7 +77,7 @@ def test_a_hostile_file(tmp_path: Path, command: str) -> None:
 
 
 ALLOWED = {  # a child's answer to its parent, and the log of an executor
-    "pulsar_ml/terminal.py",
+    "pulsar_ml/terminal/printer.py",
     "pulsar_ml/campaign/shrink/shrinking.py",
     "pulsar_ml/distributed/machines/environment.py",
     "pulsar_ml/distributed/tasks.py",

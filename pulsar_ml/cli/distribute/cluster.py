@@ -10,7 +10,7 @@ from pulsar_ml.cli.command import NAMES_OF_HELP, Command, option, write_exit_cod
 from pulsar_ml.distributed.machines import cluster
 from pulsar_ml.distributed.session import check_environment
 from pulsar_ml.exit_codes import BASIC
-from pulsar_ml.terminal import echo
+from pulsar_ml.terminal.printer import echo
 
 CLUSTER = "Cluster"
 
@@ -77,7 +77,10 @@ in_directory = option(
 def start_command(
     directory: Path, workers: int, cores: int, memory: str, port: int | None, spread: bool
 ) -> None:
-    """Start a master and workers, unless they run; print the master's URL."""
+    """Start the cluster and print its URL.
+
+    A cluster that runs already is left as it is.
+    """
     check_environment()
     url = cluster.start(
         directory, workers=workers, cores=cores, memory=memory, port=port, spread=spread

@@ -22,7 +22,7 @@ from pulsar_ml.harness.linearize.picture import describe_verdict
 from pulsar_ml.harness.models import MODELS, model_named
 from pulsar_ml.harness.models.conformance import check_model
 from pulsar_ml.harness.models.model import Keyed, ModelError, at_fault, raised
-from pulsar_ml.terminal import echo
+from pulsar_ml.terminal.printer import echo
 
 ANSWERS = {LEGAL: CLEAN, ILLEGAL: VIOLATION}
 

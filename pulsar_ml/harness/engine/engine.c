@@ -6,6 +6,7 @@
 #include "pulsar_ml/harness/engine/state.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "pulsar_ml/harness/engine/execution/random.c"
@@ -35,7 +36,9 @@
 #include "pulsar_ml/harness/engine/hooks/library.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_own.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_once.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_exit.c"
 #include "pulsar_ml/harness/engine/hooks/annotations.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_random.c"
 static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/schedule/spawn.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_c11.c"
@@ -45,6 +48,7 @@ static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/execution/stats.c"
 
 #include "pulsar_ml/harness/engine/execution/run.c"
+#include "pulsar_ml/harness/engine/execution/stuck.c"
 
 #define PROFILE_NUMBERS (UINT64_C(1) << 63)   /* execution numbers that no explorer uses */
 
@@ -62,7 +66,9 @@ static void layout(int32_t threads)
     E.width = (threads + 3) / 4 * 4;
     E.message_bytes = offsetof(Message, words) + 3 * (size_t)E.width * sizeof(uint32_t);
     E.clocks_bytes = 2 * (size_t)E.width * sizeof(uint32_t);
-    E.block_bytes = (ENGINE_HISTORY * E.message_bytes + E.clocks_bytes + 63) / 64 * 64;
+    E.block_bytes = (size_t)E.config.stores * E.message_bytes + E.clocks_bytes;
+    E.far_order = E.config.stores > INLINE_STORES ? E.block_bytes : 0;
+    E.block_bytes = (E.block_bytes + (E.far_order ? ENGINE_MOST_STORES : 0) + 63) / 64 * 64;
 }
 
 /* Where a watchdog in another process sees how far this one has come: the number of the execution
@@ -79,6 +85,8 @@ static void run_once(uint64_t number)
     heart[0] = number;
     heart[1]++;
     E.n = E.config.n_threads;
+    E.unjoined = 0;
+    E.random_calls = 0;
     if (unlikely(++E.generation == 0)) {
         memset(E.slots, 0, SLOTS * sizeof *E.slots);
         E.generation = 1;
@@ -94,6 +102,7 @@ static void run_once(uint64_t number)
     E.hash = E.class_hash = 0;
     E.n_variables = E.n_readers = 0;
     E.sc_time = 1;
+    E.forgot = E.mixed = 0;
     E.x_used = 0;
     E.ended = 0;
     E.now_ns = 1000000000;

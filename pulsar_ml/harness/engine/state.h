@@ -12,6 +12,12 @@
 #define NONE UINT32_MAX           /* no index */
 
 enum { STACK_BYTES = 256 * 1024, FRAMES = 256 };
+#define NOT_PRIVATE (-(uintptr_t)STACK_BYTES) /* no address is in the STACK_BYTES from here */
+
+/* Reads without a write after which a loop may be waiting: of a sampler, and of a search. */
+enum { IN_VAIN = 64, MANY_READS = 4 };
+
+enum { INLINE_STORES = 8 };       /* so many keep their order in the variable itself */
 
 typedef struct {
     uintptr_t address;
@@ -48,6 +54,7 @@ typedef struct Thread {
     uint8_t op_writes;
     uintptr_t op_address;
     uint32_t points;              /* scheduling points so far */
+    uint32_t idle_points;         /* those of them that are no step: the thread waits */
     uint32_t call;                /* index of the current operation */
     uint32_t priority;            /* PCT, POS */
     uint32_t weight;              /* SURW: events left on the chosen location */
@@ -71,6 +78,7 @@ typedef struct Thread {
     uint64_t operands;
     uint64_t turn_operands;
     uint32_t turn_step;           /* when its turn began */
+    uint32_t turns;               /* of loops in this operation; looks at the clock count, too */
     uint32_t polls, idle_polls;   /* looks at the clock in this operation; since anything changed */
     uint32_t polled_changes;
     int64_t deadline;             /* while `timed` of the engine has its bit */
@@ -84,6 +92,7 @@ typedef struct Thread {
     uint32_t depth;
     uintptr_t frames[FRAMES];
     char *stack;
+    uintptr_t own_stack;          /* its accesses to these STACK_BYTES concern nobody else */
     EngineCall *calls;
     int32_t calls_room;
     void *(*body)(void *);        /* of a thread that the code under test started */
@@ -127,7 +136,7 @@ typedef struct {
     uint8_t is_atomic;
     uint8_t has_siblings;
     int8_t toucher;
-    uint8_t n, order[ENGINE_HISTORY];   /* modification order, slots of messages */
+    uint8_t n, order[INLINE_STORES];    /* modification order, slots of messages; or see order_of() */
     uint32_t version;             /* stores so far */
     Access write, read;
     uint32_t readers;             /* more than one unordered plain reader: index of their clocks */
@@ -156,6 +165,7 @@ typedef struct {
     int32_t n;                    /* threads of this execution, those that it started included */
     int32_t width;                /* entries of a clock: a multiple of four, n or more */
     int32_t live;
+    int32_t unjoined;             /* threads that this execution started and did not join */
     int32_t starting;
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
     uint8_t wider;  /* the execution ended because a thread more than E.width was started */
@@ -173,6 +183,7 @@ typedef struct {
     /* makes turns in a row; that are ready and may not go on meanwhile */
     uint64_t spinner, held_back;
     uint32_t turns_left;          /* of the spinner */
+    uint32_t many_reads;          /* without a write, after which a loop may be waiting */
     uint32_t spun;                /* turns that ended without a pause, by choice */
     uint32_t pauses, alone;       /* ends of turns; those at which no other thread was ready */
     uint32_t changes, stuck_changes, stuck_rounds;
@@ -181,15 +192,18 @@ typedef struct {
     uint32_t messages;
     uint32_t sc_time;
     uint32_t sc_clock[ENGINE_MOST_THREADS];
-    uint64_t hooks, switches, stale, forgotten, crowded;
+    uint64_t hooks, switches, stale, crowded;
     uint8_t touched_twice;
+    uint8_t forgot, mixed;        /* in this execution: stores that could still have been read */
     int64_t now_ns;
+    uint64_t random_calls;        /* for random numbers of the system */
     /* Variables. */
     Slot *slots;
     Variable *variables;
     uint32_t n_variables;
     char *blocks;                 /* of messages, one block a variable */
     size_t blocks_bytes, block_bytes, message_bytes;
+    size_t far_order;             /* in a block: the order of more than INLINE_STORES; 0: none */
     size_t clocks_bytes;  /* of a block, in front of its messages: last access and last store */
     uint32_t *readers;
     uint32_t n_readers;

@@ -184,6 +184,23 @@ CPP_PROGRAM(exit_notified_fixed, 1, std::mutex m; std::condition_variable c; boo
                                     std::notify_all_at_thread_exit(c, std::move(held)); touched++; });
             { std::unique_lock<std::mutex> held(m); c.wait(held, [&] { return done; }); }
             other.join();)
+// A promise that is kept when its thread has ended, behind the destructors of the thread's variables.
+struct Leaves { long *x = nullptr; ~Leaves() { if (x) *x = 7; } };
+static thread_local Leaves leaves;
+#define KEPT_AT_EXIT(name, keep, ...)                                                               \
+    CPP_PROGRAM(name, 1, long x = 0; TOUCHED,                                                   \
+                std::promise<long> p; auto f = p.get_future();                                  \
+                std::thread other([&, p = std::move(p)]() mutable { touched++; leaves.x = &x; keep; touched++; }); \
+                __VA_ARGS__; other.join();)
+KEPT_AT_EXIT(kept_at_exit_fixed, p.set_value_at_thread_exit(5), touched++; if (f.get() != 5 || x != 7) return false)
+KEPT_AT_EXIT(kept_too_early, p.set_value(5), touched++; if (f.get() != 5 || x != 7) return false)
+KEPT_AT_EXIT(kept_unread_fixed, p.set_value_at_thread_exit(5), { auto gone = std::move(f); })
+KEPT_AT_EXIT(kept_wrong_fixed, p.set_exception_at_thread_exit(std::make_exception_ptr(5)),
+             try { f.get(); return false; } catch (int e) { if (e != 5 || x != 7) return false; })
+CPP_PROGRAM(kept_by_task_fixed, 1, long x = 0; TOUCHED,
+            std::packaged_task<long()> task([&] { touched++; x = 1; return 5L; }); auto f = task.get_future();
+            std::thread other([&] { leaves.x = &x; task.make_ready_at_thread_exit(); touched++; });
+            if (f.get() != 5 || x != 7) return false; other.join();)
 CPP_PROGRAM(joined_at_end_fixed, 1, std::thread other; long x = 0; TOUCHED ~joined_at_end_fixed_state() { other.join(); },
             touched++; other = std::thread([&] { touched++; x++; });)
 CPP_PROGRAM(not_joined, 1, long x = 0; TOUCHED, touched++; std::thread other([&] { touched++; x++; });)

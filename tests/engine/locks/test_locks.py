@@ -19,8 +19,7 @@ import pytest
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.failure import replay
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from tests import ROOT
 
 HERE = Path(__file__).parent
@@ -141,13 +140,21 @@ def built(name: str, compiler: str) -> ModuleType:
     return load_checked(path)
 
 
-def run(module: str, name: str, compiler: str, **options: Any) -> Exploration:
+def run(
+    module: str,
+    name: str,
+    compiler: str,
+    *,
+    seed: int = 1,
+    executions: int = EXECUTIONS,
+    **options: Any,
+) -> Exploration:
     native = built(module, compiler)
     subject = native.SUBJECTS[name]
-    program = generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)
-    done = explore(subject, program, executions=EXECUTIONS, seed=1, **options)
+    program = Program.generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)
+    done = explore(subject, program, executions=executions, seed=seed, **options)
     if done.failure is not None:
-        assert replay(done.failure, subject).exact
+        assert done.failure.replay(subject).exact
     return done
 
 
@@ -190,6 +197,21 @@ def test_clocks_and_deadlines_of_the_library_agree(
     assert done.verdict == "clean", done.failure
     assert done.executions == EXECUTIONS
     assert done.statistics["cut"] == 0
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
+def test_every_seed_finds_a_wait_for_an_atomic_without_a_notify(mode: str, compiler: str) -> None:
+    # The library looks at the value twelve times, and four times with a yield, before it sleeps.
+    enough = 10_000
+    for seed in range(20):
+        options: dict[str, Any] = {"mode": mode, "seed": seed, "executions": enough}
+        failure = run("locks_cpp", "std_notify_forgotten", compiler, **options).failure
+        assert failure is not None, seed
+        assert failure.kind == "deadlock"
+        assert "thread 1 waits for futex" in failure.message
+        fixed = run("locks_cpp", "std_notify_fixed", compiler, mode=mode, seed=seed)
+        assert fixed.verdict == "clean", fixed.failure
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

@@ -32,6 +32,7 @@ WRONG: dict[str, tuple[str, str | tuple[str, ...], str]] = {
     "barrier_left_out": ("owned_cpp", "data race", ""),
     "latch_short": ("owned_cpp", "deadlock", "waits for futex"),
     "not_joined": ("owned_cpp", "assertion", "std::terminate"),
+    "kept_too_early": ("owned_cpp", "data race", ""),
     "pointer_bare": ("owned_cpp", "data race", ""),
     "aligned_freed": ("owned_cpp", ("data race", "use after free"), ""),
 }
@@ -43,7 +44,7 @@ RIGHT = {
     "owned_cpp": (
         "local_objects local_threads cache rethrown uncaught call_once call_once_throws "
         "static_local checked_by_hand promise task async barrier latch jthread timed_shared exit_notified "
-        "joined_at_end pointer weak_pointer aligned strings"
+        "kept_at_exit kept_unread kept_wrong kept_by_task joined_at_end pointer weak_pointer aligned strings"
     ),
 }
 FIXED = [(module, f"{name}_fixed") for module, names in RIGHT.items() for name in names.split()]

@@ -6,10 +6,10 @@ import pytest
 
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.search.symbols import bare_name
-from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from tests.engine.locks.test_locks import COMPILERS, built
 
@@ -19,7 +19,7 @@ EXECUTIONS = 2_000
 def subject_of(name: str) -> tuple[Subject, Program]:
     native = built("owned", COMPILERS[0])
     subject = native.SUBJECTS[name]
-    return subject, generate(subject, 0, threads=2, operations=1, noise=False)
+    return subject, Program.generate(subject, 0, threads=2, operations=1, noise=False)
 
 
 def search(name: str, *suppress: str, strategy: str = "portfolio") -> Exploration:
@@ -65,10 +65,10 @@ def test_the_race_behind_is_found_replayed_and_shrunk() -> None:
     assert found.suppress == ("counts_hits",)
     assert Failure.from_text(found.short()) == found
     subject, _ = subject_of("known_race_and_more")
-    assert replay(found, subject).exact
+    assert found.replay(subject).exact
     small = shrink(found, subject)
     assert small.where == found.where
-    assert replay(small, subject).exact
+    assert small.replay(subject).exact
 
 
 def test_a_race_of_an_atomic_and_a_plain_access_is_suppressed_by_either() -> None:

@@ -9,6 +9,31 @@
 MANY_STORES(seven_stores, 7)
 MANY_STORES(nine_stores, 9)
 
+/* The same in one thread: nobody can read what a location forgets. */
+PROGRAM(nine_stores_alone, 1, Cell x;) { for (int i = 1; i <= 9; i++) st(s->x, i, RLX); }
+
+/* The first of eleven stores, counting the initial one, is read behind the last. */
+JUDGED_PROGRAM(first_of_eleven, 2, Cell x; Cell y; long seen;)
+{
+    if (t == 0) {
+        for (int i = 1; i <= 10; i++) st(s->x, i, RLX);
+        st(s->y, 1, RLX);
+    } else if (ld(s->y, RLX)) {
+        s->seen = 1 + ld(s->x, RLX);
+    }
+}
+JUDGE(first_of_eleven) { OUTCOME(first_of_eleven, s->seen); }
+
+PROGRAM(first_is_broken, 2, Cell x; Cell y;)
+{
+    if (t == 0) {
+        for (int i = 1; i <= 10; i++) st(s->x, i, RLX);
+        st(s->y, 1, RLX);
+    } else if (ld(s->y, RLX) && ld(s->x, RLX) == 0) {
+        BROKEN(v, "ten stores late");
+    }
+}
+
 /* An atomic store of eight bytes where four were stored: their history is lost. */
 PROGRAM(two_widths, 2, union { Cell whole; atomic_int half; } x;)
 {

@@ -12,7 +12,7 @@ from typing import Any
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.engine import Explorer
-from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.program import Program
 from tests import ROOT
 
 
@@ -40,7 +40,7 @@ def programs() -> ModuleType:
 def program_of(name: str) -> Program:
     """The one program of subject ``name``: each thread runs its part once."""
     module = programs()
-    return generate(
+    return Program.generate(
         module.SUBJECTS[name], 0, threads=module.THREADS[name], operations=1, noise=False
     )
 

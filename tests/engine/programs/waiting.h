@@ -135,9 +135,14 @@ PROGRAM(holder_spins_fixed, 3, Cell lock; Cell flag; long x;)
     s->x++;
     st(s->lock, 0, REL);
 }
-PROGRAM(spins_by_exchange_fixed, 3, Cell lock; long x;)
-{
-    while (swap(s->lock, 1, ACQ)) ;
-    s->x++;
-    st(s->lock, 0, REL);
-}
+#define SPINS(name, take)                                                                       \
+    PROGRAM(name, 3, Cell lock; long x;)                                                        \
+    {                                                                                           \
+        take;                                                                                   \
+        s->x++;                                                                                 \
+        st(s->lock, 0, REL);                                                                    \
+    }
+SPINS(spins_by_exchange, while (swap(s->lock, 1, RLX)))
+SPINS(spins_by_exchange_fixed, while (swap(s->lock, 1, ACQ)))
+SPINS(spins_by_load, while (swap(s->lock, 1, RLX)) while (ld(s->lock, RLX)))
+SPINS(spins_by_load_fixed, while (swap(s->lock, 1, ACQ)) while (ld(s->lock, RLX)))

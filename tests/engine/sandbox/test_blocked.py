@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.failure import replay
 from pulsar_ml.harness.search.shrink import shrink
 from tests.engine.sandbox.test_sandbox import program_of, rogues
 
@@ -32,7 +31,7 @@ def test_a_blocked_call_is_a_failure_with_its_native_stack(name: str) -> None:
     assert not failure.ended_process
     assert call in " ".join(failure.where[:2]), failure.where
     assert any(place.startswith(caller) for place in failure.where), failure.where
-    assert replay(failure, rogues().SUBJECTS[name]).exact
+    assert failure.replay(rogues().SUBJECTS[name]).exact
     assert shrink(failure, rogues().SUBJECTS[name]) == failure
 
 

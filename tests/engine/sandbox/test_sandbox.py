@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -21,10 +23,10 @@ from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.failure import Failure, replay
-from pulsar_ml.harness.search.sandbox import call, explore_in_child, replay_lost, watch
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.sandbox import call, replay_lost, watch
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.program import Program
 from tests import ROOT
 
 HERE = Path(__file__).parent
@@ -62,20 +64,21 @@ def rogues() -> ModuleType:
 
 
 def program_of(name: str) -> Program:
-    return generate(rogues().SUBJECTS[name], 0, threads=2, operations=1, noise=False)
+    return Program.generate(rogues().SUBJECTS[name], 0, threads=2, operations=1, noise=False)
 
 
-def search(name: str, **options: object) -> Exploration:
-    return explore_in_child(
+def search(name: str, **options: Any) -> Exploration:
+    return explore(
         rogues().SUBJECTS[name],
         program_of(name),
         executions=5_000,
+        isolated=True,
         limits=LIMITS.get(name),
         **options,
     )
 
 
-def crash(name: str, **options: object) -> Failure:
+def crash(name: str, **options: Any) -> Failure:
     done = search(name, **options)
     assert done.verdict == "violation"
     assert done.failure is not None
@@ -90,6 +93,19 @@ def test_a_lost_process_is_a_failure_and_is_made_again(name: str) -> None:
     assert Failure.from_text(found.short()) == found
     again = replay_lost(found, rogues().SUBJECTS[name], limits=LIMITS.get(name))
     assert again.exact, again.failure
+
+
+@pytest.mark.parametrize("name", ["reads_for_ever", "computes_for_ever"])
+def test_a_stuck_process_is_reported_with_the_place_of_each_thread(name: str) -> None:
+    found = crash(name, seed=7, strategy="random")
+    places = found.message.partition(" (")[2].removesuffix(")").split(", ")
+    assert all(re.fullmatch(r"thread \d at \w+ sandbox/rogues.h:\d+", text) for text in places), (
+        places
+    )
+    (stuck,) = [text for text in places if text.startswith("thread 1 ")]
+    lines = Path(HERE / "rogues.h").read_text().splitlines()
+    line = lines[int(stuck.rpartition(":")[2]) - 1]
+    assert "read(ends[0]" in line or line == "ROGUE(computes_for_ever, compute_for_ever())"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +129,7 @@ def test_the_execution_named_is_the_one_that_did_it() -> None:
 def test_a_replay_outside_is_refused_and_shrinking_leaves_it_alone() -> None:
     found = crash("ends_the_process")
     with pytest.raises(UsageError, match="pulsar-ml replay repeats it in another"):
-        replay(found, rogues().SUBJECTS["ends_the_process"])
+        found.replay(rogues().SUBJECTS["ends_the_process"])
     assert shrink(found, rogues().SUBJECTS["ends_the_process"]) == found
 
 

@@ -9,7 +9,7 @@ import pytest
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exploration]:
     subjects = load_checked(path).SUBJECTS
     found = {}
     for name, subject in subjects.items():
-        program = generate(subject, 1, threads=3, operations=3, noise=False)
+        program = Program.generate(subject, 1, threads=3, operations=3, noise=False)
         found[name] = explore(subject, program, executions=5_000)
     return found
 

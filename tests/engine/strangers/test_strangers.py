@@ -13,14 +13,17 @@ import pytest
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.failure import replay
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from tests import ROOT
 
 HERE = Path(__file__).parent
 EXECUTIONS = 6_000
 SEEDS = range(5)
-MODULES = {"strangers_c": ("c", "-std=gnu11"), "strangers_cpp": ("c++", "-std=gnu++20")}
+MODULES = {
+    "strangers_c": ("c", "-std=gnu11"),
+    "strangers_cpp": ("c++", "-std=gnu++20"),
+    "strangers_cython": ("c++", "-std=gnu++17"),
+}
 RACY = ("data race", "use after free", "invariant", "uninitialised read", "crash")
 
 # program: module, the kinds that it may show first, the weakest mode that shows it.
@@ -36,9 +39,11 @@ WRONG = {
     "hazard_forgotten": ("strangers_cpp", ("leak",), "sc"),
     "pool_unwoken": ("strangers_cpp", ("deadlock",), "sc"),
     "buffer_unlocked": ("strangers_cpp", RACY, "sc"),
+    "first_use_by_hand": ("strangers_cython", RACY, "sc"),
 }
 RIGHT = {
     "strangers_c": "ck_ring ck_stack ck_replace",
+    "strangers_cython": "loaded first_use",
     "strangers_cpp": "implicit implicit_recycled implicit_threads hazard pool buffer",
 }
 FIXED = [(module, f"{name}_fixed") for module, names in RIGHT.items() for name in names.split()]
@@ -65,7 +70,7 @@ def built(name: str) -> ModuleType:
 def run(module: str, name: str, *, seed: int = 0, **options: Any) -> Exploration:
     native = built(module)
     subject = native.SUBJECTS[name]
-    program = generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)
+    program = Program.generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)
     return explore(subject, program, executions=EXECUTIONS, seed=seed, reuse="mixed", **options)
 
 
@@ -76,7 +81,7 @@ def test_a_twin_is_found(name: str, seed: int) -> None:
     failure = run(module, name, seed=seed).failure
     assert failure is not None
     assert failure.kind in kinds
-    assert replay(failure, built(module).SUBJECTS[name]).exact
+    assert failure.replay(built(module).SUBJECTS[name]).exact
 
 
 @pytest.mark.parametrize("name", [name for name, (_, _, mode) in WRONG.items() if mode == "tso"])

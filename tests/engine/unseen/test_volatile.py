@@ -12,8 +12,7 @@ import pytest
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.failure import replay
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from tests import ROOT
 
 HERE = Path(__file__).parent
@@ -32,10 +31,10 @@ def built(volatile: str) -> ModuleType:
 
 def run(name: str, volatile: str, **options: Any) -> Exploration:
     subject = built(volatile).SUBJECTS[name]
-    program = generate(subject, 0, threads=2, operations=1, noise=False)
+    program = Program.generate(subject, 0, threads=2, operations=1, noise=False)
     done = explore(subject, program, executions=EXECUTIONS, seed=1, **options)
     if done.failure is not None:
-        assert replay(done.failure, subject).exact
+        assert done.failure.replay(subject).exact
     return done
 
 

@@ -17,11 +17,11 @@ from pulsar_ml.campaign.run.runner import RunnerError
 from pulsar_ml.campaign.store.schema import ROW
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
-from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.distributed.runner import failed_tasks, failed_wave
 from pulsar_ml.distributed.shipping import link_installed, pack, sources
 from pulsar_ml.distributed.tasks import MARK, ExecutorError, Work, rows_of, runner_for, work_for
 from pulsar_ml.errors import UsageError
+from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 from tests.harness.toys.build_toys import toys_path
 
 REGISTRY = "tests.spark.sweep_suites"

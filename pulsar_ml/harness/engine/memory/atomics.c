@@ -25,7 +25,7 @@ static inline void note_load(Thread *t, Variable *v, Message *m, uint32_t stale,
     if (unlikely(E.recording))
         trace_known(t);
     last_access(v)[t->number] = t->clock[t->number];
-    E.class_hash += mix64(((uint64_t)t->number << 26 | t->points) << 32 | m->id);
+    E.class_hash += mix64((uint64_t)step_id(t) << 32 | m->id);
     hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ m->id);
     E.stale += stale;
     watch_read(t, index_of(v), v->version - stale);
@@ -152,7 +152,7 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     }
     b = &t->buffer[(t->buffer_head + t->buffer_count++) % ENGINE_BUFFER];
     *b = (Buffered){.address = address, .low = low, .high = high, .pc = pc, .width = (uint8_t)width,
-                    .order = (uint8_t)order, .store = (uint32_t)t->number << 26 | t->points};
+                    .order = (uint8_t)order, .store = step_id(t)};
     b->now = t->clock[t->number];
     b->released = is_release(order) || t->any_fenced;
     if (b->released)
@@ -195,7 +195,7 @@ static __attribute__((noinline)) void rare_store(Thread *t, uintptr_t address, u
 /* A read-modify-write may go directly behind any message it may read, unless another one did. */
 static inline uint32_t rmw_place(Thread *t, const Variable *v, int sc)
 {
-    uint32_t places[ENGINE_HISTORY], n = 0, oldest;
+    uint32_t places[ENGINE_MOST_STORES], n = 0, oldest;
     if (v->n == 1)
         return 0;
     oldest = oldest_place(t, v, sc);
@@ -230,7 +230,7 @@ static inline void write_rmw(Thread *t, Variable *v, uint32_t place, Message *re
     Message *m;
     observe(t, read, is_sc(order));
     acquire_from(t, read, order);
-    E.class_hash += mix64(((uint64_t)t->number << 26 | t->points) << 32 | read->id);
+    E.class_hash += mix64((uint64_t)step_id(t) << 32 | read->id);
     m = place_store(t, v, place + 1, order, read);
     m->low = low;
     m->high = high;
@@ -286,7 +286,7 @@ static inline int atomic_cas(Thread *t, uintptr_t address, uint32_t width, int o
     if (v->n > 1) {
         /* A failed exchange is a load of its own order, which may see older stores than an
          * exchange. */
-        uint32_t places[ENGINE_HISTORY], n = 0, oldest = oldest_place(t, v, is_sc(order));
+        uint32_t places[ENGINE_MOST_STORES], n = 0, oldest = oldest_place(t, v, is_sc(order));
         uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_place(t, v, 0);
         for (uint32_t p = v->n; p-- > oldest_failed;) {
             m = message_at(v, p);

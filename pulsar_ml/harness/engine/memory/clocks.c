@@ -52,3 +52,10 @@ static inline void clock_tick(Thread *t)
 {
     t->clock[t->number]++;
 }
+
+/* Names a step of a thread in classes and in the ids of stores. Waiting before the step changes
+ * nothing. */
+static inline uint32_t step_id(const Thread *t)
+{
+    return (uint32_t)t->number << 26 | (t->points - t->idle_points);
+}

@@ -18,9 +18,15 @@ static inline Message *message_in(const Variable *v, uint32_t slot)
     return (Message *)(v->block + E.clocks_bytes + slot * E.message_bytes);
 }
 
+/* The slots of the messages in modification order. */
+static inline uint8_t *order_of(const Variable *v)
+{
+    return likely(E.far_order == 0) ? (uint8_t *)v->order : (uint8_t *)v->block + E.far_order;
+}
+
 static inline Message *message_at(const Variable *v, uint32_t place)
 {
-    return message_in(v, v->order[place]);
+    return message_in(v, order_of(v)[place]);
 }
 
 static inline uint32_t *last_access(const Variable *v)
@@ -84,7 +90,7 @@ static __attribute__((noinline)) void restart_history(Variable *v, uint64_t low,
     m->has_x = 0;
     clock_zero(m->words);
     v->n = 1;
-    v->order[0] = 0;
+    order_of(v)[0] = 0;
 }
 
 static inline void refresh(Variable *v, uint32_t width)
@@ -129,6 +135,15 @@ static inline uint32_t oldest_place(const Thread *t, const Variable *v, int sc)
     while (place > 0 && !knows(t, message_at(v, place), sc))
         place--;
     return place;
+}
+
+/* Is there a thread that may still read what is before this place? */
+static __attribute__((noinline)) int readable_before(const Variable *v, uint32_t place)
+{
+    for (int i = 0; i < E.n; i++)
+        if (!E.threads[i].done && !knows(&E.threads[i], message_at(v, place), 0))
+            return 1;
+    return 0;
 }
 
 static inline void observe(const Thread *t, Message *m, int sc)
@@ -184,7 +199,8 @@ static inline void acquire_from(Thread *t, const Message *m, int order)
 static inline Message *place_store(Thread *t, Variable *v, uint32_t place, int order, const Message *read)
 {
     uint32_t slot, n = v->n;
-    uint64_t id = (uint64_t)t->number << 26 | t->points;
+    uint8_t *in_order = order_of(v);
+    uint64_t id = step_id(t);
     Message *m;
     const Message *before, *after;
     uint32_t *released;
@@ -193,19 +209,20 @@ static inline Message *place_store(Thread *t, Variable *v, uint32_t place, int o
         before = message_at(v, 0);
         E.class_hash += mix64((uint64_t)before->id << 32 | id);
         /* In place: the other fields are read below before they are overwritten. */
-        slot = v->order[0] ^ 1;
-        v->order[0] = (uint8_t)slot;
+        slot = in_order[0] ^ 1;
+        in_order[0] = (uint8_t)slot;
         m = message_in(v, slot);
     } else {
-        if (unlikely(n == ENGINE_HISTORY)) {
+        if (unlikely(n == (uint32_t)E.config.stores)) {
             /* Forget the oldest: some stale reads are lost, nothing becomes possible. */
             uint32_t forgotten = place == 1;      /* the one before the new store stays */
-            slot = v->order[forgotten];
+            if (!E.forgot)
+                E.forgot = (uint8_t)readable_before(v, forgotten + 1);
+            slot = in_order[forgotten];
             for (uint32_t i = forgotten + 1; i < n; i++)
-                v->order[i - 1] = v->order[i];
+                in_order[i - 1] = in_order[i];
             n--;
             place -= !forgotten;
-            E.forgotten++;
         } else {
             slot = n;
         }
@@ -215,8 +232,8 @@ static inline Message *place_store(Thread *t, Variable *v, uint32_t place, int o
         if (after)
             E.class_hash += mix64(id << 32 | after->id) - mix64((uint64_t)before->id << 32 | after->id);
         for (uint32_t i = n; i > place; i--)
-            v->order[i] = v->order[i - 1];
-        v->order[place] = (uint8_t)slot;
+            in_order[i] = in_order[i - 1];
+        in_order[place] = (uint8_t)slot;
         v->n = (uint8_t)(n + 1);
         m = message_in(v, slot);
     }

@@ -27,6 +27,7 @@ static __attribute__((noinline)) Thread *pick(Thread *t)
                 break;
             flush_oldest(nth_thread(E.buffered, flushed - 1));
             t->points++;
+            t->idle_points++;
             continue;
         }
         unstick();
@@ -127,6 +128,7 @@ static void block(Thread *t)
     Thread *next;
     E.ready &= ~t->bit;
     t->points++;
+    t->idle_points++;
     next = E.starting < E.n ? &E.threads[E.starting++] : pick(t);
     if (next != t)
         switch_to(t, next);
