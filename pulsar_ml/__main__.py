@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 
-from pulsar_ml.signals import leave_at_once
+from pulsar_ml.terminal.signals import leave_at_once
 
 
 def run() -> None:

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.printable import printable
+from pulsar_ml.terminal.printable import printable
 
 MOST_BYTES = 64 << 20
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from pulsar_ml import signals
 from pulsar_ml.errors import PulsarMlError
 from pulsar_ml.exit_codes import BASIC, FAILED, INTERRUPTED, USAGE, ExitCode
 from pulsar_ml.input_files import one_line
+from pulsar_ml.terminal import signals
 from pulsar_ml.terminal.printer import echo
 
 NAMES_OF_HELP = {"help_option_names": ["-h", "--help"]}

@@ -7,6 +7,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pulsar_ml.distributed.scratch import scratch_directory
 from pulsar_ml.distributed.session import (
     check_answer,
     check_environment,
@@ -17,7 +18,6 @@ from pulsar_ml.distributed.session import (
 )
 from pulsar_ml.distributed.shipping import link_installed, pack
 from pulsar_ml.distributed.waiting import MASTER_SECONDS, note_on_stderr
-from pulsar_ml.scratch import scratch_directory
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pulsar_ml.distributed.waiting import MASTER_SECONDS
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
-from pulsar_ml.trust import is_installed
+from pulsar_ml.terminal.trust import is_installed
 
 # Options of one command, which a run does not keep, and which its file cannot set.
 NOT_KEPT = frozenset(

@@ -13,7 +13,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from pulsar_ml import signals
 from pulsar_ml.campaign.plan.rounds import Round
 from pulsar_ml.campaign.run.progress import Progress
 from pulsar_ml.campaign.run.resume import Past, digest_of
@@ -25,7 +24,6 @@ from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.distributed.runner import SparkRunner
 from pulsar_ml.exit_codes import INTERRUPTED, of_run
-from pulsar_ml.signals import Interrupted, deferred, holding
 from pulsar_ml.sweep.command_lines import resume_command, search_command
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions, publish, run_forever
@@ -33,11 +31,13 @@ from pulsar_ml.sweep.options import EXECUTORS, RunnerOptions, from_elsewhere
 from pulsar_ml.sweep.planning import Planned
 from pulsar_ml.sweep.runners import Clock, WholeWaves, open_runner
 from pulsar_ml.sweep.texts import engine_words, shares, verdict
+from pulsar_ml.terminal import signals
 from pulsar_ml.terminal.command_line import replay_command, short_path
 from pulsar_ml.terminal.printer import echo, new_console
+from pulsar_ml.terminal.signals import Interrupted, deferred, holding
 from pulsar_ml.terminal.stop_request import StopRequest
 from pulsar_ml.terminal.tables import print_table
-from pulsar_ml.trust import OPTION
+from pulsar_ml.terminal.trust import OPTION
 from pulsar_ml.wording import counted
 
 WAVES_OF_CLOCK = 10  # at least so many waves when time bounds a sweep

@@ -33,7 +33,7 @@ from pulsar_ml.sweep.run import Sweep
 from pulsar_ml.sweep.runners import effective_master
 from pulsar_ml.terminal.printer import new_console
 from pulsar_ml.terminal.stop_request import StopRequest
-from pulsar_ml.trust import check_trusted
+from pulsar_ml.terminal.trust import check_trusted
 
 
 def sweep(options: SweepOptions) -> int:

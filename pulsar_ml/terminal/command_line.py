@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from pulsar_ml.trust import trust_words
+from pulsar_ml.terminal.trust import trust_words
 
 PROGRAM = "pulsar-ml"
 DEFAULT_SUITES = "pulsar_ml.suites.registry"  # the module of the suites that come with the package

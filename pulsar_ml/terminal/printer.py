@@ -12,7 +12,7 @@ import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from pulsar_ml.printable import CONTROLS, printable
+from pulsar_ml.terminal.printable import CONTROLS, printable
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:

@@ -9,8 +9,8 @@ import signal
 from types import FrameType, TracebackType
 from typing import Self
 
-from pulsar_ml import signals
-from pulsar_ml.signals import SIGNALS, Interrupted
+from pulsar_ml.terminal import signals
+from pulsar_ml.terminal.signals import SIGNALS, Interrupted
 
 
 class StopRequest:

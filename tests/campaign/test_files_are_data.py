@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from pulsar_ml import trust
 from pulsar_ml.campaign.plan.plan import Plan
 from pulsar_ml.campaign.run.resume import past_of
 from pulsar_ml.campaign.store.schema import ROW, split
@@ -22,6 +21,7 @@ from pulsar_ml.campaign.store.store import RunStore, record_path
 from pulsar_ml.campaign.trial.trial import PRODUCT, TrialOptions
 from pulsar_ml.cli import main as pulsar_ml
 from pulsar_ml.errors import UsageError
+from pulsar_ml.terminal import trust
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 from tests.bad_input.damage import digest
 from tests.report.kit import BUILD_ID, failure_of, of_failure, row, violation, write_run
@@ -226,10 +226,10 @@ def test_a_run_that_goes_on_chooses_no_file(place: Path, name: str) -> None:
         (PRODUCT, True),
         (DEFAULT_SUITES, True),
         ("", True),
-        (str(Path(trust.__file__).parent / "mine.so"), True),
+        (str(trust.PACKAGE / "mine.so"), True),
         ("pulsar_ml_evil", False),
         ("evil.pulsar_ml.x", False),
-        (str(Path(trust.__file__).parent / "../evil.so"), False),
+        (str(trust.PACKAGE / "../evil.so"), False),
         ("./evil.so", False),
     ],
 )

@@ -206,7 +206,6 @@ def product_knows_no_harness(sources: Sources) -> list[str]:
     known = (
         *("_core", "structures", "sync", "errors", "positions", "stats", "config", "cli"),
         *("input_files", "exit_codes", "extras", "terminal", "wording"),
-        *("signals", "trust", "printable", "scratch"),
     )
     parts = tuple("include " + path.removeprefix("pulsar_ml/") for path in face)
     found = allow(sources, product, (*(f"pulsar_ml.{name}" for name in known), *parts))

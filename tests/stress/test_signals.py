@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pulsar_ml.signals import SIGNALS
+from pulsar_ml.terminal.signals import SIGNALS
 from tests import ROOT
 
 NUMBERS = pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)

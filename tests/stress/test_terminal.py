@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulsar_ml.cli import main
-from pulsar_ml.printable import printable
+from pulsar_ml.terminal.printable import printable
 from pulsar_ml.terminal.printer import echo, new_console
 from pulsar_ml.terminal.progress import ProgressDisplay
 from tests import ROOT

@@ -29,8 +29,8 @@ from pulsar_ml.campaign.trial.controlled import as_violation
 from pulsar_ml.campaign.trial.trial import CONTROLLED, VIOLATION, TrialOptions, TrialResult
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.signals import Interrupted, deferred, holding
 from pulsar_ml.terminal.command_line import PROGRAM, command_line, replay_command, short_path
+from pulsar_ml.terminal.signals import Interrupted, deferred, holding
 
 WAVE_ROWS = 1_000
 WAVE_SECONDS = 10.0

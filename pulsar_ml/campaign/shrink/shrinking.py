@@ -43,7 +43,7 @@ from pulsar_ml.errors import PulsarMlError, UsageError
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.descendants import die_with_parent
 from pulsar_ml.harness.subjects.program import Program
-from pulsar_ml.trust import check_trusted
+from pulsar_ml.terminal.trust import check_trusted
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.search.failure import Failure

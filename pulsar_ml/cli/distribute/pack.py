@@ -12,7 +12,7 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.distributed.machines import environment
-from pulsar_ml.scratch import scratch_directory
+from pulsar_ml.distributed.scratch import scratch_directory
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 

@@ -24,7 +24,7 @@ from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
-from pulsar_ml.trust import trust_words
+from pulsar_ml.terminal.trust import trust_words
 
 SEEDS = 50
 EXECUTIONS = 2_000

@@ -22,7 +22,7 @@ from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import BASIC, CLEAN, VIOLATION, ExitCode
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
 from pulsar_ml.terminal.printer import echo
-from pulsar_ml.trust import trust_words
+from pulsar_ml.terminal.trust import trust_words
 
 
 @new_command(

@@ -23,7 +23,7 @@ from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
-from pulsar_ml.trust import check_trusted, trust_words
+from pulsar_ml.terminal.trust import check_trusted, trust_words
 
 
 @new_command(

@@ -64,7 +64,7 @@ from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.terminal.stop_request import StopRequest
 from pulsar_ml.terminal.tables import print_table
-from pulsar_ml.trust import OPTION, check_trusted
+from pulsar_ml.terminal.trust import OPTION, check_trusted
 from pulsar_ml.wording import counted
 
 SHOWN = 50  # lines of the table; the files hold all

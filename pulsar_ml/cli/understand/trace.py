@@ -19,7 +19,7 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.find.explore import sandbox_limits
 from pulsar_ml.exit_codes import SEARCH, VIOLATION, ExitCode
 from pulsar_ml.terminal.printer import echo
-from pulsar_ml.trust import check_trusted
+from pulsar_ml.terminal.trust import check_trusted
 
 
 @new_command(

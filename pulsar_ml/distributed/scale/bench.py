@@ -29,9 +29,9 @@ from pulsar_ml.distributed.runner import SparkRunner
 from pulsar_ml.distributed.scale.costs import Costs, Load, predict
 from pulsar_ml.distributed.scale.trivial import BUILD_ID, EVERY, NAME, ROWS, SUITES, trial
 from pulsar_ml.distributed.scale.trivial import rows as trivial_rows
+from pulsar_ml.distributed.scratch import scratch_directory
 from pulsar_ml.distributed.tasks import bunches
 from pulsar_ml.errors import UsageError
-from pulsar_ml.scratch import scratch_directory
 
 SIMULATED_TASK, SIMULATED_WAVE = 1.0, 10.0  # seconds
 QUIET = Watch(lambda: False, lambda trials, violations: None)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pulsar_ml.errors import UsageError
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 OPTION = "--trust"
 
 

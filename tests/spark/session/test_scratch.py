@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.scratch import OWNER, PREFIX, scratch_directory
+from pulsar_ml.distributed.scratch import OWNER, PREFIX, scratch_directory
 from tests import ROOT
 
 HOLDER = """
 import signal
-from pulsar_ml.scratch import scratch_directory
+from pulsar_ml.distributed.scratch import scratch_directory
 with scratch_directory("spark") as directory:
     (directory / "home").mkdir()
     print(directory, flush=True)
