@@ -101,7 +101,13 @@ def witnesses(run: SavedRun) -> list[Witness]:
 
 
 def task_of(
-    witness: Witness, *, registry: str, module: str, executions: int, trust: bool = False
+    witness: Witness,
+    *,
+    registry: str,
+    module: str,
+    executions: int,
+    trust: bool = False,
+    leaks: bool = True,
 ) -> Task:
     """Make the task of a witness; it starts from the smallest failure so far."""
     start = ""
@@ -115,6 +121,7 @@ def task_of(
         executions=executions,
         module=module,
         trust=trust,
+        leaks=leaks,
     )
 
 

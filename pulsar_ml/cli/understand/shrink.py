@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from pulsar_ml.campaign.shrink.shrunk import (
 )
 from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.campaign.store.store import RunStore
+from pulsar_ml.campaign.trial.trial import LEAK
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
@@ -95,6 +96,7 @@ OPTIONAL = ("Steps", "Decisions", "Suite")
     help="Signature in a run. Repeatable.  [default: all]",
 )
 @shared.executions(None, f"[default: {EXECUTIONS:,} for each failure of a run]")
+@shared.ignore
 @shared.sandbox()
 @shared.runner("spark", "pool", default="spark")
 @shared.master("local[*]")
@@ -110,6 +112,7 @@ def command(
     trust: bool,
     only: tuple[str, ...],
     executions: int | None,
+    ignore: tuple[str, ...],
     sandbox: bool,
     patience: float,
     runner: str,
@@ -130,24 +133,32 @@ def command(
     3 that the run has no failure.
     """
     module = None if module is None else shared.module_path(module)
+    leaks = LEAK not in ignore
     if not target.is_dir():
-        from pulsar_ml.cli.find.explore import sandbox_limits  # here: it loads the engine
-
-        limits = sandbox_limits(sandbox, patience)
-        return shrink_record(target, suites, module, mutant, executions, limits, trust=trust)
+        limits = shared.sandbox_limits(sandbox, patience)
+        return shrink_record(
+            target, suites, module, mutant, executions, limits, trust=trust, leaks=leaks
+        )
     settings = shared.spark_settings(conf)
     if runner == "spark":
         check_spark(master, environment)
     run = target
     copy = open_run(run)
     found = chosen(witnesses(copy), only, run)
+    if not leaks:
+        found = [one for one in found if one.invariant != LEAK]
     registry = suites or copy.facts["runner"].get("registry") or DEFAULT_SUITES
     check_trusted(run / "run.json", {"--suites": registry}, trust=trust or bool(suites))
     most = executions or EXECUTIONS
 
     def task(witness: Witness) -> Task:
         return task_of(
-            witness, registry=registry, module=module or "", executions=most, trust=trust
+            witness,
+            registry=registry,
+            module=module or "",
+            executions=most,
+            trust=trust,
+            leaks=leaks,
         )
 
     store = RunStore.reopen(run)
@@ -183,6 +194,7 @@ def shrink_record(
     limits: Limits | None,
     *,
     trust: bool,
+    leaks: bool,
 ) -> ExitCode:
     """Replaces the failure in a file by a smaller one."""
     if not is_failure(path):
@@ -194,6 +206,10 @@ def shrink_record(
 
     before = failures.read_failure(path)
     check_trusted(path, {"--module": before.module}, trust=trust or bool(module))
+    if not leaks:
+        if before.kind == LEAK:
+            raise UsageError(f"{path} is about a leak, which --ignore {LEAK} leaves out")
+        before = replace(before, leaks=False)
     subject = failures.subject_of(before, module, mutant)
     judge = failures.judge_for(load_suites(suites or DEFAULT_SUITES), before.subject)
     after = failures.shrink_failure(before, subject, limits, judge, executions)

@@ -16,7 +16,6 @@ from pulsar_ml.campaign.local.failures import (
 from pulsar_ml.campaign.local.suites import load_suites
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
-from pulsar_ml.cli.find.explore import sandbox_limits
 from pulsar_ml.exit_codes import SEARCH, VIOLATION, ExitCode
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.trust import check_trusted
@@ -47,7 +46,7 @@ def command(
     check_trusted(failure, {"--module": content.module}, trust=trust or bool(module))
     subject = subject_of(content, module, mutant)
     judge = judge_for(load_suites(suites), content.subject)
-    again = replay_failure(content, subject, judge, sandbox_limits(sandbox, patience))
+    again = replay_failure(content, subject, judge, shared.sandbox_limits(sandbox, patience))
     sources = (mutant or content.mutant) is None  # line numbers of a mutant are not the sources'
     echo(described(content, again, subject, sources=sources))
     return VIOLATION

@@ -136,7 +136,8 @@ typedef struct {
     uint8_t is_atomic;
     uint8_t has_siblings;
     int8_t toucher;
-    uint8_t n, order[INLINE_STORES];    /* modification order, slots of messages; or see order_of() */
+    uint8_t n;
+    uint8_t order[INLINE_STORES]; /* modification order, slots of messages; see order_of() */
     uint32_t version;             /* stores so far */
     Access write, read;
     uint32_t readers;             /* more than one unordered plain reader: index of their clocks */

@@ -78,6 +78,8 @@ static __attribute__((noinline)) void restart_history(Variable *v, uint64_t low,
         v->is_atomic = 1;
         clock_zero(last_access(v));
         clock_zero(last_store(v));
+        if (unlikely(is_global(v->address)))
+            keep_global(v->address, v->width, low, high);
     }
     m->low = low;
     m->high = high;
