@@ -23,7 +23,10 @@ class ExitCode(IntEnum):
     NOTHING_EXERCISED = 3, "nothing was exercised, so the result proves nothing"
     FAILED = 4, "the command failed; the message says why"
     UNKNOWN = 5, "no verdict: a limit was reached first"
-    INTERRUPTED = 130, "interrupted by Ctrl-C or SIGTERM; finished results are kept"
+    INTERRUPTED = (
+        130,
+        "interrupted by Ctrl-C (SIGTERM: 143, SIGHUP: 129); finished results are kept",
+    )
 
 
 CLEAN = ExitCode.CLEAN

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.terminal.printable import printable
 
 MOST_BYTES = 64 << 20
 
@@ -45,5 +46,11 @@ def one_line(error: BaseException, most: int = 200) -> str:
     """An error's text, short enough for a sentence: others' messages may be pages or hold the
     input.
     """
-    lines = str(error).split("\n")
-    return f"{type(error).__name__}: {lines[0]:.{most}}" if lines[0] else type(error).__name__
+    text = first_line(str(error), most)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def first_line(text: str, most: int = 200) -> str:
+    """The first line of a text, short and without control characters."""
+    lines = text.split("\n")
+    return printable(f"{lines[0]:.{most}}")

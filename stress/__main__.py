@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import faulthandler
 
-import click
-
 from pulsar_ml.cli import main
 from pulsar_ml.cli.command import Command, option
+from pulsar_ml.terminal.printer import echo
 from stress import invariants
 
 
@@ -24,7 +23,7 @@ def invariants_command(write: bool) -> None:
         for path, text in invariants.current_files().items():
             path.write_text(text)
     else:
-        click.echo(invariants.current_page(), nl=False)
+        echo(invariants.current_page(), nl=False)
 
 
 if __name__ == "__main__":

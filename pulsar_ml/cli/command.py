@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,11 +13,26 @@ import click
 from pulsar_ml.errors import PulsarMlError
 from pulsar_ml.exit_codes import BASIC, FAILED, INTERRUPTED, USAGE, ExitCode
 from pulsar_ml.input_files import one_line
+from pulsar_ml.terminal import signals
+from pulsar_ml.terminal.printer import echo
 
 NAMES_OF_HELP = {"help_option_names": ["-h", "--help"]}
 GENERAL = "General"
 NUMBERS = (click.types.IntParamType, click.types.FloatParamType)
 TRACEBACK = "pulsar_ml.cli.traceback"
+PERMISSION = "; check the rights and the owner of this place, or choose another one"
+ROOM = "; make room or choose another place, then go on with pulsar-ml sweep --resume RUN"
+ADVICE = {
+    errno.ENOSPC: ROOM,
+    errno.EDQUOT: ROOM,
+    errno.EFBIG: ROOM,
+    errno.EACCES: PERMISSION,
+    errno.EPERM: PERMISSION,
+    errno.EROFS: PERMISSION,
+    errno.EIO: "; the disk may be broken: choose another place",
+    errno.EMFILE: "; raise the limit of open files (ulimit -n)",
+    errno.EAGAIN: "; this user may start no more processes (ulimit -u)",
+}
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -74,8 +90,10 @@ class Command(click.Command):
             raise ReportedError(message, code) from None
 
     def invoke(self, context: click.Context) -> Any:
-        with errors_as_sentences(context):
+        with errors_as_sentences(context), signals.interrupting():
             code = super().invoke(context)
+        if code == INTERRUPTED:  # by which signal
+            code = signals.code()
         if isinstance(code, int) and code:
             context.exit(int(code))
         return None
@@ -120,12 +138,12 @@ def _keep_traceback(context: click.Context, parameter: click.Parameter, value: b
 class ReportedError(click.ClickException):
     """An error whose message is complete; ``exit_code`` is the command's."""
 
-    def __init__(self, message: str, code: ExitCode) -> None:
+    def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
         self.exit_code = int(code)  # type: ignore[misc]
 
     def show(self, file: Any = None) -> None:
-        click.echo(self.message, err=True)
+        echo(self.message, err=True)
 
 
 @contextmanager
@@ -135,8 +153,9 @@ def errors_as_sentences(context: click.Context) -> Iterator[None]:
         yield
     except (click.ClickException, click.exceptions.Exit):
         raise
-    except (KeyboardInterrupt, click.Abort):
-        raise ReportedError("Interrupted", INTERRUPTED) from None
+    except (KeyboardInterrupt, click.Abort) as error:
+        code = signals.code(getattr(error, "number", 0))
+        raise ReportedError("Interrupted", code) from None
     except Exception as error:
         if context.meta.get(TRACEBACK):
             traceback.print_exc()
@@ -151,9 +170,15 @@ def explained(error: Exception) -> tuple[str, ExitCode]:
             return f"Error: {error}", USAGE
         return f"Failed: {error}", FAILED
     if isinstance(error, OSError):  # a name that is too long, a full disk
-        return f"Failed: {error.filename or 'the system'}: {error.strerror or error}", FAILED
+        return f"Failed: {system_error(error)}", FAILED
     if isinstance(error, MemoryError):
         return f"Failed: out of memory{f': {error}' if str(error) else ''}", FAILED
     if isinstance(error, ImportError):
         return f"Failed: {one_line(error)}", FAILED
     return f"Failed: unexpected {one_line(error)} (--traceback shows where)", FAILED
+
+
+def system_error(error: OSError) -> str:
+    """The sentence about a refusal of the system: its place, its reason, and advice."""
+    place = "" if error.filename is None else f"{error.filename}: "
+    return f"{place}{error.strerror or error}{ADVICE.get(error.errno or 0, '')}"

@@ -14,6 +14,7 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import print_json
 from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED, SEARCH, VIOLATION, ExitCode
+from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 
 
@@ -76,7 +77,7 @@ def command(
         print_json({"exit_code": code, "mutants": [result.as_data() for result in results]})
         return code
     for line in report(results):
-        click.echo(line)
+        echo(line)
     return code
 
 

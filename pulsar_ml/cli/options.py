@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pulsar_ml.campaign.trial.record import MOST_OPERATIONS
 from pulsar_ml.cli.command import Decorator, option
 from pulsar_ml.errors import UsageError
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
@@ -60,6 +61,15 @@ def module(default: str) -> Decorator:
         group=CODE,
         help=f"Native module with the code under test: a name or a .so file.  [default: {default}]",
     )
+
+
+trust = option(
+    "--trust",
+    is_flag=True,
+    group=CODE,
+    help="Load the modules that a record or run names, also those that are not of this "
+    "installation.",
+)
 
 
 def mutant(default: str = "") -> Decorator:
@@ -114,7 +124,7 @@ def threads(most: int) -> Decorator:
 
 operations = option(
     "--operations",
-    type=click.IntRange(1, 10_000_000),
+    type=click.IntRange(1, MOST_OPERATIONS),
     group=PROGRAMS,
     help="Operations of each thread.  [default: the suite's]",
 )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 
-import click
 from rich.console import Console
+
+from pulsar_ml.terminal.printer import echo, new_console
 
 
 def console() -> Console:
     """The console of standard output."""
-    return Console(highlight=False)
+    return new_console()
 
 
 def print_json(content: object) -> None:
-    click.echo(json.dumps(content, indent=2))
+    echo(json.dumps(content, indent=2))

@@ -133,7 +133,7 @@ class Setting:
         return number
 
     def refusal(self, value: object) -> ValueError:
-        return ValueError(f"{self.key} cannot be {value!r}; it takes {self.allowed}")
+        return ValueError(f"{self.key} cannot be {value!r:.200}; it takes {self.allowed}")
 
     def format(self, value: Value) -> str:
         """The text of a value in ``broker.conf``."""

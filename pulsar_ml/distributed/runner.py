@@ -24,8 +24,9 @@ from pulsar_ml.campaign.store.staging import Staged, open_staging, path_of, remo
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.distributed.counters import Counts, TaskCounters, since
 from pulsar_ml.distributed.groups import groups_of, merged_parts
-from pulsar_ml.distributed.session import java_message
+from pulsar_ml.distributed.session import SessionError, check_answer, java_message
 from pulsar_ml.distributed.tasks import MARK, Work, task_for, work_for
+from pulsar_ml.distributed.waiting import MASTER_SECONDS, MESSAGE_SECONDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,15 +59,19 @@ class SparkRunner:
         pace: Pace | None = None,
         staging: Path | None = None,
         maker: str = "",
+        master: str = "",
+        seconds: float = MASTER_SECONDS,
     ) -> None:
         """Without ``pace`` each chunk is a task. ``maker`` makes rows instead of running trials.
 
-        ``log`` is the file of what the driver's JVM prints, when tasks run in it.
+        ``log`` is the file of what the driver's JVM prints, when tasks run in it. A ``master`` that
+        is gone, while no task runs, may take ``seconds`` to come back.
         """
         self._session = session
         self._pace = pace or Pace(0.0)
         self._staging = staging
         self._maker = maker
+        self._master = MasterLife(master, seconds, note)
         self._cpus = cpus
         self._registry = registry
         self._log = "" if log is None else str(log.resolve())
@@ -199,6 +204,11 @@ class SparkRunner:
                     "has no room"
                 )
                 idle_since = float("inf")
+            try:
+                self._master.look(busy=active > 0)
+            except RunnerError:
+                self._cancel(group, collecting)
+                raise
             before = self._report(before, watch)
         # The job may have ended, with tasks that were not counted yet, while progress was shown.
         self._report(before, watch)
@@ -246,6 +256,36 @@ class SparkRunner:
         """Ends the session and its executors."""
         with suppress(Exception):  # the JVM may be gone
             self._session.stop()
+
+
+class MasterLife:
+    """Asks a standalone master, while no task runs, whether it is still there."""
+
+    def __init__(self, master: str, seconds: float, note: Callable[[str], None]) -> None:
+        self._master = master
+        self._seconds = seconds
+        self._note = note
+        self._quiet_since = time.monotonic()
+        self._gone_since: float | None = None
+
+    def look(self, *, busy: bool) -> None:
+        """Raises RunnerError when the master has been gone for too long."""
+        now = time.monotonic()
+        if busy:
+            self._quiet_since, self._gone_since = now, None
+        if now - self._quiet_since < MESSAGE_SECONDS:
+            return
+        self._quiet_since = now
+        try:
+            check_answer(self._master)
+        except SessionError as error:
+            if self._gone_since is None:
+                self._gone_since = now
+                self._note(f"waiting for the Spark master for up to {self._seconds:g} s: {error}")
+            elif now - self._gone_since >= self._seconds:
+                raise RunnerError(str(error)) from None
+        else:
+            self._gone_since = None
 
 
 class _Collecting(threading.Thread):

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pulsar_ml.distributed.waiting import MASTER_SECONDS, MasterWait, note_on_stderr
 from pulsar_ml.errors import PulsarMlError, UsageError
 from pulsar_ml.extras import require
 from pulsar_ml.processors import processor_count
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
 HOME = "SPARK_HOME"
@@ -31,6 +34,7 @@ PAGES = {
     f"{PROMETHEUS}.path": "/metrics/prometheus",
 }
 JAVA_OLDEST = 17
+ANSWER_SECONDS = 5.0  # how long a master may take to accept a connection
 TASK_ATTEMPTS = 4
 # A second copy of what takes twice as long as three quarters of the wave's tasks, on another host.
 SPECULATION = {
@@ -180,6 +184,25 @@ def check_master(master: str) -> None:
         )
 
 
+def check_answer(master: str) -> None:
+    """Raises SessionError when no host of a ``spark://`` master accepts connections."""
+    if not master.startswith("spark://"):
+        return
+    reasons = []
+    for address in master.removeprefix("spark://").split(","):
+        found = re.fullmatch(r"\[?(.*?)\]?(?::(\d+))?", address)
+        host, port = found.groups() if found else (address, None)
+        try:
+            socket.create_connection((host, int(port or 7077)), timeout=ANSWER_SECONDS).close()
+            return
+        except (OSError, OverflowError) as error:
+            reasons.append(f"{address}: {getattr(error, 'strerror', None) or error}")
+    raise SessionError(
+        f"the Spark master {master} does not answer ({'; '.join(reasons)}); is it running? "
+        "--runner pool and --master local[*] need no cluster"
+    )
+
+
 def under_spark_submit(environ: Mapping[str, str] = os.environ) -> bool:
     """True when spark-submit started this process, and with it the JVM."""
     return "PYSPARK_GATEWAY_PORT" in environ
@@ -202,11 +225,14 @@ def open_session(
     scratch: Path,
     log: Path,
     work: Path | None = None,
+    seconds: float = MASTER_SECONDS,
+    note: Callable[[str], None] = note_on_stderr,
 ) -> SparkSession:
     """A new session. ``given`` wins over options of spark-submit, and those over ``defaults``.
 
     The JVM prints to ``log``. Executors of local-cluster work in directories below ``work``, which
-    is made. Raises ``SessionError`` when Spark cannot start.
+    is made. ``note`` hears of a master that does not answer at once. Raises ``SessionError`` when
+    Spark cannot start, or the master did not answer within ``seconds``.
     """
     # Workers run this very interpreter, or the one that was packed for them; otherwise they take
     # whatever python3 is on their PATH.
@@ -224,7 +250,7 @@ def open_session(
     if on_this_machine(values.get("spark.master", defaults["spark.master"])):
         # Also for machines that cannot resolve their own name; the settings alone do not cure that.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return _start(defaults, values, log, home)
+    return _start(defaults, values, log, home, seconds, note)
 
 
 def home_with(directory: Path, work: Path) -> Path:
@@ -244,7 +270,12 @@ def home_with(directory: Path, work: Path) -> Path:
 
 
 def _start(
-    defaults: Mapping[str, str], values: Mapping[str, str], log: Path, home: Path | None
+    defaults: Mapping[str, str],
+    values: Mapping[str, str],
+    log: Path,
+    home: Path | None,
+    seconds: float,
+    note: Callable[[str], None],
 ) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
@@ -270,13 +301,31 @@ def _start(
                     conf,
                     popen_kwargs={"stdout": output, "stderr": output, "start_new_session": True},
                 )
-            context = SparkContext(conf=conf, gateway=gateway)
+            context = connected(conf, gateway, seconds, note)
     except (Py4JError, PySparkException) as error:
         early = "JAVA_GATEWAY_EXITED" in str(error)  # then only the JVM itself has said why
         sentence = last_words(log) if early else java_message(error)
         raise SessionError(f"Spark did not start: {sentence} (details in {log})") from error
     context.setLogLevel("ERROR")
     return SparkSession(context)
+
+
+def connected(
+    conf: SparkConf, gateway: Any, seconds: float, note: Callable[[str], None]
+) -> SparkContext:
+    """The context of a new JVM. SessionError when its master did not answer in time."""
+    from pyspark import SparkContext
+
+    master = str(conf.get("spark.master"))
+    if in_driver(master):
+        return SparkContext(conf=conf, gateway=gateway)
+    with MasterWait(master, seconds, gateway, note) as waiting:
+        try:
+            return SparkContext(conf=conf, gateway=gateway)
+        except Exception as error:
+            if waiting.gave_up:
+                raise SessionError(waiting.sentence()) from error
+            raise
 
 
 @contextmanager

@@ -22,8 +22,9 @@ from pulsar_ml.campaign.plan.plan import Plan
 from pulsar_ml.campaign.plan.rounds import Arm, GainCounter, read_rounds
 from pulsar_ml.campaign.shrink.shrunk import Shrunk, digest_of, read_state, record_path
 from pulsar_ml.campaign.store.merge import Group, Summary, add
-from pulsar_ml.campaign.store.read_run import SIGNATURE, SavedRun, json_object
+from pulsar_ml.campaign.store.read_run import SavedRun, json_object
 from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS
+from pulsar_ml.campaign.store.store import SIGNATURE
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.exit_codes import of_run
 from pulsar_ml.report.kill_cells import NAME, KillCells, read_kill_cells

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from importlib import resources
 from pathlib import Path
@@ -16,6 +16,9 @@ Range = tuple[float, float]
 
 MAX_NUMBER = 1_000_000_000  # the largest number in a workload
 MAX_ACTORS = 1_000_000  # topics, subscriptions and consumers together
+MAX_ENTRIES = 100_000_000  # written and in backlogs; a million take about a minute and 200 MB
+MAX_DELIVERIES = 1_000_000_000  # of entries to subscriptions
+MAX_CONNECTIONS = 10_000_000
 
 _FOLDER = resources.files("pulsar_ml.simulate") / "workloads"
 
@@ -219,6 +222,11 @@ def _check_workload(workload: Workload, source: str) -> None:
             f"{source}: {actors:,} topics, subscriptions and consumers are too many; "
             f"use {MAX_ACTORS:,} or fewer"
         )
+    for what, estimate, most in estimates(workload):
+        if estimate > most:
+            raise UsageError(
+                f"{source}: about {estimate:,.0f} {what} are too many; use {most:,} or fewer"
+            )
     for topics in workload.topics:
         if topics.entry_bytes[1] > 64 << 20:
             raise UsageError(
@@ -240,3 +248,20 @@ def _check_workload(workload: Workload, source: str) -> None:
                 raise UsageError(
                     f"{source}: slow_entries_per_second: 0 should be above 0 for slow consumers"
                 )
+
+
+def estimates(workload: Workload) -> Iterator[tuple[str, float, int]]:
+    """The quantities of a simulation that decide its time and memory, each with its bound."""
+    entries = deliveries = connections = 0.0
+    for topics in workload.topics:
+        each = topics.entries_per_second * workload.seconds + topics.backlog
+        entries += topics.count * each
+        for group in topics.subscriptions:
+            count = topics.count * group.count
+            deliveries += count * each
+            if group.connected_seconds[1]:
+                mean = sum((*group.connected_seconds, *group.disconnected_seconds)) / 2
+                connections += count * workload.seconds / mean
+    yield "entries, written and in backlogs,", entries, MAX_ENTRIES
+    yield "deliveries of entries to subscriptions", deliveries, MAX_DELIVERIES
+    yield "connections of consumers", connections, MAX_CONNECTIONS

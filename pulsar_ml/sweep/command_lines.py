@@ -9,9 +9,9 @@ from pulsar_ml.campaign.trial.trial import CONTROLLED, PRODUCT, TrialOptions
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
 
 
-def resume_command(directory: Path) -> str:
+def resume_command(directory: Path, *words: str) -> str:
     """The command line that goes on with the run in a directory."""
-    return command_line("sweep", "--resume", short_path(directory))
+    return command_line("sweep", "--resume", short_path(directory), *words)
 
 
 def search_command(chunk: Chunk, options: TrialOptions, registry: str) -> str:

@@ -10,10 +10,18 @@ from typing import Any
 from pulsar_ml.campaign.plan.rounds import FLOOR
 from pulsar_ml.campaign.trial.chunk import TRIAL_LIMITS
 from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, LEAK, PRODUCT, THREADS, TrialOptions
+from pulsar_ml.distributed.session import local_master
+from pulsar_ml.distributed.waiting import MASTER_SECONDS
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
+from pulsar_ml.terminal.trust import is_installed
 
+# Options of one command, which a run does not keep, and which its file cannot set.
+NOT_KEPT = frozenset(
+    {"out", "as_json", "resume", "progress", "progress_file", "waves", "seconds", "trust"}
+    | {"on_command_line"}
+)
 SPARK, POOL, INLINE = RUNNERS = ("spark", "pool", "inline")
 DRIVER, EXECUTORS = ("driver", "executors")
 ALL = "all"  # strategies
@@ -56,6 +64,7 @@ class SweepOptions:
     master: str | None = None
     conf: tuple[str, ...] = ()
     environment: Path | None = None
+    master_seconds: float = MASTER_SECONDS
     task_cpus: int | None = None
     workers: int | None = None
     rows: str = DRIVER
@@ -76,6 +85,7 @@ class SweepOptions:
     progress: str = "auto"
     progress_file: Path | None = None
     as_json: bool = False
+    trust: bool = False
     on_command_line: frozenset[str] = field(default=frozenset())
 
     @property
@@ -142,6 +152,20 @@ class SweepOptions:
         )
 
 
+def from_elsewhere(command: Mapping[str, Any]) -> dict[str, Any]:
+    """The stored options that name code, or a place that gets code, outside this installation."""
+    named = {
+        f"--{name}": command.get(name)
+        for name in ("module", "suites", "master", "environment", "conf")
+    }
+    for name in ("--module", "--suites"):
+        if is_installed(str(named[name] or "")):
+            del named[name]
+    if local_master(str(named["--master"] or "local")) is not None:
+        del named["--master"]
+    return {name: value for name, value in named.items() if value}
+
+
 @dataclass(frozen=True, slots=True)
 class RunnerOptions:
     """The options of a runner, as run.json keeps them.
@@ -151,6 +175,7 @@ class RunnerOptions:
         cpus: cores of a task; None: as many as a trial has threads.
         registry: the module with the suites.
         environment: the archive of the executors' environment.
+        master_seconds: the time that the master may take to answer.
         rows: the writer of rows, driver or executors.
         task_seconds: the time of a task; 0 makes each chunk a task.
     """
@@ -162,6 +187,7 @@ class RunnerOptions:
     cpus: int | None
     registry: str
     environment: str | None = None
+    master_seconds: float = MASTER_SECONDS
     rows: str = DRIVER
     task_seconds: float = 0.0
     speculate: bool = False

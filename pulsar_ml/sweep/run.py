@@ -13,8 +13,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from pulsar_ml.campaign.plan.rounds import Round
 from pulsar_ml.campaign.run.progress import Progress
 from pulsar_ml.campaign.run.resume import Past, digest_of
@@ -25,17 +23,21 @@ from pulsar_ml.campaign.store.store import RunStore, record_path
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.distributed.runner import SparkRunner
-from pulsar_ml.exit_codes import ExitCode, of_run
+from pulsar_ml.exit_codes import INTERRUPTED, of_run
 from pulsar_ml.sweep.command_lines import resume_command, search_command
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions, publish, run_forever
-from pulsar_ml.sweep.options import EXECUTORS, RunnerOptions
+from pulsar_ml.sweep.options import EXECUTORS, RunnerOptions, from_elsewhere
 from pulsar_ml.sweep.planning import Planned
 from pulsar_ml.sweep.runners import Clock, WholeWaves, open_runner
 from pulsar_ml.sweep.texts import engine_words, shares, verdict
+from pulsar_ml.terminal import signals
 from pulsar_ml.terminal.command_line import replay_command, short_path
+from pulsar_ml.terminal.printer import echo, new_console
+from pulsar_ml.terminal.signals import Interrupted, deferred, holding
 from pulsar_ml.terminal.stop_request import StopRequest
 from pulsar_ml.terminal.tables import print_table
+from pulsar_ml.terminal.trust import OPTION
 from pulsar_ml.wording import counted
 
 WAVES_OF_CLOCK = 10  # at least so many waves when time bounds a sweep
@@ -87,35 +89,49 @@ class Sweep:
         wave_seconds: float,
         *,
         as_json: bool,
-    ) -> ExitCode:
+    ) -> int:
         """Runs the remaining chunks, prints the summary and returns the exit code.
 
         Results go to a new directory, or to that of an earlier run.
         """
         outcome = Outcome(status="running")
+        store: RunStore | None = None
         with ExitStack() as stack:
-            if isinstance(out, Past):
-                store = self.go_on(out, outcome)
-            else:
-                store = RunStore(out, self.facts(out, outcome))
-            stack.callback(store.close)
+            stack.enter_context(holding())
             try:
+                with deferred():  # a run that says "running" is one that can be ended below
+                    if isinstance(out, Past):
+                        store = self.go_on(out, outcome)
+                    else:
+                        store = RunStore(out, self.facts(out, outcome))
+                    stack.callback(store.close)
                 if outcome.summary.trials == self.planned:
                     outcome.status = "finished"
                 else:
                     self.open_and_run(store, outcome, display, stop, wave_seconds)
             except BaseException as error:
-                outcome.status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-                with suppress(OSError):  # which may be the reason
-                    self.write(store, outcome, problem=str(error))
-                display.end(status=outcome.status, problem=str(error))
+                if store is not None:
+                    self.end(store, outcome, error, stop)
+                    display.end(status=outcome.status, problem=str(error))
                 raise
-            self.write(store, outcome)
+            with deferred():
+                self.write(store, outcome)
+            stop.written()
             self.print(store, outcome, as_json=as_json)
             if self.endless is not None:
                 publish(store.directory, display.note)
             display.end(status=outcome.status, exit_code=exit_code(outcome))
         return exit_code(outcome)
+
+    def end(
+        self, store: RunStore, outcome: Outcome, error: BaseException, stop: StopRequest
+    ) -> None:
+        """Writes how the run ended, before anything that may take long is closed."""
+        if outcome.status == "running":
+            outcome.status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        with suppress(OSError, Interrupted), deferred():  # the disk may be the reason
+            self.write(store, outcome, problem=str(error))
+        stop.written()
 
     def go_on(self, past: Past, outcome: Outcome) -> RunStore:
         """Takes over the results of an earlier process."""
@@ -139,26 +155,41 @@ class Sweep:
         wave_seconds: float,
     ) -> None:
         with ExitStack() as stack:
-            runner = open_runner(
-                self.runner, self.suites.values(), self.job.options, store, stack, display.note
-            )
-            if isinstance(runner, SparkRunner):
-                self.master = runner.session.sparkContext.master
-            stop.install()  # after Spark, which takes Ctrl-C for itself
-            display.begin(
-                self.headline(runner, store, outcome),
-                seconds=self.clock.seconds,
-                run_id=self.job.run_id,
-                build_id=self.job.build_id,
-                directory=short_path(store.directory),
-                suites=list(self.plan.suites),
-                planned=self.planned,
-                earlier=outcome.earlier,
-                runner=runner.name,
-                slots=runner.slots,
-            )
-            with display.live(self.planned):
-                self.campaign(runner, store, outcome, stop, display, wave_seconds)
+            try:
+                self.open_and_follow(store, outcome, display, stop, wave_seconds, stack)
+            except BaseException as error:
+                self.end(store, outcome, error, stop)  # closing the runner may take long
+                raise
+
+    def open_and_follow(
+        self,
+        store: RunStore,
+        outcome: Outcome,
+        display: Display,
+        stop: StopRequest,
+        wave_seconds: float,
+        stack: ExitStack,
+    ) -> None:
+        runner = open_runner(
+            self.runner, self.suites.values(), self.job.options, store, stack, display.note
+        )
+        if isinstance(runner, SparkRunner):
+            self.master = runner.session.sparkContext.master
+        stop.install()  # after Spark, which takes Ctrl-C for itself
+        display.begin(
+            self.headline(runner, store, outcome),
+            seconds=self.clock.seconds,
+            run_id=self.job.run_id,
+            build_id=self.job.build_id,
+            directory=short_path(store.directory),
+            suites=list(self.plan.suites),
+            planned=self.planned,
+            earlier=outcome.earlier,
+            runner=runner.name,
+            slots=runner.slots,
+        )
+        with display.live(self.planned):
+            self.campaign(runner, store, outcome, stop, display, wave_seconds)
 
     def campaign(
         self,
@@ -286,7 +317,14 @@ class Sweep:
     def replay(self, directory: Path) -> report.ReplayCommand:
         """The function from a signature's group to the command line that replays it."""
         registry = self.runner.registry
-        return lambda group: replay_command(record_path(directory, group.signature), registry)
+        module = self.job.options.module
+        return lambda group: replay_command(
+            record_path(directory, group.signature), registry, module
+        )
+
+    def resume_command(self, directory: Path) -> str:
+        """The command line that goes on with this run; its user trusts what it names."""
+        return resume_command(directory, *([OPTION] if from_elsewhere(self.command) else []))
 
     def proofs(self) -> str:
         """The number of programs that were searched to their end, in words."""
@@ -313,9 +351,9 @@ class Sweep:
                 **report.summary_data(outcome.summary, replay),
                 **self.source_data(store.directory),
             }
-            print(json.dumps(data, indent=2))
+            echo(json.dumps(data, indent=2))
             return
-        console = Console(highlight=False)
+        console = new_console()
         report.print_summary(console, outcome.summary, replay)
         if self.rounds is not None and outcome.summary.trials:
             gains = self.rounds.gains(store.directory)
@@ -328,7 +366,7 @@ class Sweep:
                 command = search_command(failure.chunk, self.plan.options, self.runner.registry)
                 lines.append(f"  which seed of it: {command}")
         if outcome.status != "finished":
-            lines.append(f"go on with: {resume_command(store.directory)}")
+            lines.append(f"go on with: {self.resume_command(store.directory)}")
         lines.append(
             f"{verdict(self.plan.options, outcome, self.planned, self.clock.seconds)}"
             f"{self.proofs()}; results in {directory}"
@@ -347,8 +385,9 @@ def warnings(outcome: Outcome) -> list[str]:
     return [*outcome.warnings, *([idle] if idle else [])]
 
 
-def exit_code(outcome: Outcome) -> ExitCode:
-    return of_run(outcome.status, outcome.summary.verdict)
+def exit_code(outcome: Outcome) -> int:
+    code = of_run(outcome.status, outcome.summary.verdict)
+    return signals.code() if code == INTERRUPTED else code
 
 
 def versions() -> dict[str, str]:

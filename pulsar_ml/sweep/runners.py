@@ -94,6 +94,8 @@ def _spark_runner(
         more=SPECULATION if options.speculate else {},
         log=log,
         work=store.directory / "executors",
+        seconds=options.master_seconds,
+        note=note,
     )
     if session.sparkContext.uiWebUrl:
         note(f"Spark's pages are at {session.sparkContext.uiWebUrl}")
@@ -105,6 +107,8 @@ def _spark_runner(
         log=log if in_driver(master) else None,
         pace=Pace(options.task_seconds),
         staging=store.directory if options.rows == EXECUTORS else None,
+        master=master,
+        seconds=options.master_seconds,
     )
 
 

@@ -10,31 +10,33 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
 from pulsar_ml.campaign.plan import probe
-from pulsar_ml.campaign.run.resume import past_of
+from pulsar_ml.campaign.run.resume import past_of, read_facts
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.distributed.driver import check_spark
 from pulsar_ml.distributed.session import PAGES, check_master, packed
 from pulsar_ml.errors import UsageError
-from pulsar_ml.exit_codes import ExitCode
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions
-from pulsar_ml.sweep.options import DRIVER, SPARK, RunnerOptions, SweepOptions, check
+from pulsar_ml.sweep.options import (
+    DRIVER,
+    NOT_KEPT,
+    SPARK,
+    RunnerOptions,
+    SweepOptions,
+    check,
+    from_elsewhere,
+)
 from pulsar_ml.sweep.planning import plan_sweep
 from pulsar_ml.sweep.run import Sweep
 from pulsar_ml.sweep.runners import effective_master
+from pulsar_ml.terminal.printer import new_console
 from pulsar_ml.terminal.stop_request import StopRequest
-
-# Options of one command, which a run does not keep.
-NOT_KEPT = frozenset(
-    {"out", "as_json", "resume", "progress", "progress_file", "waves", "seconds", "on_command_line"}
-)
+from pulsar_ml.terminal.trust import check_trusted
 
 
-def sweep(options: SweepOptions) -> ExitCode:
+def sweep(options: SweepOptions) -> int:
     """Runs a sweep, or goes on with one, prints its summary, and returns its exit code.
 
     Raises ``UsageError`` before anything runs, and other errors of this package when it fails.
@@ -43,6 +45,8 @@ def sweep(options: SweepOptions) -> ExitCode:
     resume, out = options.resume, options.out
     if options.forever and resume is None and out is not None and (out / "run.json").exists():
         resume = out  # the same command goes on
+    if options.resume is not None:
+        check_resumed(options, options.resume)
     past = None if resume is None else past_of(resume)
     try:
         if options.master:
@@ -72,7 +76,7 @@ def sweep(options: SweepOptions) -> ExitCode:
             seconds=options.seconds, open_ended=options.open_ended,
         )  # fmt: skip
         file = options.progress_file
-        display = Display(Console(stderr=True), kind=options.progress, file=file)
+        display = Display(new_console(stderr=True), kind=options.progress, file=file)
     except BaseException:
         if past is not None:
             past.store.close()
@@ -80,6 +84,17 @@ def sweep(options: SweepOptions) -> ExitCode:
     with closing(display), StopRequest() as stop:
         target = past or out or Path("runs") / run_id
         return one.run(target, display, stop, options.wave_seconds, as_json=options.as_json)
+
+
+def check_resumed(options: SweepOptions, run: Path) -> None:
+    """Raises UsageError when the file of a resumed run chooses code, and nobody trusts it."""
+    named = from_elsewhere(read_facts(run).get("command", {}))
+    by_file = {
+        name: value
+        for name, value in named.items()
+        if name.removeprefix("--") not in options.on_command_line
+    }
+    check_trusted(run / "run.json", by_file, trust=options.trust)
 
 
 def runner_options(options: SweepOptions) -> RunnerOptions:
@@ -99,6 +114,7 @@ def runner_options(options: SweepOptions) -> RunnerOptions:
         cpus=options.task_cpus,
         registry=options.suites,
         environment=None if options.environment is None else str(options.environment),
+        master_seconds=options.master_seconds,
         rows=options.rows if spark else DRIVER,
         task_seconds=options.chunk_seconds if options.chunk_size is None else 0.0,
         speculate=options.speculate and spark,

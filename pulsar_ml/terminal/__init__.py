@@ -1,1 +1,1 @@
-"""The terminal: commands' entry, progress, tables that fit, and a graceful stop."""
+"""The terminal: printing, command lines, progress, tables that fit, and a graceful stop."""

@@ -8,6 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from pulsar_ml.terminal.trust import trust_words
+
 PROGRAM = "pulsar-ml"
 DEFAULT_SUITES = "pulsar_ml.suites.registry"  # the module of the suites that come with the package
 
@@ -47,6 +49,6 @@ def suites_words(suites: str | None) -> tuple[str, ...]:
     return () if suites in (None, "", DEFAULT_SUITES) else ("--suites", str(suites))
 
 
-def replay_command(record: Path, suites: str | None = None) -> str:
-    """The command line that runs a record again."""
-    return command_line("replay", short_path(record), *suites_words(suites))
+def replay_command(record: Path, suites: str | None = None, module: str | None = None) -> str:
+    """The command line that runs a record, which names a module, again."""
+    return command_line("replay", short_path(record), *suites_words(suites), *trust_words(module))

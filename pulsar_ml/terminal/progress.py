@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from pulsar_ml.terminal.printer import new_console
+
 LINE_SECONDS = 5.0  # between two plain lines
 
 
@@ -26,7 +28,7 @@ class ProgressDisplay:
     def __init__(
         self, console: Console | None = None, *, plain: bool = False, quiet: bool = False
     ) -> None:
-        self._console = console or Console(stderr=True)
+        self._console = console or new_console(stderr=True)
         self._quiet = quiet
         self._changing = self._console.is_terminal and not plain and not quiet
         self._bar: Progress | None = None

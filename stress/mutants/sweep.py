@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from pulsar_ml.campaign.plan import probe
@@ -49,6 +48,7 @@ from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.options import POOL, SPARK, RunnerOptions
 from pulsar_ml.sweep.runners import open_runner
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
+from pulsar_ml.terminal.printer import echo, new_console
 from pulsar_ml.terminal.stop_request import StopRequest
 from pulsar_ml.terminal.tables import print_table
 from stress.mutants.build import build
@@ -241,7 +241,7 @@ def command(
     run_id = f"mutants-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
     directory = out or Path("runs") / run_id
     rows: list[Row] = []
-    screen = Console(stderr=True)
+    screen = new_console(stderr=True)
     code: ExitCode = FAILED
     try:
         mutants = chosen(ids, engine)
@@ -268,11 +268,11 @@ def command(
             rows.append(comparison.true_core(suites, TRUE_CORE_FACTOR * seeds))
         code = CLEAN if all(line.as_expected for line in rows) else VIOLATION
     except KeyboardInterrupt:
-        click.echo("Interrupted", err=True)
+        echo("Interrupted", err=True)
         code = INTERRUPTED
     except Exception as error:  # the rows so far are kept and printed
         message, code = explained(error)
-        click.echo(message, err=True)
+        echo(message, err=True)
     if rows:
         keep(rows, directory, code)
     show(rows, directory, as_json=as_json)

@@ -177,6 +177,7 @@ READS = {
     "pulsar_ml/harness/functions/library.py": "its own list of files; damaged, it builds again",
     "pulsar_ml/harness/building/unseen.py": "its own cache; a damaged one is ignored",
     "pulsar_ml/harness/search/child.py": "what the kernel says of this process",
+    "pulsar_ml/harness/search/frames.py": "messages of its own child, through a pipe",
     "pulsar_ml/harness/search/failure.py": "failure",
     "pulsar_ml/harness/histories/files.py": "history.jsonl",
     "pulsar_ml/harness/subjects/program.py": "failure",
@@ -227,6 +228,7 @@ def test_the_parsers_that_the_list_names_are_tried() -> None:
 
 # Pickles whose bytes come from the same expression, or from the process at its own pipe.
 PICKLES = {
+    "pulsar_ml/harness/search/frames.py": "pickle.loads(data)",  # behind the child's key
     "pulsar_ml/harness/search/child.py": "pickle.loads(pickle.dumps(",
     "pulsar_ml/harness/models/copies.pyx": "pickle.loads(pickle.dumps(",
 }
@@ -292,6 +294,19 @@ def test_a_newer_version(
             "topics, subscriptions and consumers",
         ),
         ("[[topics]]\nentry_bytes = [0, inf]", "should be a number or"),
+        (
+            "[[topics]]\ncount = 10000\nentries_per_second = 50000000",
+            "about 10,000,000,000,000 entries, written and in backlogs, are too many; use 100,000,000",
+        ),
+        ("[[topics]]\nbacklog = 1000000000", "about 1,000,002,000 entries"),
+        (
+            "[[topics]]\nbacklog = 10000000\n[[topics.subscriptions]]\ncount = 1000",
+            "deliveries of entries to subscriptions are too many",
+        ),
+        (
+            "[[topics]]\n[[topics.subscriptions]]\nconnected_seconds = 1e-9",
+            "about 20,000,000,000 connections of consumers",
+        ),
         ("[[topics]]\n[[topics.subscriptions]]\nconnected_seconds = nan", "should be a number or"),
     ],
 )

@@ -130,9 +130,9 @@ def test_a_failure_is_found_traced_replayed_and_shrunk(installed: Installed) -> 
     assert "the failure was made again, step by step" in traced.stdout
     assert "ticket.pyx:23" in traced.stdout
     (record,) = (installed.folder / "records").iterdir()
-    replayed = installed.run("replay", str(record), "--suites", "my_suites")
+    replayed = installed.run("replay", str(record), "--trust", "--suites", "my_suites")
     assert replayed.returncode == 1, replayed.stdout + replayed.stderr
-    shrunk = installed.run("shrink", str(record), "--suites", "my_suites")
+    shrunk = installed.run("shrink", str(record), "--trust", "--suites", "my_suites")
     assert shrunk.returncode == 1, shrunk.stdout + shrunk.stderr
 
 

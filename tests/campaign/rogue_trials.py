@@ -66,6 +66,54 @@ def computes_for_ever() -> None:
         pass
 
 
+def writes_everywhere() -> None:
+    """Write to every descriptor, as code does that uses one after closing it; then go on."""
+    for descriptor in range(3, 256):
+        try:
+            os.write(descriptor, b"garbage" * 100)
+        except OSError:
+            continue
+
+
+def closes_everything() -> None:
+    os.closerange(0, 256)
+
+
+def leaves_processes() -> None:
+    """Leave a child and an orphan in a session of its own, which wait for ever."""
+    for orphan in (False, True):
+        child = os.fork()
+        if child == 0:
+            if orphan:
+                os.setsid()
+                if os.fork():
+                    os._exit(0)
+            waits_for_ever()
+        if orphan:
+            os.waitpid(child, 0)
+
+
+def leaves_processes_and_aborts() -> None:
+    leaves_processes()
+    os.abort()
+
+
+def forks_without_end() -> None:
+    """Fork again and again, in each process: 256 processes if nobody ends them."""
+    for _ in range(8):
+        os.fork()
+    waits_for_ever()
+
+
+def kills_its_group() -> None:
+    os.kill(0, signal.SIGKILL)
+
+
+def kills_its_supervisor() -> None:
+    os.kill(os.getppid(), signal.SIGKILL)
+    waits_for_ever()
+
+
 DEEDS = {
     "segmentation fault": faulthandler._sigsegv,  # type: ignore[attr-defined]
     "abort": os.abort,
@@ -77,4 +125,11 @@ DEEDS = {
     "computes": computes_for_ever,
     "memory": eats_memory,
     "address space": reserves_address_space,
+    "writes everywhere": writes_everywhere,
+    "closes everything": closes_everything,
+    "leaves processes": leaves_processes,
+    "leaves processes and aborts": leaves_processes_and_aborts,
+    "forks without end": forks_without_end,
+    "kills its group": kills_its_group,
+    "kills its supervisor": kills_its_supervisor,
 }

@@ -13,13 +13,14 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from pulsar_ml.campaign.plan import probe
+from pulsar_ml.campaign.plan.exhaustive import Searched
 from pulsar_ml.campaign.plan.plan import Chunk, Plan
 from pulsar_ml.campaign.run.runner import InlineRunner, PoolRunner, Watch
 from pulsar_ml.campaign.store import summary as report
 from pulsar_ml.campaign.store.merge import Summary, add
 from pulsar_ml.campaign.store.schema import ROW, split
 from pulsar_ml.campaign.store.sketch import SIZE, estimate
-from pulsar_ml.campaign.trial import trial
+from pulsar_ml.campaign.trial import controlled, trial
 from pulsar_ml.campaign.trial.chunk import Job, run_chunk
 from pulsar_ml.campaign.trial.engines import load_module, most_threads, program_of, run_trial
 from pulsar_ml.campaign.trial.isolation import Isolation
@@ -27,11 +28,12 @@ from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, TrialOptions, TrialResult
 from pulsar_ml.cli import main
-from pulsar_ml.errors import UsageError
+from pulsar_ml.errors import NondeterminismError, UsageError
 from pulsar_ml.harness.engine import OFFERED
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.suites.registry import SUITES
 from tests.campaign.rows import stable_rows
+from tests.engine.programs.build_programs import programs
 from tests.engine.sandbox.test_sandbox import rogues_path
 from tests.harness.toys.build_toys import toys_path
 
@@ -129,9 +131,9 @@ def test_a_failure_is_small_and_is_made_again_step_by_step(
 
     path = tmp_path / "failure.json"
     path.write_text(found[0]["replay"])
-    done = CliRunner().invoke(main, ["replay", str(path)])
+    done = CliRunner().invoke(main, ["replay", "--trust", str(path)])
     assert done.exit_code == 1 and "the failure was made again, step by step" in done.output
-    done = CliRunner().invoke(main, ["replay", "--json", str(path)])
+    done = CliRunner().invoke(main, ["replay", "--trust", "--json", str(path)])
     assert json.loads(done.output)["exact"] is True
 
 
@@ -143,10 +145,10 @@ def test_the_mutant_of_a_failure_is_selected_for_its_replay(
     assert not run_trial(toy("counter"), 1, options).violations
     path = tmp_path / "failure.json"
     path.write_text(violation.record)
-    done = CliRunner().invoke(main, ["replay", str(path)])
+    done = CliRunner().invoke(main, ["replay", "--trust", str(path)])
     assert "step by step" in done.output
     path.write_text(json.dumps({**json.loads(violation.record), "mutant": None}))
-    done = CliRunner().invoke(main, ["replay", str(path)])
+    done = CliRunner().invoke(main, ["replay", "--trust", str(path)])
     assert done.exit_code == 0 and "without a failure" in done.output
     load_module(options).select_mutant(None)
 
@@ -158,7 +160,7 @@ def test_a_record_of_real_threads_is_none_of_the_engine(
     assert ReplayRecord.from_json(record.to_json()) == record
     path = tmp_path / "record.json"
     path.write_text(record.to_json())
-    done = CliRunner().invoke(main, ["replay", str(path)])
+    done = CliRunner().invoke(main, ["replay", "--trust", str(path)])
     assert done.exit_code == 2 and "no suite is called 'racy'" in done.output
 
 
@@ -204,7 +206,7 @@ def test_an_execution_that_takes_its_process_along_is_named_and_made_again(tmp_p
     )
     path = tmp_path / "failure.json"
     path.write_text(violation["replay"])
-    done = CliRunner().invoke(main, ["replay", "--json", str(path)])
+    done = CliRunner().invoke(main, ["replay", "--trust", "--json", str(path)])
     assert json.loads(done.output)["exact"] is True, done.output
 
 
@@ -304,3 +306,48 @@ def test_a_plan_from_before_the_engine_is_one_of_real_threads() -> None:
     assert Plan.from_json({**data, "version": 1, "options": old}).options == TrialOptions(threads=3)
     controlled = Plan(("a",), 0, 10, 2, PRODUCT)
     assert Plan.from_json(json.loads(json.dumps(controlled.to_json()))) == controlled
+
+
+def test_what_the_engine_does_not_decide_is_a_violation_of_its_seed(
+    monkeypatch: pytest.MonkeyPatch, options: TrialOptions
+) -> None:
+    def refuses(*arguments: object, **more: object) -> None:
+        raise NondeterminismError("the same choices led to different executions")
+
+    monkeypatch.setattr(controlled, "explore", refuses)
+    result = run_trial(toy("counter"), 3, options)
+    (found,) = result.violations
+    assert (result.verdict, found.invariant, result.executions) == (
+        "violation",
+        "nondeterminism",
+        0,
+    )
+    assert found.message == "the same choices led to different executions"
+
+
+def test_a_seed_beyond_the_engine_is_a_row_among_others() -> None:
+    path = str(programs().__file__)
+    names = ("too_large", "seven_stores")
+    options = TrialOptions(
+        engine=CONTROLLED, module=path, operations=1, executions=3_000, threads=2
+    )
+    job = Job("a-run", programs().SUBJECTS["too_large"].build_id, options)
+    pool = PoolRunner({name: toy(name) for name in names}, workers=1)
+    try:
+        wave = pool.run(job, list(Plan(names, 0, 2, 1, options).chunks()), QUIET)
+    finally:
+        pool.close()
+    assert wave.failures == []
+    rows = {(row["suite"], row["seed"]): row for row in wave.table().to_pylist()}
+    assert set(rows) == {(name, seed) for name in names for seed in (0, 1)}
+    for seed in (0, 1):
+        large, right = (rows[name, seed] for name in names)
+        assert (large["verdict"], large["executions"]) == ("nothing_exercised", 0)
+        assert "use a smaller program" in large["bounds"]
+        assert (right["verdict"], right["executions"]) == ("clean", 3_000)
+
+
+def test_a_search_that_could_not_run_proves_nothing() -> None:
+    searched = Searched()
+    searched.add({"executions": 0, "verdict": "nothing_exercised", "bounds": "too large"})
+    assert (searched.exhausted, searched.result) == ("", "not searched: too large")

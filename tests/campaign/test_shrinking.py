@@ -70,7 +70,11 @@ def rogue(name: str) -> Failure:
 
 def task(failure: Failure, **changes: Any) -> Task:
     output = Task(
-        suite=failure.subject, registry=REGISTRY, record=failure.to_json(), executions=BUDGET
+        trust=True,
+        suite=failure.subject,
+        registry=REGISTRY,
+        record=failure.to_json(),
+        executions=BUDGET,
     )
     return replace(output, **changes)
 
@@ -97,7 +101,7 @@ def attempt(
         ]
         shrink_all(
             store, wanted, place,
-            lambda one: task_of(one, registry=REGISTRY, module="", executions=executions),
+            lambda one: task_of(one, registry=REGISTRY, module="", executions=executions, trust=True),
             on_done=lambda one: tried.__setitem__(one.suite, one), **options,
         )  # fmt: skip
     finally:
@@ -231,6 +235,7 @@ def of_threads(**changes: Any) -> ReplayRecord:
 
 def test_what_real_threads_found_becomes_a_small_failure_of_the_engine() -> None:
     output = Task(
+        trust=True,
         suite="racy", registry=REGISTRY, record=of_threads().to_json(), executions=BUDGET,
         module=str(toys_path(checked=True)),
     )  # fmt: skip
@@ -248,7 +253,7 @@ def test_what_real_threads_found_becomes_a_small_failure_of_the_engine() -> None
 @pytest.mark.parametrize("invariant", ["stuck", "leak", "crash", "hang", "memory", None])
 def test_there_may_be_nothing_to_shrink(invariant: str | None) -> None:
     record = of_threads(invariant=invariant).to_json()
-    result = done(Task(suite="racy", registry=REGISTRY, record=record, executions=10))
+    result = done(Task(suite="racy", registry=REGISTRY, record=record, executions=10, trust=True))
     assert (
         result.outcome == NOTHING
         and "not an outcome that the engine can look for" in result.message

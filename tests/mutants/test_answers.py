@@ -122,7 +122,7 @@ def recorded(
         ["hunt", str(record), "--module", checked, "--out", str(target), "--no-sandbox"],
     )
     assert found.exit_code == 1, found.output
-    again = CliRunner().invoke(main, ["replay", str(target)])
+    again = CliRunner().invoke(main, ["replay", "--trust", str(target)])
     assert again.exit_code == 1
     assert "the failure was made again, step by step" in again.output
     return ReplayRecord.from_json(record.read_text()), Failure.from_text(target.read_text())

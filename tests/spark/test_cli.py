@@ -33,7 +33,7 @@ def test_violations_end_with_1_and_the_commands_to_replay_them(tmp_path: Path) -
     done = sweep("--suite", "tattler", "--seeds", "7", "--chunk-size", "3", "--out", str(tmp_path))
     assert done.exit_code == 1, done.output
     (record,) = (tmp_path / "records").iterdir()
-    assert f"replay {record} --suites tests.spark.sweep_suites\n" in done.stdout
+    assert f"replay {record} --suites tests.spark.sweep_suites --trust\n" in done.stdout
     assert "finished: " in done.stdout and "7 of 7 trials" in done.stdout
     assert sorted(read_trials(tmp_path)["seed"].to_pylist()) == list(range(7))
 
@@ -128,7 +128,7 @@ def half_a_run(directory: Path, *options: str) -> None:
 
 
 def resume(directory: Path, *options: str) -> Result:
-    return CliRunner().invoke(main, ["--resume", str(directory), *options])
+    return CliRunner().invoke(main, ["--resume", str(directory), "--trust", *options])
 
 
 def whole(directory: Path) -> bool:

@@ -62,7 +62,7 @@ def test_it_stops_after_some_waves_and_the_same_command_goes_on(tmp_path: Path) 
         14,
         8,
     )
-    done = CliRunner().invoke(main, ["--resume", str(run), "--waves", "1"])
+    done = CliRunner().invoke(main, ["--resume", str(run), "--trust", "--waves", "1"])
     assert done.exit_code == 1 and "in 16 trials" in done.stdout
     trials = read_trials(run).to_pylist()
     assert Counter((row["suite"], row["seed"]) for row in trials) == Counter(

@@ -110,7 +110,7 @@ def test_a_killed_sweep_in_rounds_goes_on_with_nothing_but_its_directory(
     undisturbed: tuple[Path, Result], tmp_path: Path
 ) -> None:
     run = killed(undisturbed[0], tmp_path / "run")
-    done = here("--resume", str(run), "--json")
+    done = here("--resume", str(run), "--trust", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["trials"] == 36
     assert "round 2:" in done.stderr and "round 1:" not in done.stderr
@@ -125,7 +125,7 @@ def test_spark_goes_on_with_the_same_rounds(
     run = killed(undisturbed[0], tmp_path / "run")
     shutil.move(run, tmp_path / "out")
     run = tmp_path / "out"
-    resumed = ["--resume", "out", "--runner", "spark", "--master", "local[2]"]
+    resumed = ["--resume", "out", "--trust", "--runner", "spark", "--master", "local[2]"]
     done = sweep(tmp_path, *resumed)
     assert done.returncode == 0, done.stderr
     assert stable_rows(read_trials(run)) == stable_rows(read_trials(undisturbed[0]))
@@ -180,5 +180,5 @@ def test_a_floor_needs_rounds_and_a_run_keeps_its_own(
         (["--floor", "0.5"], "its floor is 0.2 and not 0.5"),
     ):
         run = killed(undisturbed[0], tmp_path / options[0])
-        done = here("--resume", str(run), *options)
+        done = here("--resume", str(run), "--trust", *options)
         assert (done.exit_code, message in done.stderr) == (2, True), done.output

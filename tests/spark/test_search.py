@@ -82,7 +82,7 @@ def test_a_search_that_was_killed_makes_exactly_the_rest(run: Path, tmp_path: Pa
         for table in SCHEMAS:
             for number in range(records, waves):
                 (again / table / f"wave-{number:05}.parquet").unlink()
-        done = sweep_here("--resume", str(again))
+        done = sweep_here("--resume", str(again), "--trust")
         assert done.exit_code == 0, done.output
         assert parts(again) == parts(run)
         assert "2 of 2 programs exhausted" in done.stdout
@@ -95,7 +95,7 @@ def test_a_stage_that_is_not_whole_leads_nowhere(run: Path, tmp_path: Path) -> N
     path = again / "trials" / "wave-00001.parquet"
     table = pq.read_table(path)
     pq.write_table(table.slice(1), path)
-    done = sweep_here("--resume", str(again))
+    done = sweep_here("--resume", str(again), "--trust")
     assert done.exit_code == 2 and "Error:" in done.stderr and "damaged" in done.stderr
 
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_searched_is_refused(
 
 
 def test_another_search_is_refused(run: Path) -> None:
-    done = sweep_here("--resume", str(run), "--parts", "4")
+    done = sweep_here("--resume", str(run), "--trust", "--parts", "4")
     assert done.exit_code == 2 and "its parts is 3 and not 4" in done.stderr
 
 
@@ -185,7 +185,7 @@ def test_a_damaged_search_is_one_sentence(run: Path, tmp_path: Path, search: obj
     (again / "run.json").write_text(json.dumps(facts))
     for done in (
         CliRunner().invoke(cli, ["report", str(again)]),
-        sweep_here("--resume", str(again)),
+        sweep_here("--resume", str(again), "--trust"),
     ):
         assert done.exit_code == 2, done.output
         assert done.stderr.startswith("Error: ") and done.stderr.count("\n") == 1

@@ -20,7 +20,7 @@ POOL = ["--runner", "pool", "--workers", "2", "--executions", "20000"]
 
 
 def shrink(run: Path, *options: str) -> Result:
-    return CliRunner().invoke(main, [str(run), *POOL, *options])
+    return CliRunner().invoke(main, [str(run), "--trust", *POOL, *options])
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_a_table_says_what_became_smaller_and_how_it_is_made_again(
     assert "2 failures: 2 smaller than recorded" in done.stdout
     commands = [line.strip() for line in done.stdout.splitlines() if " replay " in line]
     assert len(commands) == 2
-    assert all(command.endswith(f".json --suites {REGISTRY}") for command in commands)
+    assert all(command.endswith(f".json --suites {REGISTRY} --trust") for command in commands)
     replayed = subprocess.run(
         commands[0], shell=True,
         cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT,
@@ -69,7 +69,7 @@ def test_executors_find_the_same(pooled: tuple[Path, Result], tmp_path: Path) ->
         tmp_path / "run", large("racy"), large("counter", "T01"), rogue("ends_the_process")
     )
     done = subprocess.run(
-        [sys.executable, "-m", "spark.shrink", str(run), "--executions", "20000",
+        [sys.executable, "-m", "spark.shrink", str(run), "--trust", "--executions", "20000",
          "--master", "local[2]"],
         cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT,
     )  # fmt: skip

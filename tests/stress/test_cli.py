@@ -58,7 +58,7 @@ def test_a_violation_is_1_and_names_the_command_that_replays_it(toys: Toys, tmp_
     assert "T1 (quiescence) at seed 5: the sum is" in out
     [first, *others] = records_of(tmp_path)
     assert len(others) == 2
-    assert f"replay {first} --suites {TOYS}\n" in out
+    assert f"replay {first} --suites {TOYS} --trust\n" in out
     record = ReplayRecord.from_json(first.read_text())
     assert (record.suite, record.seed, record.invariant) == ("racy", 5, "T1")
 
@@ -78,7 +78,7 @@ def test_growing_memory_is_a_violation(toys: Toys, tmp_path: Path) -> None:
     code, out, _ = toys("run", "leaky", "--seeds", "80")
     assert code == 1
     assert "leak (growth) at seed 79: resident memory grew by" in out
-    code, out, _ = toys("replay", str(records_of(tmp_path)[0]), "--repeats", "80")
+    code, out, _ = toys("replay", "--trust", str(records_of(tmp_path)[0]), "--repeats", "80")
     assert code == 1
     assert "reproduced: resident memory grew by" in out
     code, out, _ = toys("run", "leaky", "--seeds", "80", "--leak-threshold", "0", "--threads", "1")
@@ -169,14 +169,14 @@ def test_json_is_the_whole_of_standard_output(toys: Toys) -> None:
 def test_a_replay_reproduces_and_says_how_often(toys: Toys, tmp_path: Path) -> None:
     toys("run", "racy", "--seeds", "1")
     [record] = records_of(tmp_path)
-    code, out, _ = toys("replay", str(record))
+    code, out, _ = toys("replay", "--trust", str(record))
     assert code == 1
     assert "recorded: T1: the sum is" in out
     assert "failed in 1 of 1 runs (T1 1 times)" in out
-    code, out, _ = toys("replay", str(record), "--repeats", "5", "--count")
+    code, out, _ = toys("replay", "--trust", str(record), "--repeats", "5", "--count")
     assert code == 1
     assert "failed in 5 of 5 runs" in out
-    code, out, _ = toys("replay", str(record), "--repeats", "5", "--count", "--json")
+    code, out, _ = toys("replay", "--trust", str(record), "--repeats", "5", "--count", "--json")
     assert json.loads(out)["failed"] == 5
 
 
@@ -186,7 +186,7 @@ def test_a_replay_that_finds_nothing_is_honest(toys: Toys, tmp_path: Path) -> No
     # The same program over the true counter.
     content = json.loads(path.read_text()) | {"mutant": None}
     path.write_text(json.dumps(content))
-    code, out, _ = toys("replay", str(path), "--repeats", "20")
+    code, out, _ = toys("replay", "--trust", str(path), "--repeats", "20")
     assert code in (0, 3)
     assert "not reproduced in 20 runs; real threads do not replay exactly" in out
 
@@ -196,7 +196,7 @@ def test_a_replay_on_another_build_or_program_says_so(toys: Toys, tmp_path: Path
     [path] = records_of(tmp_path)
     content = json.loads(path.read_text()) | {"build_id": "older", "program": "other"}
     path.write_text(json.dumps(content))
-    _, out, _ = toys("replay", str(path))
+    _, out, _ = toys("replay", "--trust", str(path))
     assert "another build: the record is of older, this is toys-build-1" in out
     assert "another program: the suite or the generator changed" in out
 
@@ -207,7 +207,7 @@ def test_a_replay_on_another_build_or_program_says_so(toys: Toys, tmp_path: Path
 def test_a_bad_record_is_2(toys: Toys, tmp_path: Path, text: str) -> None:
     path = tmp_path / "bad.json"
     path.write_text(text)
-    code, _, err = toys("replay", str(path))
+    code, _, err = toys("replay", "--trust", str(path))
     assert code == 2
     assert str(path) in err
 

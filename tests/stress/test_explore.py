@@ -46,11 +46,11 @@ def test_a_weak_memory_bug_is_found_written_and_made_again(
     assert "invariant I9" in found.stdout
     assert "the failure was made again, step by step" in found.stdout
     (record,) = tmp_path.glob("*.json")
-    traced = pulsar_ml("trace", str(record))
+    traced = pulsar_ml("trace", "--trust", str(record))
     assert traced.returncode == 1
     assert re.search(r"\(\d+ stores? old\)", traced.stdout)
     assert "stamped_lock.pxd:" in traced.stdout
-    again = pulsar_ml("shrink", str(record))
+    again = pulsar_ml("shrink", "--trust", str(record))
     assert again.returncode == 1
     assert json.loads(record.read_text())["rule"] == "I9"
 

@@ -47,7 +47,7 @@ def test_violations_have_a_record_that_replays(toys: Toys, tmp_path: Path) -> No
     group = found.summary.in_order()[0]
     words = found.command(group).split()
     assert words[-2:] == ["--suites", TOYS] and words[-4] == "replay"
-    assert toys("replay", words[-3])[0] == 1
+    assert toys("replay", words[-3], "--trust")[0] == 1
     assert report(out)["verdict"] == "violation"
 
 

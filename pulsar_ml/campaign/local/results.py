@@ -94,7 +94,7 @@ def print_run(console: Console, run: SuiteRun, suites: str | None) -> None:
                 soft_wrap=True,
             )
         console.print(
-            f"    {escape(replay_command(failure.record, suites))}",
+            f"    {escape(replay_command(failure.record, suites, run.module))}",
             highlight=False,
             soft_wrap=True,
         )
@@ -207,7 +207,7 @@ def run_as_data(run: SuiteRun, suites: str | None) -> dict[str, Any]:
             {
                 "seed": failure.seed,
                 "record": str(failure.record),
-                "replay": replay_command(failure.record, suites),
+                "replay": replay_command(failure.record, suites, run.module),
                 "violations": [
                     {"invariant": seen.invariant, "message": seen.message, "phase": seen.phase}
                     for seen in failure.violations

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,7 @@ from pulsar_ml.campaign.trial.trial import CONTROLLED, VIOLATION, TrialOptions, 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.terminal.command_line import PROGRAM, command_line, replay_command, short_path
+from pulsar_ml.terminal.signals import Interrupted, deferred, holding
 
 WAVE_ROWS = 1_000
 WAVE_SECONDS = 10.0
@@ -55,9 +56,16 @@ class RunWriter:
         self._waves = 0
         self._written = time.monotonic()
         self.status = "finished"  # without an exception
-        self._write("running")
+        self._held = ExitStack()
 
     def __enter__(self) -> Self:
+        self._held.enter_context(holding())
+        try:
+            with deferred():
+                self._write("running")
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
         return self
 
     def __exit__(
@@ -67,9 +75,10 @@ class RunWriter:
         trace: TracebackType | None,
     ) -> None:
         if error is None:
-            self.close(self.status)
+            with self._held, deferred():
+                self.close(self.status)
             return
-        with suppress(OSError):  # which may be the reason
+        with self._held, suppress(OSError, Interrupted), deferred():  # the disk may be the reason
             self.close(
                 "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", str(error)
             )
@@ -124,7 +133,9 @@ class RunWriter:
         self._store.write_run(facts)
 
     def _command(self, group: Group) -> str:
-        return replay_command(self._store.record_path(group.signature), self._suites)
+        return replay_command(
+            self._store.record_path(group.signature), self._suites, self._job.options.module
+        )
 
     def where(self) -> str:
         directory = short_path(self._store.directory)

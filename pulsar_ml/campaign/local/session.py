@@ -64,6 +64,7 @@ class SuiteRun:
     threads: int
     first_seed: int
     possible: list[tuple[str, str]]
+    module: str = ""
     programs: int = 0
     operations: int = 0
     overlaps: int = 0
@@ -124,6 +125,7 @@ def run_suite(
         threads=threads,
         first_seed=seed,
         possible=possible_pairs(subject, suite.mix, threads),
+        module=options.module,
     )
     memory = MemorySeries()
     last: TrialResult | None = None

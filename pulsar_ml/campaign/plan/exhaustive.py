@@ -62,6 +62,7 @@ class Searched:
     clean: int = 0
     failed: int = 0
     left: int = 0
+    unsearched: int = 0
     bounds: dict[str, None] = field(default_factory=dict)
 
     def add(self, row: Row) -> None:
@@ -69,20 +70,25 @@ class Searched:
         self.executions += row["executions"]
         self.clean += row["verdict"] == CLEAN
         self.failed += row["verdict"] == VIOLATION
+        self.unsearched += row["executions"] == 0
         self.bounds.update(
             dict.fromkeys(row["bounds"].split(BOUND_SEPARATOR) if row["bounds"] else ())
         )
 
     @property
     def exhausted(self) -> str:
-        """The proof of the whole search; "" while parts are left or when a part failed."""
-        return "" if self.failed or self.left or not self.parts else proved(self.bounds)
+        """The proof of the whole search; "" while parts are left, or when one proved nothing."""
+        if self.failed or self.left or self.unsearched or not self.parts:
+            return ""
+        return proved(self.bounds)
 
     @property
     def result(self) -> str:
         """The proof in words, or the reason why there is none."""
         if self.failed:
             return f"failed in {self.failed} of its parts"
+        if self.unsearched:
+            return f"not searched: {BOUND_SEPARATOR.join(self.bounds) or 'no execution was made'}"
         if self.left or not self.parts:
             return f"{self.left} parts are left"
         idle = "" if self.clean else ", but no location was touched by two threads"

@@ -30,7 +30,7 @@ from pulsar_ml.campaign.store.schema import (
     VIOLATIONS,
 )
 from pulsar_ml.campaign.store.staging import SCHEMAS
-from pulsar_ml.campaign.store.store import RUN_VERSION, RunStore, waves_of
+from pulsar_ml.campaign.store.store import RUN_VERSION, RunStore, record_path, waves_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.input_files import bounded_text
@@ -39,6 +39,7 @@ from pulsar_ml.versioned_json import check_keys, read_object
 if TYPE_CHECKING:
     from pulsar_ml.campaign.plan.exhaustive import Exhaustive
 
+MOST_ID = 200  # characters of a run's or a build's id
 BATCH_ROWS = 4096  # of violations; their records may be long
 
 
@@ -118,6 +119,9 @@ def read_facts(directory: Path) -> dict[str, Any]:
         check_keys(facts, types_of, str(path), others=True)
     except BadRecordError as error:
         raise UsageError(str(error)) from None
+    for name in ("run_id", "build_id"):
+        if len(facts[name]) > MOST_ID or not facts[name].isprintable():
+            raise UsageError(f"{path} is damaged: its {name} is {facts[name]!r:.60}")
     return facts
 
 
@@ -160,11 +164,13 @@ def add_wave(
                 )
         for batch in pq.ParquetFile(paths["violations"]).iter_batches(BATCH_ROWS):
             add_violations(summary, pa.Table.from_batches([batch]).cast(VIOLATIONS))
+        for signature in summary.groups:
+            record_path(directory, signature)  # refuses one that is none
         add_chunks(summary, chunks)
     except (OSError, pa.ArrowException, ValueError) as error:
-        reason = str(error).splitlines()[0]
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UsageError(
-            f"the wave {name} in {directory} is damaged or incomplete: {reason}"
+            f"the wave {name} in {directory} is damaged or incomplete: {reason:.300}"
         ) from None
 
 

@@ -16,8 +16,8 @@ from typing import Protocol
 from pulsar_ml.campaign.run.runner import POLL_SECONDS
 from pulsar_ml.campaign.shrink.shrinking import Task, apart
 from pulsar_ml.campaign.shrink.shrunk import ShrinkState, Shrunk, digest_of, read_state
-from pulsar_ml.campaign.store.read_run import SIGNATURE, SavedRun
-from pulsar_ml.campaign.store.store import RunStore
+from pulsar_ml.campaign.store.read_run import SavedRun
+from pulsar_ml.campaign.store.store import SIGNATURE, RunStore
 from pulsar_ml.input_files import bounded_text
 
 
@@ -101,7 +101,13 @@ def witnesses(run: SavedRun) -> list[Witness]:
 
 
 def task_of(
-    witness: Witness, *, registry: str, module: str, executions: int, leaks: bool = True
+    witness: Witness,
+    *,
+    registry: str,
+    module: str,
+    executions: int,
+    trust: bool = False,
+    leaks: bool = True,
 ) -> Task:
     """Make the task of a witness; it starts from the smallest failure so far."""
     start = ""
@@ -114,6 +120,7 @@ def task_of(
         start=start,
         executions=executions,
         module=module,
+        trust=trust,
         leaks=leaks,
     )
 

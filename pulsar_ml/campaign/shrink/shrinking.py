@@ -40,8 +40,10 @@ from pulsar_ml.campaign.trial.trial import (
     select_mutant,
 )
 from pulsar_ml.errors import PulsarMlError, UsageError
-from pulsar_ml.harness.search.child import Limits, LostError, die_with_parent
+from pulsar_ml.harness.search.child import Limits, LostError
+from pulsar_ml.harness.search.descendants import die_with_parent
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.terminal.trust import check_trusted
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.search.failure import Failure
@@ -62,6 +64,7 @@ class Task:
         executions: largest number of executions, roughly.
         module: the checked module to use instead of the record's; "" for the record's, and for real
             threads on the product for the product's.
+        trust: True when a module that the record names may be loaded, wherever it is from.
         leaks: False when blocks that are never freed are no failure.
     """
 
@@ -71,6 +74,7 @@ class Task:
     start: str = ""
     executions: int
     module: str = ""
+    trust: bool = False
     leaks: bool = True
     limits: Limits = LIMITS
 
@@ -154,6 +158,8 @@ def of_engine(task: Task, suite: Suite, failure: Failure) -> Shrunk:
         return Shrunk(
             NOTHING, f"{failure.kind}: it is reproduced from its seed, in a child process"
         )
+    named = {"--module": failure.module}
+    check_trusted("its record", named, trust=task.trust or bool(task.module))
     if task.module:
         failure = replace(failure, module=task.module)
     if not task.leaks:
@@ -203,7 +209,9 @@ def of_threads(task: Task, suite: Suite, record: ReplayRecord) -> Shrunk:
     before = Size(record.threads, calls, 0, 0)
     if task.start:  # an earlier result: a failure of the engine to start from
         small = of_engine(
-            replace(task, record=task.start, start=""), suite, Failure.from_text(task.start)
+            replace(task, record=task.start, start="", module=task.module or module),
+            suite,
+            Failure.from_text(task.start),
         )
         if small.outcome in (SMALLER, AS_SMALL):
             return replace(small, outcome=FOUND, record=small.record or task.start, before=before)

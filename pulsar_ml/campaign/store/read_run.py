@@ -7,7 +7,6 @@ can be read.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ import pyarrow.parquet as pq
 
 from pulsar_ml.campaign.store.columns import SCHEMA_VERSION
 from pulsar_ml.campaign.store.schema import METADATA, TRIALS, VIOLATIONS
-from pulsar_ml.campaign.store.store import RUN_VERSION, waves_of
+from pulsar_ml.campaign.store.store import RUN_VERSION, SIGNATURE, waves_of
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.input_files import bounded_text
 from pulsar_ml.versioned_json import check_keys, check_object, mismatch, read_object
@@ -28,7 +27,6 @@ from pulsar_ml.versioned_json import check_keys, check_object, mismatch, read_ob
 BATCH_ROWS = 4096
 MOST_BATCH_BYTES = 256 << 20  # of the strings of one batch
 STATUSES = ("running", "finished", "interrupted", "failed", "stopped")
-SIGNATURE = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 # The keys of run.json that readers use, with their types.
 FACTS: dict[str, Any] = {
@@ -184,10 +182,20 @@ def whole(batch: pa.RecordBatch, schema: pa.Schema, path: Path) -> pa.Table:
             column = column.dictionary_decode()
         if column.null_count:
             raise BadRecordError(f"{path} is damaged: its column {field.name} has nulls")
+        if pa.types.is_timestamp(column.type) and not in_calendar(column):
+            raise BadRecordError(f"{path} is damaged: its column {field.name} has no such dates")
         columns.append(column)
     table = pa.table(columns, names=schema.names).cast(schema)
     table.validate(full=True)
     return table
+
+
+def in_calendar(column: pa.Array) -> bool:
+    """Return True when every time is of the years 1 to 9999, which Python can represent."""
+    if not len(column):
+        return True
+    years = pc.min_max(pc.year(column))
+    return bool(years["min"].as_py() >= 1 and years["max"].as_py() <= 9999)
 
 
 def damaged(path: Path, error: BaseException) -> BadRecordError:

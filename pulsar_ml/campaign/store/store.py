@@ -17,9 +17,11 @@ together with its run.json, so a writer killed at any moment leaves a run that
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import re
 import shutil
 import tempfile
 import weakref
@@ -40,6 +42,7 @@ from pulsar_ml.campaign.store.schema import CHUNKS, TRIALS, VIOLATIONS
 from pulsar_ml.campaign.store.staging import SCHEMAS, STAGING, StagedFiles
 from pulsar_ml.errors import UsageError
 
+SIGNATURE = re.compile(r"[0-9A-Za-z_-]{1,64}")
 RUN_VERSION = 2  # 1 had neither rounds nor searches
 PARTS = (*SCHEMAS, "records")
 WAVES = "wave-*.parquet"
@@ -79,11 +82,15 @@ class RunStore:
                 if facts is not None:
                     self.write_run(facts)
                 os.rename(self.directory, final)
+                self.directory = final
                 _sync(final.parent)
             except BaseException:
-                shutil.rmtree(self.directory)
+                shutil.rmtree(self.directory, ignore_errors=True)
                 raise
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+                error.filename = str(directory)
+                raise  # no fault of the name
             raise UsageError(
                 f"cannot make the results directory {directory}: {error.strerror}"
             ) from error
@@ -94,12 +101,13 @@ class RunStore:
     def reopen(cls, directory: Path) -> RunStore:
         """Open the store of an earlier run; changes nothing, except that it finishes a compaction.
 
-        Raises ``UsageError`` when another process writes it.
+        Raises ``UsageError`` when another process writes it, or when a link leads out of it.
         """
         store = cls.__new__(cls)
         store.directory = directory
         store._lock()
         try:
+            check_no_links(directory)
             settle(directory)
         except BaseException:
             store.close()
@@ -199,8 +207,26 @@ class RunStore:
         return record_path(self.directory, signature)
 
 
+def check_no_links(directory: Path) -> None:
+    """Raise UsageError when a name in a run's directory is a link, which a run never makes."""
+    for path in sorted(directory.iterdir()):
+        if path.is_symlink():
+            raise UsageError(
+                f"{path} is a symbolic link, through which this command would write or delete "
+                "elsewhere; replace it by what it points at"
+            )
+
+
 def record_path(directory: Path, signature: str) -> Path:
-    """Return the path of a signature's replay record in a run's directory."""
+    """Return the path of a signature's replay record in a run's directory.
+
+    Raises UsageError for a signature, as from a damaged table, that would lead elsewhere.
+    """
+    if not SIGNATURE.fullmatch(signature):
+        raise UsageError(
+            f"the tables in {directory} are damaged: {signature!r:.80} is no signature; those of a "
+            "run have 1 to 64 letters, digits, - and _"
+        )
     return directory / "records" / f"{signature}.json"
 
 
@@ -251,7 +277,9 @@ def _renamed(path: Path) -> Iterator[Path]:
             os.close(handle)
         os.chmod(name, 0o644)
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # a full disk does not say which
         os.unlink(name)
         raise
     _sync(path.parent)
@@ -262,5 +290,8 @@ def _sync(directory: Path) -> None:
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        error.filename = str(directory)
+        raise
     finally:
         os.close(handle)

@@ -20,7 +20,9 @@ from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import (
     CHECKED,
+    NOTHING_EXERCISED,
     RUNNING,
+    VIOLATION,
     TrialOptions,
     TrialResult,
     Violation,
@@ -28,7 +30,7 @@ from pulsar_ml.campaign.trial.trial import (
     load_native,
     select_mutant,
 )
-from pulsar_ml.errors import UsageError
+from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
 from pulsar_ml.harness.engine import LEAST_STORES, MODES, MOST_STORES, OFFERED, SEARCHES, Explorer
 from pulsar_ml.harness.search.child import LostError
 from pulsar_ml.harness.search.explore import Exploration, explore
@@ -39,6 +41,7 @@ from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import Program, words
 from pulsar_ml.harness.subjects.subject import Subject
 
+NONDETERMINISM = "nondeterminism"  # equal choices led to different executions
 MOST_THREADS = 63  # the engine's own limit
 MOST_EXECUTIONS = 1_000_000_000
 SHRINK_EXECUTIONS = 20_000  # a fraction of a second; ``pulsar-ml shrink`` takes longer
@@ -50,11 +53,10 @@ REUSE = "mixed"  # each execution decides whether freed memory is reused at once
 def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     """Run up to ``options.executions`` executions of the program of ``seed``, up to a failure.
 
-    Uses one operating system thread; the engine runs one trial of a process at a time. Raises
-    UsageError
-    for options that do not fit the suite, the module or the engine, ImportError when the module is
-    missing, MemoryError, LimitsError when the program is too large for the engine, and
-    NondeterminismError when the code under test does something that the engine does not control.
+    Uses one operating system thread; the engine runs one trial of a process at a time. A program
+    beyond the engine's capacity exercises nothing, and ``bounds`` says why. Raises UsageError for
+    options that do not fit the suite, the module or the engine, ImportError when the module is
+    missing, and MemoryError.
     """
     check_options(options)
     module = load_checked(options.module)
@@ -62,18 +64,24 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     subject = find_subject(module, suite)
     program = program_of(subject, suite, seed, options)
     before = judge_counts(suite)
-    done = explore(
-        subject,
-        program,
-        executions=options.executions,
-        seed=seed,
-        mode=options.mode,
-        strategy=options.strategy,
-        reuse=REUSE,
-        judge=judge_of(suite.model),
-        leaks=options.leaks,
-        **engine_options(options),
-    )
+    try:
+        done = explore(
+            subject,
+            program,
+            executions=options.executions,
+            seed=seed,
+            mode=options.mode,
+            strategy=options.strategy,
+            reuse=REUSE,
+            judge=judge_of(suite.model),
+            leaks=options.leaks,
+            **engine_options(options),
+        )
+    except LimitsError as error:
+        return without_verdict(suite, options, subject, program, str(error))
+    except NondeterminismError as error:
+        found = Violation(NONDETERMINISM, str(error), RUNNING)
+        return without_verdict(suite, options, subject, program, "", found)
     judged, unknown = (after - at for after, at in zip(judge_counts(suite), before, strict=True))
     result = to_result(suite, options, subject, program, done)
     return dataclasses.replace(result, judged=judged, unknown=unknown)
@@ -112,20 +120,7 @@ def to_result(
         duration_ns=int(done.seconds * 1e9),
         verdict=done.verdict,
         violations=violations,
-        replay=ReplayRecord(
-            suite=suite.name,
-            seed=program.seed,
-            threads=len(program.threads),
-            operations=max(1, *(len(thread) for thread in program.threads)),
-            noise=False,
-            settings=program.settings,
-            build_id=subject.build_id,
-            module=options.module,
-            mutant=options.mutant,
-            invariant=first.invariant if first else None,
-            message=first.message if first else None,
-            program=program.digest() if first else "",
-        ),
+        replay=replay_record(suite, options, subject, program, first),
         executions=done.executions,
         steps=counts["steps"],
         classes=counts["classes"],
@@ -135,6 +130,55 @@ def to_result(
         exhausted=done.exhausted,
         bounds=BOUND_SEPARATOR.join(done.bounds),
         rest=str(done.rest or ""),
+    )
+
+
+def without_verdict(
+    suite: Suite,
+    options: TrialOptions,
+    subject: Subject,
+    program: Program,
+    bounds: str,
+    *violations: Violation,
+) -> TrialResult:
+    """Return the result of a program whose exploration ended without a verdict."""
+    first = violations[0] if violations else None
+    return TrialResult(
+        suite=suite.name,
+        seed=program.seed,
+        build_id=subject.build_id,
+        threads=len(program.threads),
+        operations=0,
+        overlaps=0,
+        pairs={},
+        duration_ns=0,
+        verdict=VIOLATION if violations else NOTHING_EXERCISED,
+        violations=violations,
+        replay=replay_record(suite, options, subject, program, first),
+        bounds=bounds.replace(BOUND_SEPARATOR, ", "),
+    )
+
+
+def replay_record(
+    suite: Suite,
+    options: TrialOptions,
+    subject: Subject,
+    program: Program,
+    first: Violation | None,
+) -> ReplayRecord:
+    return ReplayRecord(
+        suite=suite.name,
+        seed=program.seed,
+        threads=len(program.threads),
+        operations=max(1, *(len(thread) for thread in program.threads)),
+        noise=False,
+        settings=program.settings,
+        build_id=subject.build_id,
+        module=options.module,
+        mutant=options.mutant,
+        invariant=first.invariant if first else None,
+        message=first.message if first else None,
+        program=program.digest() if first else "",
     )
 
 

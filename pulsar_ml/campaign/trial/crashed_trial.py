@@ -1,4 +1,4 @@
-"""Turns a trial whose process died into a violation of one of three invariants, with its seed."""
+"""Turns a trial whose process died into a violation of one of four invariants, with its seed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from pulsar_ml.campaign.trial.engines import is_controlled
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import RUNNING, VIOLATION, TrialOptions, TrialResult, Violation
-from pulsar_ml.harness.search.child import ENDED, MEMORY, STUCK, LostError, Tail
+from pulsar_ml.harness.search.child import ENDED, MEMORY, PROCESSES, STUCK, LostError, Tail
 
 # The invariants that a trial breaks when its process dies.
 CRASH = "crash"
 HANG = "hang"
 OUT_OF_MEMORY = "memory"
-INVARIANTS = {ENDED: CRASH, STUCK: HANG, MEMORY: OUT_OF_MEMORY}
+PROCESSES_LEFT = "processes"
+INVARIANTS = {ENDED: CRASH, STUCK: HANG, MEMORY: OUT_OF_MEMORY, PROCESSES: PROCESSES_LEFT}
 
 SHOWN_LINES = 6  # of the last lines that the process printed
 SHOWN_CHARACTERS = 1000

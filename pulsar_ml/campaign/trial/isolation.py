@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -21,8 +23,10 @@ from pulsar_ml.campaign.trial.chunk import Job, Trial
 from pulsar_ml.campaign.trial.engines import run_trial
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.supervisor import READY, Order
+from pulsar_ml.harness.search.descendants import end_session
 
-ATTEMPTS = 2  # at a chunk whose supervisor dies; a trial cannot kill its supervisor
+ATTEMPTS = 2  # at an order whose supervisor dies
+ENDED = f"the process that supervises trials ended {ATTEMPTS} times"
 SUPERVISOR = "pulsar_ml.campaign.trial.supervisor"
 
 
@@ -43,6 +47,7 @@ class Isolation:
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
         self._closed = False
+        self._started_once = False  # the supervisor came as far as to answer
 
     def run(
         self, suite: Suite, chunk: Chunk, job: Job, *, trial: Trial = run_trial, attempt: int = 0
@@ -51,32 +56,58 @@ class Isolation:
         violation.
 
         ``attempt`` is the number of earlier tries by other processes; the rows contain it.
-        Raises what a trial raises, and SupervisorLostError.
+        A trial that ends the supervisor, too, costs its own row alone. Raises what a trial raises,
+        and SupervisorLostError when a supervisor does not start or was closed.
         """
-        order = Order(suite, chunk, job.of(chunk), trial, self._echo)
         began = time.perf_counter_ns()
+        text = b"".join(self._rows(Order(suite, chunk, job.of(chunk), trial, self._echo)))
+        wall_us = (time.perf_counter_ns() - began) // 1000
+        return batch_of(
+            [row_of(line) for line in text.splitlines()], wall_us=wall_us, attempt=attempt
+        )
+
+    def _rows(self, order: Order) -> Iterator[bytes]:
+        """Yield the rows of an order; its trials run one by one when they end the supervisor."""
+        answer = self._answer(order)
+        if answer is not None:
+            yield answer
+            return
+        chunk = order.chunk
+        for seed in range(chunk.seed_lo, chunk.seed_hi):
+            alone = replace(order, only=seed)
+            answer = None if len(chunk) == 1 else self._answer(alone)
+            if answer is None:
+                answer = self._answer(replace(alone, ended_supervisor=True))
+            if answer is None:
+                raise SupervisorLostError(ENDED)
+            yield answer
+
+    def _answer(self, order: Order) -> bytes | None:
+        """Return the rows of an order; None when its supervisors ended before."""
         for _ in range(ATTEMPTS):
             try:
                 answer = self._ask(order)
             except (EOFError, OSError):
+                started = self._started_once
                 self._end()
-                if self._closed:
-                    break
+                if self._closed or not started:
+                    raise SupervisorLostError(
+                        "the process that supervises trials ended before its first trial"
+                    ) from None
                 continue
             if isinstance(answer, Exception):
                 raise answer
-            wall_us = (time.perf_counter_ns() - began) // 1000
-            return batch_of(
-                [row_of(line) for line in answer.splitlines()], wall_us=wall_us, attempt=attempt
-            )
-        raise SupervisorLostError(f"the process that supervises its trials ended {ATTEMPTS} times")
+            rows: bytes = answer
+            return rows
+        return None
 
     def start(self) -> None:
         """Start the supervisor and wait until it has imported what trials need."""
         if self._pipe is None:
             self._pipe = self._started()
+            self._started_once = False
             with suppress(EOFError, OSError):  # the next request finds that the supervisor is gone
-                assert self._pipe.recv() == READY
+                self._started_once = self._pipe.recv() == READY
 
     def _ask(self, order: Order) -> Any:
         self.start()
@@ -103,6 +134,7 @@ class Isolation:
         if process is not None:
             process.kill()
             process.wait()
+            end_session(process.pid)
         if pipe is not None:
             pipe.close()
 
@@ -110,8 +142,10 @@ class Isolation:
         """End the supervisor and the trial that it runs."""
         self._closed = True
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            process = self._process
+            process.kill()
+            process.wait()
+            end_session(process.pid)
 
 
 def row_of(line: bytes) -> dict[str, Any]:

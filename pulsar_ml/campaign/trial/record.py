@@ -10,6 +10,8 @@ from pulsar_ml.versioned_json import build, mismatch, read_object
 
 VERSION = 1
 KIND = "pulsar_ml replay record"
+MOST_THREADS = 64
+MOST_OPERATIONS = 10_000_000  # of each thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ class ReplayRecord:
         record = build(ReplayRecord, content, what, optional={"thread", "call", "version"})
         if not 0 <= record.seed < 2**64:
             raise mismatch(what, "seed", record.seed, "between 0 and 2**64 - 1")
-        for name in ("threads", "operations"):
-            if content[name] < 1:
-                raise mismatch(what, name, content[name], "at least 1")
+        for name, most in (("threads", MOST_THREADS), ("operations", MOST_OPERATIONS)):
+            if not 1 <= content[name] <= most:
+                raise mismatch(what, name, content[name], f"between 1 and {most:,}")
         return record

@@ -2,8 +2,8 @@
 
 It forks a child for the trials of a chunk. When a trial kills the child, the supervisor writes
 that into the trial's row and continues with the next trial in a new child. It starts once, serves
-many chunks, and imports only what trials need: no Arrow, no Spark. Children write rows, one line of
-JSON each, to a file in memory that outlives them.
+many chunks, and imports only what trials need: no Arrow, no Spark. Children send rows, one line of
+JSON each. Nothing that a trial starts outlives it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ import json
 import os
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from multiprocessing.connection import Connection
 from typing import Any
 
 from pulsar_ml.campaign.plan.plan import Chunk
 from pulsar_ml.campaign.trial.chunk import Job, Trial, checked, row
-from pulsar_ml.campaign.trial.crashed_trial import crashed_trial
+from pulsar_ml.campaign.trial.crashed_trial import PROCESSES_LEFT, crashed_trial
 from pulsar_ml.campaign.trial.engines import is_controlled, prepare, run_trial
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.campaign.trial.trial import STUCK, VIOLATION
-from pulsar_ml.harness.search.child import Heart, LostError, Tail, die_with_parent, portable, watch
+from pulsar_ml.campaign.trial.trial import RUNNING, STUCK, VIOLATION, TrialResult, Violation
+from pulsar_ml.harness.search.child import ENDED, Heart, LostError, Send, Tail, portable, watch
+from pulsar_ml.harness.search.descendants import adopt, die_with_parent, left_behind
 
 SECOND_TRIES = 16  # of a chunk; further trials that die are not tried again
 MOST_ECHO = 1 << 20  # bytes that one child may print
@@ -33,13 +34,19 @@ READY = "ready"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The trials of one chunk."""
+    """The trials of one chunk.
+
+    ``only`` is the one seed to run; None: all. With ``ended_supervisor`` that trial does not run
+    again: earlier supervisors ended with it, which is what its row says.
+    """
 
     suite: Suite
     chunk: Chunk
     job: Job
     trial: Trial
     echo: bool = False  # copy output of trials to standard error
+    only: int | None = None
+    ended_supervisor: bool = False
 
 
 def main(descriptor: int, parent: int) -> None:
@@ -47,6 +54,7 @@ def main(descriptor: int, parent: int) -> None:
     die_with_parent()
     if os.getppid() != parent:
         return
+    adopt()
     gc.freeze()  # imported objects are no garbage, and children share their pages
     with Connection(descriptor) as parents:
         parents.send(READY)
@@ -65,17 +73,23 @@ def run_order(order: Order) -> bytes:
     if order.trial is run_trial:
         prepare(order.suite, order.job.options)  # once here instead of in each child
     chunk = order.chunk
+    seeds = range(chunk.seed_lo, chunk.seed_hi)
+    if order.only is not None:
+        seeds = range(order.only, order.only + 1)
+    if order.ended_supervisor:
+        ended = LostError(ENDED, "the trial ended the process that supervises it", Heart(), "")
+        return crashed_row(order, seeds[0], ended, "tried twice", Tail(), None)
     rows: list[bytes] = []
     tries = SECOND_TRIES
-    while (seed := chunk.seed_lo + len(rows)) < chunk.seed_hi:
+    while len(rows) < len(seeds):
         tail = tail_of(order)
-        complete, crash = attempt(order, range(seed, chunk.seed_hi), tail)
+        complete, crash = attempt(order, seeds[len(rows) :], tail)
         rows += complete
         if crash is None:
             continue
-        if len(rows) == len(chunk):  # the last trial was complete, but its process did not exit
+        if len(rows) == len(seeds):  # the last trial was complete, but its process did not exit
             rows.pop()
-        culprit = chunk.seed_lo + len(rows)
+        culprit = seeds[len(rows)]
         again, second = "not tried again", None
         if tries:
             tries -= 1
@@ -87,30 +101,25 @@ def run_order(order: Order) -> bytes:
 def attempt(order: Order, seeds: Sequence[int], tail: Tail) -> tuple[list[bytes], LostError | None]:
     """Run trials in one child; return the rows of complete trials, and how the child died, if so.
 
-    The child ends early, without a crash, when a trial left threads behind.
+    The child ends early, without a crash, when a trial left threads or processes behind.
     """
-    file = os.memfd_create("rows")
+    heart = Heart()
+    rows: list[bytes] = []
     try:
-        heart = Heart()
-        crash = None
-        try:
-            watch(
-                lambda send: run_trials(order, seeds, heart, file),
-                ignore,
-                limits=order.job.limits,
-                heart=heart,
-                tail=tail,
-            )
-        except LostError as error:
-            crash = error
-        text = os.pread(file, os.fstat(file).st_size, 0)
-        return text[: text.rfind(b"\n") + 1].splitlines(keepends=True), crash
-    finally:
-        os.close(file)
+        watch(
+            lambda send: run_trials(order, seeds, heart, send),
+            rows.append,
+            limits=order.job.limits,
+            heart=heart,
+            tail=tail,
+        )
+    except LostError as error:
+        return rows, error
+    return rows, None
 
 
-def run_trials(order: Order, seeds: Sequence[int], heart: Heart, file: int) -> None:
-    """Run trials in the child and write one line for each."""
+def run_trials(order: Order, seeds: Sequence[int], heart: Heart, send: Send) -> None:
+    """Run trials in the child and send a line for each."""
     if is_controlled(order.job.options):
         from pulsar_ml.harness.engine import beat_into
 
@@ -119,9 +128,18 @@ def run_trials(order: Order, seeds: Sequence[int], heart: Heart, file: int) -> N
     for seed in seeds:
         heart.begin(seed)
         result = checked(order.job, order.trial(order.suite, seed, order.job.options), host)
-        os.write(file, line_of(row(order.job, order.chunk, result, host)))
-        if any(found.invariant == STUCK for found in result.violations):
+        if processes := left_behind():
+            result = with_processes(result)
+        send(line_of(row(order.job, order.chunk, result, host)))
+        if processes or any(found.invariant == STUCK for found in result.violations):
             return
+
+
+def with_processes(result: TrialResult) -> TrialResult:
+    """Return the result of a trial that left processes behind, which is a violation."""
+    message = "processes that the trial started were still running after it, and were ended"
+    left = Violation(PROCESSES_LEFT, message, RUNNING)
+    return replace(result, verdict=VIOLATION, violations=(*result.violations, left))
 
 
 def try_again(order: Order, seed: int) -> tuple[str, dict[str, Any] | None]:
@@ -175,7 +193,3 @@ class Echo(Tail):
 
 def tail_of(order: Order) -> Tail:
     return Echo() if order.echo else Tail()
-
-
-def ignore(message: object) -> None:
-    """Ignore a message: children report only through the file."""

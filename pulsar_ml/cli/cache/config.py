@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
@@ -23,6 +21,7 @@ from pulsar_ml.config import (
 )
 from pulsar_ml.config.setting import PULSAR
 from pulsar_ml.errors import UsageError
+from pulsar_ml.terminal.printer import echo, new_console
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -75,11 +74,10 @@ def description(setting: Setting, idle: str | None) -> Text:
 
 def explain(settings: Sequence[Setting], reading: Reading) -> None:
     """Prints a paragraph for each setting: key, value and default, then the explanation."""
-    from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = new_console()
     idle = without_effect(reading.config)
     for setting in settings:
         default = setting.format(setting.default) or "derived"
@@ -165,8 +163,8 @@ def command(
     reading = read_broker_conf(broker_conf) if broker_conf is not None else read_mapping({})
     settings = chosen(keys)
     if as_json:
-        click.echo(json_text(settings, reading))
+        echo(json_text(settings, reading))
     elif explained or keys:
         explain(settings, reading)
     else:
-        click.echo(reading.to_broker_conf(), nl=False)
+        echo(reading.to_broker_conf(), nl=False)

@@ -10,6 +10,7 @@ from pulsar_ml.cli.command import NAMES_OF_HELP, Command, option, write_exit_cod
 from pulsar_ml.distributed.machines import cluster
 from pulsar_ml.distributed.session import check_environment
 from pulsar_ml.exit_codes import BASIC
+from pulsar_ml.terminal.printer import echo
 
 CLUSTER = "Cluster"
 
@@ -84,7 +85,7 @@ def start_command(
     url = cluster.start(
         directory, workers=workers, cores=cores, memory=memory, port=port, spread=spread
     )
-    click.echo(url)
+    echo(url)
 
 
 @command.command("stop", cls=Command)
@@ -92,7 +93,7 @@ def start_command(
 def stop_command(directory: Path) -> None:
     """End the processes of the cluster."""
     ended = cluster.stop(directory)
-    click.echo(f"ended {', '.join(ended)}" if ended else "there is no cluster to stop")
+    echo(f"ended {', '.join(ended)}" if ended else "there is no cluster to stop")
 
 
 @command.command("url", cls=Command)
@@ -102,4 +103,4 @@ def url_command(directory: Path) -> None:
     url = cluster.running(directory)
     if url is None:
         raise cluster.ClusterError(f"no cluster runs in {directory}; pulsar-ml cluster start")
-    click.echo(url)
+    echo(url)

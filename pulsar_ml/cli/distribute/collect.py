@@ -11,6 +11,7 @@ from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
+from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
 
@@ -38,4 +39,4 @@ def command(runs: tuple[Path, ...], into: Path) -> None:
         for run in opened:
             progress.begin(f"collecting {run.directory.name}", run.rows())
             collect(run, into, progress.advance)
-    click.echo(f"{counted(len(opened), 'run')} in {into}")
+    echo(f"{counted(len(opened), 'run')} in {into}")

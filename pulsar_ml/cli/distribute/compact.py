@@ -13,6 +13,7 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.terminal.command_line import short_path
+from pulsar_ml.terminal.printer import echo
 from pulsar_ml.wording import counted
 
 
@@ -40,4 +41,4 @@ def command(run: Path, file_rows: int) -> None:
     finally:
         past.store.close()
     waves = counted(len(names), "wave")
-    click.echo(f"{waves} in {counted(files, 'file')} of each table in {short_path(run)}")
+    echo(f"{waves} in {counted(files, 'file')} of each table in {short_path(run)}")

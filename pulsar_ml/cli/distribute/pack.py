@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tempfile
 from pathlib import Path
 
 import click
@@ -13,6 +12,8 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.distributed.machines import environment
+from pulsar_ml.distributed.scratch import scratch_directory
+from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 
 
@@ -42,10 +43,9 @@ def command(out: Path, wheel: Path | None) -> None:
     """
     environment.check_tools()
     with (
-        tempfile.TemporaryDirectory(prefix="pulsar_ml-pack-") as scratch,
+        scratch_directory("pack") as work,
         ProgressDisplay() as progress,
     ):
-        work = Path(scratch)
         archive = work / "archive.tar.gz"
         if wheel is None and environment.in_checkout():
             progress.begin("building the wheel")
@@ -59,5 +59,5 @@ def command(out: Path, wheel: Path | None) -> None:
         found = environment.examined(archive, work / "unpacked")
         digest = hashlib.sha256(archive.read_bytes()).hexdigest()
         shutil.move(archive, out)
-    click.echo(f"{out}: {out.stat().st_size / 1e6:.0f} MB, SHA-256 {digest}")
-    click.echo(f"Python {found.python}, build {found.build}, known trace {found.trace}")
+    echo(f"{out}: {out.stat().st_size / 1e6:.0f} MB, SHA-256 {digest}")
+    echo(f"Python {found.python}, build {found.build}, known trace {found.trace}")

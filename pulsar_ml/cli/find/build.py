@@ -12,6 +12,7 @@ from pulsar_ml.cli.command import option
 from pulsar_ml.errors import BuildError, UsageError
 from pulsar_ml.extras import require
 from pulsar_ml.terminal.command_line import short_path
+from pulsar_ml.terminal.printer import echo
 
 BUILD = "Build"
 
@@ -83,4 +84,4 @@ def command(
         if cplus or not re.search(r"libcpp|cppclass|\+\+", file.read_text(errors="replace")):
             raise
         raise BuildError(f"{error}\n{file} seems to be C++: add --cplus") from None
-    click.echo(short_path(built))
+    echo(short_path(built))

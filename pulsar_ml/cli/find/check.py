@@ -27,6 +27,7 @@ from pulsar_ml.exit_codes import (
 )
 from pulsar_ml.harness.engine import FAULTS, OFFERED
 from pulsar_ml.terminal.command_line import command_line, short_path
+from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
 
@@ -192,7 +193,7 @@ def command(
                 codes.append(FAILED)
                 found.without_verdict += 1
                 progress.end()
-                click.echo(f"{short_path(source.path)}::{test.name}  no verdict: {error}", err=True)
+                echo(f"{short_path(source.path)}::{test.name}  no verdict: {error}", err=True)
                 continue
             progress.end()
             codes.append(CODES[result.verdict])
@@ -201,13 +202,13 @@ def command(
                 print_result(result, rows[-1])
     if not codes and not found.failed:
         wanted = f" with {part!r} in its name" if part else ""
-        click.echo(f"{' '.join(files)}: no function void test_*(){wanted} was found", err=True)
+        echo(f"{' '.join(files)}: no function void test_*(){wanted} was found", err=True)
         codes.append(NOTHING_EXERCISED)
     code = worst([*codes, *([FAILED] * bool(found.failed))])
     if as_json:
         print_json({"exit_code": code, "tests": rows})
     else:
-        click.echo(last_line(rows, found))
+        echo(last_line(rows, found))
     return code
 
 
@@ -243,7 +244,7 @@ class Found:
                     subjects = build_tests(source, **self.build)
                 except BuildError as error:
                     self.failed += 1
-                    click.echo(f"Failed: {error}", err=True)
+                    echo(f"Failed: {error}", err=True)
                     continue
                 for each in tests:
                     if each.name in subjects:  # else the preprocessor leaves it out
@@ -279,12 +280,12 @@ def as_row(result: Checked, record: Path | None) -> dict[str, Any]:
 
 def print_result(result: Checked, row: dict[str, Any]) -> None:
     name = f"{row['file']}::{row['test']}"
-    click.echo(f"{name}  {result.describe()}")
+    echo(f"{name}  {result.describe()}")
     for remark in row["remarks"]:
-        click.echo(f"  {remark}")
+        echo(f"  {remark}")
     if result.failure is not None:
-        click.echo(result.text)
-        click.echo(f"  again: {command_line('check', name, '--replay', row['record'])}\n")
+        echo(result.text)
+        echo(f"  again: {command_line('check', name, '--replay', row['record'])}\n")
 
 
 def last_line(rows: list[dict[str, Any]], found: Found) -> str:
@@ -308,6 +309,6 @@ def show_record(found: Found, record: Path, limits: Limits) -> ExitCode:
     for _, test, subject in found.tests():
         if test.name == failure.subject:
             again, text = replayed_text(failure, subject, limits)
-            click.echo(text)
+            echo(text)
             return VIOLATION if again else CLEAN
     raise UsageError(f"{record} is of the test {failure.subject!r}, which none of the files has")

@@ -27,7 +27,9 @@ from pulsar_ml.cli.output import print_json
 from pulsar_ml.exit_codes import INTERRUPTED, SEARCH, ExitCode, worst
 from pulsar_ml.harness.engine import FAULTS, OFFERED, REUSE
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
+from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
+from pulsar_ml.terminal.trust import trust_words
 
 SEEDS = 50
 EXECUTIONS = 2_000
@@ -163,13 +165,15 @@ def command(
             if writer and total.failed and total.failure:
                 writer.add(with_failure(total.failed, total.failure, options))
             if not as_json:
-                click.echo("\n".join(total.lines()))
+                echo("\n".join(total.lines()))
                 if path is not None and total.failure is not None:
                     subject = subjects[each.name]
                     again = replay_failure(total.failure, subject, judge, limits)
-                    click.echo(described(total.failure, again))
-                    steps = command_line("trace", short_path(path), *suites_words(suites))
-                    click.echo(f"  written to {path}\n  step by step: {steps}")
+                    echo(described(total.failure, again))
+                    steps = command_line(
+                        "trace", short_path(path), *suites_words(suites), *trust_words(module)
+                    )
+                    echo(f"  written to {path}\n  step by step: {steps}")
             if interrupted:
                 break
         if writer and interrupted:
@@ -187,8 +191,8 @@ def command(
         )
         return code
     if warning := counts.warning():
-        click.echo(warning)
-    click.echo(verdict(code, counts))
+        echo(warning)
+    echo(verdict(code, counts))
     if writer:
-        click.echo(writer.where())
+        echo(writer.where())
     return code

@@ -20,6 +20,8 @@ from pulsar_ml.cli.output import print_json
 from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import BASIC, CLEAN, VIOLATION, ExitCode
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
+from pulsar_ml.terminal.printer import echo
+from pulsar_ml.terminal.trust import trust_words
 
 
 @new_command(
@@ -107,11 +109,11 @@ def command(
         names = ", ".join(sorted(set(found.others)))
         effort += f"; other failures came first in {len(found.others)}: {names}"
     if failure is None:
-        click.echo(f"{content.invariant} was not broken in {effort}")
+        echo(f"{content.invariant} was not broken in {effort}")
         return code
-    click.echo(f"{content.invariant} was broken after {effort}")
+    echo(f"{content.invariant} was broken after {effort}")
     again = replay_failure(failure, subject, judge_of(suite.model), limits)
-    click.echo(described(failure, again, subject))
-    replay = command_line("replay", short_path(path), *suites_words(suites))
-    click.echo(f"  written to {path}; {replay}")
+    echo(described(failure, again, subject))
+    replay = command_line("replay", short_path(path), *suites_words(suites), *trust_words(module))
+    echo(f"  written to {path}; {replay}")
     return code

@@ -22,6 +22,7 @@ from pulsar_ml.harness.linearize.picture import describe_verdict
 from pulsar_ml.harness.models import MODELS, model_named
 from pulsar_ml.harness.models.conformance import check_model
 from pulsar_ml.harness.models.model import Keyed, ModelError, at_fault, raised
+from pulsar_ml.terminal.printer import echo
 
 ANSWERS = {LEGAL: CLEAN, ILLEGAL: VIOLATION}
 
@@ -115,7 +116,7 @@ def command(
         raise click.UsageError(
             f"the model {name} cannot be used: it raised {raised(error)}"
         ) from error
-    click.echo(shown)
+    echo(shown)
     return ANSWERS.get(verdict.answer, UNKNOWN)
 
 

@@ -15,12 +15,14 @@ from pulsar_ml.campaign.trial.trial import CONTROLLED, THREADS
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
+from pulsar_ml.distributed.waiting import MASTER_SECONDS
 from pulsar_ml.errors import UsageError
-from pulsar_ml.exit_codes import SEARCH, ExitCode
+from pulsar_ml.exit_codes import SEARCH
 from pulsar_ml.sweep.display import AUTO, KINDS
 from pulsar_ml.sweep.options import (
     DRIVER,
     EXECUTORS,
+    NOT_KEPT,
     PART_EXECUTIONS,
     RUNNERS,
     SEEDS,
@@ -43,6 +45,7 @@ def defaults_of_run(
     command = read_facts(run).get("command", {})
     if not isinstance(command, dict):
         raise UsageError(f"{run / 'run.json'} is damaged: its command is {command!r:.60}")
+    command = {name: value for name, value in command.items() if name not in NOT_KEPT}
     for known in context.command.params:
         if known.name in command and not fits(known, command[known.name], context):
             value = f"{known.name} of its command is {command[known.name]!r:.60}"
@@ -94,6 +97,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
 )
 @shared.module("the product, or its checked build")
 @shared.mutant()
+@shared.trust
 @shared.seed()
 @shared.seeds(
     None,
@@ -154,6 +158,14 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
 )
 @shared.runner(*RUNNERS, default=SPARK)
 @shared.master()
+@option(
+    "--master-seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=MASTER_SECONDS,
+    show_default=True,
+    group=shared.SPARK,
+    help="Time that a cluster's master may take to answer.",
+)
 @shared.conf
 @shared.environment
 @option(
@@ -272,7 +284,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
 )
 @shared.as_json
 @click.pass_context
-def command(context: click.Context, /, **values: Any) -> ExitCode:
+def command(context: click.Context, /, **values: Any) -> int:
     """Run seeded programs of suites, many seeds side by side.
 
     Each seed of each suite is one trial, on real threads, or under the engine, which decides every

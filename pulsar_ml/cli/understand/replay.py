@@ -21,7 +21,9 @@ from pulsar_ml.cli.output import print_json
 from pulsar_ml.exit_codes import CLEAN, SEARCH, VIOLATION, ExitCode
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
+from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
+from pulsar_ml.terminal.trust import check_trusted, trust_words
 
 
 @new_command(
@@ -36,6 +38,7 @@ from pulsar_ml.terminal.progress import ProgressDisplay
 @click.argument("record", type=click.Path(path_type=Path))
 @shared.suites()
 @shared.module("the record's")
+@shared.trust
 @option(
     "--repeats",
     type=click.IntRange(1),
@@ -57,6 +60,7 @@ def command(
     record: Path,
     suites: str,
     module: str | None,
+    trust: bool,
     repeats: int,
     count_all: bool,
     patience: float,
@@ -70,8 +74,9 @@ def command(
     """
     limits = dataclasses.replace(TRIAL_LIMITS, wall=patience)
     if is_failure(record):
-        return replay_once(record, suites, module, limits, as_json=as_json)
+        return replay_once(record, suites, module, limits, trust=trust, as_json=as_json)
     content = read_record(record)
+    check_trusted(record, {"--module": module or content.module}, trust=trust or bool(module))
     (suite,) = choose_suites(load_suites(suites), (content.suite,))
     with ProgressDisplay() as progress:
         outcome = replay(
@@ -101,18 +106,19 @@ def command(
         )
     else:
         for line in describe(outcome):
-            click.echo(line)
+            echo(line)
     return code
 
 
 def replay_once(
-    path: Path, suites: str, module: str | None, limits: Limits, *, as_json: bool
+    path: Path, suites: str, module: str | None, limits: Limits, *, trust: bool, as_json: bool
 ) -> ExitCode:
     """Makes a failure of the engine again."""
     # Imported here: it loads the engine, which real threads do not need.
     from pulsar_ml.campaign.local import failures
 
     failure = failures.read_failure(path)
+    check_trusted(path, {"--module": failure.module}, trust=trust or bool(module))
     subject = failures.subject_of(failure, module, None)
     judge = failures.judge_for(load_suites(suites), failure.subject)
     again = failures.replay_failure(
@@ -131,9 +137,9 @@ def replay_once(
             }
         )
         return code
-    click.echo(failures.described(failure, again))
+    echo(failures.described(failure, again))
     if again.trace:
         words = ("trace", short_path(path), *suites_words(suites))
-        chosen = () if module is None else ("--module", module)
-        click.echo(f"  its steps: {command_line(*words, *chosen)}")
+        chosen = trust_words(failure.module) if module is None else ("--module", module)
+        echo(f"  its steps: {command_line(*words, *chosen)}")
     return code

@@ -20,6 +20,7 @@ from pulsar_ml.report import formats
 from pulsar_ml.report.findings import Findings, gather
 from pulsar_ml.report.page import render
 from pulsar_ml.report.traces import TraceView, trace_views
+from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 
 HTML = "html"
@@ -95,10 +96,10 @@ def command(
     if out is None and kind == HTML:
         out = run / "report.html"
     if out is None or str(out) == "-":
-        click.echo(text, nl=False)
+        echo(text, nl=False)
     else:
         write(out, text)
-        click.echo(f"{out}: {len(text.encode()) / 1e3:,.0f} kB", err=True)
+        echo(f"{out}: {len(text.encode()) / 1e3:,.0f} kB", err=True)
     return int(found.exit_code)
 
 

@@ -61,9 +61,11 @@ from pulsar_ml.terminal.command_line import (
     short_path,
     suites_words,
 )
+from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.terminal.stop_request import StopRequest
 from pulsar_ml.terminal.tables import print_table
+from pulsar_ml.terminal.trust import OPTION, check_trusted
 from pulsar_ml.wording import counted
 
 SHOWN = 50  # lines of the table; the files hold all
@@ -84,6 +86,7 @@ OPTIONAL = ("Steps", "Decisions", "Suite")
 @shared.suites(None)
 @shared.module("the failure's")
 @shared.mutant("the failure's; for a record")
+@shared.trust
 @option(
     "--signature",
     "only",
@@ -106,6 +109,7 @@ def command(
     suites: str | None,
     module: str | None,
     mutant: str | None,
+    trust: bool,
     only: tuple[str, ...],
     executions: int | None,
     ignore: tuple[str, ...],
@@ -132,7 +136,9 @@ def command(
     leaks = LEAK not in ignore
     if not target.is_dir():
         limits = shared.sandbox_limits(sandbox, patience)
-        return shrink_record(target, suites, module, mutant, executions, limits, leaks=leaks)
+        return shrink_record(
+            target, suites, module, mutant, executions, limits, trust=trust, leaks=leaks
+        )
     settings = shared.spark_settings(conf)
     if runner == "spark":
         check_spark(master, environment)
@@ -142,11 +148,17 @@ def command(
     if not leaks:
         found = [one for one in found if one.invariant != LEAK]
     registry = suites or copy.facts["runner"].get("registry") or DEFAULT_SUITES
+    check_trusted(run / "run.json", {"--suites": registry}, trust=trust or bool(suites))
     most = executions or EXECUTIONS
 
     def task(witness: Witness) -> Task:
         return task_of(
-            witness, registry=registry, module=module or "", executions=most, leaks=leaks
+            witness,
+            registry=registry,
+            module=module or "",
+            executions=most,
+            trust=trust,
+            leaks=leaks,
         )
 
     store = RunStore.reopen(run)
@@ -167,7 +179,9 @@ def command(
             with StopRequest() as stop:
                 stop.install()
                 complete = shrink_failures(store, wanted, shrinker, task, states, stop)
-    show(run, list(states.values()), len(found) - len(wanted), registry, as_json=as_json)
+    show(
+        run, list(states.values()), len(found) - len(wanted), registry, trust=trust, as_json=as_json
+    )
     return exit_code(list(states.values()), complete)
 
 
@@ -179,6 +193,7 @@ def shrink_record(
     executions: int | None,
     limits: Limits | None,
     *,
+    trust: bool,
     leaks: bool,
 ) -> ExitCode:
     """Replaces the failure in a file by a smaller one."""
@@ -190,6 +205,7 @@ def shrink_record(
     from pulsar_ml.campaign.local import failures
 
     before = failures.read_failure(path)
+    check_trusted(path, {"--module": before.module}, trust=trust or bool(module))
     if not leaks:
         if before.kind == LEAK:
             raise UsageError(f"{path} is about a leak, which --ignore {LEAK} leaves out")
@@ -199,7 +215,7 @@ def shrink_record(
     after = failures.shrink_failure(before, subject, limits, judge, executions)
     path.write_text(after.to_json() + "\n")
     again = failures.replay_failure(after, subject, judge, limits)
-    click.echo(failures.described(after, again))
+    echo(failures.described(after, again))
     return VIOLATION
 
 
@@ -241,7 +257,13 @@ def shrink_failures(
 
 
 def show(
-    run: Path, found: Sequence[Witness], earlier: int, registry: str, *, as_json: bool
+    run: Path,
+    found: Sequence[Witness],
+    earlier: int,
+    registry: str,
+    *,
+    trust: bool,
+    as_json: bool,
 ) -> None:
     """Prints a line for each failure, before and after, and the commands to replay them."""
     known = [(one, one.state.shrunk) for one in found if one.state is not None]
@@ -270,7 +292,8 @@ def show(
             reason = f"  {one.signature} {shrunk.outcome}: {shrunk.message}"
             screen.print(reason, soft_wrap=True, markup=False)
         if shrunk.record:
-            line = replay_command(record_path(run, one.signature), registry)
+            words = f" {OPTION}" if trust else ""
+            line = replay_command(record_path(run, one.signature), registry) + words
             screen.print(f"  {line}", soft_wrap=True, highlight=False, markup=False)
     if len(known) > SHOWN:
         screen.print(f"and {len(known) - SHOWN:,} more in {short_path(run)}/shrunk")

@@ -17,6 +17,8 @@ from pulsar_ml.campaign.local.suites import load_suites
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.exit_codes import SEARCH, VIOLATION, ExitCode
+from pulsar_ml.terminal.printer import echo
+from pulsar_ml.terminal.trust import check_trusted
 
 
 @new_command(
@@ -28,20 +30,23 @@ from pulsar_ml.exit_codes import SEARCH, VIOLATION, ExitCode
 @shared.suites()
 @shared.module("the failure's")
 @shared.mutant("the failure's")
+@shared.trust
 @shared.sandbox()
 def command(
     failure: Path,
     suites: str,
     module: str | None,
     mutant: str | None,
+    trust: bool,
     sandbox: bool,
     patience: float,
 ) -> ExitCode:
     """Make a FAILURE of the engine again and print its steps, one column for each thread."""
     content = read_failure(failure)
+    check_trusted(failure, {"--module": content.module}, trust=trust or bool(module))
     subject = subject_of(content, module, mutant)
     judge = judge_for(load_suites(suites), content.subject)
     again = replay_failure(content, subject, judge, shared.sandbox_limits(sandbox, patience))
     sources = (mutant or content.mutant) is None  # line numbers of a mutant are not the sources'
-    click.echo(described(content, again, subject, sources=sources))
+    echo(described(content, again, subject, sources=sources))
     return VIOLATION

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pickle
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -31,6 +29,7 @@ from pulsar_ml.distributed.runner import SparkRunner
 from pulsar_ml.distributed.scale.costs import Costs, Load, predict
 from pulsar_ml.distributed.scale.trivial import BUILD_ID, EVERY, NAME, ROWS, SUITES, trial
 from pulsar_ml.distributed.scale.trivial import rows as trivial_rows
+from pulsar_ml.distributed.scratch import scratch_directory
 from pulsar_ml.distributed.tasks import bunches
 from pulsar_ml.errors import UsageError
 
@@ -67,8 +66,7 @@ class Bench:
     def __init__(
         self, master: str, conf: dict[str, str], stack: ExitStack, note: Callable[[str], None]
     ) -> None:
-        self.scratch = Path(tempfile.mkdtemp(prefix="pulsar_ml-scale-"))
-        stack.callback(shutil.rmtree, self.scratch, ignore_errors=True)
+        self.scratch = stack.enter_context(scratch_directory("scale"))
         self.session = spark_session(stack, master, conf, suites=NAME)
         self._note = note
         self._runs = 0

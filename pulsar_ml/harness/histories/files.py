@@ -191,6 +191,8 @@ def load_table(path: Path) -> History:
             column = table.column(name).combine_chunks()
             if pa.types.is_fixed_size_list(column.type):
                 column = column.flatten()
+            if column.null_count or not pa.types.is_integer(column.type):
+                raise ValueError(f"its column {name} should hold whole numbers")
             values = column.to_numpy(zero_copy_only=False)
             records[name] = values.reshape(records[name].shape)
     except (KeyError, ValueError, pa.ArrowException) as error:

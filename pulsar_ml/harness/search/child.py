@@ -1,31 +1,43 @@
 """Runs work in a forked child process under a watchdog, so that a crash cannot hurt the caller.
 
-Code under test may end its process, block it, or use up the machine's memory. Then the child ends,
-and the parent reports how. A fork has nothing to load or compile. Parent and child share a page in
-which the child notes its progress; the page outlives the child.
+Code under test may end its process, block it, use up the machine's memory, fork, or write anywhere.
+Then the child ends with all its descendants, and the parent reports how. A fork has nothing to load
+or compile. The child has a process group of its own and no descriptor of the parent but its pipes.
+Parent and child share a page in which the child notes its progress; the page outlives the child.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import faulthandler
+import fcntl
 import mmap
 import os
 import pickle
 import resource
 import signal
 import struct
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
+
+from pulsar_ml.harness.search.descendants import (
+    MOST_PROCESSES,
+    Processes,
+    begin_group,
+    bound_processes,
+    die_with_parent,
+    end,
+    end_group,
+)
+from pulsar_ml.harness.search.frames import GarbageError, Messages, new_key, write_message
 
 T = TypeVar("T")
 Send = Callable[[Any], None]
@@ -34,12 +46,12 @@ Send = Callable[[Any], None]
 ENDED = "process ended"
 STUCK = "process stuck"
 MEMORY = "out of memory"
+PROCESSES = "too many processes"
 
 RESULT, DONE, RAISED = range(3)  # kinds of messages from the child
 LOOK_SECONDS = 0.1
 TAIL_BYTES = 8192
-PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None)
+MOST_DESCRIPTORS = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,7 @@ class LostError(RuntimeError):
     """The child process ended, or had to be ended, before its work was done.
 
     Attributes:
-        kind: ENDED, STUCK or MEMORY.
+        kind: ENDED, STUCK, MEMORY or PROCESSES.
         message: one sentence.
         execution: the execution under way, as the engine noted it.
         item: the item under way, as the work noted it.
@@ -145,62 +157,88 @@ def watch(
     """
     limits = limits or Limits()
     heart = heart or Heart()
-    ours, theirs = Pipe(duplex=False)
+    key = new_key()
+    ours, theirs = map(above_standard, os.pipe())
     printed, prints = os.pipe() if tail else (-1, -1)
     parent = os.getpid()
     child = os.fork()
     if child == 0:
-        ours.close()
-        live(work, theirs, limits, parent, prints)
-    theirs.close()
+        live(work, theirs, key, limits, parent, prints)
+    with contextlib.suppress(OSError):  # the child does it as well, and may have ended
+        os.setpgid(child, child)
+    os.close(theirs)
     if tail:
         os.close(prints)
         os.set_blocking(printed, False)
     pidfd = os.pidfd_open(child)
     try:
-        listen(Watched(child, pidfd, ours, heart, printed, tail, limits, places), on_result)
+        messages = Messages(ours, key)
+        watched = Watched(child, pidfd, ours, messages, heart, printed, tail, limits, places)
+        listen(watched, on_result)
     finally:
-        ours.close()
-        for descriptor in (printed, pidfd) if tail else (pidfd,):
+        for descriptor in (ours, pidfd, printed) if tail else (ours, pidfd):
             os.close(descriptor)
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+        end(child)
 
 
 def live(
-    work: Callable[[Send], object], pipe: Connection, limits: Limits, parent: int, prints: int
+    work: Callable[[Send], object],
+    pipe: int,
+    key: bytes,
+    limits: Limits,
+    parent: int,
+    prints: int,
 ) -> None:
     """Run ``work`` in the child, send the result, and end the process; does not return."""
     status = 1
     try:
         die_with_parent()
+        begin_group()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it and ends this process
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_DFL)  # not the parent's handlers
         faulthandler.disable()
-        if prints >= 0:
-            os.dup2(prints, 1)
-            os.dup2(prints, 2)
+        keep_only(pipe, prints)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        bound_processes()
         if limits.address_space is not None:
             most = address_space() + limits.address_space
             resource.setrlimit(resource.RLIMIT_AS, (most, most))
         if os.getppid() == parent:
             try:
-                work(lambda result: pipe.send((RESULT, result)))
-                pipe.send((DONE, None))
+                work(lambda result: write_message(pipe, key, (RESULT, result)))
+                write_message(pipe, key, (DONE, None))
             except Exception as error:
-                pipe.send((RAISED, portable(error)))
+                write_message(pipe, key, (RAISED, portable(error)))
             status = 0
     finally:
         os._exit(status)  # the parent's buffers and exit handlers must not run here
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when the thread that forked it ends.
+def above_standard(descriptor: int) -> int:
+    """Return the descriptor, or a copy above the standard ones when some of those were closed."""
+    if descriptor > 2:
+        return descriptor
+    copy: int = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(descriptor)
+    return copy
 
-    The parent may have ended before the call: compare ``os.getppid()`` afterwards.
+
+def keep_only(pipe: int, prints: int) -> None:
+    """Close every descriptor of this process but a pipe, and the standard ones.
+
+    Standard input is empty. ``prints``, unless it is -1, becomes standard output and error.
     """
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    for standard in (1, 2):
+        if prints >= 0:
+            os.dup2(prints, standard)
+    os.closerange(3, pipe)
+    os.closerange(pipe + 1, MOST_DESCRIPTORS)
+    # A replaced stream, as of a test runner, may have a descriptor that is closed now.
+    sys.stdout = open(1, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
 def portable(error: Exception) -> Exception:
@@ -221,7 +259,8 @@ class Watched:
 
     child: int
     pidfd: int
-    pipe: Connection
+    pipe: int
+    messages: Messages
     heart: Heart
     printed: int
     tail: Tail | None
@@ -239,20 +278,30 @@ def listen(watched: Watched, on_result: Callable[[Any], object]) -> None:
         ready = wait(sources, LOOK_SECONDS)
         if watched.printed in ready and not read_tail(watched):
             sources.remove(watched.printed)
-        if watched.pipe in ready:
-            try:
-                kind, content = watched.pipe.recv()
-            except Exception:  # the child ended, or its broken memory wrote nonsense
-                raise ended(watched) from None
+        over = watched.pidfd in ready
+        if over:
+            end_group(watched.child)  # a descendant may hold the pipe open
+        while watched.messages.read() and over:  # all that it sent before its end
+            pass
+        for kind, content in received(watched):
             if kind == DONE:
                 return
             if kind == RAISED:
                 raise as_limit_error(content, watched)
             on_result(content)
             patience.refresh()
-        elif watched.pidfd in ready:
+        if over or watched.messages.ended:
             raise ended(watched)
         patience.look()
+
+
+def received(watched: Watched) -> Iterator[tuple[int, Any]]:
+    """Yield the messages that arrived; LostError for anything else on the pipe."""
+    try:
+        yield from watched.messages.complete()
+    except GarbageError as error:
+        text = f"the code under test wrote to the harness's pipe: {error}"
+        raise LostError(ENDED, text, watched.heart, "garbage on the pipe") from None
 
 
 class Patience:
@@ -261,6 +310,7 @@ class Patience:
     def __init__(self, watched: Watched) -> None:
         self._watched = watched
         self._process: psutil.Process | None = None
+        self._processes = Processes(watched.child)
         self._words: tuple[int, ...] = ()
         self._since = self._next = time.monotonic()
         self._busy = 0.0
@@ -280,6 +330,9 @@ class Patience:
         heart, limits = self._watched.heart, self._watched.limits
         if limits.memory is not None and resident(self._process) > limits.memory:
             raise LostError(MEMORY, f"more than {limits.memory >> 20} MiB in memory", heart)
+        if self._processes.too_many():
+            text = f"the code under test has more than {MOST_PROCESSES} processes at once"
+            raise LostError(PROCESSES, text, heart)
         if heart.words() != self._words:
             self._words = heart.words()
             self._since, self._busy = now, cpu_seconds(self._process)

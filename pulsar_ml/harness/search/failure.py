@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.errors import BadRecordError, NondeterminismError, UsageError
 from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, STORES, TURNS, Explorer
-from pulsar_ml.harness.search.child import ENDED, MEMORY, STUCK
+from pulsar_ml.harness.search.child import ENDED, MEMORY, PROCESSES, STUCK
 from pulsar_ml.harness.search.lanes import WIDTH, lane_table
 from pulsar_ml.harness.search.race import WORDS, Race, race_of
 from pulsar_ml.harness.search.symbols import describe_pc, of_engine
@@ -105,7 +105,7 @@ class Failure:
 
         Such an execution is repeated from its seed and number, in a child process.
         """
-        return self.kind in (ENDED, STUCK, MEMORY)
+        return self.kind in (ENDED, STUCK, MEMORY, PROCESSES)
 
     @property
     def signature(self) -> tuple[str, ...]:
@@ -272,13 +272,13 @@ def capture(
     """Repeat execution ``number`` and return it as a failure.
 
     The last execution must have failed, or a judge must have refused it with the message
-    ``refused``. Raises RuntimeError when the repetition differs: something outside the engine's
-    control decides what the code does.
+    ``refused``. Raises NondeterminismError when the repetition differs: something outside the
+    engine's control decides what the code does.
     """
     first = explorer.hashes(), explorer.end()
     explorer.again(number)
     if (explorer.hashes(), explorer.end()) != first:
-        raise RuntimeError(
+        raise NondeterminismError(
             f"execution {number} ended as {first[1]!r}, and as {explorer.end()!r} when it was "
             "repeated: something outside the engine's control decides what the code does"
         )

@@ -92,8 +92,9 @@ class DiskStorage:
         """Runs in the worker thread; turns errors of SQLite into StorageError."""
         try:
             return work(*arguments)
-        except sqlite3.Error as error:
-            raise StorageError(f"{self.path}: {error}") from error
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite repeats damaged text
+            text = "".join(each if each.isprintable() else "?" for each in f"{error}"[:200])
+            raise StorageError(f"{self.path}: {text}") from error
 
     def submit(self, work: Callable[..., Result], *arguments: object) -> Future[Result]:
         return self.worker.submit(self.run, work, *arguments)

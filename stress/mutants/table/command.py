@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
@@ -17,6 +16,7 @@ from rich.progress import (
 )
 
 from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.terminal.printer import echo, new_console
 from stress.mutants.build import ROOT, AnchorError, build
 from stress.mutants.faults.results import FAULTS, read
 from stress.mutants.table.page import false_alarms, page, survivors
@@ -82,7 +82,7 @@ def run(
     techniques: Sequence[Technique], chosen: Sequence[Case], seeds: int, results: Results
 ) -> None:
     """Makes the missing cells. Each is in the file as soon as it is made."""
-    console = Console(stderr=True)
+    console = new_console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -159,17 +159,17 @@ def main(
             run([TECHNIQUES[name] for name in names or TECHNIQUES], chosen, seeds, results)
         target.write_text(page(results, cases(), read(FAULTS)))
     except (UsageError, BadRecordError) as error:
-        click.echo(f"Error: {error}", err=True)
+        echo(f"Error: {error}", err=True)
         sys.exit(2)
     except (AnchorError, RuntimeError, OSError) as error:
-        click.echo(f"Failed: {error}", err=True)
+        echo(f"Failed: {error}", err=True)
         sys.exit(4)
     except KeyboardInterrupt:
-        click.echo(f"Interrupted; {len(results.cells)} cells are in {path}", err=True)
+        echo(f"Interrupted; {len(results.cells)} cells are in {path}", err=True)
         sys.exit(130)
     alive, alarms = survivors(results, chosen), false_alarms(results, chosen)
     for case in alive:
-        click.echo(f"{case.label} survived: {case.mutant.title}", err=True)
+        echo(f"{case.label} survived: {case.mutant.title}", err=True)
     for cell in alarms:
-        click.echo(f"false alarm of {cell.technique} in {cell.case}: {cell.verdicts}", err=True)
+        echo(f"false alarm of {cell.technique} in {cell.case}: {cell.verdicts}", err=True)
     sys.exit(1 if alive or alarms else 0)

@@ -104,7 +104,7 @@ def test_a_missing_field_is_named(field: Any) -> None:
         ({"seed": "7"}, 'seed is "7"; it should be an integer'),
         ({"seed": True}, "seed is true"),
         ({"seed": -1}, "seed is -1; it should be between 0"),
-        ({"threads": 0}, "threads is 0; it should be at least 1"),
+        ({"threads": 0}, "threads is 0; it should be between 1 and 64"),
         ({"operations": 0}, "operations is 0"),
         ({"noise": 1}, "noise is 1; it should be true or false"),
         ({"settings": {"a": "b"}}, "settings.'a'. is .b.; it should be an integer"),

@@ -26,6 +26,7 @@ from pulsar_ml.cli.distribute.cluster import command as cluster
 from tests import ROOT
 from tests.campaign.rows import stable_rows
 from tests.harness.toys.build_toys import toys_path
+from tests.spark import hostile_sweep
 from tests.spark.sweep_suites import GATE, SUITES, TOYS
 from tests.spark.test_sweep import DRIVER, TIMEOUT, environment
 
@@ -173,7 +174,7 @@ def story(sweep: Sweep, gate: Gate, steps: Sequence[tuple[Victims, bool]]) -> No
                 assert 0 < len(done) <= seeds[step]
                 last = step + 1 == len(steps)
                 driver = sweep.start(
-                    "--resume", "out", *((*POOL, "--rows", "driver") if last else ())
+                    "--resume", "out", "--trust", *((*POOL, "--rows", "driver") if last else ())
                 )
         assert driver.wait(TIMEOUT) == 0, sweep.log.read_text()
     finally:
@@ -212,7 +213,7 @@ def test_ctrl_c_and_on_it_goes(tmp_path: Path) -> None:
     assert "--resume out" in text.split("go on with: ")[1]
     done = read_trials(tmp_path / "out")["seed"].to_pylist()
     assert sorted(done) == list(range(8)), "the chunk that ran was waited for"
-    assert sweep.start("--resume", "out").wait(TIMEOUT) == 0
+    assert sweep.start("--resume", "out", "--trust").wait(TIMEOUT) == 0
     assert sorted(read_trials(tmp_path / "out")["seed"].to_pylist()) == list(range(SEEDS))
 
 
@@ -231,13 +232,26 @@ def test_a_trial_that_waits_for_ever_is_reported_and_made_again(tmp_path: Path) 
         f"{message}; tried again: {message}",
     )
     (record,) = (tmp_path / "out" / "records").iterdir()
-    replay = [sys.executable, "-m", "stress", "replay", str(record), "--suites", "sweep_suites"]
+    replay = [
+        sys.executable,
+        "-m",
+        "stress",
+        "replay",
+        str(record),
+        "--trust",
+        "--suites",
+        "sweep_suites",
+    ]
     env = {**sweep.env, "PYTHONPATH": str(ROOT / "tests" / "spark")}
     done = subprocess.run(
         [*replay, "--patience", "3"], cwd=ROOT, env=env, capture_output=True, text=True
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"now: hang (running): {message}" in done.stdout
+
+
+def test_hostile_seeds_cost_their_own_rows_in_a_pool(tmp_path: Path) -> None:
+    hostile_sweep.check(tmp_path, POOL)
 
 
 STEPS = [(python_worker, False), (executor, False), (only_driver, True), (everything, True)]
@@ -255,6 +269,8 @@ def test_executors_in_processes_of_their_own(
         Sweep(tmp_path, ["--master", "local-cluster[2,1,1024]", "--rows", rows], gate), gate, steps
     )
     assert not (tmp_path / "out" / ".staging").exists()
+    if rows == "executors":
+        hostile_sweep.check(tmp_path, ["--master", "local-cluster[2,1,1024]", "--rows", rows])
 
 
 def of_cluster(command: str, directory: Path) -> str:
@@ -290,3 +306,4 @@ def test_a_standalone_cluster(tmp_path: Path, master: str) -> None:
     ]
     options += ["--conf", f"spark.executor.extraJavaOptions={quick}"]
     story(Sweep(tmp_path, options, gate), gate, STEPS)
+    hostile_sweep.check(tmp_path, options)

@@ -59,7 +59,7 @@ def test_the_pool_runs_and_is_resumed(tmp_path: Path) -> None:
     options += ["--suites", "tests.spark.sweep_suites", "--runner", "pool", "--workers", "1"]
     done = python(RUN, "sweep", *options, "--out", out)
     assert done.returncode == 0, done.stdout + done.stderr
-    again = python(RUN, "sweep", "--resume", out)
+    again = python(RUN, "sweep", "--resume", out, "--trust")
     assert again.returncode == 0, again.stdout + again.stderr
 
 

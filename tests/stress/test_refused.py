@@ -1,0 +1,75 @@
+"""A full disk, a lost permission, a broken module: exit code 4 and one sentence with the place."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pulsar_ml.cli import main
+from pulsar_ml.cli.command import explained
+from pulsar_ml.cli.find import explore
+from pulsar_ml.exit_codes import FAILED
+
+SWEEP = ("sweep", "--runner", "inline", "--suite", "refcount", "--seeds", "4", "--out")
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, list(words))
+
+
+def sentence(done: Result) -> str:
+    assert done.exit_code == 4, done.output
+    assert "Traceback" not in done.output
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("Failed: "), done.stderr
+    return last
+
+
+@pytest.mark.parametrize("files", [1, 2, 4, 8])
+def test_a_disk_that_becomes_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int
+) -> None:
+    """After any number of files, as the disk says it: without a name."""
+    left = [files]
+
+    def fsync(handle: int) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    done = run(*SWEEP, str(tmp_path / "out"), "--chunk-size", "1", "--wave-seconds", "0.001")
+    said = sentence(done)
+    assert str(tmp_path / "out") in said and "No space left on device; make room" in said
+    assert "pulsar-ml sweep --resume RUN" in said
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "; make room or choose another place"),
+        (errno.EACCES, "; check the rights and the owner of this place"),
+        (errno.EROFS, "; check the rights and the owner of this place"),
+        (errno.ENOTDIR, ""),
+    ],
+)
+def test_the_sentence_about_what_the_system_refuses(number: int, advice: str) -> None:
+    message, code = explained(OSError(number, os.strerror(number), "a/b"))
+    assert message.startswith(f"Failed: a/b: {os.strerror(number)}{advice}") and code == FAILED
+    assert "None" not in explained(OSError("something"))[0]
+
+
+def test_an_error_that_nobody_expected_shows_its_place_on_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*arguments: Any) -> None:
+        raise KeyError("x\ny")
+
+    monkeypatch.setattr(explore, "load_suites", broken)
+    said = sentence(run("explore", "refcount"))
+    assert said == "Failed: unexpected KeyError: 'x\\ny' (--traceback shows where)"
