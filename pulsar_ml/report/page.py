@@ -142,7 +142,7 @@ def headline(findings: Findings) -> str:
             return f"{count} with {counted(len(summary.groups), 'signature')} in {ran}"
         case "nothing_exercised":
             idle = ", ".join(summary.idle_suites) or "any suite"
-            return f"Nothing was exercised by {idle}, so the run proves nothing ({ran})"
+            return f"Nothing was exercised by {idle}, so the run proves nothing: {ran}"
     return f"No violation in {ran}"
 
 
