@@ -6,8 +6,7 @@
 # Threads      Any thread that holds a reference, directly or through an entry.
 # Invariants   EX-1 (I67) the value changes by +1 for an entry queued for replay, by -1 for a
 #              counting copy that is deallocated, and by nothing else, and may go below zero;
-#              stash_queue also raises it for a duplicate and marks it when its entry leaves. At
-#              2^31 - 1 it rises no more.
+#              stash_queue also raises it for a duplicate and marks it when its entry leaves.
 #              EX-2 (I70) the handler outlives every entry that shares it.
 # Ordering     The value orders nothing: relaxed. References: see refcount.pxd.
 # Reclamation  Back to its pool with the last reference.
