@@ -636,3 +636,15 @@ MANY_THREADS(bench_threads_2, 2)
 MANY_THREADS(bench_threads_4, 4)
 MANY_THREADS(bench_threads_8, 8)
 MANY_THREADS(bench_threads_16, 16)
+
+/* Long programs: two threads with so many operations each. */
+#define MANY_OPERATIONS(name, n)                                                                \
+    PROGRAM(name, 2, Cell x[4];)                                                                \
+    {                                                                                           \
+        for (int i = 0; i < (n) / 2; i++) {                                                     \
+            st(s->x[i % 4], t, REL);                                                            \
+            (void)ld(s->x[(i + 1) % 4], ACQ);                                                   \
+        }                                                                                       \
+    }
+MANY_OPERATIONS(bench_operations_100, 100)
+MANY_OPERATIONS(bench_operations_1000, 1000)

@@ -59,10 +59,15 @@ static void *reserve(size_t bytes, size_t line)
 /* The sizes of what holds an entry for each thread. */
 static void layout(int32_t threads)
 {
+    size_t clock;
     E.width = (threads + 3) / 4 * 4;
-    E.message_bytes = offsetof(Message, words) + 3 * (size_t)E.width * sizeof(uint32_t);
-    E.clocks_bytes = 2 * (size_t)E.width * sizeof(uint32_t);
-    E.block_bytes = (ENGINE_HISTORY * E.message_bytes + E.clocks_bytes + 63) / 64 * 64;
+    clock = (size_t)E.width * sizeof(uint32_t);
+    E.history = ENGINE_HISTORY;
+    E.message_bytes = offsetof(Message, words) + 2 * clock;
+    E.order_at = 2 * clock;
+    E.seen_at = (E.order_at + 2 * E.history * sizeof(uint16_t) + 15) / 16 * 16;
+    E.messages_at = E.seen_at + 2 * E.history * clock;
+    E.block_bytes = (E.messages_at + E.history * E.message_bytes + 63) / 64 * 64;
 }
 
 /* Where a watchdog in another process sees how far this one has come: the number of the execution
@@ -79,9 +84,10 @@ static void run_once(uint64_t number)
     heart[0] = number;
     heart[1]++;
     E.n = E.config.n_threads;
-    if (unlikely(++E.generation == 0)) {
+    E.slot_generation = ++E.generation & ((1u << GENERATION_BITS) - 1);
+    if (unlikely(E.slot_generation == 0)) {
         memset(E.slots, 0, SLOTS * sizeof *E.slots);
-        E.generation = 1;
+        E.slot_generation = ++E.generation & ((1u << GENERATION_BITS) - 1);
     }
     random_start(E.config.seed, number);
     E.execution = number;
@@ -149,7 +155,7 @@ static int open_memory(void)
         return 1;
     fill_nth_bit();
     E.slots = reserve(SLOTS * sizeof *E.slots, 0);
-    E.variables = reserve(MOST_VARIABLES * sizeof *E.variables, 21);
+    E.variables = reserve((MOST_VARIABLES + 1) * sizeof *E.variables, 21);
     E.blocks_bytes = (size_t)1 << 33;
     E.blocks = reserve(E.blocks_bytes, 37);
     E.readers = reserve(MOST_READERS * ENGINE_MOST_THREADS * sizeof *E.readers, 0);

@@ -39,6 +39,7 @@ typedef struct Thread {
     void *sp;                     /* of the fiber while it does not run */
     uint64_t bit;
     int32_t number;               /* -1: the main thread */
+    uint8_t keeps;                /* `library` is not all zeros */
     uint8_t controlled;  /* runs beside others: its accesses are steps; 0 or bits of Control */
     uint8_t fresh;                /* its current operation has not made a step yet */
     uint8_t done;
@@ -97,18 +98,16 @@ typedef struct Thread {
 enum { CONTROLLED = 1, IGNORES_READS = 2, IGNORES_WRITES = 4, VOLATILE_PENDING = 8, NOTES_PLACES = 16,
        HOLDS_STORES = 32 };
 
-/* One store in a location's modification order. seen[u]: clock of thread u when it first knew of
- * it, 0 for what was there from the start; released: what an acquire of it learns; x_released
- * likewise for SC fences. */
+/* One store in a location's modification order. released: what an acquire of it learns, zeros when
+ * that is nothing; x_released likewise for SC fences. */
 typedef struct {
     uint64_t low, high;
     uint32_t id;
     uint32_t sc_at;               /* time of the first seq_cst access that touched it */
     uint32_t fence_at;
     int32_t event;                /* of the trace */
-    uint8_t rmw;                  /* must stay directly behind the one before it */
     uint8_t has_released, has_x;
-    uint32_t words[] __attribute__((aligned(16)));  /* seen, released, x_released: E.width each */
+    uint32_t words[] __attribute__((aligned(16)));  /* released, x_released: E.width each */
 } Message;
 
 /* Where it stands in the source is left to the trace: a failed execution is made again to be told
@@ -119,23 +118,29 @@ typedef struct { uint32_t clock; uint8_t thread; } Access;
  * and atomic ones of the same bytes share it; overlapping ones of other widths are its siblings. */
 typedef struct {
     uintptr_t address;
-    char *block;                  /* clocks of the last accesses, then messages */
+    char *block;                  /* clocks and messages, see memory.c */
     uint32_t next;                /* sibling in the same eight bytes */
     uint8_t mask;
     uint8_t width;
-    uint8_t shared;               /* touched by two threads */
     uint8_t is_atomic;
-    uint8_t has_siblings;
+    uint8_t special;              /* bits of Special */
     int8_t toucher;
-    uint8_t n, order[ENGINE_HISTORY];   /* modification order, slots of messages */
+    uint8_t n, base;              /* messages; the first one's place in the block's lists */
     uint32_t version;             /* stores so far */
     Access write, read;
     uint32_t readers;             /* more than one unordered plain reader: index of their clocks */
+    uint64_t chained;             /* messages that must stay directly behind the one before them */
 } Variable;
 
-typedef struct { uintptr_t key; uint32_t generation, first; } Slot;
+/* Why an atomic access looks at more than the messages: plain accesses of the same bytes, or
+ * overlapping variables. */
+typedef enum { HAS_PLAIN = 1, HAS_SIBLINGS = 2 } Special;
 
-enum { SLOTS = 1 << 16, MOST_VARIABLES = 1 << 16, MOST_READERS = 1 << 12 };
+/* The variables of eight aligned bytes. The tag is their address and the execution's generation. */
+typedef struct { uint64_t tag; uint32_t first; } Slot;
+
+enum { SLOTS = 1 << 16, MOST_VARIABLES = 1 << 16, MOST_READERS = 1 << 12, GENERATION_BITS = 18 };
+enum { NO_VARIABLE = MOST_VARIABLES };   /* an entry of the table that no address has */
 
 /* A row of the table of strategies. Only `row` and `choose` are always there. */
 typedef struct {
@@ -158,9 +163,11 @@ typedef struct {
     int32_t live;
     int32_t starting;
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
+    uint8_t sampling;  /* choices are drawn, and not noted */
+    uint8_t walks;     /* a plain walk past its start, and nothing else to attend to */
     uint8_t wider;  /* the execution ended because a thread more than E.width was started */
     const Strategy *strategy;     /* of this execution */
-    uint32_t generation;
+    uint32_t generation, slot_generation;
     uint32_t step, step_check;    /* the step at which to look whether it goes on */
     uint64_t execution;
     uint64_t key, counter, drawn;
@@ -190,7 +197,8 @@ typedef struct {
     uint32_t n_variables;
     char *blocks;                 /* of messages, one block a variable */
     size_t blocks_bytes, block_bytes, message_bytes;
-    size_t clocks_bytes;  /* of a block, in front of its messages: last access and last store */
+    size_t order_at, seen_at, messages_at;   /* in a block */
+    uint32_t history;             /* messages that a location remembers */
     uint32_t *readers;
     uint32_t n_readers;
     /* Fibers. */

@@ -1,26 +1,31 @@
 /* The atomic operations of a controlled thread on the memory model: load, store, TSO's store
  * buffer, read-modify-write, compare-exchange, fence. */
 
+static __attribute__((noinline)) void meet_special(Thread *t, const Variable *v, EngineOp op, int writes,
+                                                   uint32_t width, uint64_t pc)
+{
+    if (E.config.races && (v->write.clock | v->read.clock || v->readers != NONE))
+        check_plain(t, v, op, writes, width, pc);
+    if (unlikely(v->special & HAS_SIBLINGS))
+        meet_siblings(t, v, op, writes, 0, pc);
+}
+
 static inline __attribute__((always_inline)) Variable *atomic_variable(Thread *t, uintptr_t address, uint32_t width,
                                                                        EngineOp op, int writes,
                                         uint64_t pc)
 {
     Variable *v;
-    if (unlikely(!heap_ok(address)))
-        heap_fail(t, address, width, op, pc);
-    v = find_variable(address, width);
+    v = find_variable(t, address, width, op, pc);
     touch(v, t);
     refresh(v, width);
-    if (E.config.races && (v->write.clock | v->read.clock || v->readers != NONE))
-        check_plain(t, v, op, writes, width, pc);
-    if (unlikely(v->has_siblings))
-        meet_siblings(t, v, op, writes, 0, pc);
+    if (v->special)
+        meet_special(t, v, op, writes, width, pc);
     return v;
 }
 
 static inline void note_load(Thread *t, Variable *v, Message *m, uint32_t stale, int order)
 {
-    observe(t, m, is_sc(order));
+    observe(t, v, v->n - 1u - stale, m, is_sc(order));
     acquire_from(t, m, order);
     if (unlikely(E.recording))
         trace_known(t);
@@ -55,9 +60,7 @@ static inline __attribute__((always_inline)) void atomic_load(Thread *t, uintptr
     int32_t from;
     Message *m;
     if (v->n > 1) {
-        uint32_t options = v->n - oldest_place(t, v, is_sc(order));
-        if (options > 1)
-            stale = choose(t, CHOOSE_READ, options);
+        stale = choose_freely(t, CHOOSE_READ, v->n - oldest_place(t, v, is_sc(order)));
     }
     m = message_at(v, v->n - 1u - stale);
     *low = m->low;
@@ -87,13 +90,12 @@ static inline __attribute__((always_inline)) void store_now(Thread *t, uintptr_t
     uint32_t place = v->n, back = 0;
     Message *m;
     if (v->n > 1) {
-        uint32_t oldest = oldest_place(t, v, is_sc(order)), options = 1;
-        for (uint32_t p = v->n - 1u; p > oldest; p--)
-            options += !message_at(v, p)->rmw;
-        if (options > 1)
-            back = choose(t, CHOOSE_INSERT, options);
+        uint32_t oldest = oldest_place(t, v, is_sc(order));
+        uint64_t between = (UINT64_C(1) << (v->n - 1u - oldest)) - 1;
+        back = choose_freely(t, CHOOSE_INSERT,
+                             1 + (uint32_t)__builtin_popcountll(~(v->chained >> 1 >> oldest) & between));
         for (uint32_t left = back; left; place--)
-            left -= !message_at(v, place - 1)->rmw;
+            left -= !is_chained(v, place - 1);
     }
     m = place_store(t, v, place, order, NULL);
     m->low = low;
@@ -126,7 +128,9 @@ static void flush_oldest(Thread *t)
     last_access(v)[t->number] = b->now;
     m->has_released = b->released;
     if (b->released)
-        clock_copy(m->words + E.width, b->clock);
+        clock_copy(m->words, b->clock);
+    else
+        clock_zero(m->words);
     raw_write(b->address, b->width, b->low, b->high);
     if (unlikely(E.recording))
         m->event = trace_flush(t);
@@ -200,9 +204,9 @@ static inline uint32_t rmw_place(Thread *t, const Variable *v, int sc)
         return 0;
     oldest = oldest_place(t, v, sc);
     for (uint32_t p = v->n; p-- > oldest;)
-        if (p + 1 == v->n || !message_at(v, p + 1)->rmw)
+        if (p + 1 == v->n || !is_chained(v, p + 1))
             places[n++] = p;
-    return places[n > 1 ? choose(t, CHOOSE_READ, n) : 0];
+    return places[choose_freely(t, CHOOSE_READ, n)];
 }
 
 typedef enum { RMW_EXCHANGE, RMW_ADD, RMW_SUB, RMW_AND, RMW_OR, RMW_XOR, RMW_NAND } Rmw;
@@ -224,11 +228,11 @@ static inline void write_rmw(Thread *t, Variable *v, uint32_t place, Message *re
                              uint64_t pc, uint64_t low, uint64_t high)
 {
     uint64_t before = read->low;
-    int changes = low != before || high != read->high;
+    int changes = low != before || (v->width > 8 && high != read->high);
     int32_t from = read->event;
     uint32_t stale = v->n - 1u - place;
     Message *m;
-    observe(t, read, is_sc(order));
+    observe(t, v, place, read, is_sc(order));
     acquire_from(t, read, order);
     E.class_hash += mix64(((uint64_t)t->number << 26 | t->points) << 32 | read->id);
     m = place_store(t, v, place + 1, order, read);
@@ -291,10 +295,10 @@ static inline int atomic_cas(Thread *t, uintptr_t address, uint32_t width, int o
         for (uint32_t p = v->n; p-- > oldest_failed;) {
             m = message_at(v, p);
             if (m->low != *low || m->high != *high ||
-                (p >= oldest && (p + 1 == v->n || !message_at(v, p + 1)->rmw)))
+                (p >= oldest && (p + 1 == v->n || !is_chained(v, p + 1))))
                 places[n++] = p;
         }
-        place = places[n > 1 ? choose(t, CHOOSE_READ, n) : 0];
+        place = places[choose_freely(t, CHOOSE_READ, n)];
         stale = v->n - 1u - place;
     } else {
         place = 0;

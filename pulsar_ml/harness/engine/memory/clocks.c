@@ -5,7 +5,7 @@
 typedef uint32_t Four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef uint64_t Two __attribute__((vector_size(16)));
 
-#define EACH_FOUR(i) for (int i = 0; i < E.width; i += 4)
+#define EACH_FOUR(i) for (int i = 0, go = 1; go; go = (i += 4) < E.width)
 #define FOUR(clock, i) (*(Four *)((clock) + (i)))
 
 static inline void clock_copy(uint32_t *into, const uint32_t *from)
@@ -13,12 +13,73 @@ static inline void clock_copy(uint32_t *into, const uint32_t *from)
     EACH_FOUR(i) FOUR(into, i) = FOUR(from, i);
 }
 
+#if defined(__SSE4_1__)
+#include <smmintrin.h>
+
+static inline Four greater_of(Four a, Four b)
+{
+    return (Four)_mm_max_epu32((__m128i)a, (__m128i)b);
+}
+
+/* Four bits for each of four clocks of four entries, not all 0 where some entry of the clock is at
+ * most the one of `limit`. */
+static inline uint32_t four_reach(const uint32_t *clocks, Four limit)
+{
+    __m128i at[4];
+    for (int i = 0; i < 4; i++)
+        at[i] = (__m128i)(greater_of(FOUR(clocks, 4 * i), limit) == limit);
+    return (uint32_t)_mm_movemask_epi8(
+        _mm_packs_epi16(_mm_packs_epi32(at[0], at[1]), _mm_packs_epi32(at[2], at[3])));
+}
+#else
+static inline Four greater_of(Four a, Four b)
+{
+    Four greater = (Four)(b > a);
+    return (b & greater) | (a & ~greater);
+}
+
+static inline uint32_t four_reach(const uint32_t *clocks, Four limit)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < 4; i++) {
+        Two any = (Two)(FOUR(clocks, 4 * i) <= limit);
+        bits |= (uint32_t)((any[0] | any[1]) != 0) << 4 * i;
+    }
+    return bits;
+}
+#endif
+
 static inline void clock_join(uint32_t *into, const uint32_t *from)
 {
+    EACH_FOUR(i) FOUR(into, i) = greater_of(FOUR(into, i), FOUR(from, i));
+}
+
+/* All ones in the entry of the thread, when it is one of the four from i on. */
+static inline Four entry_mask(int number, int i)
+{
+    const Four entries = {0, 1, 2, 3};
+    uint32_t entry = (uint32_t)(number - i);
+    return (Four)(entries == (Four){entry, entry, entry, entry});
+}
+
+/* Entries are written four at a time also where one of them changes: a load of four that follows
+ * soon would have to wait for a shorter store. */
+static inline void clock_first_known(uint32_t *clock, int number, uint32_t now)
+{
+    EACH_FOUR(i) FOUR(clock, i) = (Four){now, now, now, now} | ~entry_mask(number, i);
+}
+
+/* The thread knows since now, unless it knew before. */
+static inline void clock_known(uint32_t *clock, int number, uint32_t now)
+{
     EACH_FOUR(i) {
-        Four a = FOUR(into, i), b = FOUR(from, i);
-        Four greater = (Four)(b > a);
-        FOUR(into, i) = (b & greater) | (a & ~greater);
+        Four a = FOUR(clock, i), b = (Four){now, now, now, now} | ~entry_mask(number, i);
+#if defined(__SSE4_1__)
+        FOUR(clock, i) = (Four)_mm_min_epu32((__m128i)a, (__m128i)b);
+#else
+        Four less = (Four)(b < a);
+        FOUR(clock, i) = (b & less) | (a & ~less);
+#endif
     }
 }
 
@@ -50,5 +111,5 @@ static inline int clock_within(const uint32_t *a, const uint32_t *b)
 
 static inline void clock_tick(Thread *t)
 {
-    t->clock[t->number]++;
+    EACH_FOUR(i) FOUR(t->clock, i) -= entry_mask(t->number, i);
 }

@@ -45,6 +45,7 @@ static void strategy_start(void)
     E.attentive = E.strategy->on_step || profile.learning || reversal.on || E.config.lock_free ||
                   E.strategy->row.kind == STRATEGY_FOLLOWS;
     E.plain_walk = E.strategy == &RANDOM && !E.recording;
+    E.sampling = E.strategy->row.kind == STRATEGY_SAMPLES && !E.recording;
 }
 
 static inline Thread *choose_thread(Thread *t, uint64_t mask)
