@@ -120,7 +120,7 @@ static void run_once(uint64_t number)
     start_owned(&E.main);
     set_library_state(&E.library_start);
     current = &E.main;
-    fiber_switch(&E.host, E.main.sp);
+    fiber_switch(&E.host, &E.main.sp);
     reset_statics();
 }
 
@@ -182,6 +182,7 @@ int engine_open(const EngineConfig *config)
         Thread *t = &E.threads[i];
         t->number = i;
         t->bit = UINT64_C(1) << i;
+        own_entry(t);
         if (t->stack == NULL)
             t->stack = stack_new();
         if (t->buffer == NULL)

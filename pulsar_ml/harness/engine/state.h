@@ -45,8 +45,7 @@ typedef struct Thread {
     uint8_t done;
     uint8_t woken;                /* why a wait ended, see locks.c */
     uint8_t joined;               /* or detached */
-    EngineOp op;                  /* pending */
-    uint8_t op_writes;
+    uint8_t op_writes;            /* of its next step */
     uintptr_t op_address;
     uint32_t points;              /* scheduling points so far */
     uint32_t call;                /* index of the current operation */
@@ -55,6 +54,7 @@ typedef struct Thread {
     /* Happens-before. clock: the thread's own; pending: what relaxed loads read, for an acquire
      * fence; fenced: at the last release fence. The x-versions hold what SC fences order in
      * addition: it restricts the values read and is not happens-before. */
+    uint32_t own[4];              /* all ones in the thread's entry of a clock of four */
     uint32_t clock[ENGINE_MOST_THREADS];
     uint32_t pending[ENGINE_MOST_THREADS];
     uint32_t fenced[ENGINE_MOST_THREADS];
@@ -165,6 +165,8 @@ typedef struct {
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
     uint8_t sampling;  /* choices are drawn, and not noted */
     uint8_t walks;     /* a plain walk past its start, and nothing else to attend to */
+    /* C11, clocks of four entries, no seq_cst fence so far, every order as in the source, sampling */
+    uint8_t common;
     uint8_t wider;  /* the execution ended because a thread more than E.width was started */
     const Strategy *strategy;     /* of this execution */
     uint32_t generation, slot_generation;

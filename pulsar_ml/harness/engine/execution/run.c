@@ -46,7 +46,6 @@ static void run_calls(Thread *t)
 static void thread_end(Thread *t)
 {
     t->done = 1;
-    t->op = OP_END;
     t->op_address = 0;
     E.ready &= ~t->bit;
     E.yielded &= ~t->bit;
@@ -54,7 +53,7 @@ static void thread_end(Thread *t)
     if (unlikely(n_objects))
         wake_joiners(t);
     if (E.starting < E.n) {
-        switch_to(t, &E.threads[E.starting++]);
+        switch_to(t, start_next());
     } else if (E.live == 0) {
         /* Stores of a thread that has ended may still be on their way; joining waits for them. */
         while (E.buffered)
@@ -97,12 +96,12 @@ static inline __attribute__((always_inline)) void start_thread(Thread *t)
 {
     t->controlled = E.control;
     t->library = E.library_start;
+    t->keeps = 0;
     start_owned(t);
     t->done = 0;
     t->joined = 0;
     t->points = 0;
     t->call = 0;
-    t->op = OP_NONE;
     t->op_address = 0;
     t->any_pending = 0;
     t->any_fenced = 0;
@@ -125,6 +124,7 @@ static void run_threads(void)
     strategy_start();
     E.running = 1;
     E.starting = 1;
+    begin_walk();
     E.at_start = 1;
     E.main.points = 0;
     switch_to(&E.main, &E.threads[0]);
@@ -156,7 +156,7 @@ static void main_entry(void)
         check_leaks();
         E.ended = 1;
         current = NULL;
-        fiber_switch(&E.main.sp, E.host);
+        fiber_switch(&E.main.sp, &E.host);
     }
 }
 

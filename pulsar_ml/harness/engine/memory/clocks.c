@@ -5,12 +5,21 @@
 typedef uint32_t Four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef uint64_t Two __attribute__((vector_size(16)));
 
-#define EACH_FOUR(i) for (int i = 0, go = 1; go; go = (i += 4) < E.width)
+#define EACH_FOUR(i) EACH_FOUR_OF(E.width, i)
+#define EACH_FOUR_OF(entries, i) for (int i = 0, go = 1; go; go = (i += 4) < (entries))
+
+/* The entries of a clock: a constant where `common` is one. */
+#define ENTRIES(common) ((common) ? 4 : E.width)
 #define FOUR(clock, i) (*(Four *)((clock) + (i)))
+
+static inline void entries_copy(int entries, uint32_t *into, const uint32_t *from)
+{
+    EACH_FOUR_OF(entries, i) FOUR(into, i) = FOUR(from, i);
+}
 
 static inline void clock_copy(uint32_t *into, const uint32_t *from)
 {
-    EACH_FOUR(i) FOUR(into, i) = FOUR(from, i);
+    entries_copy(E.width, into, from);
 }
 
 #if defined(__SSE4_1__)
@@ -19,6 +28,11 @@ static inline void clock_copy(uint32_t *into, const uint32_t *from)
 static inline Four greater_of(Four a, Four b)
 {
     return (Four)_mm_max_epu32((__m128i)a, (__m128i)b);
+}
+
+static inline Four less_of(Four a, Four b)
+{
+    return (Four)_mm_min_epu32((__m128i)a, (__m128i)b);
 }
 
 /* Four bits for each of four clocks of four entries, not all 0 where some entry of the clock is at
@@ -38,6 +52,12 @@ static inline Four greater_of(Four a, Four b)
     return (b & greater) | (a & ~greater);
 }
 
+static inline Four less_of(Four a, Four b)
+{
+    Four less = (Four)(b < a);
+    return (b & less) | (a & ~less);
+}
+
 static inline uint32_t four_reach(const uint32_t *clocks, Four limit)
 {
     uint32_t bits = 0;
@@ -49,9 +69,14 @@ static inline uint32_t four_reach(const uint32_t *clocks, Four limit)
 }
 #endif
 
+static inline void entries_join(int entries, uint32_t *into, const uint32_t *from)
+{
+    EACH_FOUR_OF(entries, i) FOUR(into, i) = greater_of(FOUR(into, i), FOUR(from, i));
+}
+
 static inline void clock_join(uint32_t *into, const uint32_t *from)
 {
-    EACH_FOUR(i) FOUR(into, i) = greater_of(FOUR(into, i), FOUR(from, i));
+    entries_join(E.width, into, from);
 }
 
 /* All ones in the entry of the thread, when it is one of the four from i on. */
@@ -62,25 +87,39 @@ static inline Four entry_mask(int number, int i)
     return (Four)(entries == (Four){entry, entry, entry, entry});
 }
 
+static void own_entry(Thread *t)
+{
+    FOUR(t->own, 0) = entry_mask(t->number, 0);
+}
+
+/* The same in clocks of so many entries. */
+static inline Four mask_of(int entries, const Thread *t, int i)
+{
+    return entries == 4 ? FOUR(t->own, 0) : entry_mask(t->number, i);
+}
+
 /* Entries are written four at a time also where one of them changes: a load of four that follows
  * soon would have to wait for a shorter store. */
-static inline void clock_first_known(uint32_t *clock, int number, uint32_t now)
+static inline void first_known(int entries, uint32_t *clock, const Thread *t, uint32_t now)
 {
-    EACH_FOUR(i) FOUR(clock, i) = (Four){now, now, now, now} | ~entry_mask(number, i);
+    EACH_FOUR_OF(entries, i) FOUR(clock, i) = (Four){now, now, now, now} | ~mask_of(entries, t, i);
 }
 
 /* The thread knows since now, unless it knew before. */
-static inline void clock_known(uint32_t *clock, int number, uint32_t now)
+static inline void known(int entries, uint32_t *clock, const Thread *t, uint32_t now)
 {
-    EACH_FOUR(i) {
-        Four a = FOUR(clock, i), b = (Four){now, now, now, now} | ~entry_mask(number, i);
-#if defined(__SSE4_1__)
-        FOUR(clock, i) = (Four)_mm_min_epu32((__m128i)a, (__m128i)b);
-#else
-        Four less = (Four)(b < a);
-        FOUR(clock, i) = (b & less) | (a & ~less);
-#endif
-    }
+    EACH_FOUR_OF(entries, i)
+        FOUR(clock, i) = less_of(FOUR(clock, i), (Four){now, now, now, now} | ~mask_of(entries, t, i));
+}
+
+static inline void tick(int entries, Thread *t)
+{
+    EACH_FOUR_OF(entries, i) FOUR(t->clock, i) -= mask_of(entries, t, i);
+}
+
+static inline void clock_tick(Thread *t)
+{
+    tick(E.width, t);
 }
 
 static inline void clock_fill(uint32_t *clock, uint32_t value)
@@ -107,9 +146,4 @@ static inline int clock_within(const uint32_t *a, const uint32_t *b)
     Two any = {0};
     EACH_FOUR(i) any |= (Two)(FOUR(a, i) > FOUR(b, i));
     return (any[0] | any[1]) == 0;
-}
-
-static inline void clock_tick(Thread *t)
-{
-    EACH_FOUR(i) FOUR(t->clock, i) -= entry_mask(t->number, i);
 }

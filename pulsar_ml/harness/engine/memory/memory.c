@@ -6,7 +6,10 @@
  * that read from stores later in program order (load buffering); consume is acquire.
  *
  * Under SC and TSO a location has one store, the last; TSO holds stores back in a buffer per
- * thread. Memory itself always holds the last store in modification order. */
+ * thread. Memory itself always holds the last store in modification order.
+ *
+ * Functions with a parameter `common` are inlined twice: with 1 where E.common says that the case
+ * is the common one, and with 0 for every case. */
 
 static inline uint32_t index_of(const Variable *v)
 {
@@ -32,9 +35,14 @@ static inline uint16_t *order_of(const Variable *v)
     return (uint16_t *)(v->block + E.order_at) + v->base;
 }
 
+static inline uint32_t *seen_in(int entries, const Variable *v, uint32_t place)
+{
+    return (uint32_t *)(v->block + E.seen_at) + (v->base + place) * (uint32_t)entries;
+}
+
 static inline uint32_t *seen_of(const Variable *v, uint32_t place)
 {
-    return (uint32_t *)(v->block + E.seen_at) + (v->base + place) * (uint32_t)E.width;
+    return seen_in(E.width, v, place);
 }
 
 static inline Message *message_at(const Variable *v, uint32_t place)
@@ -131,10 +139,10 @@ static int knows(const Thread *t, const Variable *v, uint32_t place, int sc)
 }
 
 /* The oldest place that t may read. */
-static inline __attribute__((always_inline)) uint32_t oldest_place(const Thread *t, const Variable *v, int sc)
+static inline __attribute__((always_inline)) uint32_t oldest_for(int common, const Thread *t, const Variable *v, int sc)
 {
     uint32_t n = v->n, oldest = 0, first, reached;
-    if (unlikely(E.x_used | (E.width != 4))) {
+    if (!common && unlikely(E.x_used | (E.width != 4))) {
         uint32_t place = n - 1;
         while (place > 0 && !knows(t, v, place, sc))
             place--;
@@ -147,20 +155,25 @@ static inline __attribute__((always_inline)) uint32_t oldest_place(const Thread 
             oldest--;
     }
     first = n > 4 ? n - 4 : 0;
-    reached = four_reach(seen_of(v, first), FOUR(t->clock, 0));
+    reached = four_reach(seen_in(4, v, first), FOUR(t->clock, 0));
     reached &= n < 4 ? (1u << 4 * n) - 1 : 0xFFFF;
     while (unlikely(reached == 0) && first > oldest) {
         first = first > 4 ? first - 4 : 0;
-        reached = four_reach(seen_of(v, first), FOUR(t->clock, 0));
+        reached = four_reach(seen_in(4, v, first), FOUR(t->clock, 0));
     }
     first += reached ? (uint32_t)(31 - __builtin_clz(reached)) / 4 : 0;
     return first > oldest ? first : oldest;
 }
 
-/* t has seen the message at this place. */
-static inline void observe(const Thread *t, const Variable *v, uint32_t place, Message *m, int sc)
+static uint32_t oldest_place(const Thread *t, const Variable *v, int sc)
 {
-    clock_known(seen_of(v, place), t->number, t->clock[t->number]);
+    return oldest_for(0, t, v, sc);
+}
+
+/* t has seen the message at this place. */
+static inline void observe(int common, const Thread *t, const Variable *v, uint32_t place, Message *m, int sc)
+{
+    known(ENTRIES(common), seen_in(ENTRIES(common), v, place), t, t->clock[t->number]);
     if (sc && m->sc_at == NEVER)
         m->sc_at = E.sc_time;
 }
@@ -168,7 +181,7 @@ static inline void observe(const Thread *t, const Variable *v, uint32_t place, M
 static void observe_newest(Thread *t, Variable *v)
 {
     if (v->n > 1)
-        observe(t, v, v->n - 1u, message_at(v, v->n - 1u), 0);
+        observe(0, t, v, v->n - 1u, message_at(v, v->n - 1u), 0);
 }
 
 static int may_read_older(const Thread *t, const Variable *v)
@@ -176,12 +189,12 @@ static int may_read_older(const Thread *t, const Variable *v)
     return v->n > 1 && oldest_place(t, v, 0) < v->n - 1u;
 }
 
-static inline void acquire_from(Thread *t, const Message *m, int order)
+static inline __attribute__((always_inline)) void acquire_from(int common, Thread *t, const Message *m, int order)
 {
     const uint32_t *released = m->words;
     if (is_acquire(order)) {
-        clock_join(t->clock, released);
-        if (unlikely(E.x_used) && m->has_released) {
+        entries_join(ENTRIES(common), t->clock, released);
+        if (!common && unlikely(E.x_used) && m->has_released) {
             if (m->has_x)
                 clock_join(t->x_clock, released + E.width);
             if (m->fence_at > t->fence_at)
@@ -196,8 +209,8 @@ static inline void acquire_from(Thread *t, const Message *m, int order)
         t->any_pending = 1;
         t->fence_pending = 0;
     }
-    clock_join(t->pending, released);
-    if (unlikely(E.x_used)) {
+    entries_join(ENTRIES(common), t->pending, released);
+    if (!common && unlikely(E.x_used)) {
         if (m->has_x)
             clock_join(t->x_pending, released + E.width);
         if (m->fence_at > t->fence_pending)
@@ -247,7 +260,7 @@ static __attribute__((noinline)) void make_place(Variable *v, uint32_t place)
 
 /* A new message at `place`, which says what the thread had done before. `read`: the message that a
  * read-modify-write continues, or NULL. */
-static inline __attribute__((always_inline)) Message *place_store(Thread *t, Variable *v, uint32_t place, int order,
+static inline __attribute__((always_inline)) Message *place_store(int common, Thread *t, Variable *v, uint32_t place, int order,
                                                                   const Message *read)
 {
     uint32_t now = t->clock[t->number];
@@ -255,7 +268,7 @@ static inline __attribute__((always_inline)) Message *place_store(Thread *t, Var
     uint32_t *released;
     Message *m;
     int x = 0;
-    if (E.config.mode != MODE_C11) {
+    if (!common && E.config.mode != MODE_C11) {
         uint16_t *only = order_of(v);
         behind = message_at(v, 0)->id;
         /* In place: the other fields are read below before they are overwritten. */
@@ -287,33 +300,33 @@ static inline __attribute__((always_inline)) Message *place_store(Thread *t, Var
     m->id = (uint32_t)id;
     m->event = -1;
     m->sc_at = is_sc(order) ? E.sc_time : NEVER;
-    clock_first_known(seen_of(v, place), t->number, now);
+    first_known(ENTRIES(common), seen_in(ENTRIES(common), v, place), t, now);
     released = m->words;
     m->fence_at = 0;
     m->has_released = 1;
     if (is_release(order)) {
-        clock_copy(released, t->clock);
-        if (unlikely(E.x_used)) {
+        entries_copy(ENTRIES(common), released, t->clock);
+        if (!common && unlikely(E.x_used)) {
             clock_copy(released + E.width, t->x_clock);
             m->fence_at = t->fence_at;
             x = 1;
         }
     } else if (t->any_fenced) {
-        clock_copy(released, t->fenced);
-        if (unlikely(E.x_used)) {
+        entries_copy(ENTRIES(common), released, t->fenced);
+        if (!common && unlikely(E.x_used)) {
             clock_copy(released + E.width, t->x_fenced);
             m->fence_at = t->fence_fenced;
             x = 1;
         }
     } else {
-        clock_zero(released);
+        EACH_FOUR_OF(ENTRIES(common), i) FOUR(released, i) = (Four){0};
         m->has_released = 0;
     }
     if (read && read->has_released) {
         /* A release sequence goes on through read-modify-writes. */
-        clock_join(released, read->words);
+        entries_join(ENTRIES(common), released, read->words);
         m->has_released = 1;
-        if (unlikely(E.x_used) && read->has_x) {
+        if (!common && unlikely(E.x_used) && read->has_x) {
             if (!x)
                 clock_zero(released + E.width);
             clock_join(released + E.width, read->words + E.width);
@@ -327,6 +340,6 @@ static inline __attribute__((always_inline)) Message *place_store(Thread *t, Var
     last_store(v)[t->number] = now;
     last_access(v)[t->number] = now;
     if (is_release(order))
-        clock_tick(t);
+        tick(ENTRIES(common), t);
     return m;
 }

@@ -107,6 +107,8 @@ static inline Variable *next_sibling(const Variable *v)
 
 static inline void touch(Variable *v, const Thread *t)
 {
-    E.touched_twice |= (v->toucher != t->number) & (v->toucher >= 0);
+    if (likely(E.touched_twice))
+        return;
+    E.touched_twice = v->toucher != t->number && v->toucher >= 0;
     v->toucher = (int8_t)t->number;
 }
