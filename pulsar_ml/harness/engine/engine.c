@@ -120,7 +120,7 @@ static void run_once(uint64_t number)
     start_owned(&E.main);
     set_library_state(&E.library_start);
     current = &E.main;
-    fiber_switch(&E.host, &E.main.sp);
+    fiber_switch(&E.host, &E.main.fiber);
     reset_statics();
 }
 
@@ -153,7 +153,6 @@ static int open_memory(void)
 {
     if (E.opened)
         return 1;
-    fill_nth_bit();
     E.slots = reserve(SLOTS * sizeof *E.slots, 0);
     E.variables = reserve((MOST_VARIABLES + 1) * sizeof *E.variables, 21);
     E.blocks_bytes = (size_t)1 << 33;
@@ -162,6 +161,7 @@ static int open_memory(void)
     E.threads = reserve(ENGINE_MOST_THREADS * sizeof *E.threads, 10);
     E.main.stack = stack_new();
     E.main.number = -1;
+    fill_nth_bit();
     E.opened = E.slots && E.variables && E.blocks && E.readers && E.threads && E.main.stack &&
                heap_open();
     return E.opened;

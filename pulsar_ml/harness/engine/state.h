@@ -33,10 +33,13 @@ typedef struct {
     uint32_t float_status;        /* of x87: the control word; of aarch64: FPSR */
 } LibraryState;
 
+/* Where a fiber goes on that does not run. On aarch64 its stack holds the address of its code. */
+typedef struct { void *sp, *code; } Fiber;
+
 struct Owned;
 
 typedef struct Thread {
-    void *sp;                     /* of the fiber while it does not run */
+    Fiber fiber;
     uint64_t bit;
     int32_t number;               /* -1: the main thread */
     uint8_t keeps;                /* `library` is not all zeros */
@@ -204,7 +207,7 @@ typedef struct {
     uint32_t *readers;
     uint32_t n_readers;
     /* Fibers. */
-    void *host;
+    Fiber host;
     LibraryState library_start;   /* of each thread */
     uint8_t control;              /* Thread.controlled at its start */
     Thread main;

@@ -61,7 +61,7 @@ static void thread_end(Thread *t)
         switch_to(t, &E.main);
     } else {
         t->points++;
-        switch_to(t, pick(t));
+        switch_to(t, likely(E.walks && E.ready && !E.yielded) ? walk_to(E.ready) : pick(t));
     }
 }
 
@@ -156,15 +156,15 @@ static void main_entry(void)
         check_leaks();
         E.ended = 1;
         current = NULL;
-        fiber_switch(&E.main.sp, &E.host);
+        fiber_switch(&E.main.fiber, &E.host);
     }
 }
 
 static void prepare_fibers(void)
 {
-    E.main.sp = fiber_prepare(E.main.stack + STACK_BYTES, main_entry);
+    E.main.fiber = fiber_prepare(E.main.stack + STACK_BYTES, main_entry);
     for (int i = 0; i < E.n; i++)
         /* Each begins at another offset in its page, or the stacks would compete for the same cache
          * sets. */
-        E.threads[i].sp = fiber_prepare(E.threads[i].stack + STACK_BYTES - (i + 1) % 16 * 448, thread_entry);
+        E.threads[i].fiber = fiber_prepare(E.threads[i].stack + STACK_BYTES - (i + 1) % 16 * 448, thread_entry);
 }

@@ -59,7 +59,7 @@ static inline __attribute__((always_inline)) void atomic_load(int common, Thread
     uint32_t stale = 0;
     int32_t from;
     Message *m;
-    if (v->n > 1) {
+    if (!only_newest(v, is_sc(order))) {
         stale = choose_freely(common, t, CHOOSE_READ, v->n - oldest_for(common, t, v, is_sc(order)));
     }
     m = message_at(v, v->n - 1u - stale);
@@ -89,7 +89,7 @@ static inline __attribute__((always_inline)) void store_now(int common, Thread *
     Variable *v = atomic_variable(t, address, width, OP_STORE, 1, pc);
     uint32_t place = v->n, back = 0;
     Message *m;
-    if (v->n > 1) {
+    if (!only_newest(v, is_sc(order))) {
         uint32_t oldest = oldest_for(common, t, v, is_sc(order));
         uint64_t between = (UINT64_C(1) << (v->n - 1u - oldest)) - 1;
         back = choose_freely(common, t, CHOOSE_INSERT,
@@ -200,8 +200,8 @@ static __attribute__((noinline)) void rare_store(Thread *t, uintptr_t address, u
 static inline uint32_t rmw_place(int common, Thread *t, const Variable *v, int sc)
 {
     uint32_t places[ENGINE_HISTORY], n = 0, oldest;
-    if (v->n == 1)
-        return 0;
+    if (only_newest(v, sc))
+        return v->n - 1u;
     oldest = oldest_for(common, t, v, sc);
     for (uint32_t p = v->n; p-- > oldest;)
         if (p + 1 == v->n || !is_chained(v, p + 1))

@@ -138,6 +138,12 @@ static int knows(const Thread *t, const Variable *v, uint32_t place, int sc)
     return sc && m->sc_at != NEVER;
 }
 
+/* A seq_cst access reads no older message than one that a seq_cst access touched. */
+static inline int only_newest(const Variable *v, int sc)
+{
+    return v->n == 1 || (sc && message_at(v, v->n - 1u)->sc_at != NEVER);
+}
+
 /* The oldest place that t may read. */
 static inline __attribute__((always_inline)) uint32_t oldest_for(int common, const Thread *t, const Variable *v, int sc)
 {

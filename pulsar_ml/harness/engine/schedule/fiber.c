@@ -8,17 +8,16 @@
  * would be another stack's. The compiler saves what it needs of the registers that change. It sees
  * no call and would think that variables of this file keep their values: hence SHARED. A fiber may
  * switch to itself. */
-static inline __attribute__((always_inline)) void fiber_switch(void **from, void **to)
+static inline __attribute__((always_inline)) void fiber_switch(Fiber *from, Fiber *to)
 {
     __asm__ volatile(
         "leaq -128(%%rsp), %%rsp\n\t"          /* the red zone */
         "pushq %%rbp\n\t"
         "leaq 1f(%%rip), %%rdx\n\t"
-        "pushq %%rdx\n\t"
+        "movq %%rdx, 8(%[from])\n\t"
         "movq %%rsp, (%[from])\n\t"
         "movq (%[to]), %%rsp\n\t"
-        "popq %%rdx\n\t"
-        "jmp *%%rdx\n"
+        "jmp *8(%[to])\n"
         "1:\n\t"
         "popq %%rbp\n\t"
         "leaq 128(%%rsp), %%rsp\n\t"
@@ -29,12 +28,11 @@ static inline __attribute__((always_inline)) void fiber_switch(void **from, void
           "xmm12", "xmm13", "xmm14", "xmm15");
 }
 
-static void *fiber_prepare(char *top, void (*entry)(void))
+static Fiber fiber_prepare(char *top, void (*entry)(void))
 {
     void **sp = (void **)((uintptr_t)top & ~(uintptr_t)15);
     *--sp = NULL;               /* where a return address would be: entry never returns */
-    *--sp = (void *)entry;
-    return sp;
+    return (Fiber){sp, (void *)entry};
 }
 #elif defined(__aarch64__)
 __asm__(
@@ -55,16 +53,16 @@ __asm__(
     "  add sp, sp, #160\n"
     "  br x30\n"
     ".size pml_fiber_switch,.-pml_fiber_switch\n");
-void pml_fiber_switch(void **from, void **to) __attribute__((visibility("hidden")));
+void pml_fiber_switch(Fiber *from, Fiber *to) __attribute__((visibility("hidden")));
 #define fiber_switch pml_fiber_switch
 
-static void *fiber_prepare(char *top, void (*entry)(void))
+static Fiber fiber_prepare(char *top, void (*entry)(void))
 {
     void **sp = (void **)((uintptr_t)top & ~(uintptr_t)15) - 20;
     for (int i = 0; i < 20; i++)
         sp[i] = NULL;
     sp[11] = (void *)entry;
-    return sp;
+    return (Fiber){sp, NULL};
 }
 #else
 #error "the engine knows how to switch fibers on x86-64 and aarch64"
@@ -167,13 +165,13 @@ static inline __attribute__((always_inline)) void switch_to(Thread *from, Thread
     if (unlikely((library.exceptions[0] | library.exceptions[1] | (uint32_t)*library.error) != 0 ||
                  (from->keeps | to->keeps | library.floats)))
         exchange_library_state(from, to);
-    fiber_switch(&from->sp, &to->sp);
+    fiber_switch(&from->fiber, &to->fiber);
 }
 
 /* Ends the execution from within a fiber; its fibers are not resumed but prepared anew. */
 static void __attribute__((noreturn, noinline)) abandon(void)
 {
-    void *unused;
+    Fiber unused;
     E.broken = 1;
     E.ended = 1;
     current = NULL;

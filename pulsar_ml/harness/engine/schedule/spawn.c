@@ -67,7 +67,7 @@ static int spawn(Thread *t, void *(*body)(void *), void *argument, uint64_t pc)
         u->library.float_control = inherited.float_control;
         u->library.float_status = inherited.float_status;
     }
-    u->sp = fiber_prepare(u->stack + STACK_BYTES, spawned_entry);
+    u->fiber = fiber_prepare(u->stack + STACK_BYTES, spawned_entry);
     u->priority = (uint32_t)(draw() >> 33) % PCT_FIRST + PCT_FIRST;
     u->weight = 1;
     if (E.starting == E.n)
