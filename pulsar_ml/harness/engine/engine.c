@@ -119,6 +119,7 @@ static void run_once(uint64_t number)
     E.main.controlled = 0;
     start_owned(&E.main);
     set_library_state(&E.library_start);
+    library.busy = library.floats;
     current = &E.main;
     fiber_switch(&E.host, &E.main.fiber);
     reset_statics();

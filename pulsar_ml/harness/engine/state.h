@@ -42,7 +42,6 @@ typedef struct Thread {
     Fiber fiber;
     uint64_t bit;
     int32_t number;               /* -1: the main thread */
-    uint8_t keeps;                /* `library` is not all zeros */
     uint8_t controlled;  /* runs beside others: its accesses are steps; 0 or bits of Control */
     uint8_t fresh;                /* its current operation has not made a step yet */
     uint8_t done;
@@ -57,6 +56,8 @@ typedef struct Thread {
     /* Happens-before. clock: the thread's own; pending: what relaxed loads read, for an acquire
      * fence; fenced: at the last release fence. The x-versions hold what SC fences order in
      * addition: it restricts the values read and is not happens-before. */
+    uint64_t id;                  /* of its messages, but for the step */
+    uint64_t salt;                /* in hashes */
     uint32_t own[4];              /* all ones in the thread's entry of a clock of four */
     uint32_t clock[ENGINE_MOST_THREADS];
     uint32_t pending[ENGINE_MOST_THREADS];

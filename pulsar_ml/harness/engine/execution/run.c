@@ -96,7 +96,6 @@ static inline __attribute__((always_inline)) void start_thread(Thread *t)
 {
     t->controlled = E.control;
     t->library = E.library_start;
-    t->keeps = 0;
     start_owned(t);
     t->done = 0;
     t->joined = 0;

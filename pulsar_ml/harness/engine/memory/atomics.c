@@ -30,8 +30,8 @@ static inline __attribute__((always_inline)) void note_load(int common, Thread *
     if (!common && unlikely(E.recording))
         trace_known(t);
     last_access(v)[t->number] = t->clock[t->number];
-    E.class_hash += mix64(((uint64_t)t->number << 26 | t->points) << 32 | m->id);
-    hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ m->id);
+    E.class_hash += mix64((t->id | t->points) << 32 | m->id);
+    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ m->id);
     E.stale += stale;
     watch_read(t, index_of(v), v->version - stale);
 }
@@ -104,7 +104,7 @@ static inline __attribute__((always_inline)) void store_now(int common, Thread *
         raw_write(address, width, low, high);
     if (!common && unlikely(E.recording))
         m->event = trace_atomic(t, OP_STORE, v, low, 0, order, -1, back, 0, pc);
-    hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ back ^ 0x5000);
+    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ back ^ 0x5000);
     watch_write(t, index_of(v));
 }
 
@@ -134,7 +134,7 @@ static void flush_oldest(Thread *t)
     raw_write(b->address, b->width, b->low, b->high);
     if (unlikely(E.recording))
         m->event = trace_flush(t);
-    hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x6000);
+    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ 0x6000);
     E.changes++;
     if (E.waiting)
         wake_watchers(index_of(v));
@@ -156,7 +156,7 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     }
     b = &t->buffer[(t->buffer_head + t->buffer_count++) % ENGINE_BUFFER];
     *b = (Buffered){.address = address, .low = low, .high = high, .pc = pc, .width = (uint8_t)width,
-                    .order = (uint8_t)order, .store = (uint32_t)t->number << 26 | t->points};
+                    .order = (uint8_t)order, .store = (uint32_t)(t->id | t->points)};
     b->now = t->clock[t->number];
     b->released = is_release(order) || t->any_fenced;
     if (b->released)
@@ -234,7 +234,7 @@ static inline __attribute__((always_inline)) void write_rmw(int common, Thread *
     Message *m;
     observe(common, t, v, place, read, is_sc(order));
     acquire_from(common, t, read, order);
-    E.class_hash += mix64(((uint64_t)t->number << 26 | t->points) << 32 | read->id);
+    E.class_hash += mix64((t->id | t->points) << 32 | read->id);
     m = place_store(common, t, v, place + 1, order, read);
     m->low = low;
     m->high = high;
@@ -242,7 +242,7 @@ static inline __attribute__((always_inline)) void write_rmw(int common, Thread *
         raw_write(v->address, v->width, low, high);
     if (!common && unlikely(E.recording))
         m->event = trace_atomic(t, op, v, low, before, order, from, stale, 0, pc);
-    hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ stale ^ 0x7000);
+    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ stale ^ 0x7000);
     E.stale += stale;
     watch_rmw(t, v, stale, changes);
     if (t->number >= 0) {

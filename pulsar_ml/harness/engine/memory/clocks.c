@@ -89,6 +89,8 @@ static inline Four entry_mask(int number, int i)
 
 static void own_entry(Thread *t)
 {
+    t->id = (uint64_t)t->number << 26;
+    t->salt = (uint64_t)(t->number + 1) << 32;
     FOUR(t->own, 0) = entry_mask(t->number, 0);
 }
 

@@ -270,7 +270,7 @@ static inline __attribute__((always_inline)) Message *place_store(int common, Th
                                                                   const Message *read)
 {
     uint32_t now = t->clock[t->number];
-    uint64_t id = (uint64_t)t->number << 26 | t->points, behind;
+    uint64_t id = t->id | t->points, behind;
     uint32_t *released;
     Message *m;
     int x = 0;

@@ -102,7 +102,8 @@ SHARED struct {
     int *error;
     void **once_callable, **once_call;  /* of std::call_once; not exchanged, see call_once_only() */
     uint8_t floats;               /* code under test changed its floating-point environment once */
-} library = {no_exceptions, &no_error, &no_once[0], &no_once[1], 0};
+    uint64_t busy;                /* so it did, or a word of a fiber that waits was not 0 */
+} library = {no_exceptions, &no_error, &no_once[0], &no_once[1], 0, 0};
 
 static __attribute__((noinline)) void get_floats(LibraryState *state)
 {
@@ -153,7 +154,8 @@ static __attribute__((noinline)) void exchange_library_state(Thread *from, Threa
 {
     const LibraryState *state = &from->library;
     get_library_state(&from->library);
-    from->keeps = (state->exceptions[0] | state->exceptions[1] | (uint64_t)state->error) != 0;
+    if (state->exceptions[0] | state->exceptions[1] | (uint64_t)state->error)
+        library.busy = 1;
     set_library_state(&to->library);
 }
 
@@ -162,8 +164,7 @@ static inline __attribute__((always_inline)) void switch_to(Thread *from, Thread
 {
     E.switches += from != to;
     current = to;
-    if (unlikely((library.exceptions[0] | library.exceptions[1] | (uint32_t)*library.error) != 0 ||
-                 (from->keeps | to->keeps | library.floats)))
+    if (unlikely((library.exceptions[0] | library.exceptions[1] | (uint32_t)*library.error | library.busy) != 0))
         exchange_library_state(from, to);
     fiber_switch(&from->fiber, &to->fiber);
 }

@@ -110,9 +110,11 @@ static inline __attribute__((always_inline)) void walk(Thread *t)
 }
 
 /* Where it is not a plain walk past its start. */
-static __attribute__((noinline)) void go_in_turn(Thread *t, uintptr_t address)
+static __attribute__((noinline)) void go_in_turn(Thread *t, uintptr_t address, int writes)
 {
     Thread *next;
+    t->op_address = address;
+    t->op_writes = (uint8_t)writes;
     if (unlikely(E.attentive) && attend(t, address)) {
         /* Others went first. */
     } else if (unlikely(E.starting < E.n)) {
@@ -138,10 +140,8 @@ static inline void begin_call(Thread *t)
 static inline __attribute__((always_inline)) void announce_quickly(Thread *t, uintptr_t address, int writes)
 {
     t->points++;
-    t->op_address = address;
-    t->op_writes = (uint8_t)writes;
     if (unlikely(!E.walks))
-        go_in_turn(t, address);
+        go_in_turn(t, address, writes);
     else if (E.ready != t->bit)
         walk(t);
     if (unlikely(++E.step == E.step_check))
