@@ -8,6 +8,7 @@ import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import click
 import psutil
@@ -17,35 +18,17 @@ from rich.table import Table
 from benchmarks.measure import Benchmark, Figure, measure, progress
 from pulsar_ml.errors import PulsarMlError
 
-STRUCTURES = (
-    "refcount",
-    "stamped_lock",
-    "object_pool",
-    "mpsc_queue",
-    "read_count",
-    "entry",
-    "receive_buffer",
-    "entry_wrapper",
-    "position_map",
-    "range_cache",
-    "removal_queue",
-    "inflight_limiter",
-    "pending_reads",
-    "managed_ledger",
-    "active_cursors",
-    "cursor_heap",
-    "ack_state",
-    "delayed_tracker",
-    "delayed_manager",
-    "eviction_policy",
-    "cache_manager",
-    "engine",
-    "linearize",
-    "judging",
-    "report",
-    "isolation",
-    "spark",
-)
+HERE = Path(__file__).resolve().parent
+STRUCTURES = sorted(path.stem for path in (HERE / "structures").glob("[a-z]*.py"))
+OTHERS = ("engine", "linearize", "judging", "report", "isolation", "spark")
+NAMES = (*STRUCTURES, *OTHERS)
+
+
+def rows_of(name: str) -> ModuleType:
+    """Import the module of the benchmark called ``name``."""
+    return importlib.import_module(
+        f"benchmarks.structures.{name}" if name in STRUCTURES else f"benchmarks.{name}"
+    )
 
 
 def machine() -> str:
@@ -100,12 +83,12 @@ class WithRows(click.Command):
     """A command whose help describes the rows of the structures on the command line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta["named"] = [name for name in STRUCTURES if name in args]
+        ctx.meta["named"] = [name for name in NAMES if name in args]
         return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for name in ctx.meta["named"]:
-            module = importlib.import_module(f"benchmarks.{name}")
+            module = rows_of(name)
             with formatter.section(f"Rows of {name}"):
                 formatter.write_text(" ".join((module.__doc__ or "").split("\n\n")[0].split()))
                 formatter.write_paragraph()
@@ -121,7 +104,7 @@ def described(row: Benchmark) -> str:
 
 
 @click.command(cls=WithRows, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("structures", nargs=-1, type=click.Choice(STRUCTURES))
+@click.argument("names", nargs=-1, type=click.Choice(NAMES))
 @click.option(
     "--repeats",
     default=5,
@@ -130,8 +113,8 @@ def described(row: Benchmark) -> str:
     help="Repeats of each benchmark; three for slow ones that agree.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def main(structures: tuple[str, ...], repeats: int, as_json: bool) -> None:
-    """Measure speed and memory of STRUCTURES (default: all).
+def main(names: tuple[str, ...], repeats: int, as_json: bool) -> None:
+    """Measure speed and memory of NAMES (structures and tools; default: all).
 
     Figures depend on the machine and its load: compare rows of one run, and look at the spread.
     Only ratios within one run, and counts of bytes and rows, have targets.
@@ -145,11 +128,7 @@ def main(structures: tuple[str, ...], repeats: int, as_json: bool) -> None:
     Exit codes: 0 measured, 2 usage error, 4 a benchmark failed, 130 interrupted. Finished rows are
     printed in any case, with the names of the missing ones.
     """
-    chosen = [
-        benchmark
-        for name in structures or STRUCTURES
-        for benchmark in importlib.import_module(f"benchmarks.{name}").BENCHMARKS
-    ]
+    chosen = [benchmark for name in names or NAMES for benchmark in rows_of(name).BENCHMARKS]
     figures: list[Figure] = []
     code = 0
     try:

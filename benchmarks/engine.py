@@ -10,7 +10,7 @@ from benchmarks.measure import Benchmark
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.shrink import shrink
-from tests.quality.build_programs import explorer, programs
+from tests.engine.programs.build_programs import explorer, programs
 
 WARM = 2_000
 
@@ -57,10 +57,10 @@ def cost_of_trace() -> float:
 
 def cost_of_shrinking() -> float:
     """Milliseconds to shrink a failure of ten threads with three operations each."""
-    from pulsar_ml.harness.subjects.program import generate
+    from pulsar_ml.harness.subjects.program import Program
 
     subject = programs().SUBJECTS["reorder_10"]
-    program = generate(subject, 0, threads=10, operations=3, noise=False)
+    program = Program.generate(subject, 0, threads=10, operations=3, noise=False)
     found = explore(subject, program, executions=50_000, mode="sc", seed=2).failure
     if found is None:
         raise RuntimeError("the program to shrink did not fail")

@@ -77,7 +77,7 @@ class Figure:
 def loops(module: str = "loops") -> ModuleType:
     """The native loops of this build of the core, compiled at first use."""
     into = HERE.parent / "build" / "benchmarks" / BUILD_ID
-    return load_extension(build_extension(HERE / f"{module}.pyx", into=into))
+    return load_extension(build_extension(HERE / "loops" / f"{module}.pyx", into=into))
 
 
 def figure(benchmark: Benchmark, samples: Sequence[float], *, whole: bool = True) -> Figure:

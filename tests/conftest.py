@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from pulsar_ml.campaign.trial.trial import load_native
-from tests.harness.build_toys import toys_path
+from tests.harness.toys.build_toys import toys_path
 
 
 @pytest.fixture(scope="session")
@@ -33,13 +33,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # The project needs a C compiler only. What checks strangers' C++ code needs one for C++ too.
 HAS_CXX = shutil.which(os.environ.get("CXX", "c++")) is not None
 collect_ignore = (
-    []
-    if HAS_CXX
-    else ["quality/test_locks.py", "quality/test_stranger.py", "third_party/test_checked.py"]
+    [] if HAS_CXX else ["engine/locks", "engine/strangers", "third_party/test_checked.py"]
 )
 
 
-NEEDS_CLANG = "quality/test_clang.py"
+NEEDS_CLANG = "engine/strangers/test_clang.py"
 HAS_CLANG = shutil.which("clang") is not None
 if not HAS_CLANG:
     collect_ignore.append(NEEDS_CLANG)

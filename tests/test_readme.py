@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import ROOT, Block, Reader, blocks, commands, prints
-from tools.race_image import IMAGE, draw, source
+from tests import ROOT
+from tests.pages import Block, Reader, blocks, commands, prints
+from tools.race_image import IMAGE, draw
 
 README = ROOT / "README.md"
 
@@ -37,10 +38,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_first_example_finds_the_bug(folder: Path) -> None:
-    (folder / "ticket.pyx").write_text(source("ticket.pyx"))
-    (test,) = [block for block in blocks(README) if block.file == "test_ticket.py"]
+    (test,) = [block for block in blocks(README) if block.file]
     (folder / test.file).write_text(test.text)
-    follow(console("pytest"), folder)
+    follow(console("pulsar-ml check"), folder)
 
 
 def test_the_picture_is_drawn_from_the_sources(tmp_path: Path) -> None:

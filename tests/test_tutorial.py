@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import ROOT, Block, Reader, blocks, commands, prints, write
+from tests import ROOT
+from tests.pages import Block, Reader, blocks, commands, prints, write
 
 TUTORIAL = ROOT / "docs" / "testing-your-own.md"
+FUNCTIONS = ROOT / "docs" / "functions.md"
 REFERENCE = ROOT / "docs" / "pytest-and-hypothesis.md"
 
 
@@ -24,6 +26,10 @@ def test_from_an_empty_folder_to_a_correct_lock(folder: Path) -> None:
     Reader(folder).follow(TUTORIAL)
 
 
+def test_from_a_function_to_a_clean_ring(folder: Path) -> None:
+    Reader(folder).follow(FUNCTIONS)
+
+
 def test_the_reference_page(folder: Path) -> None:
     for block in blocks(TUTORIAL):
         if block.file:
@@ -31,7 +37,7 @@ def test_the_reference_page(folder: Path) -> None:
     Reader(folder).follow(REFERENCE)
 
 
-@pytest.mark.parametrize("page", [TUTORIAL, REFERENCE], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [TUTORIAL, FUNCTIONS, REFERENCE], ids=lambda page: page.stem)
 def test_no_command_of_a_page_is_left_out(page: Path) -> None:
     text = page.read_text()
     found = blocks(page)

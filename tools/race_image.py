@@ -11,7 +11,6 @@ sys.path[0] = str(ROOT)  # started as a file, Python would look for imports besi
 
 from pulsar_ml.harness.building.build import build_extension  # noqa: E402
 from pulsar_ml.harness.building.load import load_checked  # noqa: E402
-from pulsar_ml.harness.search.failure import replay  # noqa: E402
 from pulsar_ml.harness.search.interleave import interleave  # noqa: E402
 from pulsar_ml.harness.search.timeline import timeline  # noqa: E402
 from pulsar_ml.report.image import svg  # noqa: E402
@@ -35,7 +34,7 @@ def draw(folder: Path) -> str:
     failure = interleave(subject, executions=2000, programs=4, operations=2).failure
     if failure is None:
         raise SystemExit("the tutorial's lock did not fail")
-    trace = replay(failure, subject).trace
+    trace = failure.replay(subject).trace
     return svg(timeline(failure, trace, subject=subject), LABEL)
 
 

@@ -35,6 +35,7 @@ FIND, UNDERSTAND, DISTRIBUTE, CACHE = SECTIONS = (
 )
 
 COMMANDS: dict[str, Entry] = {
+    "check": Entry(FIND, "find.check", "Explore test functions of C, C++ and Cython files."),
     "run": Entry(FIND, "find.run", "Run suites on real threads."),
     "explore": Entry(FIND, "find.explore", "Search schedules of small programs under the engine."),
     "sweep": Entry(FIND, "find.sweep", "Run many seeds side by side, on this machine or on Spark."),
@@ -103,7 +104,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings=NAMES_OF_HELP)
 @click.version_option(__version__, prog_name="pulsar-ml")
 def main() -> None:
-    """Apache Pulsar's broker cache, and the harness that finds its races, and those of your code.
+    """Find data races and wrong answers in Apache Pulsar's broker cache, or in your native code.
 
     \b
     pulsar-ml sweep --runner pool --seconds 60

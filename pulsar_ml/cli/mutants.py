@@ -14,7 +14,7 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import print_json
 from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED, SEARCH, VIOLATION, ExitCode
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.progress import ProgressDisplay
 
 
 @new_command(

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from pulsar_ml.cli.command import Decorator, option
-from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.errors import UsageError
+from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 
 CODE = "Code under test"
 PROGRAMS = "Programs"
@@ -146,6 +146,32 @@ mode = option(
     help="Memory model.",
 )
 
+
+# Bounds of the engine: name, least value, default, help.
+BOUNDS = (
+    ("--bound", 0, 2, "Preemptions or delays of an exhaustive strategy."),
+    ("--spins", 0, 2, "Turns of waiting loops that an exhaustive strategy lets go on at once."),
+    ("--turns", 1, 16, "Turns of loops in one operation that an exhaustive strategy follows."),
+    ("--stores", 3, 8, "Stores that a location remembers, up to 64."),
+)
+
+
+def bounds(*, always: bool) -> Decorator:
+    """The bounds of the engine; without ``always`` one that is not given has the value None."""
+    return together(
+        *(
+            option(
+                name,
+                type=click.IntRange(least, 64 if name == "--stores" else None),
+                default=default if always else None,
+                group=SEARCH,
+                help=f"{help_text}  [default: {default}]",
+            )
+            for name, least, default, help_text in BOUNDS
+        )
+    )
+
+
 # Limits
 
 
@@ -180,14 +206,26 @@ def patience(default: float) -> Decorator:
 # Where trials run
 
 
+def wave_seconds(default: float, group: str) -> Decorator:
+    return option(
+        "--wave-seconds",
+        type=click.FloatRange(0, min_open=True),
+        default=default,
+        show_default=True,
+        group=group,
+        help="Time between two writes of results.",
+    )
+
+
 def runner(*choices: str, default: str) -> Decorator:
+    inline = ", or (inline) this process" if "inline" in choices else ""
     return option(
         "--runner",
         type=click.Choice(choices),
         default=default,
         show_default=True,
         group=SPARK,
-        help="Spark, processes of this machine, or (inline) this process.",
+        help=f"Spark, or (pool) processes of this machine{inline}.",
     )
 
 

@@ -11,7 +11,6 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.distributed.session import (
     SessionError,
     check_environment,
@@ -21,6 +20,7 @@ from pulsar_ml.distributed.session import (
     settings,
 )
 from pulsar_ml.distributed.shipping import link_installed, pack
+from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,20 +6,20 @@ else. A name is loaded when it is first used, so that ``import pulsar_ml.harness
 *Building and loading.* :func:`build_extension`, :func:`checked_extension`, :func:`load_extension`,
 :func:`load_checked`.
 
-*Subjects and programs.* :class:`Subject`, :class:`Program`, :func:`generate`,
-:class:`InvariantViolation`.
+*Subjects and programs.* :class:`Subject`, :class:`Program`, :class:`InvariantViolation`.
 
 *Real threads.* :func:`run_program`, :func:`record_run`.
 
+*Functions as tests.* :func:`check`, :class:`Checked`.
+
 *Interleavings under the engine.* :func:`interleave`, :class:`Interleavings`,
-:class:`InterleavingFailure`, :func:`explore`, :func:`explore_in_child`, :class:`Exploration`,
-:class:`Failure`, :func:`replay`, :func:`shrink`, :func:`failure_text`.
+:class:`InterleavingFailure`, :func:`explore`, :class:`Exploration`, :class:`Failure`,
+:func:`shrink`.
 
 *Histories and models.* :class:`History`, :class:`Call`, :func:`load_history`,
 :func:`save_history`, :func:`check_history`, :func:`check_model`, :class:`PlainJudge`.
 
-*Hypothesis* (needs the package ``hypothesis``). :func:`programs`, :func:`schedules`,
-:func:`interleavings`, :class:`ConcurrentMachine`, :func:`run_concurrently`.
+*Hypothesis* (needs the package ``hypothesis``). :mod:`strategies`, :class:`ConcurrentMachine`.
 
 Cython code uses ``from pulsar_ml.harness cimport ...`` for what ``harness/__init__.pxd`` lists, and
 C code includes ``pulsar_ml/harness/subject.h``.
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.building.build import build_extension
     from pulsar_ml.harness.building.checked import checked_extension
     from pulsar_ml.harness.building.load import load_checked, load_extension
+    from pulsar_ml.harness.functions.check import Checked, check
     from pulsar_ml.harness.histories.files import load_history, save_history
     from pulsar_ml.harness.histories.history import Call, History
     from pulsar_ml.harness.histories.recording import record_run
@@ -42,23 +43,22 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.linearize.check import check as check_history
     from pulsar_ml.harness.models.conformance import check_model
     from pulsar_ml.harness.search.explore import Exploration, explore
-    from pulsar_ml.harness.search.failure import Failure, replay
+    from pulsar_ml.harness.search.failure import Failure
     from pulsar_ml.harness.search.interleave import (
         InterleavingFailure,
         Interleavings,
-        failure_text,
         interleave,
     )
-    from pulsar_ml.harness.search.sandbox import explore_in_child
     from pulsar_ml.harness.search.shrink import shrink
-    from pulsar_ml.harness.subjects.program import Program, generate
+    from pulsar_ml.harness.subjects.program import Program
     from pulsar_ml.harness.subjects.subject import InvariantViolation, Subject
     from pulsar_ml.harness.subjects.threads import run_program
-    from pulsar_ml.harness.testing.state_machine import ConcurrentMachine, run_concurrently
-    from pulsar_ml.harness.testing.tape import interleavings, programs, schedules
+    from pulsar_ml.harness.testing import strategies
+    from pulsar_ml.harness.testing.state_machine import ConcurrentMachine
 
 __all__ = [
     "Call",
+    "Checked",
     "ConcurrentMachine",
     "Exploration",
     "Failure",
@@ -70,32 +70,27 @@ __all__ = [
     "Program",
     "Subject",
     "build_extension",
+    "check",
     "check_history",
     "check_model",
     "checked_extension",
     "explore",
-    "explore_in_child",
-    "failure_text",
-    "generate",
     "interleave",
-    "interleavings",
     "load_checked",
     "load_extension",
     "load_history",
-    "programs",
     "record_run",
-    "replay",
-    "run_concurrently",
     "run_program",
     "save_history",
-    "schedules",
     "shrink",
+    "strategies",
 ]
 
-# The module that defines each name, and its name there if that differs. The imports above say the
-# same to type checkers; a test compares the two.
+# The module or package that has each name, and its name there if that differs. The imports above
+# say the same to type checkers; a test compares the two.
 _HOMES = {
     "Call": "histories.history",
+    "Checked": "functions.check",
     "ConcurrentMachine": "testing.state_machine",
     "Exploration": "search.explore",
     "Failure": "search.failure",
@@ -107,26 +102,20 @@ _HOMES = {
     "Program": "subjects.program",
     "Subject": "subjects.subject",
     "build_extension": "building.build",
+    "check": "functions.check",
     "check_history": "linearize.check:check",
     "check_model": "models.conformance",
     "checked_extension": "building.checked",
     "explore": "search.explore",
-    "explore_in_child": "search.sandbox",
-    "failure_text": "search.interleave",
-    "generate": "subjects.program",
     "interleave": "search.interleave",
-    "interleavings": "testing.tape",
     "load_checked": "building.load",
     "load_extension": "building.load",
     "load_history": "histories.files",
-    "programs": "testing.tape",
     "record_run": "histories.recording",
-    "replay": "search.failure",
-    "run_concurrently": "testing.state_machine",
     "run_program": "subjects.threads",
     "save_history": "histories.files",
-    "schedules": "testing.tape",
     "shrink": "search.shrink",
+    "strategies": "testing",
 }
 
 
@@ -136,8 +125,11 @@ def __getattr__(name: str) -> object:
         nearest = get_close_matches(name, __all__, 1)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
-    module, _, original = _HOMES[name].partition(":")
-    value = getattr(import_module(f"{__name__}.{module}"), original or name)
+    path, _, original = _HOMES[name].partition(":")
+    home = import_module(f"{__name__}.{path}")
+    if not hasattr(home, original or name):  # the name of a module
+        import_module(f"{home.__name__}.{name}")
+    value = getattr(home, original or name)
     globals()[name] = value
     return value
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from pulsar_ml.managed_ledger.cursor import ManagedCursor
+from pulsar_ml.managed_ledger.cursors.cursor import ManagedCursor
 from pulsar_ml.managed_ledger.delayed import DelayedDelivery
-from pulsar_ml.managed_ledger.disk_storage import DiskStorage
 from pulsar_ml.managed_ledger.factory import ManagedLedgerFactory
-from pulsar_ml.managed_ledger.faulty_storage import Fault, FaultyStorage
 from pulsar_ml.managed_ledger.ledger import ManagedLedger
-from pulsar_ml.managed_ledger.memory_storage import MemoryStorage
 from pulsar_ml.managed_ledger.settings import LedgerSettings
-from pulsar_ml.managed_ledger.storage import (
+from pulsar_ml.managed_ledger.storage.disk import DiskStorage
+from pulsar_ml.managed_ledger.storage.faulty import Fault, FaultyStorage
+from pulsar_ml.managed_ledger.storage.interface import (
     LedgerProperties,
     LedgerStorage,
     StoredEntry,
 )
+from pulsar_ml.managed_ledger.storage.memory import MemoryStorage
 
 __all__ = [
     "DelayedDelivery",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pulsar_ml._core import InMemoryDelayedDeliveryTrackerFactory
 from pulsar_ml.errors import ClosedError
-from pulsar_ml.managed_ledger.cursor import ManagedCursor
+from pulsar_ml.managed_ledger.cursors.cursor import ManagedCursor
 from pulsar_ml.positions import Position
 
 

@@ -16,7 +16,7 @@ from pulsar_ml._core import (
 )
 from pulsar_ml.errors import AllocationError, ClosedError, ReadTimeoutError
 from pulsar_ml.managed_ledger.range_read import RangeRead, discard
-from pulsar_ml.managed_ledger.storage import LedgerStorage, StoredEntry
+from pulsar_ml.managed_ledger.storage.interface import LedgerStorage, StoredEntry
 from pulsar_ml.positions import Position
 
 READ_OVERHEAD = 64  # bytes that a read of an entry takes in addition to its payload

@@ -13,7 +13,7 @@ from pulsar_ml._core import EntryCacheManager, InflightReadsLimiter
 from pulsar_ml.errors import ClosedError
 from pulsar_ml.managed_ledger.ledger import ManagedLedger
 from pulsar_ml.managed_ledger.settings import LedgerSettings
-from pulsar_ml.managed_ledger.storage import LedgerStorage
+from pulsar_ml.managed_ledger.storage.interface import LedgerStorage
 
 
 class ManagedLedgerFactory:

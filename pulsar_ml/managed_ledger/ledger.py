@@ -16,11 +16,11 @@ from pulsar_ml._core import (
 )
 from pulsar_ml.errors import ClosedError, StorageError, UsageError
 from pulsar_ml.managed_ledger.caching_strategy import caching_strategy
-from pulsar_ml.managed_ledger.cursor import CURSOR_PREFIX, ManagedCursor
+from pulsar_ml.managed_ledger.cursors.cursor import CURSOR_PREFIX, ManagedCursor
 from pulsar_ml.managed_ledger.entry_cache import EntryCache
 from pulsar_ml.managed_ledger.ledgers import EARLIEST, Ledgers
 from pulsar_ml.managed_ledger.settings import LedgerSettings
-from pulsar_ml.managed_ledger.storage import LedgerStorage
+from pulsar_ml.managed_ledger.storage.interface import LedgerStorage
 from pulsar_ml.positions import Position
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 
-from pulsar_ml.managed_ledger.storage import LedgerProperties
+from pulsar_ml.managed_ledger.storage.interface import LedgerProperties
 from pulsar_ml.positions import Position
 
 EARLIEST = Position(-1, -1)

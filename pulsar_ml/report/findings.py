@@ -24,10 +24,10 @@ from pulsar_ml.campaign.shrink.shrunk import Shrunk, digest_of, read_state, reco
 from pulsar_ml.campaign.store.merge import Group, Summary, add
 from pulsar_ml.campaign.store.read_run import SIGNATURE, SavedRun, json_object
 from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS
-from pulsar_ml.command_line import DEFAULT_SUITES, replay_command
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.exit_codes import of_run
 from pulsar_ml.report.kill_cells import NAME, KillCells, read_kill_cells
+from pulsar_ml.terminal.command_line import DEFAULT_SUITES, replay_command
 from pulsar_ml.versioned_json import check_keys, check_object
 
 if TYPE_CHECKING:

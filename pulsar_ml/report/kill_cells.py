@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pulsar_ml.campaign.store.summary import counted
 from pulsar_ml.errors import BadRecordError
 from pulsar_ml.input_files import bounded_text, one_line
+from pulsar_ml.wording import counted
 
 NAME = "kill_table.csv"  # in the directory of a run
 MOST_BYTES = 16 << 20

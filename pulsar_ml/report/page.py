@@ -20,10 +20,11 @@ from markupsafe import Markup
 from pulsar_ml import __version__
 from pulsar_ml.campaign.plan.allocation import Gain
 from pulsar_ml.campaign.store.merge import Group, SuiteTotals
-from pulsar_ml.campaign.store.summary import counted, short_number
+from pulsar_ml.campaign.store.summary import short_number
 from pulsar_ml.harness.search.timeline import Timeline
 from pulsar_ml.report.findings import MOST_TEXT, Curve, Findings
 from pulsar_ml.report.traces import TraceView
+from pulsar_ml.wording import counted
 
 TEMPLATES = Path(__file__).parent / "templates"
 STYLES = ("colours", "timeline")  # the style sheets of every drawing

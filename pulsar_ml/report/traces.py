@@ -15,10 +15,10 @@ from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, LimitsError, UsageError
 from pulsar_ml.harness.search.child import Limits, LostError
-from pulsar_ml.harness.search.failure import KIND, Failure, replay
-from pulsar_ml.harness.search.lanes import counted, lane_table, summary
+from pulsar_ml.harness.search.failure import KIND, Failure
 from pulsar_ml.harness.search.sandbox import call
 from pulsar_ml.harness.search.timeline import Timeline, timeline
+from pulsar_ml.wording import counted
 
 LIMITS = Limits(wall=20.0, cpu=10.0)  # seconds of one execution
 
@@ -86,7 +86,7 @@ def read(text: str) -> Failure | ReplayRecord | str:
 
 def facts(record: Failure | ReplayRecord) -> tuple[str, ...]:
     if isinstance(record, Failure):
-        return tuple(summary(record).splitlines()[1:])
+        return tuple(record.summary().splitlines()[1:])
     settings = ", ".join(f"{name}={value}" for name, value in sorted(record.settings.items()))
     lines = [
         f"{counted(record.threads, 'thread')} of {counted(record.operations, 'operation')}, "
@@ -131,7 +131,7 @@ def reproduce(failure: Failure, native: ModuleType) -> TraceView:
         )
     try:
         select_mutant(native, failure.mutant)
-        again = call(lambda: replay(failure, subject), limits=LIMITS)
+        again = call(lambda: failure.replay(subject), limits=LIMITS)
     except (LostError, BadRecordError, UsageError, LimitsError, ValueError, MemoryError) as error:
         return TraceView(lines, f"it could not be reproduced: {error}", failure)
     if not again.trace:
@@ -145,5 +145,5 @@ def reproduce(failure: Failure, native: ModuleType) -> TraceView:
         note,
         failure,
         timeline(failure, again.trace, subject=subject, sources=sources),
-        lane_table(failure, again.trace, subject=subject, sources=sources),
+        failure.lane_table(again.trace, subject=subject, sources=sources),
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pulsar_ml.campaign.plan.plan import Chunk
 from pulsar_ml.campaign.trial.trial import CONTROLLED, PRODUCT, TrialOptions
-from pulsar_ml.command_line import command_line, short_path, suites_words
+from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
 
 
 def resume_command(directory: Path) -> str:

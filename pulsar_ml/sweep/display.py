@@ -11,8 +11,8 @@ from rich.console import Console
 from pulsar_ml.campaign.run.progress import Progress
 from pulsar_ml.campaign.store.merge import Group
 from pulsar_ml.errors import UsageError
-from pulsar_ml.progress import ProgressDisplay, clock
 from pulsar_ml.sweep.events import JsonLines
+from pulsar_ml.terminal.progress import ProgressDisplay, clock
 
 AUTO, PLAIN, JSON, NONE = KINDS = ("auto", "plain", "json", "none")
 

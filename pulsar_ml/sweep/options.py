@@ -10,9 +10,9 @@ from typing import Any
 from pulsar_ml.campaign.plan.rounds import FLOOR
 from pulsar_ml.campaign.trial.chunk import TRIAL_LIMITS
 from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, PRODUCT, THREADS, TrialOptions
-from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.child import Limits
+from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 
 SPARK, POOL, INLINE = RUNNERS = ("spark", "pool", "inline")
 DRIVER, EXECUTORS = ("driver", "executors")
@@ -44,6 +44,9 @@ class SweepOptions:
     strategy: tuple[str, ...] = ()
     executions: int | None = None
     bound: int | None = None
+    spins: int | None = None
+    turns: int | None = None
+    stores: int | None = None
     rounds: int | None = None
     floor: float | None = None
     exhaust: bool = False
@@ -114,6 +117,9 @@ class SweepOptions:
             "strategy": first,
             "executions": executions,
             "bound": self.bound,
+            "spins": self.spins,
+            "turns": self.turns,
+            "stores": self.stores,
         }
         return TrialOptions(
             threads=self.threads,

@@ -24,10 +24,8 @@ from pulsar_ml.campaign.store import summary as report
 from pulsar_ml.campaign.store.store import RunStore, record_path
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.command_line import replay_command, short_path
 from pulsar_ml.distributed.runner import SparkRunner
 from pulsar_ml.exit_codes import ExitCode, of_run
-from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.sweep.command_lines import resume_command, search_command
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions, publish, run_forever
@@ -35,7 +33,10 @@ from pulsar_ml.sweep.options import EXECUTORS, RunnerOptions
 from pulsar_ml.sweep.planning import Planned
 from pulsar_ml.sweep.runners import Clock, WholeWaves, open_runner
 from pulsar_ml.sweep.texts import engine_words, shares, verdict
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.command_line import replay_command, short_path
+from pulsar_ml.terminal.stop_request import StopRequest
+from pulsar_ml.terminal.tables import print_table
+from pulsar_ml.wording import counted
 
 WAVES_OF_CLOCK = 10  # at least so many waves when time bounds a sweep
 ROUNDS_OPTIONAL = ("Per trial", "Classes", "Signatures")
@@ -220,12 +221,12 @@ class Sweep:
         if self.open_ended:
             bound = "without an end" if self.endless else f"for {self.clock.seconds:g} s"
             seeds = f"from {plan.first_seed} {bound}"
-            parts = f"chunks of {report.counted(max(1, plan.seeds // plan.pieces), 'seed')}"
+            parts = f"chunks of {counted(max(1, plan.seeds // plan.pieces), 'seed')}"
         elif self.search is not None:
             parts = f"searched to the end, up to {self.search.parts:,} parts of each at once"
         elif self.rounds is not None:
-            seeds, parts = f"from {plan.first_seed}", report.counted(self.rounds.rounds, "round")
-            parts += f" over {report.counted(len(self.rounds.arms), 'arm')}"
+            seeds, parts = f"from {plan.first_seed}", counted(self.rounds.rounds, "round")
+            parts += f" over {counted(len(self.rounds.arms), 'arm')}"
         if self.planned is None:
             trials = f"{outcome.earlier:,} trials and more" if outcome.earlier else "trials"
         else:
@@ -293,7 +294,7 @@ class Sweep:
             return ""
         programs = self.search.programs.values()
         exhausted = sum(bool(searched.exhausted) for searched in programs)
-        return f"; {exhausted:,} of {report.counted(len(programs), 'program')} exhausted"
+        return f"; {exhausted:,} of {counted(len(programs), 'program')} exhausted"
 
     def print(self, store: RunStore, outcome: Outcome, *, as_json: bool) -> None:
         replay = self.replay(store.directory)

@@ -19,7 +19,6 @@ from pulsar_ml.campaign.run.runner import (
     default_workers,
 )
 from pulsar_ml.campaign.store.store import RunStore
-from pulsar_ml.campaign.store.summary import counted
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.engines import most_threads
 from pulsar_ml.campaign.trial.suite import Suite
@@ -35,6 +34,7 @@ from pulsar_ml.distributed.session import (
     task_cpus,
 )
 from pulsar_ml.sweep.options import EXECUTORS, INLINE, POOL, RunnerOptions
+from pulsar_ml.wording import counted
 
 
 def open_runner(

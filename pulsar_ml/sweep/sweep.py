@@ -20,13 +20,13 @@ from pulsar_ml.distributed.driver import check_spark
 from pulsar_ml.distributed.session import PAGES, check_master, packed
 from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import ExitCode
-from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions
 from pulsar_ml.sweep.options import DRIVER, SPARK, RunnerOptions, SweepOptions, check
 from pulsar_ml.sweep.planning import plan_sweep
 from pulsar_ml.sweep.run import Sweep
 from pulsar_ml.sweep.runners import effective_master
+from pulsar_ml.terminal.stop_request import StopRequest
 
 # Options of one command, which a run does not keep.
 NOT_KEPT = frozenset(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pulsar_ml.campaign.plan.rounds import Round, Rounds
 from pulsar_ml.campaign.run.waves import Outcome
-from pulsar_ml.campaign.store import summary as report
 from pulsar_ml.campaign.trial.engines import is_controlled
 from pulsar_ml.campaign.trial.trial import TrialOptions
-from pulsar_ml.progress import clock
+from pulsar_ml.terminal.progress import clock
+from pulsar_ml.wording import counted
 
 SHOWN_ARMS = 8  # of a round that begins
 
@@ -57,20 +57,20 @@ def verdict(
     if is_controlled(options):
         ran += f" with {summary.executions:,} executions under the engine"
     if summary.judged:
-        ran += f", {report.counted(summary.judged, 'history', 'histories')} judged"
+        ran += f", {counted(summary.judged, 'history', 'histories')} judged"
         ran += f" ({summary.unknown:,} unknown)"
     ran += f" in {clock(outcome.seconds)}"
     match summary.verdict:
         case "violation":
-            signatures = report.counted(len(summary.groups), "signature")
-            found = f"{report.counted(summary.violations, 'violation')} with {signatures}"
+            signatures = counted(len(summary.groups), "signature")
+            found = f"{counted(summary.violations, 'violation')} with {signatures}"
         case "nothing_exercised":
             found = f"nothing exercised by {', '.join(summary.idle_suites)}, which proves nothing"
         case _:
             found = "no violation"
     idle = sum(totals.nothing_exercised for totals in summary.suites.values())
     if idle and summary.verdict == "clean":
-        ran += f"; {report.counted(idle, 'trial')} exercised nothing and {proves(idle)} nothing"
+        ran += f"; {counted(idle, 'trial')} exercised nothing and {proves(idle)} nothing"
     return f"{status}: {found} in {ran}"
 
 

@@ -17,7 +17,7 @@ from pulsar_ml.harness.engine import CHOICES, SEARCHES
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.subjects.program import CALL, Program, generate
+from pulsar_ml.harness.subjects.program import CALL, Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import build
@@ -92,7 +92,7 @@ def program_of(
     settings: Mapping[str, tuple[int, int]] | None = None,
 ) -> Program:
     """A small program: by default two or three threads with three to six operations each."""
-    return generate(
+    return Program.generate(
         subject,
         seed,
         threads=in_turn(programs.threads, seed),
@@ -105,7 +105,7 @@ def program_of(
 
 def program_of_calls(suite: Suite, subject: Subject, mutant: Mutant) -> Program:
     """The program of a mutant that lists its calls."""
-    program = generate(
+    program = Program.generate(
         subject,
         0,
         threads=len(mutant.calls),

@@ -33,7 +33,6 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import explained, option
 from pulsar_ml.cli.output import console as table_console
 from pulsar_ml.cli.output import print_json
-from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.distributed.driver import check_spark
 from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import (
@@ -45,12 +44,13 @@ from pulsar_ml.exit_codes import (
     VIOLATION,
     ExitCode,
 )
-from pulsar_ml.stop_request import StopRequest
 from pulsar_ml.suites.registry import SUITES
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.options import POOL, SPARK, RunnerOptions
 from pulsar_ml.sweep.runners import open_runner
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.command_line import DEFAULT_SUITES
+from pulsar_ml.terminal.stop_request import StopRequest
+from pulsar_ml.terminal.tables import print_table
 from stress.mutants.build import build
 from stress.mutants.catalogue import CATALOGUE, Mutant
 

@@ -39,14 +39,14 @@ from pulsar_ml.harness.histories.history import RECORD, History, Signature
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.input_files import bounded_text
-from pulsar_ml.managed_ledger.cursor_metadata import (
+from pulsar_ml.managed_ledger.cursors.cursor_metadata import (
     CHECKED,
     MAGIC,
     VERSION,
     decode,
     encode,
 )
-from pulsar_ml.managed_ledger.disk_storage import DiskStorage
+from pulsar_ml.managed_ledger.storage.disk import DiskStorage
 from pulsar_ml.report.findings import KILL_TABLE, gather
 from pulsar_ml.report.kill_cells import read_kill_cells
 from pulsar_ml.simulate.workload import load_workload, workload_text

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_ml.errors import PulsarMlError
+from tests import ROOT
 from tests.bad_input.damage import (
     MANY,
     NO_FILES,
@@ -26,7 +27,6 @@ from tests.bad_input.damage import (
 )
 from tests.bad_input.parsers import PARSERS, Parser, run_of
 
-ROOT = Path(__file__).resolve().parents[2]
 FEW = settings(parent=MANY, max_examples=30)
 VERSIONED = [name for name, parser in PARSERS.items() if parser.version]
 TEXTS = [name for name, parser in PARSERS.items() if not parser.binary]
@@ -154,7 +154,7 @@ def test_no_plain_file(
 
 # The sources that read something, and the parser of the list; or why no parser is needed.
 READS = {
-    "pulsar_ml/campaign/store/compaction.py": "its own note; see tests/campaign/test_compaction.py",
+    "pulsar_ml/campaign/store/compaction.py": "its own note; see tests/campaign/store/test_compaction.py",
     "pulsar_ml/campaign/plan/exhaustive.py": "trials of a search, resumed",
     "pulsar_ml/campaign/trial/boot.py": "the search path that its own parent put on its command line",
     "pulsar_ml/campaign/trial/isolation.py": "rows of its own child, through a pipe",
@@ -173,14 +173,16 @@ READS = {
     "pulsar_ml/versioned_json.py": "the helper of those above",
     "pulsar_ml/config/properties.py": "broker.conf",
     "pulsar_ml/harness/building/build.py": "an order to its own child",
+    "pulsar_ml/harness/functions/flags.py": "compile_commands.json, of the user's own build",
+    "pulsar_ml/harness/functions/library.py": "its own list of files; damaged, it builds again",
     "pulsar_ml/harness/building/unseen.py": "its own cache; a damaged one is ignored",
     "pulsar_ml/harness/search/child.py": "what the kernel says of this process",
     "pulsar_ml/harness/search/failure.py": "failure",
     "pulsar_ml/harness/histories/files.py": "history.jsonl",
     "pulsar_ml/harness/subjects/program.py": "failure",
-    "pulsar_ml/managed_ledger/cursor_metadata.py": "metadata of a cursor",
-    "pulsar_ml/managed_ledger/cursor_store.py": "metadata of a cursor",
-    "pulsar_ml/managed_ledger/disk_storage.py": "ledgers of a storage",
+    "pulsar_ml/managed_ledger/cursors/cursor_metadata.py": "metadata of a cursor",
+    "pulsar_ml/managed_ledger/cursors/cursor_store.py": "metadata of a cursor",
+    "pulsar_ml/managed_ledger/storage/disk.py": "ledgers of a storage",
     "pulsar_ml/report/kill_cells.py": "kill_table.csv, reported",
     "pulsar_ml/simulate/workload.py": "workload",
     "pulsar_ml/distributed/machines/cluster.py": "cluster.json",

@@ -10,17 +10,16 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
 from benchmarks import spark
-from benchmarks.__main__ import STRUCTURES, main
+from benchmarks.__main__ import NAMES, STRUCTURES, main, rows_of
 from benchmarks.measure import Benchmark, Figure, figure, measure, progress, ratio
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 INDEPENDENT = {"x", "%", "bytes", "MiB", "rows"}  # units
 
 
@@ -30,13 +29,14 @@ def test_every_benchmark_file_is_listed() -> None:
         "__main__",
         "measure",
     }
-    assert files == set(STRUCTURES)
+    assert files == set(NAMES) - set(STRUCTURES)
+    assert "range_cache" in STRUCTURES
 
 
 def test_names_start_with_the_structure_and_are_unique() -> None:
     names = []
-    for structure in STRUCTURES:
-        for benchmark in importlib.import_module(f"benchmarks.{structure}").BENCHMARKS:
+    for structure in NAMES:
+        for benchmark in rows_of(structure).BENCHMARKS:
             assert benchmark.name.startswith(f"{structure}: ")
             names.append(benchmark.name)
     assert len(set(names)) == len(names)
@@ -74,8 +74,8 @@ def test_only_rows_that_do_not_depend_on_the_machine_have_a_target() -> None:
     """Ratios of one repeat, and counts; a time of another machine judges nothing."""
     judged = {
         benchmark.name: benchmark.unit
-        for structure in STRUCTURES
-        for benchmark in importlib.import_module(f"benchmarks.{structure}").BENCHMARKS
+        for structure in NAMES
+        for benchmark in rows_of(structure).BENCHMARKS
         if benchmark.target is not None
     }
     assert {name: unit for name, unit in judged.items() if unit not in INDEPENDENT} == {}
@@ -138,7 +138,9 @@ def test_a_row_that_ended_by_itself_is_not_said_to_be_cut(monkeypatch: pytest.Mo
         Benchmark("refcount: agrees", lambda: 1.25, enough=0.0),
         Benchmark("refcount: stopped", stopped),
     )
-    monkeypatch.setattr(importlib.import_module("benchmarks.refcount"), "BENCHMARKS", rows)
+    monkeypatch.setattr(
+        importlib.import_module("benchmarks.structures.refcount"), "BENCHMARKS", rows
+    )
     done = CliRunner().invoke(main, ["refcount", "--repeats", "9"])
     assert done.exit_code == 130
     assert "1 of 2 rows were measured\n  missing: refcount: stopped" in done.stderr
@@ -166,7 +168,7 @@ def test_what_was_measured_is_printed_whatever_stops_the_rest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        importlib.import_module("benchmarks.refcount"), "BENCHMARKS", stopped_by(stop)
+        importlib.import_module("benchmarks.structures.refcount"), "BENCHMARKS", stopped_by(stop)
     )
     done = CliRunner().invoke(main, ["refcount", "--repeats", "2", *["--json"] * as_json])
     assert done.exit_code == code

@@ -9,7 +9,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests import ROOT
+
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
 

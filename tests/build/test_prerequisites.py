@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "prerequisites.sh"
+from tests import ROOT
+
+SCRIPT = ROOT / "tools" / "prerequisites.sh"
 
 
 def check(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

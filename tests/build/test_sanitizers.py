@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pulsar_ml.harness.building.build import build_extension
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 REPORTED = 66
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.architecture_rules import ROOT
+from tests import ROOT
 
 FOLDERS = ("pulsar_ml", "stress", "spark", "tests", "benchmarks", "tools", "setup.py")
 CHECKS = {

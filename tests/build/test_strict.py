@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.build.project import ROOT, run
+from tests import ROOT
+from tests.build.project import run
 
 pytestmark = pytest.mark.xdist_group("build")
 

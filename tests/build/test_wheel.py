@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.build.conftest import Built
-from tests.build.project import ROOT, SUFFIX, python, succeed
+from tests.build.project import SUFFIX, python, succeed
 
 pytestmark = pytest.mark.xdist_group("build")
 

@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests import ROOT
 from tests.build.conftest import Built
-from tests.build.project import ROOT, succeed
+from tests.build.project import succeed
 
 pytestmark = pytest.mark.xdist_group("build")
 

@@ -29,11 +29,11 @@ from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, TrialOptions, Tr
 from pulsar_ml.cli import main
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import OFFERED
-from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.suites.registry import SUITES
 from tests.campaign.rows import stable_rows
-from tests.harness.build_toys import toys_path
-from tests.quality.test_sandbox import rogues_path
+from tests.engine.sandbox.test_sandbox import rogues_path
+from tests.harness.toys.build_toys import toys_path
 
 QUIET = Watch(lambda: False, lambda trials, violations: None)
 PRODUCT = TrialOptions(engine=CONTROLLED, module=CHECKED, executions=60)
@@ -125,7 +125,7 @@ def test_a_failure_is_small_and_is_made_again_step_by_step(
     failure = Failure.from_text(found[0]["replay"])
     assert (failure.module, failure.seed, failure.strategy) == (options.module, 1, "replay")
     assert sum(len(calls) for calls in json.loads(failure.program)["threads"]) <= 3
-    assert replay(failure, load_module(options).SUBJECTS["racy"]).exact
+    assert failure.replay(load_module(options).SUBJECTS["racy"]).exact
 
     path = tmp_path / "failure.json"
     path.write_text(found[0]["replay"])
@@ -183,7 +183,7 @@ def test_an_execution_that_takes_its_process_along_is_named_and_made_again(tmp_p
     )
     place = Isolation()
     try:
-        batch = place.run(rogue, Chunk(0, rogue.name, 5, 8), Job("r", "quality", options))
+        batch = place.run(rogue, Chunk(0, rogue.name, 5, 8), Job("r", "programs", options))
     finally:
         place.close()
     found = batch.to_pylist()

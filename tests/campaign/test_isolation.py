@@ -24,10 +24,10 @@ from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.supervisor import SECOND_TRIES
 from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.harness.search.child import Limits
+from tests import ROOT
 from tests.campaign.rogue_trials import SEED, always, at_the_first_try, at_the_seed
 from tests.campaign.rows import BUILD_ID, SUITE, made_up_trial
 
-ROOT = Path(__file__).resolve().parents[2]
 # Short for trials that never end, and long for trials that take no time.
 LIMITS = Limits(wall=5.0, cpu=None, memory=256 << 20, address_space=4 << 30)
 

@@ -32,7 +32,7 @@ from pulsar_ml.campaign.trial.trial import CONTROLLED, TrialOptions, TrialResult
 from pulsar_ml.errors import UsageError
 from tests.campaign.rows import BUILD_ID, JOB, made_up_trial, stable_rows
 from tests.campaign.test_resume import Killed, Mortal
-from tests.harness.build_toys import toys_path
+from tests.harness.toys.build_toys import toys_path
 
 GAINS = st.builds(
     Gain, trials=st.integers(0, 50), classes=st.integers(0, 10_000), signatures=st.integers(0, 5)

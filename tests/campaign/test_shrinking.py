@@ -36,12 +36,12 @@ from pulsar_ml.campaign.trial.trial import select_mutant
 from pulsar_ml.errors import BadRecordError
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.harness.search.explore import explore
-from pulsar_ml.harness.search.failure import Failure, replay
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.subjects.program import Program
 from tests.campaign.test_resume import Killed, Mortal
-from tests.harness.build_toys import toys_path
-from tests.quality.test_sandbox import program_of as rogue_program
-from tests.quality.test_sandbox import rogues_path
+from tests.engine.sandbox.test_sandbox import program_of as rogue_program
+from tests.engine.sandbox.test_sandbox import rogues_path
+from tests.harness.toys.build_toys import toys_path
 from tests.report.kit import of_failure, row, violation, write_run
 
 REGISTRY = "tests.campaign.shrink_suites"
@@ -55,7 +55,7 @@ def large(name: str, mutant: str | None = None) -> Failure:
     module = load_checked(str(toys_path(checked=True)))
     select_mutant(module, mutant)
     subject = module.SUBJECTS[name]
-    program = generate(subject, 5, threads=3, operations=5, noise=False)
+    program = Program.generate(subject, 5, threads=3, operations=5, noise=False)
     found = explore(subject, program, executions=2_000, seed=5, races=False).failure
     select_mutant(module, None)
     assert found is not None
@@ -64,7 +64,7 @@ def large(name: str, mutant: str | None = None) -> Failure:
 
 def rogue(name: str) -> Failure:
     """Make a record of a broken invariant whose replay kills the process in thread 1."""
-    said = replace(large("racy"), subject=name, build_id="quality", module=str(rogues_path()))
+    said = replace(large("racy"), subject=name, build_id="programs", module=str(rogues_path()))
     return replace(said, program=rogue_program(name).to_json(), decisions=((0, 255, 0, 2),))
 
 
@@ -123,7 +123,7 @@ def test_failures_are_made_smaller_and_the_records_stay(tmp_path: Path) -> None:
         assert small.signature == Failure.from_text(witness.record).signature
         module = load_checked(small.module)
         select_mutant(module, small.mutant)
-        assert replay(small, module.SUBJECTS[name]).exact
+        assert small.replay(module.SUBJECTS[name]).exact
         select_mutant(module, None)
     assert all(path.read_bytes() == content for path, content in before.items())
     assert not attempt(run, Processes(2)), "nothing is done twice"
@@ -238,7 +238,7 @@ def test_what_real_threads_found_becomes_a_small_failure_of_the_engine() -> None
     assert (result.outcome, result.before) == (FOUND, Size(2, 600, 0, 0))
     small = Failure.from_text(result.record)
     assert small.rule == "T1" and result.after and result.after.operations <= 3
-    assert replay(small, load_checked(small.module).SUBJECTS["racy"]).exact
+    assert small.replay(load_checked(small.module).SUBJECTS["racy"]).exact
     again = done(replace(output, start=result.record))
     assert (again.outcome, again.record, again.before) == (FOUND, result.record, result.before)
     other = done(replace(output, record=of_threads(invariant="T9").to_json(), executions=300))

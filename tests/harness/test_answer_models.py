@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pulsar_ml.harness.judges.judge import ModelJudge
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.operations import _native
 from pulsar_ml.specs import (
     answer,
@@ -44,7 +44,9 @@ def test_what_threads_get_one_after_the_other_is_accepted(structure: str, fresh:
     subject = _native.SUBJECTS[structure]
     strict = importlib.import_module(f"pulsar_ml.specs.{structure}").Model
     for seed in range(8):
-        program = generate(subject, seed, threads=3, operations=40, settings={"keys": (4, 8)})
+        program = Program.generate(
+            subject, seed, threads=3, operations=40, settings={"keys": (4, 8)}
+        )
         model, rows = strict(program.settings, 3), []
         for row in range(40):
             for thread, lane in enumerate(program.threads):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pulsar_ml.harness.models.copies import changing, copied, copied_but, freeze, weight
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.operations._native import SUBJECTS
 from pulsar_ml.suites.registry import SUITES
 
@@ -108,7 +108,7 @@ def test_what_cannot_be_copied_field_by_field_is_pickled_as_a_whole() -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_models_are_copied(name: str) -> None:
     suite = next(suite for suite in SUITES.values() if suite.model == name)
-    settings = generate(
+    settings = Program.generate(
         SUBJECTS[suite.subject], 0, threads=1, operations=1, settings=suite.settings
     ).settings
     model = importlib.import_module(name).Model(settings, 3)

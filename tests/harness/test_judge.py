@@ -17,7 +17,7 @@ from pulsar_ml.harness.judges import judge as judge_module
 from pulsar_ml.harness.judges.judge import ModelJudge, Prepared
 from pulsar_ml.harness.linearize import core
 from pulsar_ml.harness.search.explore import explore
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.operations import _checked
 from pulsar_ml.specs import (
     answer,
@@ -213,7 +213,7 @@ class Counting(refcount.Model):
 
 def test_a_judge_that_is_kept_asks_its_model_less_and_less() -> None:
     subject = _checked.SUBJECTS["refcount"]
-    program = generate(subject, 1, threads=2, operations=4, noise=False)
+    program = Program.generate(subject, 1, threads=2, operations=4, noise=False)
     judge = ModelJudge(Counting)
     Counting.times = 0
     first = explore(subject, program, executions=200, judge=judge)
@@ -228,7 +228,7 @@ def test_a_judge_that_is_kept_asks_its_model_less_and_less() -> None:
 
 def test_histories_that_are_known_to_be_right_do_not_stop_a_run() -> None:
     subject = _checked.SUBJECTS["mpsc_queue"]
-    program = generate(subject, 1, threads=3, operations=4, noise=False)
+    program = Program.generate(subject, 1, threads=3, operations=4, noise=False)
     judge = ModelJudge(mpsc_queue.Model)
     done = explore(subject, program, executions=2_000, judge=judge)
     assert done.failure is None
@@ -252,7 +252,7 @@ def test_a_judge_that_is_full_forgets_and_judges_again(
 ) -> None:
     monkeypatch.setattr(judge_module, "MEMORY", memory)
     subject = _checked.SUBJECTS["mpsc_queue"]
-    program = generate(subject, 1, threads=3, operations=5, noise=False)
+    program = Program.generate(subject, 1, threads=3, operations=5, noise=False)
     judge = ModelJudge(mpsc_queue.Model)
     prepared_for: list[Explorer] = []
     prepare = judge.prepare
@@ -279,7 +279,7 @@ def test_what_is_known_does_not_hide_what_is_wrong() -> None:
     subject = _checked.SUBJECTS["refcount"]
     found = []
     for seed in range(1, 5):
-        program = generate(subject, seed, threads=3, operations=6, noise=False)
+        program = Program.generate(subject, seed, threads=3, operations=6, noise=False)
         judge = ModelJudge(Rare)
         failure = explore(subject, program, executions=1_000, judge=judge).failure
         found.append((failure is not None, int(judge.accepted[0])))
@@ -288,7 +288,7 @@ def test_what_is_known_does_not_hide_what_is_wrong() -> None:
 
 def test_an_oracle_is_asked_about_the_calls_of_the_program() -> None:
     subject = _checked.SUBJECTS["refcount"]
-    program = generate(subject, 1, threads=2, operations=2, noise=False)
+    program = Program.generate(subject, 1, threads=2, operations=2, noise=False)
     explorer = Explorer(subject, program, judged=True)
     checker = ModelJudge(refcount.Model).checker(history_before(explorer), 2, False)
     records = np.zeros(4, RECORD)
@@ -303,7 +303,7 @@ def test_an_oracle_is_asked_about_the_calls_of_the_program() -> None:
 
 def test_only_complete_executions_are_judged() -> None:
     subject = _checked.SUBJECTS["refcount"]
-    program = generate(subject, 1, threads=2, operations=40, noise=False)
+    program = Program.generate(subject, 1, threads=2, operations=40, noise=False)
     explorer = Explorer(subject, program, judged=True, step_limit=10)
     explorer.run(0, 1)
     judge = ModelJudge(refcount.Model)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness import explore, explore_in_child, generate, interleave
+from pulsar_ml.harness import Program, explore, interleave
 from pulsar_ml.harness.search.explore import EngineOptions, check_options
 from pulsar_ml.harness.search.lanes import cell_row
 from pulsar_ml.harness.search.symbols import LONG_NAME, without_templates
@@ -24,13 +24,11 @@ WRONG = [
 @pytest.mark.parametrize(("name", "message"), WRONG)
 def test_a_wrong_option_is_answered_with_the_nearest(name: str, message: str) -> None:
     options: dict[str, Any] = {name: 1}
-    program = generate(SUBJECT, 1, threads=2, operations=2, noise=False)
+    program = Program.generate(SUBJECT, 1, threads=2, operations=2, noise=False)
     with pytest.raises(UsageError, match=rf"^interleave\(\) {message}"):
         interleave(SUBJECT, **options)
     with pytest.raises(UsageError, match=rf"^explore\(\) {message}"):
         explore(SUBJECT, program, **{"executions": 1, **options})
-    with pytest.raises(UsageError, match=rf"^explore\(\) {message}"):
-        explore_in_child(SUBJECT, program, **{"executions": 1, **options})
 
 
 def test_every_option_of_the_engine_is_known() -> None:

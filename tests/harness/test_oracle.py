@@ -15,12 +15,12 @@ from pulsar_ml.harness.judges import judge as judge_module
 from pulsar_ml.harness.judges.judge import ModelJudge
 from pulsar_ml.harness.judges.oracle import run_judged
 from pulsar_ml.harness.search.explore import explore
-from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure, replay
+from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.specs import Answer, answer
-from tests.harness.build_toys import toys_path
+from tests.harness.toys.build_toys import toys_path
 
 History = tuple[tuple[tuple[int, int, int, tuple[int, ...]], ...], ...]
 
@@ -31,7 +31,7 @@ def oracles() -> ModuleType:
 
 
 def program_of(subject: Subject, threads: int = 2, operations: int = 2) -> Program:
-    return generate(subject, 1, threads=threads, operations=operations, noise=False)
+    return Program.generate(subject, 1, threads=threads, operations=operations, noise=False)
 
 
 def tickets(explorer: Explorer) -> str:
@@ -75,7 +75,7 @@ def test_wrong_answers_are_a_failure_that_replays_and_shrinks(
     small = shrink(found, subject, judge=tickets)
     assert [len(lane) for lane in Program.from_json(small.program).threads] == [1, 1]
     for judge in (tickets, None):
-        again = replay(small, subject, judge)
+        again = small.replay(subject, judge)
         assert again.exact and again.failure == small
 
 
@@ -102,7 +102,7 @@ def test_what_is_wrong_is_said_once_of_a_failure_that_shrinks(
     assert shrink(found, subject, judge=judge).message == "first"
     shrunk = shrink(found, subject, judge=judge, budget=30)
     assert shrunk.message == "second"
-    assert replay(shrunk, subject, judge).exact
+    assert shrunk.replay(subject, judge).exact
 
 
 def test_other_failures_are_passed_over_where_only_answers_count(oracles: ModuleType) -> None:
@@ -119,7 +119,7 @@ def test_other_failures_are_passed_over_where_only_answers_count(oracles: Module
     found = explore(subject, program, executions=5000, **options)
     assert found.failure is not None and found.failure.kind == WRONG_ANSWERS
     assert found.failure.execution == found.executions - 1 > other.executions - 1
-    assert replay(found.failure, subject, tickets).exact
+    assert found.failure.replay(subject, tickets).exact
     alone = explore(subject, program, executions=1, first=found.failure.execution, **options)
     assert alone.failure == found.failure
     whole = explore(subject, program, executions=5000, judge=Recorder(), answers_only=True)

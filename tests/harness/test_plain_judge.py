@@ -11,7 +11,7 @@ from pulsar_ml.harness.judges import judge as judge_module
 from pulsar_ml.harness.judges.plain import PlainJudge
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.operations import _checked
 from pulsar_ml.specs import answer
 from tests.harness.test_judge import Row, history
@@ -84,7 +84,7 @@ class Anything(Counts):
 
 def test_executions_are_judged() -> None:
     subject = _checked.SUBJECTS["refcount"]
-    program = generate(subject, 3, threads=2, operations=4, mix={"publish": 1}, noise=False)
+    program = Program.generate(subject, 3, threads=2, operations=4, mix={"publish": 1}, noise=False)
     refused = explore(subject, program, executions=50, judge=PlainJudge(Counts))
     assert refused.failure is not None and refused.failure.kind == WRONG_ANSWERS
     accepting = PlainJudge(Anything)

@@ -18,12 +18,12 @@ import pytest
 from pulsar_ml.harness.building.checked import with_whole_paths
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.harness.search.interleave import InterleavingFailure, failure_text, interleave
-from pulsar_ml.harness.testing.pytest_plugin import FAILURE, RECORD, Merge
+from pulsar_ml.harness.search.interleave import InterleavingFailure, interleave
+from pulsar_ml.harness.testing.properties import FAILURE, RECORD
+from pulsar_ml.harness.testing.pytest_plugin import Merge
 from pulsar_ml.harness.testing.sarif import files_below, location
-from tests.harness.build_toys import toys_path
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests import ROOT
+from tests.harness.toys.build_toys import toys_path
 
 PROJECT = """\
 import pytest
@@ -104,7 +104,7 @@ def test_a_failure_shows_its_lanes_and_the_correct_subject_passes(run: Run, tmp_
     place = result["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"].endswith("oracles.pyx")
     line = (
-        (ROOT / "tests/harness/oracles.pyx")
+        (ROOT / "tests/harness/toys/oracles.pyx")
         .read_text()
         .splitlines()[place["region"]["startLine"] - 1]
     )
@@ -338,10 +338,10 @@ def test_a_failure_text_has_a_column_for_each_thread(oracles: Path) -> None:
     subject = load_checked(oracles).SUBJECTS["counter_race"]
     failure = interleave(subject).failure
     assert failure is not None
-    text = failure_text(failure, subject)
+    text = failure.describe(subject)
     assert "thread 0" in text and "thread 1" in text
     # The lines themselves, whose file is not in the folder that this runs in.
-    source = (ROOT / "tests" / "harness" / "oracles.pyx").read_text().splitlines()
+    source = (ROOT / "tests" / "harness" / "toys" / "oracles.pyx").read_text().splitlines()
     shown = re.findall(r"^oracles\.pyx:(\d+)  (.*)$", text, re.MULTILINE)
     assert shown and all(source[int(number) - 1].strip() == line for number, line in shown)
     assert str(InterleavingFailure(failure, text)) == text

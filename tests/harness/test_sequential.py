@@ -21,12 +21,12 @@ from pulsar_ml.harness.models.copies import freeze
 from pulsar_ml.harness.models.model import ModelError
 from pulsar_ml.harness.models.sequential import ENDS, ModelState, Sequential
 from pulsar_ml.harness.search.explore import explore
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.operations import _checked
 from pulsar_ml.specs import answer
 from pulsar_ml.suites.registry import SUITES
-from tests.harness.build_toys import toys_path
 from tests.harness.test_judge import Row, refused
+from tests.harness.toys.build_toys import toys_path
 
 
 @cache
@@ -135,7 +135,7 @@ def histories_of(name: str, seed: int, executions: int, mode: str = "c11") -> li
     suite = SUITES[name]
     subject = _checked.SUBJECTS[suite.subject]
     mix = suite.controlled.mix if suite.controlled else None
-    program = generate(
+    program = Program.generate(
         subject, seed, threads=3, operations=3, mix=mix, settings=suite.settings, noise=False
     )
     found: list[History] = []
@@ -285,7 +285,7 @@ def test_a_model_that_says_nothing_of_an_operation_is_told_apart_from_a_wrong_an
 
 def test_an_end_is_tried_where_its_call_was_last_seen() -> None:
     subject = _checked.SUBJECTS["pending_reads"]
-    program = generate(
+    program = Program.generate(
         subject, 1, threads=3, operations=4, settings=SUITES["pending_reads"].settings, noise=False
     )
     judge = ModelJudge(importlib.import_module(SUITES["pending_reads"].model).Model)
@@ -326,7 +326,7 @@ def test_what_a_model_raises_ends_the_run_that_asked_it(
     error: BaseException, patience: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subject = toys().SUBJECTS["tickets"]
-    program = generate(subject, 1, threads=3, operations=4, noise=False)
+    program = Program.generate(subject, 1, threads=3, operations=4, noise=False)
     monkeypatch.setattr(Broken, "raised", error)
     monkeypatch.setattr(Broken, "patience", patience)
     with pytest.raises(type(error)):

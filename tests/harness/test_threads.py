@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pulsar_ml.harness.subjects import threads as runner
-from pulsar_ml.harness.subjects.program import CALL, Program, generate
+from pulsar_ml.harness.subjects.program import CALL, Program
 from pulsar_ml.harness.subjects.threads import run_program
 
 
@@ -40,7 +40,7 @@ def run_toy(toys: ModuleType, program: Program, **options: Any) -> Any:
 @pytest.mark.parametrize("threads", [1, 2, 3, 64])
 def test_all_operations_of_all_threads_are_done(toys: ModuleType, threads: Any) -> None:
     toys.select_mutant(None)
-    program = generate(toys.SUBJECTS["counter"], 1, threads=threads, operations=500)
+    program = Program.generate(toys.SUBJECTS["counter"], 1, threads=threads, operations=500)
     instance, result = run_toy(toys, program)
     assert result.operations == 500 * threads
     assert result.completed == (500,) * threads
@@ -57,7 +57,7 @@ def test_threads_with_nothing_to_do_end(toys: ModuleType) -> None:
 
 
 def test_a_lost_update_is_found_when_all_is_quiet(toys: ModuleType) -> None:
-    program = generate(toys.SUBJECTS["racy"], 3, threads=2, operations=3000, noise=False)
+    program = Program.generate(toys.SUBJECTS["racy"], 3, threads=2, operations=3000, noise=False)
     instance, result = run_toy(toys, program)
     assert not result.violations
     with pytest.raises(AssertionError, match="T1: the sum is"):
@@ -74,7 +74,7 @@ def test_operations_that_must_overlap_are_seen_to(toys: ModuleType) -> None:
 
 
 def test_one_thread_overlaps_with_nothing(toys: ModuleType) -> None:
-    program = generate(toys.SUBJECTS["counter"], 1, threads=1, operations=2000)
+    program = Program.generate(toys.SUBJECTS["counter"], 1, threads=1, operations=2000)
     _, result = run_toy(toys, program)
     assert not np.array(result.overlaps).any()
 
@@ -88,7 +88,7 @@ def test_every_noise_runs_and_the_caller_keeps_its_processors(toys: ModuleType) 
 
 
 def test_a_violation_while_running_stops_all_threads(toys: ModuleType) -> None:
-    program = generate(
+    program = Program.generate(
         toys.SUBJECTS["tattler"], 1, threads=4, operations=200_000, settings={"start": (50, 50)}
     )
     _, result = run_toy(toys, program)
@@ -101,7 +101,9 @@ def test_a_violation_while_running_stops_all_threads(toys: ModuleType) -> None:
 
 def test_a_role_is_played_by_one_thread(toys: ModuleType) -> None:
     for seed in range(10):
-        _, result = run_toy(toys, generate(toys.SUBJECTS["owned"], seed, threads=5, operations=300))
+        _, result = run_toy(
+            toys, Program.generate(toys.SUBJECTS["owned"], seed, threads=5, operations=300)
+        )
         assert not result.violations
 
 
@@ -148,19 +150,21 @@ class Interrupter:
 
 
 def test_an_interrupt_stops_threads_between_operations(toys: ModuleType) -> None:
-    program = generate(toys.SUBJECTS["slow"], 1, threads=2, operations=1_000_000, noise=False)
+    program = Program.generate(
+        toys.SUBJECTS["slow"], 1, threads=2, operations=1_000_000, noise=False
+    )
     with Interrupter(toys, 1), pytest.raises(KeyboardInterrupt):
         run_toy(toys, program)
     begun = toys.begun()
     # All threads have ended: nothing begins any more, and the runner can run again.
-    run_toy(toys, generate(toys.SUBJECTS["slow"], 1, threads=2, operations=1, noise=False))
+    run_toy(toys, Program.generate(toys.SUBJECTS["slow"], 1, threads=2, operations=1, noise=False))
     assert toys.begun() == begun + 2
 
 
 def test_a_second_interrupt_leaves_hanging_threads_behind(toys: ModuleType) -> None:
     toys.hold()
     left = len(left_behind())
-    program = generate(toys.SUBJECTS["hang"], 1, threads=2, operations=1, noise=False)
+    program = Program.generate(toys.SUBJECTS["hang"], 1, threads=2, operations=1, noise=False)
     with Interrupter(toys, 2), pytest.raises(KeyboardInterrupt):
         run_toy(toys, program)
     assert len(left_behind()) == left + 1
@@ -169,7 +173,7 @@ def test_a_second_interrupt_leaves_hanging_threads_behind(toys: ModuleType) -> N
 
 def test_threads_that_no_longer_move_are_reported(toys: ModuleType) -> None:
     toys.hold()
-    program = generate(toys.SUBJECTS["hang"], 1, threads=2, operations=2, noise=False)
+    program = Program.generate(toys.SUBJECTS["hang"], 1, threads=2, operations=2, noise=False)
     _, result = run_toy(toys, program, patience_ns=1)
     assert result.stuck
     [violation] = result.violations
@@ -182,12 +186,14 @@ def test_threads_that_no_longer_move_are_reported(toys: ModuleType) -> None:
 def test_a_program_for_something_else_is_refused(toys: ModuleType) -> None:
     instance = toys.SUBJECTS["counter"].create(threads=2)
     with pytest.raises(ValueError, match="the program is for subject 'racy'"):
-        run_program(instance, generate(toys.SUBJECTS["racy"], 1, threads=2, operations=5))
+        run_program(instance, Program.generate(toys.SUBJECTS["racy"], 1, threads=2, operations=5))
     with pytest.raises(
         ValueError, match="the program has 3 threads, the instance was created for 2"
     ):
-        run_program(instance, generate(toys.SUBJECTS["counter"], 1, threads=3, operations=5))
-    program = generate(toys.SUBJECTS["counter"], 1, threads=2, operations=5)
+        run_program(
+            instance, Program.generate(toys.SUBJECTS["counter"], 1, threads=3, operations=5)
+        )
+    program = Program.generate(toys.SUBJECTS["counter"], 1, threads=2, operations=5)
     renamed = dataclasses.replace(program, operations=("read", "add"))
     with pytest.raises(ValueError, match="operations"):
         run_program(instance, renamed)

@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
 
 from pulsar_ml.harness.histories.history import History
+from pulsar_ml.harness.linearize import Options, check
 
 REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
+ASKING = Options(natively=False, monitors=False, explain=False)  # asks the model for each step
 
 
 def oracle(history: History, model: Any, criterion: int = REAL_TIME) -> bool:
@@ -49,6 +51,17 @@ def relation(history: History, criterion: int) -> list[list[bool]]:
 
 def respects(order: Sequence[int], before: Sequence[Sequence[bool]]) -> bool:
     return not any(before[later][sooner] for sooner, later in itertools.combinations(order, 2))
+
+
+def answer_of_both(history: History, model: Any, native: Options) -> str:
+    """The answer of the search in Python, which the native one gives, too, with a right order."""
+    expected = check(history, model, options=ASKING).answer
+    verdict = check(history, model, options=native)
+    assert verdict.answer == expected
+    if verdict.linearization is not None:
+        assert respects(verdict.linearization, relation(history, REAL_TIME))
+        assert allowed(history, model, verdict.linearization)
+    return expected
 
 
 def allowed(history: History, model: Any, order: Sequence[int]) -> bool:

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from pulsar_ml.cli import main
 from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.histories.history import Operation, history_of
+from tests import ROOT
 
 LEGAL = [Operation(0, "write", (1,), None, 0, 1), Operation(1, "read", (), 1, 2, 3)]
 ILLEGAL = [*LEGAL, Operation(1, "read", (), None, 4, 5)]
@@ -147,10 +148,9 @@ def test_a_model_of_the_users_in_the_current_directory(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from pulsar_ml.harness.models import Register\n\n\nclass Mine(Register):\n    pass\n"
     )
-    root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
         [sys.executable, "-m", "pulsar_ml", "linearize", "history.parquet", "--model", "mine:Mine"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(root)},
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

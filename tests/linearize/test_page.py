@@ -12,8 +12,8 @@ from pulsar_ml.harness.histories.files import load_history
 from pulsar_ml.harness.histories.history import CRASHED, RETURNED
 from pulsar_ml.harness.linearize import LEGAL, check
 from pulsar_ml.harness.models import MODELS, Register
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "linearizability.md").read_text()
 EXAMPLES = ROOT / "docs" / "examples"
 

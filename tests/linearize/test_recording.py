@@ -14,9 +14,9 @@ from pulsar_ml.harness.histories.files import load_history, save_history
 from pulsar_ml.harness.histories.history import NEVER, RECORD, Call, overlap, record_array
 from pulsar_ml.harness.histories.recording import history_of_execution, record_run
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, ModelChecker, check
-from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.threads import run_program
-from tests.quality.build_programs import program_of, programs
+from tests.engine.programs.build_programs import program_of, programs
 
 
 class Sum:
@@ -37,7 +37,7 @@ class Sum:
 
 def toy_program(toys: Any, name: str, reads: int) -> Program:
     """Two threads that add ten times; then one of them reads."""
-    program = generate(toys.SUBJECTS[name], 5, threads=2, operations=10 + reads)
+    program = Program.generate(toys.SUBJECTS[name], 5, threads=2, operations=10 + reads)
     threads = []
     for thread, calls in enumerate(program.threads):
         calls = calls.copy()
@@ -78,7 +78,7 @@ def test_a_lost_update_makes_the_recorded_history_illegal(toys: Any) -> None:
 
 
 def test_operations_that_were_not_begun_are_not_in_the_history(toys: Any) -> None:
-    program = generate(toys.SUBJECTS["tattler"], 1, threads=1, operations=200, noise=False)
+    program = Program.generate(toys.SUBJECTS["tattler"], 1, threads=1, operations=200, noise=False)
     settings = {"start": 10}
     instance = toys.SUBJECTS["tattler"].create(threads=1, settings=settings)
     result, history = record_run(instance, program)

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from pulsar_ml import InvalidPositionError, Position, StorageError, UsageError
 from pulsar_ml.managed_ledger import LedgerSettings, ManagedCursor, MemoryStorage
-from pulsar_ml.managed_ledger.cursor_metadata import MAGIC, Omitted
+from pulsar_ml.managed_ledger.cursors.cursor_metadata import MAGIC, Omitted
 from pulsar_ml.metrics import PrometheusCollector, Registry
 from tests.managed_ledger.kit import SECONDS, Broker, open_broker, read
 

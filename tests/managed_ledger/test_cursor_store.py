@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_ml import AckState, Position, StorageError
 from pulsar_ml.managed_ledger import FaultyStorage, MemoryStorage
-from pulsar_ml.managed_ledger.cursor_metadata import (
+from pulsar_ml.managed_ledger.cursors.cursor_metadata import (
     CHECKED,
     CursorMetadata,
     Omitted,
@@ -17,7 +17,7 @@ from pulsar_ml.managed_ledger.cursor_metadata import (
     encode,
     metadata_bytes,
 )
-from pulsar_ml.managed_ledger.cursor_store import MOST_ENTRIES, CursorStore
+from pulsar_ml.managed_ledger.cursors.cursor_store import MOST_ENTRIES, CursorStore
 
 KIB = 1024
 

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "managed-ledger.md"
+from tests import ROOT
+
+PAGE = ROOT / "docs" / "managed-ledger.md"
 
 
 def test_the_example_of_the_page_runs() -> None:

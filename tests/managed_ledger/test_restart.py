@@ -23,8 +23,9 @@ from hypothesis.stateful import (
 )
 
 from pulsar_ml import AckState, Position, StorageError
-from pulsar_ml.managed_ledger import LedgerSettings, ManagedCursor, MemoryStorage, cursor_store
-from pulsar_ml.managed_ledger.cursor_metadata import Omitted, encode
+from pulsar_ml.managed_ledger import LedgerSettings, ManagedCursor, MemoryStorage
+from pulsar_ml.managed_ledger.cursors import cursor_store
+from pulsar_ml.managed_ledger.cursors.cursor_metadata import Omitted, encode
 from tests.managed_ledger.kit import Broker, read
 
 BATCH = 4  # messages in an entry

@@ -1,5 +1,6 @@
-/* Three atomic cells and a mutex, with an operation for each kind of access and each memory order.
- * A test compares the outcomes of programs over them with those that a memory model allows. */
+/* Three atomic cells, a mutex, a condition and threads that threads start, with an operation for
+ * each kind of access and each memory order. A test compares the outcomes of programs over them with
+ * those that a memory model allows. */
 #ifndef MEMORY_MODEL_CELLS_H
 #define MEMORY_MODEL_CELLS_H
 
@@ -10,44 +11,77 @@
 
 #include "pulsar_ml/harness/subject.h"
 
-enum { CELLS = 3, MOST_THREADS = 4, MOST_CALLS = 8, MOST_OUTCOMES = 1 << 14, FAILED_CAS = 8 };
-enum { LOAD, STORE, EXCHANGE, CAS, FENCE, LOCK, UNLOCK, OPERATIONS };
+enum { CELLS = 3, MOST_THREADS = 4, MOST_CALLS = 16, MOST_OUTCOMES = 1 << 14, FAILED_CAS = 8 };
+enum {
+    LOAD, STORE, EXCHANGE, CAS, FENCE, LOCK, UNLOCK, WAIT, TIMED_WAIT, NOTIFY_ONE, NOTIFY_ALL, SPAWN, JOIN,
+    OPERATIONS
+};
+/* Deadlines of timed waits are this far apart; the clock starts at one second. */
+enum { SECONDS_APART = 1000 };
+
+typedef struct World World;
 
 typedef struct {
+    World *world;
+    int thread;
+} Child;
+
+struct World {
     int64_t cells[CELLS];
     pthread_mutex_t mutex;
-    int calls[MOST_THREADS];
-    uint64_t results[MOST_THREADS]; /* a call's result is four bits */
-} World;
+    pthread_cond_t condition;
+    pthread_t threads[MOST_THREADS];
+    int is_started[MOST_THREADS];    /* and not joined */
+    Child children[MOST_THREADS];
+};
 
-/* Results of all threads, and the final values. */
+/* Results of all threads, four bits a call, and the final values; of a deadlock, the calls that
+ * ended. */
 typedef struct {
     uint64_t results[MOST_THREADS];
     uint64_t finals;
 } Outcome;
 
+static const uint64_t DEADLOCK = UINT64_C(1) << 63;
+
 static Outcome outcomes[MOST_OUTCOMES];
 static int n_outcomes;
+static Outcome current_outcome;               /* of the execution under way */
+static int calls_ended[MOST_THREADS];
+
+/* The calls of threads that other threads start. */
+static PmlCall child_calls[MOST_THREADS][MOST_CALLS];
+static int n_child_calls[MOST_THREADS];
 
 #define UNSEEN __attribute__((no_sanitize_thread, noinline)) static
 
-UNSEEN void note_result(World *w, int t, int64_t value)
+UNSEEN void begin_outcome(void)
 {
-    w->results[t] |= (uint64_t)(value & 15) << (4 * (w->calls[t]++ & 15));
+    memset(&current_outcome, 0, sizeof(current_outcome));
+    memset(calls_ended, 0, sizeof(calls_ended));
 }
 
-UNSEEN void note_outcome(const World *w, uint64_t finals)
+UNSEEN void note_result(int t, int64_t value)
 {
-    Outcome outcome;
-    memset(&outcome, 0, sizeof(outcome));
-    for (int t = 0; t < MOST_THREADS; t++)
-        outcome.results[t] = w->results[t];
-    outcome.finals = finals;
+    current_outcome.results[t] |= (uint64_t)(value & 15) << (4 * (calls_ended[t]++ & 15));
+}
+
+UNSEEN void note_outcome(uint64_t finals)
+{
+    current_outcome.finals = finals;
     for (int i = 0; i < n_outcomes; i++)
-        if (!memcmp(&outcomes[i], &outcome, sizeof(outcome)))
+        if (!memcmp(&outcomes[i], &current_outcome, sizeof(current_outcome)))
             return;
     if (n_outcomes < MOST_OUTCOMES)
-        outcomes[n_outcomes++] = outcome;
+        outcomes[n_outcomes++] = current_outcome;
+}
+
+UNSEEN void note_deadlock(void)
+{
+    uint64_t finals = DEADLOCK;
+    for (int t = 0; t < MOST_THREADS; t++)
+        finals |= (uint64_t)calls_ended[t] << 5 * t;
+    note_outcome(finals);
 }
 
 /* The builtins take the order as a constant. */
@@ -70,13 +104,22 @@ UNSEEN void note_outcome(const World *w, uint64_t finals)
 #define SWAPS(order) done = __atomic_compare_exchange_n(cell, &expected, desired, 0, order, __ATOMIC_RELAXED)
 #define FENCES(order) __atomic_thread_fence(order)
 
-static void cells_apply(void *instance, int32_t t, const PmlCall *call, PmlResult *result, PmlViolation *v)
+static void apply(World *w, int t, const PmlCall *call);
+
+static void *child_body(void *argument)
 {
-    World *w = instance;
+    Child *child = argument;
+    for (int i = 0; i < n_child_calls[child->thread]; i++)
+        apply(child->world, child->thread, &child_calls[child->thread][i]);
+    return NULL;
+}
+
+static void apply(World *w, int t, const PmlCall *call)
+{
     int64_t *cell = &w->cells[call->arguments[0] % CELLS];
     int64_t argument = call->arguments[2], value = 0, expected = argument >> 3, desired = argument & 7;
-    int order = (int)call->arguments[1], done;
-    (void)v;
+    int order = (int)call->arguments[1], done, child = (int)(call->arguments[0] % MOST_THREADS);
+    struct timespec deadline = {.tv_sec = argument * SECONDS_APART};
     switch (call->code) {
     case LOAD: BY_ORDER(LOADS); break;
     case STORE: BY_ORDER(STORES); break;
@@ -88,17 +131,38 @@ static void cells_apply(void *instance, int32_t t, const PmlCall *call, PmlResul
     case FENCE: BY_ORDER(FENCES); break;
     case LOCK: pthread_mutex_lock(&w->mutex); break;
     case UNLOCK: pthread_mutex_unlock(&w->mutex); break;
+    case WAIT: pthread_cond_wait(&w->condition, &w->mutex); break;
+    case TIMED_WAIT: value = pthread_cond_timedwait(&w->condition, &w->mutex, &deadline) != 0; break;
+    case NOTIFY_ONE: pthread_cond_signal(&w->condition); break;
+    case NOTIFY_ALL: pthread_cond_broadcast(&w->condition); break;
+    case SPAWN:
+        w->children[child] = (Child){w, child};
+        w->is_started[child] = 1;
+        pthread_create(&w->threads[child], NULL, child_body, &w->children[child]);
+        break;
+    case JOIN:
+        pthread_join(w->threads[child], NULL);
+        w->is_started[child] = 0;
+        break;
     }
-    note_result(w, t, value);
-    (void)result;
+    note_result(t, value);
+}
+
+static void cells_apply(void *instance, int32_t t, const PmlCall *call, PmlResult *result, PmlViolation *v)
+{
+    (void)result; (void)v;
+    apply(instance, t, call);
 }
 
 static void *cells_create(const int64_t *settings, int32_t threads)
 {
     World *w = calloc(1, sizeof(World));
     (void)settings; (void)threads;
-    if (w)
+    begin_outcome();
+    if (w) {
         pthread_mutex_init(&w->mutex, NULL);
+        pthread_cond_init(&w->condition, NULL);
+    }
     return w;
 }
 
@@ -109,30 +173,32 @@ static void cells_check(void *instance, PmlViolation *v)
     (void)v;
     for (int i = 0; i < CELLS; i++)
         finals |= (uint64_t)__atomic_load_n(&w->cells[i], __ATOMIC_RELAXED) << (4 * i);
-    note_outcome(w, finals);
+    note_outcome(finals);
 }
 
 static void cells_destroy(void *instance)
 {
     World *w = instance;
+    for (int t = 0; t < MOST_THREADS; t++)
+        if (w->is_started[t])
+            pthread_join(w->threads[t], NULL);
+    pthread_cond_destroy(&w->condition);
     pthread_mutex_destroy(&w->mutex);
     free(w);
 }
 
+#define ACCESS(name) {name, 1, PML_ANY_THREAD, 3, 0, {{"cell", 0, 3}, {"order", 0, 5}, {"value", 0, 63}}}
 static const PmlOperation cells_operations[OPERATIONS] = {
-    [LOAD] = {"load", 1, PML_ANY_THREAD, 0, 3, {{"cell", 0, 2}, {"order", 0, 5}, {"value", 0, 63}}},
-    [STORE] = {"store", 1, PML_ANY_THREAD, 0, 3, {{"cell", 0, 2}, {"order", 0, 5}, {"value", 0, 63}}},
-    [EXCHANGE] = {"exchange", 1, PML_ANY_THREAD, 0, 3, {{"cell", 0, 2}, {"order", 0, 5}, {"value", 0, 63}}},
-    [CAS] = {"cas", 1, PML_ANY_THREAD, 0, 3, {{"cell", 0, 2}, {"order", 0, 5}, {"value", 0, 63}}},
-    [FENCE] = {"fence", 1, PML_ANY_THREAD, 0, 3, {{"cell", 0, 2}, {"order", 0, 5}, {"value", 0, 63}}},
-    [LOCK] = {"lock", 1, PML_ANY_THREAD, 0, 0, {{0}}},
-    [UNLOCK] = {"unlock", 1, PML_ANY_THREAD, 0, 0, {{0}}},
+    [LOAD] = ACCESS("load"), [STORE] = ACCESS("store"), [EXCHANGE] = ACCESS("exchange"), [CAS] = ACCESS("cas"),
+    [FENCE] = ACCESS("fence"), [LOCK] = ACCESS("lock"), [UNLOCK] = ACCESS("unlock"), [WAIT] = ACCESS("wait"),
+    [TIMED_WAIT] = ACCESS("timed_wait"), [NOTIFY_ONE] = ACCESS("notify_one"),
+    [NOTIFY_ALL] = ACCESS("notify_all"), [SPAWN] = ACCESS("spawn"), [JOIN] = ACCESS("join"),
 };
 
 static const PmlArgument cells_no_setting = {0};
 
 static PmlSubject cells_subject = {
-    PML_SUBJECT_ABI, OPERATIONS, 0, MOST_THREADS, "cells", "Three atomic cells and a mutex.",
+    PML_SUBJECT_ABI, OPERATIONS, 0, MOST_THREADS, "cells", "Three atomic cells, a mutex, a condition, threads.",
     cells_operations, &cells_no_setting, cells_create, cells_apply, cells_check, cells_destroy,
 };
 

@@ -1,11 +1,8 @@
-"""The cells of cells.h as a subject: SUBJECTS["cells"].
-
-Outcomes() of the executions since the last call.
-"""
+"""The cells of cells.h as a subject: SUBJECTS["cells"], and the outcomes of its executions."""
 
 from libc.stdint cimport uint64_t
 
-from pulsar_ml.harness.subjects.subject cimport PmlSubject, wrap_subject
+from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlSubject, wrap_subject
 
 cdef extern from "tests/memory_model/cells.h":
     ctypedef struct Outcome:
@@ -13,13 +10,32 @@ cdef extern from "tests/memory_model/cells.h":
         uint64_t finals
     Outcome[1 << 14] outcomes_seen "outcomes"
     int n_outcomes
+    PmlCall[4][16] child_calls
+    int[4] n_child_calls
+    void note_deadlock()
     PmlSubject cells_subject
 
 SUBJECTS = {"cells": wrap_subject(&cells_subject, "memory_model", None)}
 
 
+def set_child(int thread, calls):
+    """Set the calls of a thread that another thread starts: tuples (code, noise, arguments)."""
+    cdef int i, j
+    n_child_calls[thread] = len(calls)
+    for i in range(len(calls)):
+        child_calls[thread][i].code = calls[i][0]
+        child_calls[thread][i].noise = 0
+        for j in range(3):
+            child_calls[thread][i].arguments[j] = calls[i][2][j]
+
+
+def add_deadlock():
+    """Keep the results of the last execution, which ended as a deadlock, as an outcome."""
+    note_deadlock()
+
+
 def outcomes():
-    """Return the distinct outcomes, each a tuple of four words of results and the final values."""
+    """Return the distinct outcomes since the last call: four words of results, and the finals."""
     global n_outcomes
     cdef int i
     found = {

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.memory_model import operational, rc11
-from tests.memory_model.engine import explored
-from tests.memory_model.litmus import Litmus, Outcome, random_program
+from pulsar_ml.harness.engine import SAMPLERS
+from tests.memory_model.engine import explored, program_of
+from tests.memory_model.litmus import (
+    TIMED_WAIT,
+    WAIT,
+    Litmus,
+    Outcome,
+    describe,
+)
+from tests.memory_model.models import allowed
 
-MODES = ("sc", "tso", "c11")
 EXECUTIONS = 300_000  # a search that does not end within these proves nothing missing
-SHAPES = ((2, 4), (2, 5), (2, 6), (3, 5), (3, 6), (4, 6))  # threads, operations
+SAMPLES = 20  # executions of each sampler
+SHOWN = 4  # outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,69 +30,108 @@ class Comparison:
         missing: outcomes that the model allows and an exhausted search did not reach.
         classes, graphs: numbers of classes of executions and of execution graphs; equal when the
             search was exhausted and the model has graphs (c11).
+        samples: executions of samplers, whose outcomes count as the search's.
+        failure: the text of a failure of the engine other than a deadlock, or "".
     """
 
     program: Litmus
     mode: str
+    faults: tuple[str, ...]
     forbidden: set[Outcome]
     missing: set[Outcome]
     executions: int
+    samples: int
     exhausted: bool
     classes: int
     graphs: int
+    failure: str
 
     @property
     def agrees(self) -> bool:
-        return not (self.forbidden or self.missing or self.classes != self.graphs)
+        counted = self.classes == self.graphs
+        return counted and not (self.forbidden or self.missing or self.failure)
 
     def __str__(self) -> str:
-        lines = [f"mode {self.mode}, {self.executions:,} executions", str(self.program)]
-        lines += [f"forbidden outcome: {outcome}" for outcome in sorted(self.forbidden)[:4]]
-        lines += [f"missing outcome: {outcome}" for outcome in sorted(self.missing)[:4]]
+        head = f"mode {self.mode}, {self.executions:,} executions, {self.samples:,} samples"
+        if self.faults:
+            head += f", faults {', '.join(self.faults)}"
+        lines = [head, str(self.program)]
+        for name, outcomes in (("forbidden", self.forbidden), ("missing", self.missing)):
+            lines += [
+                f"{name} outcome: {describe(self.program, outcome)}"
+                for outcome in sorted(outcomes)[:SHOWN]
+            ]
+        if self.failure:
+            lines.append(f"the engine reports {self.failure}")
         if self.classes != self.graphs:
             lines.append(f"{self.classes} classes of executions, {self.graphs} execution graphs")
         return "\n".join(lines)
 
 
-def program_of_seed(seed: int) -> Litmus:
-    """Return the program of a seed; every fifth has threads that hold the mutex."""
-    threads, operations = SHAPES[seed % len(SHAPES)]
-    return random_program(seed, threads=threads, operations=operations, locks=seed % 5 == 4)
+def faults_of_seed(seed: int, program: Litmus) -> tuple[str, ...]:
+    """Return the faults with which the program of a seed runs: they matter to waits only."""
+    if not program.has(WAIT, TIMED_WAIT):
+        return ()
+    return ((), (), ("timeout",), ("spurious",), ("spurious", "timeout"))[seed // 5 % 5]
 
 
-def compare(program: Litmus, mode: str) -> Comparison:
-    """Run a program exhaustively in the engine and through the model of a mode."""
-    result = explored(program, mode=mode, strategy="preemptions", executions=EXECUTIONS)
-    graphs = result.classes
-    if mode == "c11":
-        complete = rc11.graphs(program, strengthened=True)
-        allowed = {rc11.outcome_of(program, graph) for graph in complete}
-        if result.exhausted and not has_locks(program):
-            graphs = len(complete)
-    else:
-        allowed = operational.outcomes(program, buffered=mode == "tso")
-    missing = allowed - result.outcomes if result.exhausted else set()
+def compare(
+    program: Litmus,
+    mode: str,
+    *,
+    faults: tuple[str, ...] = (),
+    samplers: Sequence[str] = (),
+    executions: int = EXECUTIONS,
+    seed: int = 0,
+    defect: str = "",
+) -> Comparison:
+    """Run a program in the engine, exhaustively and by samplers, and through the model of a mode.
+
+    ``defect`` makes a rule of the model wrong.
+    """
+    model = allowed(program, mode, faults=faults, defect=defect)
+    calls = program_of(program)
+    result = explored(
+        program, calls, mode=mode, strategy="preemptions", executions=executions, faults=faults
+    )
+    seen = set(result.outcomes)
+    samples, failure = 0, result.failure
+    for sampler in samplers:
+        sampled = explored(
+            program,
+            calls,
+            mode=mode,
+            strategy=sampler,
+            executions=SAMPLES,
+            faults=faults,
+            seed=seed,
+        )
+        samples += sampled.executions
+        failure = failure or sampled.failure
+        seen |= sampled.outcomes
+    counted = mode == "c11" and result.exhausted
     return Comparison(
         program,
         mode,
-        result.outcomes - allowed,
-        missing,
+        faults,
+        seen - model.outcomes,
+        model.outcomes - result.outcomes if result.exhausted else set(),
         result.executions,
+        samples,
         result.exhausted,
         result.classes,
-        graphs,
+        model.graphs if counted else result.classes,
+        failure,
     )
 
 
-def has_locks(program: Litmus) -> bool:
-    return any(call.kind == "lock" for calls in program.threads for call in calls)
-
-
-def shrunk(found: Comparison) -> Comparison:
+def shrunk(found: Comparison, *, defect: str = "") -> Comparison:
     """Return the smallest disagreement that taking away operations and orders reaches."""
     while True:
         for program in found.program.smaller():
-            small = compare(program, found.mode)
+            small = compare(
+                program, found.mode, faults=found.faults, samplers=SAMPLERS, defect=defect
+            )
             if not small.agrees:
                 found = small
                 break

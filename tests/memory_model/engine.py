@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,82 +15,110 @@ from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.subjects.program import CALL, Program
-from tests.memory_model.litmus import CELLS, KINDS, Litmus, Operation, Outcome
+from tests import ROOT
+from tests.memory_model.litmus import CAS, KINDS, Litmus, Operation, Outcome
 
-ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).parent
+SPIN_BOUND = 64  # more turns than any program of ours makes
+SWITCHES = 60  # more preemptions than any program of ours has steps
 
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """The executions of a program: outcomes, classes, and what an exhaustive search proved."""
+    """The executions of a program: outcomes, classes, and what an exhaustive search proved.
+
+    ``failure`` is the text of a failure other than a deadlock, which ended the run; or "".
+    """
 
     outcomes: set[Outcome]
     executions: int
     classes: int
     exhausted: bool
+    failure: str
 
 
 @cache
 def cells() -> ModuleType:
     """Compile the cells for the engine, once for each state of their sources."""
-    here = Path(__file__).parent
-    sources = [here / "cells.h", here / "cells.pyx", ROOT / "pulsar_ml/harness/building/checked.py"]
+    sources = [HERE / "cells.h", HERE / "cells.pyx", ROOT / "pulsar_ml/harness/building/checked.py"]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
     folder = ROOT / "build" / "memory_model" / digest
     path = build_extension(
-        here / "cells.pyx", into=folder, checked=True, include=[ROOT], flags=["-Wno-unused"]
+        HERE / "cells.pyx", into=folder, checked=True, include=[ROOT], flags=["-Wno-unused"]
     )
     return load_checked(path)
 
 
 def call_of(operation: Operation) -> tuple[int, int, tuple[int, int, int]]:
     value = operation.value
-    if operation.kind == "cas":
+    if operation.kind == CAS:
         value |= operation.expected << 3
     return KINDS.index(operation.kind), 0, (operation.cell, operation.order, value)
 
 
+@cache
+def operation_names() -> tuple[str, ...]:
+    return tuple(operation.name for operation in cells().SUBJECTS["cells"].operations)
+
+
 def program_of(litmus: Litmus) -> Program:
-    """Convert a litmus program to a program of the engine."""
-    subject = cells().SUBJECTS["cells"]
+    """Convert a litmus program to a program of the engine, without the threads that others start.
+
+    :func:`explored` gives the calls of those to the subject itself.
+    """
     return Program(
         subject="cells",
         seed=0,
         settings={},
-        operations=tuple(operation.name for operation in subject.operations),
+        operations=operation_names(),
         threads=tuple(
-            np.array([call_of(call) for call in calls], dtype=CALL) for calls in litmus.threads
+            np.array([call_of(call) for call in calls], dtype=CALL)
+            for calls in litmus.threads[: litmus.roots]
         ),
     )
 
 
-def nibbles(word: int, count: int) -> tuple[int, ...]:
-    return tuple(word >> 4 * i & 15 for i in range(count))
-
-
 def explored(
-    litmus: Litmus, *, mode: str, strategy: str, executions: int, seed: int = 0
+    litmus: Litmus,
+    program: Program,
+    *,
+    mode: str,
+    strategy: str,
+    executions: int,
+    faults: Sequence[str] = (),
+    seed: int = 0,
 ) -> Explored:
-    """Run a program and return its outcomes."""
-    bound = 60 if strategy in ("preemptions", "delays") else 2
+    """Run a program and return its outcomes, deadlocks among them.
+
+    ``program`` is :func:`program_of` the litmus program.
+    """
+    module = cells()
     explorer = Explorer(
-        cells().SUBJECTS["cells"],
-        program_of(litmus),
+        module.SUBJECTS["cells"],
+        program,
         mode=mode,
         strategy=strategy,
         seed=seed,
-        bound=bound,
+        bound=SWITCHES if strategy in ("preemptions", "delays") else 2,
+        spins=SPIN_BOUND,
+        faults=faults,
     )
-    cells().outcomes()
-    done = explorer.run(0, executions)
-    if explorer.failed():
-        raise AssertionError(f"{explorer.failure()['message']} in\n{litmus}")
+    for thread in range(litmus.roots, len(litmus.threads)):
+        module.set_child(thread, [call_of(call) for call in litmus.threads[thread]])
+    module.outcomes()
+    done = 0
+    failure = ""
+    while done < executions:
+        done += explorer.run(done, executions - done)
+        if not explorer.failed():
+            break
+        if explorer.end() != "deadlock":
+            failure = f"{explorer.end()}: {explorer.failure()['message']}"
+            break
+        module.add_deadlock()
+        if strategy in ("preemptions", "delays") and not explorer.skip():
+            break
     statistics = explorer.statistics()
-    found = {
-        (
-            tuple(nibbles(words[t], len(calls)) for t, calls in enumerate(litmus.threads)),
-            nibbles(words[4], CELLS),
-        )
-        for words in cells().outcomes()
-    }
-    return Explored(found, done, statistics["classes"], statistics["exhausted"] == 2)
+    return Explored(
+        module.outcomes(), done, statistics["classes"], statistics["exhausted"] == 2, failure
+    )

@@ -1,42 +1,47 @@
-"""Litmus programs: a few threads with a few atomic operations on three cells and a mutex.
+"""Litmus programs: a few threads with a few operations on three atomic cells, a mutex, a condition
+and other threads.
 
-A program is a value that prints as C, and :func:`random_program` draws one from a seed. Outcomes
-are what its calls returned, thread by thread, and the final values of the cells.
+A program is a value that prints as C. Outcomes are what its calls returned, thread by thread, and
+the final values of the cells, or which calls ended before a deadlock.
 """
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 CELLS = 3
 NAMES = "xyz"
-LOAD, STORE, EXCHANGE, CAS, FENCE, LOCK, UNLOCK = KINDS = (
+LOAD, STORE, EXCHANGE, CAS, FENCE, LOCK, UNLOCK = ACCESSES = (
     *("load", "store", "exchange", "cas", "fence", "lock", "unlock"),
 )
+WAIT, TIMED_WAIT, NOTIFY_ONE, NOTIFY_ALL, SPAWN, JOIN = (
+    *("wait", "timed_wait", "notify_one", "notify_all", "spawn", "join"),
+)
+KINDS = (*ACCESSES, WAIT, TIMED_WAIT, NOTIFY_ONE, NOTIFY_ALL, SPAWN, JOIN)
+ORDERED = (LOAD, STORE, EXCHANGE, CAS)
 # The numbers of GCC's builtins.
 RELAXED, ACQUIRE, RELEASE, ACQ_REL, SEQ_CST = ORDERS = (0, 2, 3, 4, 5)
 ORDER_NAMES = {0: "relaxed", 2: "acquire", 3: "release", 4: "acq_rel", 5: "seq_cst"}
-MOST_EXPECTED = 7
-FAILED_CAS = 8
+MOST_THREADS = 4
+DEADLOCK = 1 << 63
 
-# Results of each thread's calls, and the final values of the cells.
-Outcome = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
+# Four words with the results of a thread's calls, four bits each, and the final values, four bits
+# each. After a deadlock the fifth word is DEADLOCK and the numbers of calls that ended, five bits
+# each.
+Outcome = tuple[int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One call. ``value`` is what it writes, ``expected`` what a compare-and-swap compares with."""
+    """One call. ``value`` is what it writes or a deadline, ``expected`` what a compare-and-swap
+    compares with; ``cell`` is the thread that is started or joined."""
 
     kind: str
     cell: int = 0
     order: int = RELAXED
     value: int = 0
     expected: int = 0
-
-    @property
-    def reads(self) -> bool:
-        return self.kind in (LOAD, EXCHANGE, CAS)
 
     def __str__(self) -> str:
         order = ORDER_NAMES[self.order]
@@ -51,12 +56,16 @@ class Operation:
                 return f"r = cas {NAMES[self.cell]}, {self.expected} -> {self.value} ({order})"
             case "fence":
                 return f"fence ({order})"
-        return self.kind
+            case "timed_wait":
+                return f"r = wait until {self.value}"
+            case "spawn" | "join":
+                return f"{self.kind} thread {self.cell}"
+        return self.kind.replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
 class Litmus:
-    """A program: for each thread its operations."""
+    """A program: for each thread its operations. The threads that others start come last."""
 
     threads: tuple[tuple[Operation, ...], ...]
 
@@ -71,65 +80,75 @@ class Litmus:
             for row in range(rows)
         )
 
+    def calls(self) -> Iterator[Operation]:
+        for calls in self.threads:
+            yield from calls
+
+    def has(self, *kinds: str) -> bool:
+        return any(call.kind in kinds for call in self.calls())
+
+    @property
+    def roots(self) -> int:
+        """Return how many threads run from the beginning."""
+        return len(self.threads) - sum(call.kind == SPAWN for call in self.calls())
+
     def smaller(self) -> list[Litmus]:
-        """Return the programs with one operation less, and those with one order weaker."""
-        found = []
+        """Return the programs with one operation less, and those with one order weaker.
+
+        A section of the mutex goes as a whole, when no thread waits in it; so does a thread.
+        """
+        found: list[Litmus | None] = []
         for t, calls in enumerate(self.threads):
+            if t >= self.roots or self.roots > 1:
+                found.append(self.without_thread(t))
             for i, call in enumerate(calls):
-                if call.kind in (LOCK, UNLOCK):
-                    continue
                 rest = calls[:i] + calls[i + 1 :]
-                found.append(Litmus((*self.threads[:t], rest, *self.threads[t + 1 :])))
-                if call.order != RELAXED and call.kind != FENCE:
-                    weak = Operation(call.kind, call.cell, RELAXED, call.value, call.expected)
-                    changed = (*calls[:i], weak, *calls[i + 1 :])
-                    found.append(Litmus((*self.threads[:t], changed, *self.threads[t + 1 :])))
-        return [program for program in found if any(program.threads)]
+                if call.kind in (UNLOCK, SPAWN):
+                    continue
+                if call.kind == LOCK:
+                    end = i + 1 + [later.kind for later in calls[i + 1 :]].index(UNLOCK)
+                    if any(inner.kind in (WAIT, TIMED_WAIT) for inner in calls[i:end]):
+                        continue
+                    rest = calls[:i] + calls[i + 1 : end] + calls[end + 1 :]
+                found.append(self.with_thread(t, rest))
+                if call.order != RELAXED and call.kind in ORDERED:
+                    weak = replace(call, order=RELAXED)
+                    found.append(self.with_thread(t, (*calls[:i], weak, *calls[i + 1 :])))
+        return [program for program in found if program is not None and any(program.threads)]
+
+    def with_thread(self, t: int, calls: tuple[Operation, ...]) -> Litmus:
+        return Litmus((*self.threads[:t], calls, *self.threads[t + 1 :]))
+
+    def without_thread(self, t: int) -> Litmus | None:
+        """Return the program without a thread, or None when that thread starts others."""
+        if any(call.kind in (SPAWN, JOIN) for call in self.threads[t]):
+            return None
+        return Litmus(
+            tuple(
+                tuple(
+                    replace(call, cell=call.cell - (call.cell > t))
+                    if call.kind in (SPAWN, JOIN)
+                    else call
+                    for call in calls
+                    if not (call.kind in (SPAWN, JOIN) and call.cell == t)
+                )
+                for u, calls in enumerate(self.threads)
+                if u != t
+            )
+        )
 
 
-def orders_of(kind: str) -> tuple[int, ...]:
-    """Return the memory orders that C11 allows for an operation."""
-    match kind:
-        case "load":
-            return (RELAXED, ACQUIRE, SEQ_CST)
-        case "store":
-            return (RELAXED, RELEASE, SEQ_CST)
-        case "fence":
-            return (ACQUIRE, RELEASE, ACQ_REL, SEQ_CST)
-    return ORDERS
-
-
-def random_program(seed: int, *, threads: int, operations: int, locks: bool = False) -> Litmus:
-    """Draw a program of ``threads`` threads with ``operations`` operations in all.
-
-    With ``locks`` one or two threads hold the mutex around some of their operations. Each write has
-    a value of its own, so that an outcome says which write a read saw.
-    """
-    draw = random.Random(f"{seed} {threads} {operations} {locks}")
-    cells = draw.choice((1, 2, 2, 2, 2, 2, 3))
-    sizes = [operations // threads] * threads
-    for _ in range(operations % threads):
-        sizes[draw.randrange(threads)] += 1
-    written = 0
-    program = []
-    for size in sizes:
-        calls: list[Operation] = []
-        cell = draw.randrange(cells)
-        for _ in range(size):
-            kind = draw.choices((LOAD, STORE, EXCHANGE, CAS, FENCE), (10, 10, 1, 1, 2))[0]
-            order = draw.choice(orders_of(kind))
-            if kind != FENCE and draw.random() < 0.4:
-                order = RELAXED
-            if kind in (STORE, EXCHANGE, CAS):
-                written = min(written + 1, MOST_EXPECTED)
-            expected = draw.randrange(written + 1) if kind == CAS else 0
-            calls.append(Operation(kind, cell, order, written, expected))
-            # Mostly another cell than before: reordering needs two.
-            cell = (cell + draw.choice((0, 1, 1, 1, 2))) % cells
-        if locks and draw.random() < 0.7:
-            begin = draw.randrange(len(calls))
-            end = draw.randrange(begin, len(calls)) + 1
-            calls[end:end] = [Operation(UNLOCK)]
-            calls[begin:begin] = [Operation(LOCK)]
-        program.append(tuple(calls))
-    return Litmus(tuple(program))
+def describe(program: Litmus, outcome: Outcome) -> str:
+    """Return an outcome as text: the results of each thread, and the final values."""
+    stuck = outcome[4] & DEADLOCK
+    parts = []
+    for t, calls in enumerate(program.threads):
+        ended = outcome[4] >> 5 * t & 31 if stuck else len(calls)
+        row = [str(outcome[t] >> 4 * i & 15) for i in range(ended)]
+        if ended < len(calls):
+            row.append(f"stuck at {calls[ended]}")
+        parts.append(f"thread {t}: {', '.join(row) or 'nothing'}")
+    if stuck:
+        return f"deadlock; {'; '.join(parts)}"
+    finals = (f"{NAMES[cell]} = {outcome[4] >> 4 * cell & 15}" for cell in range(CELLS))
+    return f"{'; '.join(parts)}; at the end {', '.join(finals)}"

@@ -17,8 +17,8 @@ from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, select_mutant
 from pulsar_ml.cli import main
 from pulsar_ml.harness.engine import Explorer  # noqa: F401  checked modules need the engine first
-from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure, replay
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.catalogue.answers import MUTANTS as ANSWERS
 from stress.mutants.catalogue.mutant import Mutant
@@ -45,7 +45,7 @@ def wrong_answer(module: ModuleType, structure: str, seed: int) -> str:
     """The first call of a program on one thread with another answer than the model's."""
     subject = module.SUBJECTS[structure]
     suite = SUITES[structure]
-    program = generate(
+    program = Program.generate(
         subject, seed, threads=1, operations=200, mix=suite.mix, settings=suite.settings
     )
     instance = subject.create(threads=1, settings=program.settings)
@@ -91,7 +91,7 @@ def test_the_engine_sees_a_wrong_answer_and_makes_it_again(checked: str, mutant:
     assert found.violations[0].invariant == LINEARIZABILITY
     failure = Failure.from_text(found.violations[0].record)
     assert failure.kind == WRONG_ANSWERS
-    assert replay(failure, load_native(checked).SUBJECTS[mutant.suite]).exact
+    assert failure.replay(load_native(checked).SUBJECTS[mutant.suite]).exact
 
 
 @pytest.mark.parametrize("structure", sorted({mutant.suite for mutant in ANSWERS}))

@@ -9,8 +9,8 @@ from pathlib import Path
 from pulsar_ml.campaign.local.weakening import judge_for, notice
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native
+from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS
-from pulsar_ml.harness.search.sandbox import explore_in_child
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.faults.results import (
     FAULTS,
@@ -65,7 +65,7 @@ def test_answers_that_the_model_refuses_of_the_true_core_too_are_not_noticed() -
     wrong = contrary_suites.SUITES["refcount"]
     module, subject = load_native(CHECKED), load_native(CHECKED).SUBJECTS["refcount"]
     program, more = next(campaigns(module, wrong, True))
-    done = explore_in_child(subject, program, judge=judge_of(wrong.model), **more)
+    done = explore(subject, program, isolated=True, judge=judge_of(wrong.model), **more)
     assert done.failure is not None and done.failure.kind == WRONG_ANSWERS
     executions, suite, verdict = notice(module, [wrong], partial(campaigns, module))
     assert executions > 0 and (suite, verdict) == ("", "")

@@ -21,7 +21,7 @@ from pulsar_ml.campaign.trial.signature import signature
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.shrink import shrink
-from tests.quality.build_programs import program_of, programs
+from tests.engine.programs.build_programs import program_of, programs
 
 STARTED = datetime(2025, 1, 2, 3, 4, tzinfo=UTC)
 BUILD_ID = "a-build"

@@ -22,9 +22,10 @@ from pulsar_ml.campaign.store.schema import (
     VIOLATIONS,
 )
 from pulsar_ml.cli import main
+from tests import ROOT
 from tests.report.kit import row, violation, write_run
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "analysis.md").read_text()
+PAGE = (ROOT / "docs" / "analysis.md").read_text()
 QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 
 

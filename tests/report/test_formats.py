@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 import pulsar_ml
-from pulsar_ml.command_line import program
+from pulsar_ml.terminal.command_line import program
+from tests import ROOT
 from tests.report.kit import engine_run, failure_of, of_failure, row, violation, write_run
 from tests.report.reading import Reader, page_of, report
 
@@ -30,7 +31,7 @@ def test_sarif_has_the_places_of_failures_and_all_signatures(tmp_path: Path) -> 
     )
     place = results["data race"]["locations"][0]["physicalLocation"]
     assert (
-        place["artifactLocation"]["uri"] == "tests/quality/races.h"
+        place["artifactLocation"]["uri"] == "tests/engine/programs/races.h"
     )  # below the working directory
     assert "locations" not in results["I1"]
     assert all(result["occurrenceCount"] == 1 for result in results.values())
@@ -69,7 +70,7 @@ def test_the_page_and_sarif_have_the_version_without_an_installation(
 
 
 def test_the_version_is_the_one_of_the_project_file() -> None:
-    with (Path(__file__).parents[2] / "pyproject.toml").open("rb") as file:
+    with (ROOT / "pyproject.toml").open("rb") as file:
         assert tomllib.load(file)["project"]["version"] == pulsar_ml.__version__
 
 

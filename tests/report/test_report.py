@@ -15,11 +15,11 @@ import pytest
 from pulsar_ml.campaign.plan.rounds import Arm, Round, Share
 from pulsar_ml.campaign.shrink.shrunk import SMALLER, ShrinkState, Shrunk, Size, digest_of
 from pulsar_ml.campaign.store.store import RunStore
-from pulsar_ml.command_line import program
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.report.findings import MOST_POINTS, Curve, Rate, gather
 from pulsar_ml.report.page import STYLES, style_of
-from tests.quality.build_programs import program_of, programs
+from pulsar_ml.terminal.command_line import program
+from tests.engine.programs.build_programs import program_of, programs
 from tests.report.kit import (
     BUILD_ID,
     HOSTILE,

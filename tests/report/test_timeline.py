@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml.harness.search.failure import Failure, replay
+from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.shrink import Shrinker
 from pulsar_ml.harness.search.timeline import (
     BEFORE,
@@ -19,13 +19,13 @@ from pulsar_ml.harness.search.timeline import (
     learned,
     timeline,
 )
-from tests.quality.build_programs import program_of, programs
+from tests.engine.programs.build_programs import program_of, programs
 from tests.report.kit import failure_of
 
 
 def drawn(failure: Failure) -> Timeline:
     subject = programs().SUBJECTS[failure.subject]
-    again = replay(failure, subject)
+    again = failure.replay(subject)
     assert again.exact
     return timeline(failure, again.trace, subject=subject)
 
@@ -98,14 +98,14 @@ def test_the_access_that_failed_is_marked() -> None:
 
 def test_lines_of_a_changed_source_are_left_out() -> None:
     failure = failure_of("race_met")
-    again = replay(failure, programs().SUBJECTS["race_met"])
+    again = failure.replay(programs().SUBJECTS["race_met"])
     drawing = timeline(failure, again.trace, sources=False)
     assert all(step.source == "" for step in drawing.steps)
 
 
 def test_a_long_execution_is_cut_in_front_of_its_end() -> None:
     failure = failure_of("race_met")
-    trace = replay(failure, programs().SUBJECTS["race_met"]).trace
+    trace = failure.replay(programs().SUBJECTS["race_met"]).trace
     # The values differ, so that no two turns of the loop are equal.
     plain = next(one for one in trace if one["op"] == "call")
     first = [
@@ -120,7 +120,7 @@ def test_a_long_execution_is_cut_in_front_of_its_end() -> None:
 
 def test_turns_of_a_loop_are_drawn_once() -> None:
     failure = failure_of("race_met")
-    trace = replay(failure, programs().SUBJECTS["race_met"]).trace
+    trace = failure.replay(programs().SUBJECTS["race_met"]).trace
     call = next(one for one in trace if one["op"] == "call")
     turn = [{**call, "op": "store", "order": 0, "value": number, "stale": 0} for number in range(2)]
     drawing = timeline(failure, [*turn * 50, *trace])
@@ -135,4 +135,4 @@ def test_a_failure_that_shrinking_searched_anew_has_its_own_decisions(name: str)
     assert search.attempt(program_of(name), ()) is None, "so that it has to search"
     found = search.attempt(program_of(name), (), fresh=400)
     assert found is not None
-    assert replay(found, subject).exact
+    assert found.replay(subject).exact

@@ -5,7 +5,7 @@ from __future__ import annotations
 from click.testing import CliRunner, Result
 
 from pulsar_ml.cli.find.sweep import command as main
-from tests.harness.build_toys import toys_path
+from tests.harness.toys.build_toys import toys_path
 
 
 def sweep(*options: str) -> Result:

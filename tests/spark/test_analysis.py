@@ -11,10 +11,10 @@ import pytest
 
 from pulsar_ml.campaign.store.collection import collect
 from pulsar_ml.campaign.store.read_run import open_run
+from tests import ROOT
 from tests.report.kit import write_run
 from tests.report.test_analysis import QUERIES, rows
 
-ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = (1, 2, 5, 9)
 SCRIPT = """
 import json, sys

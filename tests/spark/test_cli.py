@@ -18,12 +18,12 @@ from pulsar_ml.campaign.store.merge import Group, SuiteTotals, Summary
 from pulsar_ml.campaign.store.store import read_trials, record_path, waves_of
 from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.cli.find.sweep import command as main
-from pulsar_ml.command_line import DEFAULT_SUITES, replay_command
-from pulsar_ml.progress import clock
 from pulsar_ml.sweep.command_lines import search_command
 from pulsar_ml.sweep.display import line
 from pulsar_ml.sweep.run import exit_code
 from pulsar_ml.sweep.texts import verdict
+from pulsar_ml.terminal.command_line import DEFAULT_SUITES, replay_command
+from pulsar_ml.terminal.progress import clock
 from tests.spark.inline import sweep
 
 GROUP = Group("0123456789ab", "a", "I1", 3, 17, "the sum is 1", "running", "{}")

@@ -16,14 +16,15 @@ from pulsar_ml.campaign.store.store import read_trials, read_violations
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, TrialOptions, load_native
 from pulsar_ml.cli.find.sweep import command as main
-from pulsar_ml.command_line import DEFAULT_SUITES
 from pulsar_ml.distributed.tasks import ExecutorError, rows_of, runner_for, work_for
 from pulsar_ml.sweep.command_lines import search_command
+from pulsar_ml.terminal.command_line import DEFAULT_SUITES
+from tests import ROOT
 from tests.campaign.rows import stable_rows
-from tests.harness.build_toys import toys_path
-from tests.spark.test_sweep import ROOT, TIMEOUT, environment, sweep
-from tests.spark.test_tasks import REGISTRY as TOY_SUITES
-from tests.spark.test_tasks import batches
+from tests.harness.toys.build_toys import toys_path
+from tests.spark.session.test_tasks import REGISTRY as TOY_SUITES
+from tests.spark.session.test_tasks import batches
+from tests.spark.test_sweep import TIMEOUT, environment, sweep
 
 EXACT = "the failure was made again, step by step"
 

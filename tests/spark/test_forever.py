@@ -17,9 +17,9 @@ from pulsar_ml.campaign.store.store import read_trials, read_violations
 from pulsar_ml.cli.find.sweep import command as main
 from pulsar_ml.distributed.stream import checkpoint_in
 from pulsar_ml.sweep.forever import publish
-from tests.harness.build_toys import toys_path
+from tests.harness.toys.build_toys import toys_path
+from tests.spark.machines.test_kills import Gate, everything, gated_seeds, kill
 from tests.spark.sweep_suites import GATE, TOYS
-from tests.spark.test_kills import Gate, everything, gated_seeds, kill
 from tests.spark.test_sweep import DRIVER, TIMEOUT, environment
 
 COMMON = ["--forever", "--chunk-size", "2", "--wave-seconds", "0.001"]

@@ -13,8 +13,8 @@ import pytest
 from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.report.findings import gather
 from stress.mutants.sweep import Row
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 # Wrong on one thread, so that no schedule has a say in whether they are found.
 SEQUENTIAL = ("H01", "B04", "H02", "H03", "H10", "H13", "M17", "M20", "M24", "M26", "M32", "M35")
 # Wrong only where threads meet; M11 and Q01 only where memory is weak.

@@ -18,9 +18,9 @@ from pulsar_ml.cli.find.sweep import command as main
 from pulsar_ml.cli.understand.report import command as report
 from pulsar_ml.sweep.display import KINDS, NONE, PLAIN, Display, line
 from pulsar_ml.sweep.events import JSON_VERSION, fields
+from tests import ROOT
 from tests.spark.inline import sweep
 
-ROOT = Path(__file__).resolve().parents[2]
 MOMENT = Progress(
     trials=1500,
     total=6000,

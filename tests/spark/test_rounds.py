@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from pulsar_ml.campaign.store.store import read_trials, waves_of
 from pulsar_ml.cli.find.sweep import command as main
 from tests.campaign.rows import stable_rows
-from tests.harness.build_toys import toys_path
+from tests.harness.toys.build_toys import toys_path
 from tests.spark.test_sweep import sweep
 
 COMMON = [

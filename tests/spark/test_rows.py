@@ -26,10 +26,10 @@ from pulsar_ml.cli.find.sweep import command as main
 from pulsar_ml.distributed.groups import grouped, merging
 from pulsar_ml.distributed.tasks import ExecutorError, ledger_rows, rows_of
 from tests.campaign.rows import stable_rows
-from tests.campaign.test_ledger import rows
-from tests.harness.build_toys import toys_path
+from tests.campaign.store.test_ledger import rows
+from tests.harness.toys.build_toys import toys_path
+from tests.spark.session.test_tasks import batches, work
 from tests.spark.test_sweep import sweep
-from tests.spark.test_tasks import batches, work
 
 
 @pytest.mark.xdist_group("spark")

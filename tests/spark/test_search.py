@@ -14,9 +14,9 @@ from pulsar_ml.campaign.store.staging import SCHEMAS
 from pulsar_ml.campaign.store.store import read_trials
 from pulsar_ml.cli import main as cli
 from pulsar_ml.cli.find.sweep import command as main
-from tests.harness.build_toys import toys_path
+from tests.harness.toys.build_toys import toys_path
+from tests.spark.session.test_tasks import REGISTRY as TOY_SUITES
 from tests.spark.test_sweep import sweep
-from tests.spark.test_tasks import REGISTRY as TOY_SUITES
 
 SMALL = ["--engine", "controlled", "--mode", "sc", "--operations", "1", "--threads", "2"]
 SEARCH = [*SMALL, "--strategy", "preemptions", "--bound", "2", "--suite", "counter", "--seeds", "2"]

@@ -11,9 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pulsar_ml.cli.understand.shrink import command as main
+from tests import ROOT
 from tests.campaign.test_shrinking import REGISTRY, files, four, large, rogue, run_of
 from tests.report.kit import row, write_run
-from tests.spark.test_sweep import ROOT, TIMEOUT, environment
+from tests.spark.test_sweep import TIMEOUT, environment
 
 POOL = ["--runner", "pool", "--workers", "2", "--executions", "20000"]
 
@@ -126,7 +127,7 @@ def test_ctrl_c_ends_with_130_and_the_next_time_does_the_rest(
 ) -> None:
     run = run_of(tmp_path / "run", large("racy"))
     with monkeypatch.context() as patch:
-        patch.setattr("pulsar_ml.stop_request.StopRequest.requested", lambda stop: True)
+        patch.setattr("pulsar_ml.terminal.stop_request.StopRequest.requested", lambda stop: True)
         done = shrink(run)
     assert done.exit_code == 130 and "1 failure: 0 smaller than recorded" in done.stdout, (
         done.output

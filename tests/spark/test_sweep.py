@@ -22,10 +22,10 @@ from pulsar_ml.campaign.store.store import read_trials, read_violations
 from pulsar_ml.campaign.trial.judging import LINEARIZABILITY
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.suites.registry import SUITES
-from tests.harness.build_toys import toys_path
+from tests import ROOT
+from tests.harness.toys.build_toys import toys_path
 from tests.spark.sweep_suites import TOYS
 
-ROOT = Path(__file__).resolve().parents[2]
 # Puts the checkout and the suites on the path of the driver only: an environment variable would
 # also reach the executors.
 DRIVER = (

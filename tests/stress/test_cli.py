@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from pulsar_ml.campaign.trial.record import ReplayRecord
+from tests import ROOT
 from tests.commands import call
 from tests.stress.conftest import TOYS, Toys
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def records_of(folder: Path) -> list[Path]:

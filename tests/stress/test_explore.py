@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from stress.mutants.build import build
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests import ROOT
 
 
 def pulsar_ml(*arguments: str) -> subprocess.CompletedProcess[str]:

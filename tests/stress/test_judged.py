@@ -2,7 +2,7 @@
 
 A model that refuses everything must be heard in each of them, the true one must not. That the
 models see real mistakes is for tests/mutants/test_answers.py and
-tests/quality/test_concurrent_answers.py.
+tests/mutants/test_concurrent_answers.py.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pulsar_ml.campaign.local.records import Records, fresh_folder
 from pulsar_ml.campaign.local.session import Budget, SuiteRun, run_suite
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.trial import TrialOptions
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.progress import ProgressDisplay
 from tests.stress.toy_suites import SUITES
 
 

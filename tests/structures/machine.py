@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult, run_trial
-from pulsar_ml.harness.subjects.program import generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Instance, Result, Subject, SubjectOperation
 from pulsar_ml.operations import _native
 from pulsar_ml.specs import Model
@@ -117,7 +117,7 @@ def machine_test(structure: str, *, also: Sequence[str] = ()) -> type:
 def calls_of(structure: str, seed: int, calls: int) -> tuple[dict[str, int], Iterator[Call]]:
     """The settings and calls of a seeded program; one call of each thread in turn."""
     subject = _native.SUBJECTS[structure]
-    program = generate(subject, seed, threads=THREADS, operations=calls)
+    program = Program.generate(subject, seed, threads=THREADS, operations=calls)
 
     def in_turn() -> Iterator[Call]:
         for row in range(calls):

@@ -1,9 +1,21 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from pulsar_ml.harness.subjects.subject import InvariantViolation
 from pulsar_ml.suites.active_cursors import SUITE
+from tests.structures.cursors import (
+    DONE,
+    DURABLE,
+    FIRST,
+    NOT_DURABLE,
+    REFUSED,
+    UNKNOWN,
+    UNTRACKED,
+    with_cursors,
+)
 from tests.structures.machine import (
     SEEDS,
     TRIAL_SEEDS,
@@ -14,20 +26,10 @@ from tests.structures.machine import (
     run_threads,
 )
 
-DONE, UNKNOWN, REFUSED = 0, 1, 3
-UNTRACKED = -1
-FIRST = 3  # the numbers below name a thread's own cursors
-DURABLE, NOT_DURABLE = 1, 0
-
 TestMachine = machine_test("active_cursors")
 
 
-def started(*values: int, **settings: int) -> Pair:
-    """Cursors FIRST, FIRST + 1, ... at the given values."""
-    pair = Pair("active_cursors", {"cursors": 40, "values": 64, "chunk_bits": 2, **settings})
-    for number, value in enumerate(values):
-        pair.call("add", FIRST + number, value, NOT_DURABLE)
-    return pair
+started = partial(with_cursors, "active_cursors")
 
 
 def ranks(pair: Pair, cursors: int) -> list[int]:

@@ -1,33 +1,34 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from pulsar_ml.harness.subjects.subject import InvariantViolation
 from pulsar_ml.suites.cursor_heap import SUITE
+from tests.structures.cursors import (
+    DONE,
+    DURABLE,
+    FIRST,
+    NOT_DURABLE,
+    REFUSED,
+    UNKNOWN,
+    UNTRACKED,
+    with_cursors,
+)
 from tests.structures.machine import (
     SEEDS,
     TRIAL_SEEDS,
-    Pair,
     compare_program,
     fail_each_allocation,
     machine_test,
     run_threads,
 )
 
-DONE, UNKNOWN, REFUSED = 0, 1, 3
-UNTRACKED = -1
-FIRST = 3  # the numbers below name a thread's own cursors
-DURABLE, NOT_DURABLE = 1, 0
-
 TestMachine = machine_test("cursor_heap")
 
 
-def started(*values: int) -> Pair:
-    """Cursors FIRST, FIRST + 1, ... at the given values."""
-    pair = Pair("cursor_heap", {"cursors": 40, "values": 64, "chunk_bits": 2})
-    for number, value in enumerate(values):
-        pair.call("add", FIRST + number, value, NOT_DURABLE)
-    return pair
+started = partial(with_cursors, "cursor_heap")
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pulsar_ml.suites.invariants import table
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 HEAD = "| field | read | written | guard |\n| --- | --- | --- | --- |\n"
 PAGES = sorted((ROOT / "docs" / "structures").glob("*.md"))
 

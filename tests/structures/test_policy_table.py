@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -18,8 +17,8 @@ from pulsar_ml.harness.building.load import load_extension
 from pulsar_ml.operations import _native
 from pulsar_ml.simulate.variant import POLICY, VARIANTS
 from pulsar_ml.specs.policies import POLICIES
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 NAMES = list(EVICTION_POLICIES)
 
 # The file of a new policy, which never evicts the first entry that it sees.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pulsar_ml.operations import _native
 from pulsar_ml.suites.registry import SUITES
+from tests import ROOT
 
-PAGES = Path(__file__).parents[2] / "docs" / "structures"
+PAGES = ROOT / "docs" / "structures"
 MODELLED = [suite for suite in SUITES.values() if suite.model]
 
 

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import importlib
 import re
-from pathlib import Path
 
 import pytest
 
 from pulsar_ml.operations import _native
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 STRUCTURES = [
     "refcount",
     "stamped_lock",

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.build.conftest import Built
-from tests.build.project import ROOT, SUFFIX, run, succeed
+from tests.build.project import SUFFIX, run, succeed
 
 pytestmark = pytest.mark.xdist_group("build")
 

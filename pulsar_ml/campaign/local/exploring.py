@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from pulsar_ml.campaign.local.failures import checked_subject, shrink_failure
-from pulsar_ml.campaign.store.summary import counted
 from pulsar_ml.campaign.trial.controlled import program_of, to_result
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
@@ -21,11 +20,13 @@ from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED, VIOLATION, ExitCode
 from pulsar_ml.harness.engine import SAMPLERS
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import Limits, LostError
-from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.explore import Exploration, explore, lost_exploration
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.harness.search.sandbox import lost_exploration, watch
+from pulsar_ml.harness.search.partition import bounds_met
+from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.harness.subjects.program import Program
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.progress import ProgressDisplay
+from pulsar_ml.wording import counted
 
 MOST_REMARKS = 5
 
@@ -42,6 +43,7 @@ class SuiteExploration:
     seconds: float = 0.0
     rechecked: int = 0
     exhausted: Counter[str] = field(default_factory=Counter)  # programs by the proof
+    bounds: Counter[str] = field(default_factory=Counter)  # that left something out
     missed: tuple[float, float, float] = (0.0, 0.0, 0.0)  # depth 1 to 3, the worst program's
     counts: Counter[str] = field(default_factory=Counter)
     failure: Failure | None = None
@@ -56,6 +58,7 @@ class SuiteExploration:
         self.rechecked += done.rechecked
         if done.exhausted:
             self.exhausted[done.exhausted] += 1
+        self.bounds.update(done.bounds)
         first, second, third = (
             max(self.missed[depth - 1], done.missed(depth)) for depth in (1, 2, 3)
         )
@@ -92,6 +95,7 @@ class SuiteExploration:
                 f"  exhausted {what}: {programs} programs"
                 for what, programs in self.exhausted.items()
             ),
+            *self.bounds_met(),
             *self.answers(),
             *self.remarks[:MOST_REMARKS],
             *more_than(self.remarks),
@@ -102,6 +106,11 @@ class SuiteExploration:
     def sampled(self) -> bool:
         """The executions are a sample of all; those of a search are none."""
         return self.strategy in SAMPLERS
+
+    def bounds_met(self) -> list[str]:
+        """The bounds that left something out, unless each program's proof names them."""
+        proved = self.exhausted.total() == self.programs
+        return [f"  {bounds_met(self.bounds)}"] if self.bounds and not proved else []
 
     def answers(self) -> list[str]:
         """The number of histories that were compared with the suite's model."""
@@ -147,6 +156,8 @@ class SuiteExploration:
             "seconds": self.seconds,
             "rechecked": self.rechecked,
             "exhausted": dict(self.exhausted),
+            "bounds": dict(self.bounds),
+            "remarks": self.remarks,
             "pct_missed": self.missed,
             "counts": dict(self.counts),
             "failure": None if self.failure is None else json.loads(self.failure.to_json()),

@@ -14,8 +14,7 @@ from pulsar_ml.harness.building.unseen import warn_of_unseen_code
 from pulsar_ml.harness.engine import Explorer  # noqa: F401  (before checked modules are loaded)
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import Limits, LostError
-from pulsar_ml.harness.search.failure import Failure, Replayed, replay
-from pulsar_ml.harness.search.lanes import lane_table, summary
+from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.subject import Subject
@@ -73,7 +72,7 @@ def replay_failure(
     """Makes a failure again, once. One that lost its process always runs in a child process."""
     if failure.ended_process:
         return replay_lost(failure, subject, limits=limits)
-    return guarded(lambda: replay(failure, subject, judge), limits)
+    return guarded(lambda: failure.replay(subject, judge), limits)
 
 
 def shrink_failure(
@@ -98,7 +97,7 @@ def described(
     sources: bool = True,
 ) -> str:
     """The text about a failure that was made again; with a subject also its table of steps."""
-    lines = [summary(failure, again)]
+    lines = [failure.summary(again)]
     if subject is not None and again.trace:
-        lines.append(lane_table(failure, again.trace, subject=subject, sources=sources))
+        lines.append(failure.lane_table(again.trace, subject=subject, sources=sources))
     return "\n".join(lines)

@@ -19,7 +19,7 @@ from pulsar_ml.campaign.trial.trial import (
 )
 from pulsar_ml.exit_codes import CLEAN, INTERRUPTED, NOTHING_EXERCISED, VIOLATION, ExitCode
 from pulsar_ml.harness.search.child import Limits, LostError, Tail, watch
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.progress import ProgressDisplay
 
 
 @dataclass(slots=True)

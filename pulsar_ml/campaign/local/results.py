@@ -12,9 +12,9 @@ from rich.table import Table
 from pulsar_ml.campaign.local.session import SuiteRun
 from pulsar_ml.campaign.local.watch import MEGABYTE
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.command_line import replay_command
 from pulsar_ml.exit_codes import CLEAN, INTERRUPTED, NOTHING_EXERCISED, VIOLATION, ExitCode
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.command_line import replay_command
+from pulsar_ml.terminal.tables import print_table
 
 VERDICTS = {
     CLEAN: "clean: nothing was violated",

@@ -27,9 +27,9 @@ from pulsar_ml.campaign.store.summary import summary_data
 from pulsar_ml.campaign.trial.chunk import Job, row
 from pulsar_ml.campaign.trial.controlled import as_violation
 from pulsar_ml.campaign.trial.trial import CONTROLLED, VIOLATION, TrialOptions, TrialResult
-from pulsar_ml.command_line import PROGRAM, command_line, replay_command, short_path
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.terminal.command_line import PROGRAM, command_line, replay_command, short_path
 
 WAVE_ROWS = 1_000
 WAVE_SECONDS = 10.0
@@ -144,6 +144,10 @@ def exploration_writer(
         mode=options["mode"],
         strategy=options["strategy"],
         executions=options["executions"],
+        bound=options["bound"],
+        spins=options["spins"],
+        turns=options["turns"],
+        stores=options["stores"],
     )
     return RunWriter(directory, trial, build_id, suites)
 

@@ -24,7 +24,7 @@ from pulsar_ml.campaign.trial.trial import (
 )
 from pulsar_ml.exit_codes import CLEAN, INTERRUPTED, NOTHING_EXERCISED, VIOLATION, ExitCode
 from pulsar_ml.harness.subjects.program import possible_pairs
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.progress import ProgressDisplay
 
 LEAK = "leak"
 GROWTH = "growth"

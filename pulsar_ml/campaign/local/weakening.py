@@ -18,9 +18,8 @@ from pulsar_ml.campaign.trial.trial import TrialOptions, find_subject, select_mu
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import ORDERS
 from pulsar_ml.harness.judges.oracle import Judge
-from pulsar_ml.harness.search.explore import Exploration
+from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS
-from pulsar_ml.harness.search.sandbox import explore_in_child
 from pulsar_ml.harness.search.weaken import NO_FENCE, WEAKER, Site, sites
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
@@ -155,7 +154,7 @@ def explored(
 ) -> Exploration:
     select_mutant(module, mutant)
     try:
-        return explore_in_child(subject, program, **options)
+        return explore(subject, program, isolated=True, **options)
     finally:
         select_mutant(module, None)
 

@@ -20,7 +20,7 @@ from pulsar_ml.campaign.trial.trial import STUCK
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.subjects.program import CALL, Program, generate, words
+from pulsar_ml.harness.subjects.program import CALL, Program, words
 from pulsar_ml.harness.subjects.subject import Subject
 
 WINDOW_STREAM = 5  # of the seed's random numbers
@@ -68,7 +68,7 @@ def programs_of(subject: Subject, suite: Suite, record: ReplayRecord) -> list[Pr
             )
         )
     pinned = {name: (value, value) for name, value in record.settings.items()}
-    whole = generate(
+    whole = Program.generate(
         subject,
         record.seed,
         threads=record.threads,

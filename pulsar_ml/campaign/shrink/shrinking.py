@@ -144,7 +144,7 @@ def suite_of(task: Task) -> Suite:
 
 def of_engine(task: Task, suite: Suite, failure: Failure) -> Shrunk:
     from pulsar_ml.campaign.trial.judging import judge_of
-    from pulsar_ml.harness.search.failure import Failure, replay
+    from pulsar_ml.harness.search.failure import Failure
     from pulsar_ml.harness.search.sandbox import call
     from pulsar_ml.harness.search.shrink import shrink
 
@@ -160,13 +160,13 @@ def of_engine(task: Task, suite: Suite, failure: Failure) -> Shrunk:
     judge = judge_of(suite.model)
 
     def work() -> Shrunk:
-        first = replay(failure, subject, judge)
+        first = failure.replay(subject, judge)
         before = size_of(failure, len(first.trace))
         if not first.exact:
             return Shrunk(REFUSED, first.verdict(), before=before)
         start = Failure.from_text(task.start) if task.start else failure
         small = shrink(start, subject, budget=task.executions, judge=judge)
-        again = replay(small, subject, judge)
+        again = small.replay(subject, judge)
         after = size_of(small, len(again.trace))
         if not again.exact:
             return Shrunk(
@@ -182,7 +182,7 @@ def of_engine(task: Task, suite: Suite, failure: Failure) -> Shrunk:
 def of_threads(task: Task, suite: Suite, record: ReplayRecord) -> Shrunk:
     from pulsar_ml.campaign.shrink.hunt import NO_OUTCOME, search
     from pulsar_ml.campaign.trial.judging import judge_of
-    from pulsar_ml.harness.search.failure import Failure, replay
+    from pulsar_ml.harness.search.failure import Failure
     from pulsar_ml.harness.search.sandbox import call
 
     if record.invariant in (*NO_OUTCOME, *INVARIANTS.values()):
@@ -212,7 +212,7 @@ def of_threads(task: Task, suite: Suite, record: ReplayRecord) -> Shrunk:
             effort = f"{found.executions:,} executions of {found.windows:,} windows of its program"
             return Shrunk(NOT_FOUND, f"{record.invariant} was not broken in {effort}")
         failure = replace(found.failure, module=module, mutant=record.mutant)
-        again = replay(failure, subject, judge_of(suite.model))
+        again = failure.replay(subject, judge_of(suite.model))
         if not again.exact:
             return Shrunk(REFUSED, f"the failure found does not replay: {again.verdict()}")
         after = size_of(failure, len(again.trace))

@@ -14,7 +14,7 @@ from rich.text import Text
 from pulsar_ml.campaign.plan.allocation import Gain
 from pulsar_ml.campaign.plan.rounds import Arm
 from pulsar_ml.campaign.store.merge import Group, SuiteTotals, Summary
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from pulsar_ml.campaign.plan.exhaustive import Program, Searched
@@ -264,8 +264,3 @@ def short_number(number: float) -> str:
             return f"{number:.{digits}f}{unit}"
         number /= 1000
     return f"{number:,.0f} T"
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Format a count: ``1 signature``, ``2 signatures``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

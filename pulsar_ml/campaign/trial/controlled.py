@@ -29,14 +29,14 @@ from pulsar_ml.campaign.trial.trial import (
     select_mutant,
 )
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.engine import MODES, OFFERED, SEARCHES, Explorer
+from pulsar_ml.harness.engine import LEAST_STORES, MODES, MOST_STORES, OFFERED, SEARCHES, Explorer
 from pulsar_ml.harness.search.child import LostError
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.search.partition import Part
 from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.subjects.program import Program, generate, words
+from pulsar_ml.harness.subjects.program import Program, words
 from pulsar_ml.harness.subjects.subject import Subject
 
 MOST_THREADS = 63  # the engine's own limit
@@ -71,18 +71,20 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
         strategy=options.strategy,
         reuse=REUSE,
         judge=judge_of(suite.model),
-        **search_options(options),
+        **engine_options(options),
     )
     judged, unknown = (after - at for after, at in zip(judge_counts(suite), before, strict=True))
     result = to_result(suite, options, subject, program, done)
     return dataclasses.replace(result, judged=judged, unknown=unknown)
 
 
-def search_options(options: TrialOptions) -> dict[str, Any]:
-    """Return the extra options of an exhaustive strategy; empty for the other strategies."""
+def engine_options(options: TrialOptions) -> dict[str, Any]:
+    """Return the bounds of a trial's executions, and the part of an exhaustive strategy."""
+    bounds = {"stores": options.stores}
     if options.strategy not in SEARCHES:
-        return {}
-    return {"bound": options.bound, "part": Part.of(options.part)}
+        return bounds
+    bounds |= {"bound": options.bound, "spins": options.spins, "turns": options.turns}
+    return {**bounds, "part": Part.of(options.part)}
 
 
 def to_result(
@@ -178,7 +180,7 @@ def crashed_record(
     subject = find_subject(load_checked(options.module), suite)
     program = program_of(subject, suite, seed, options)
     search = {"mode": options.mode, "strategy": options.strategy, "seed": seed, "reuse": REUSE}
-    search |= search_options(options)
+    search |= engine_options(options)
     failure = lost_failure(crash, subject, program, search)
     record = dataclasses.replace(failure, module=options.module, mutant=options.mutant).to_json()
     return program, record, 1 if crash.execution >= LEARNING else crash.execution + 1
@@ -194,7 +196,7 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
     )
     if options.threads is None and subject.max_threads:
         threads = min(threads, subject.max_threads)
-    return generate(
+    return Program.generate(
         subject,
         seed,
         threads=threads,
@@ -232,8 +234,17 @@ def check_options(options: TrialOptions) -> None:
         raise UsageError(
             f"a part of a search is for the strategies {' and '.join(SEARCHES)}, not for {options.strategy!r}"
         )
-    if options.bound < 0:
-        raise UsageError(f"the bound of a search is 0 or more, not {options.bound}")
+    for number, least, bound in (
+        (options.bound, 0, "bound"),
+        (options.spins, 0, "number of spins"),
+        (options.turns, 1, "number of turns"),
+    ):
+        if number < least:
+            raise UsageError(f"the {bound} of a search is {least} or more, not {number}")
+    if not LEAST_STORES <= options.stores <= MOST_STORES:
+        raise UsageError(
+            f"a location remembers {LEAST_STORES} to {MOST_STORES} stores, not {options.stores}"
+        )
     if not 1 <= options.executions <= MOST_EXECUTIONS:
         raise UsageError(
             f"a trial makes 1 to {MOST_EXECUTIONS:,} executions of its program, not {options.executions:,}"
@@ -246,7 +257,7 @@ def check_hooks(subject: Subject, module: str) -> None:
 
     A program of one thread is enough to see that, and cannot wait for another thread for ever.
     """
-    program = generate(subject, 0, threads=1, operations=8, noise=False)
+    program = Program.generate(subject, 0, threads=1, operations=8, noise=False)
     explorer = Explorer(subject, program, mode="sc", strategy="random")
     explorer.run(0, 1)
     if not explorer.statistics()["hooks"]:

@@ -9,7 +9,7 @@ from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import CONTROLLED, THREADS, TrialOptions, TrialResult
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
 ENGINES = (THREADS, CONTROLLED)
@@ -48,7 +48,7 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
         from pulsar_ml.campaign.trial import controlled
 
         return controlled.program_of(subject, suite, seed, options)
-    return generate(
+    return Program.generate(
         subject,
         seed,
         threads=suite.threads if options.threads is None else options.threads,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.recording import record_run
-from pulsar_ml.harness.subjects.program import Program, generate, words
+from pulsar_ml.harness.subjects.program import Program, words
 from pulsar_ml.harness.subjects.subject import Subject
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def recorded_programs(
     """Make the short programs of a seed whose histories a trial on real threads records."""
     threads = min(threads, MOST_THREADS)
     for number, drawn in enumerate(words(seed, SEED_STREAM, RECORDED)):
-        yield generate(
+        yield Program.generate(
             subject,
             int(drawn) >> 1,
             threads=threads,

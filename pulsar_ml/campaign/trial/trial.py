@@ -17,7 +17,7 @@ from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.building.load import load_extension
-from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.result import RunResult
 from pulsar_ml.harness.subjects.subject import Instance, InvariantViolation, Subject
 from pulsar_ml.harness.subjects.threads import run_program
@@ -56,6 +56,9 @@ class TrialOptions:
         strategy: name of the engine's strategy for choosing schedules.
         executions: largest number of executions of a program.
         bound: preemptions or delays of an exhaustive strategy.
+        spins: turns of waiting loops that an exhaustive strategy lets go on without a pause.
+        turns: turns of loops in one operation that an exhaustive strategy follows.
+        stores: stores that a location remembers.
         part: the part of an exhaustive search to run, as text of
             :class:`pulsar_ml.harness.search.partition.Part`; "" runs the whole search.
     """
@@ -71,6 +74,9 @@ class TrialOptions:
     executions: int = 2000
     bound: int = 2
     part: str = ""
+    spins: int = 2
+    turns: int = 16
+    stores: int = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +159,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     module = load_native(options.module)
     select_mutant(module, options.mutant)
     subject = find_subject(module, suite)
-    program = generate(
+    program = Program.generate(
         subject,
         seed,
         threads=suite.threads if options.threads is None else options.threads,

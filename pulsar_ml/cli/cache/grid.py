@@ -11,11 +11,11 @@ from rich.table import Table
 from pulsar_ml.cli.output import console, print_json
 from pulsar_ml.distributed.driver import check_spark, spark_session
 from pulsar_ml.distributed.grid import Played, play
-from pulsar_ml.progress import ProgressDisplay
 from pulsar_ml.simulate.grid import OBJECTIVES, Scored, parse_axis, points, scored
 from pulsar_ml.simulate.variant import POLICY
 from pulsar_ml.simulate.workload import parse_workload, workload_text
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.progress import ProgressDisplay
+from pulsar_ml.terminal.tables import print_table
 
 MIB = 1 << 20
 DEFAULT_GRID = (

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from pulsar_ml.cli.output import console, print_json
 from pulsar_ml.simulate import VARIANTS, Result, Workload, built_in_workloads
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.tables import print_table
 
 MIB = 1 << 20
 OPTIONAL = ("steps", "evicted", "MiB read", "storage reads")

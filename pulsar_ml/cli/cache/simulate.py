@@ -14,11 +14,11 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.config import BY_KEY, Reading, read_broker_conf
 from pulsar_ml.errors import UsageError
-from pulsar_ml.progress import ProgressDisplay
 from pulsar_ml.simulate import Result, built_in_workloads, load_workload, simulate
 from pulsar_ml.simulate.grid import OBJECTIVES
 from pulsar_ml.simulate.plot import plot
 from pulsar_ml.simulate.variant import Variant, chosen_variants
+from pulsar_ml.terminal.progress import ProgressDisplay
 
 SETTINGS, GRID = "Settings", "Grid"
 
@@ -28,9 +28,9 @@ SETTINGS, GRID = "Settings", "Grid"
     examples=(
         "simulate --list",
         "simulate fan_out --plot fan_out.svg",
-        "simulate my.toml --variant central_queue --set managedLedgerCacheSizeMB=256",
+        "simulate my.toml --set managedLedgerCacheSizeMB=256",
         "simulate fan_out --grid default",
-        "simulate my.toml --broker-conf broker.conf --grid managedLedgerCacheSizeMB=64,128",
+        "simulate my.toml --grid managedLedgerCacheSizeMB=64,128",
     ),
 )
 @click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")
@@ -116,9 +116,9 @@ def command(
     same seed gives the same figures on every machine.
 
     With --grid one workload is played with every combination of settings, on Spark. The smallest
-    objective wins, and among equal ones the least memory. "--grid default" combines the policies
-    with three times to live and three budgets of extensions. The order of settings, the last wins:
-    the workload, --broker-conf, the variant, --set, --grid.
+    objective wins, and among equal ones the least memory. The default grid combines the policies
+    with three times to live and three budgets of extensions. Settings come from the workload,
+    --broker-conf, the variant, --set and --grid; a later one of these wins.
     """
     if only_list:
         print_list(as_json)

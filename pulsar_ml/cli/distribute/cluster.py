@@ -76,7 +76,10 @@ in_directory = option(
 def start_command(
     directory: Path, workers: int, cores: int, memory: str, port: int | None, spread: bool
 ) -> None:
-    """Start a master and workers, unless they run; print the master's URL."""
+    """Start the cluster and print its URL.
+
+    A cluster that runs already is left as it is.
+    """
     check_environment()
     url = cluster.start(
         directory, workers=workers, cores=cores, memory=memory, port=port, spread=spread

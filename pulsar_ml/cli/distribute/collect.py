@@ -8,11 +8,11 @@ import click
 
 from pulsar_ml.campaign.store.collection import collect
 from pulsar_ml.campaign.store.read_run import open_run
-from pulsar_ml.campaign.store.summary import counted
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.progress import ProgressDisplay
+from pulsar_ml.wording import counted
 
 
 @new_command("collect", examples=("collect runs/20250102T* --into runs/all",))

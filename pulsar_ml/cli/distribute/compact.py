@@ -9,11 +9,11 @@ import click
 from pulsar_ml.campaign.run.resume import past_of
 from pulsar_ml.campaign.store.compaction import FILE_ROWS, compact
 from pulsar_ml.campaign.store.store import waves_of
-from pulsar_ml.campaign.store.summary import counted
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
-from pulsar_ml.command_line import short_path
+from pulsar_ml.terminal.command_line import short_path
+from pulsar_ml.wording import counted
 
 
 @new_command("compact", examples=("compact runs/ID",))
@@ -24,10 +24,10 @@ from pulsar_ml.command_line import short_path
     default=FILE_ROWS,
     show_default=True,
     group=shared.OUTPUT,
-    help="Trials of a file, about.",
+    help="Trials in each file, about.",
 )
 def command(run: Path, file_rows: int) -> None:
-    """Merge the small files that short waves of RUN left. It needs no Java.
+    """Merge the small files that short waves of RUN left, without Java.
 
     Rows stay as they are, and each is seen once. A run that a sweep is writing is refused. Killed
     at any moment, the run is whole, and the same command or sweep --resume goes on with it.

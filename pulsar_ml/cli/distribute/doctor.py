@@ -16,7 +16,7 @@ from pulsar_ml.distributed.driver import check_spark, spark_session
 from pulsar_ml.distributed.machines.check import SETTINGS, differences, executors, remarks
 from pulsar_ml.distributed.machines.examine import Machine, examine
 from pulsar_ml.exit_codes import BASIC, CLEAN, VIOLATION, ExitCode
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.tables import print_table
 
 OPTIONAL = ("memory", "libc", "known trace", "works in", "cores")
 

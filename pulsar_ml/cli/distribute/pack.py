@@ -13,15 +13,16 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.distributed.machines import environment
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.progress import ProgressDisplay
 
 
 @new_command(
     "pack",
     examples=(
         "pack",
-        "doctor --master spark://host:7077 --environment dist/executors.tar.gz",
-        "sweep --master spark://host:7077 --environment dist/executors.tar.gz",
+        "pack --out executors.tar.gz",
+        "doctor --master spark://host:7077 --environment executors.tar.gz",
+        "sweep --master spark://host:7077 --environment executors.tar.gz",
     ),
 )
 @shared.out("The archive.", "dist/executors.tar.gz", dir_okay=False)

@@ -19,8 +19,8 @@ from pulsar_ml.distributed.driver import check_spark
 from pulsar_ml.distributed.scale.bench import Bench, calibrate, simulate
 from pulsar_ml.distributed.scale.costs import Costs, Estimate, Load, predict, smallest_trial
 from pulsar_ml.processors import processor_count
-from pulsar_ml.progress import ProgressDisplay, clock
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.progress import ProgressDisplay, clock
+from pulsar_ml.terminal.tables import print_table
 
 TRIALS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)  # seconds
 PREDICTED = (
@@ -56,14 +56,7 @@ SWEEP, MEASURE = "Sweep", "Measurement"
     group=SWEEP,
     help="Time of a task.",
 )
-@option(
-    "--wave-seconds",
-    type=click.FloatRange(0, min_open=True),
-    default=300.0,
-    show_default=True,
-    group=SWEEP,
-    help="Time between two writes of results.",
-)
+@shared.wave_seconds(300.0, SWEEP)
 @shared.master("local[2]")
 @shared.conf
 @option(

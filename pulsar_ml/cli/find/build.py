@@ -9,9 +9,9 @@ import click
 
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
-from pulsar_ml.command_line import short_path
 from pulsar_ml.errors import BuildError, UsageError
 from pulsar_ml.extras import require
+from pulsar_ml.terminal.command_line import short_path
 
 BUILD = "Build"
 

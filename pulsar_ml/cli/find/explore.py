@@ -18,11 +18,11 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import print_json
-from pulsar_ml.command_line import command_line, short_path, suites_words
 from pulsar_ml.exit_codes import INTERRUPTED, SEARCH, ExitCode, worst
-from pulsar_ml.harness.engine import FAULTS, OFFERED, REUSE, SPINS
+from pulsar_ml.harness.engine import FAULTS, OFFERED, REUSE
 from pulsar_ml.harness.search.child import Limits
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
+from pulsar_ml.terminal.progress import ProgressDisplay
 
 SEEDS = 50
 EXECUTIONS = 2_000
@@ -54,22 +54,7 @@ EXECUTIONS = 2_000
     group=shared.SEARCH,
     help="How schedules are chosen.",
 )
-@option(
-    "--bound",
-    type=click.IntRange(0),
-    default=2,
-    show_default=True,
-    group=shared.SEARCH,
-    help="Preemptions or delays of an exhaustive strategy.",
-)
-@option(
-    "--spins",
-    type=click.IntRange(0),
-    default=SPINS,
-    show_default=True,
-    group=shared.SEARCH,
-    help="Turns of waiting loops that an exhaustive strategy lets go on without a pause.",
-)
+@shared.bounds(always=True)
 @option(
     "--lock-free/--may-block",
     default=False,

@@ -18,9 +18,9 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.find.explore import sandbox_limits
 from pulsar_ml.cli.output import print_json
-from pulsar_ml.command_line import command_line, short_path, suites_words
 from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import BASIC, CLEAN, VIOLATION, ExitCode
+from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
 
 
 @new_command(

@@ -26,7 +26,7 @@ from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import console, print_json
 from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import SEARCH, ExitCode, worst
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.progress import ProgressDisplay
 
 DEFAULT_SECONDS = 10.0
 

@@ -77,7 +77,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
         "sweep --seed 5000 --seeds 5000",
         "sweep --engine controlled --executions 20000",
         "sweep --engine controlled --strategy all --rounds 10",
-        "sweep --suite refcount --engine controlled --strategy preemptions --exhaust",
+        "sweep --engine controlled --strategy preemptions --exhaust",
         "sweep --master spark://host:7077",
         "sweep --forever --out runs/night",
         "sweep --resume runs/ID",
@@ -126,12 +126,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     "[default: portfolio]",
 )
 @shared.executions(None, "[default: 2000]")
-@option(
-    "--bound",
-    type=click.IntRange(0),
-    group=shared.SEARCH,
-    help="Preemptions or delays of an exhaustive strategy.  [default: 2]",
-)
+@shared.bounds(always=False)
 @option(
     "--rounds",
     type=click.IntRange(1),
@@ -198,14 +193,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     group=CHUNKS,
     help="Time of a task, which is some chunks.",
 )
-@option(
-    "--wave-seconds",
-    type=click.FloatRange(0, min_open=True),
-    default=30.0,
-    show_default=True,
-    group=CHUNKS,
-    help="Time between two writes of results.",
-)
+@shared.wave_seconds(30.0, CHUNKS)
 @option(
     "--trial-seconds",
     type=click.FloatRange(0, min_open=True),

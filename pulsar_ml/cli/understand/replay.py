@@ -18,10 +18,10 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import print_json
-from pulsar_ml.command_line import command_line, short_path, suites_words
 from pulsar_ml.exit_codes import CLEAN, SEARCH, VIOLATION, ExitCode
 from pulsar_ml.harness.search.child import Limits
-from pulsar_ml.progress import ProgressDisplay
+from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
+from pulsar_ml.terminal.progress import ProgressDisplay
 
 
 @new_command(

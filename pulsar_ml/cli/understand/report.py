@@ -16,11 +16,11 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import SEARCH
-from pulsar_ml.progress import ProgressDisplay
 from pulsar_ml.report import formats
 from pulsar_ml.report.findings import Findings, gather
 from pulsar_ml.report.page import render
 from pulsar_ml.report.traces import TraceView, trace_views
+from pulsar_ml.terminal.progress import ProgressDisplay
 
 HTML = "html"
 FORMATS: dict[str, Callable[[Findings, Sequence[TraceView]], str]] = {

@@ -35,18 +35,10 @@ from pulsar_ml.campaign.shrink.shrunk import (
 )
 from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.campaign.store.store import RunStore
-from pulsar_ml.campaign.store.summary import counted
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import console, print_json
-from pulsar_ml.command_line import (
-    DEFAULT_SUITES,
-    command_line,
-    replay_command,
-    short_path,
-    suites_words,
-)
 from pulsar_ml.distributed.driver import check_spark, spark_session
 from pulsar_ml.distributed.shrink import SparkShrinker
 from pulsar_ml.errors import UsageError
@@ -60,9 +52,17 @@ from pulsar_ml.exit_codes import (
     ExitCode,
 )
 from pulsar_ml.processors import processor_count
-from pulsar_ml.progress import ProgressDisplay
-from pulsar_ml.stop_request import StopRequest
-from pulsar_ml.tables import print_table
+from pulsar_ml.terminal.command_line import (
+    DEFAULT_SUITES,
+    command_line,
+    replay_command,
+    short_path,
+    suites_words,
+)
+from pulsar_ml.terminal.progress import ProgressDisplay
+from pulsar_ml.terminal.stop_request import StopRequest
+from pulsar_ml.terminal.tables import print_table
+from pulsar_ml.wording import counted
 
 SHOWN = 50  # lines of the table; the files hold all
 EXECUTIONS = 1_000_000

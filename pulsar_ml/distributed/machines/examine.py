@@ -96,11 +96,11 @@ def known_trace() -> tuple[str, str]:
     RuntimeError when the module has no hooks.
     """
     from pulsar_ml.harness.engine import Explorer  # isort: skip  (before the module that calls it)
-    from pulsar_ml.harness.subjects.program import generate
+    from pulsar_ml.harness.subjects.program import Program
     from pulsar_ml.operations._checked import BUILD_ID, SUBJECTS
 
     subject = SUBJECTS[SUBJECT]
-    program = generate(subject, SEED, threads=2, operations=4, noise=False)
+    program = Program.generate(subject, SEED, threads=2, operations=4, noise=False)
     explorer = Explorer(subject, program, seed=SEED, mode="c11", strategy="random")
     known = 0
     for number in range(EXECUTIONS):

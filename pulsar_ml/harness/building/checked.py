@@ -50,6 +50,7 @@ WRAPPED = (
     *("_ZSt9terminatev", "_ZSt21__glibcxx_assert_failPKciS0_S0_"),
     *("sched_yield", "clock_gettime", "nanosleep", "usleep"),
     *("clock_nanosleep", "sleep", "gettimeofday", "time"),
+    *("getrandom", "getentropy", "_ZNSt13random_device9_M_getvalEv"),
     *("pthread_mutex_init", "pthread_mutex_destroy", "pthread_mutex_lock", "pthread_mutex_trylock"),
     *("pthread_mutex_timedlock", "pthread_mutex_clocklock", "pthread_mutex_unlock"),
     *("pthread_rwlock_init", "pthread_rwlock_destroy", "pthread_rwlock_unlock"),
@@ -167,6 +168,6 @@ def with_whole_paths(generated: Path, source: Path, folders: Sequence[str]) -> N
         found = named or next(
             (path for folder in folders if (path := Path(folder, name)).is_file()), None
         )
-        return f'{match["line"]}"{found or name}"'
+        return f'{match["line"]}"{os.path.normpath(found or name)}"'
 
     generated.write_text(LINE.sub(whole, generated.read_text()))

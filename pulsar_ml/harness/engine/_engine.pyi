@@ -19,12 +19,16 @@ CHOICES: tuple[str, ...]
 ORDERS: tuple[str, ...]
 FAULTS: Mapping[str, int]
 REUSE: Mapping[str, int]
-HISTORY: int
+STORES: int
+LEAST_STORES: int
+MOST_STORES: int
 BUFFER: int
 SPINS: int
+TURNS: int
 STEP_LIMIT: int
 
 def strategy_rows() -> list[tuple[str, str, int]]: ...
+def places_in(pid: int, sp: int) -> list[tuple[int, int]]: ...
 def beat_into(buffer: Buffer | None) -> None: ...
 def locate(pc: int) -> tuple[str, int] | None: ...
 def symbol_at(pc: int) -> str: ...
@@ -43,6 +47,8 @@ class Explorer:
     bound: int
     depth: int
     spins: int
+    turns: int
+    stores: int
     suppress: tuple[str, ...]
 
     def __new__(
@@ -58,6 +64,8 @@ class Explorer:
         depth: int = 0,
         bound: int = 2,
         spins: int = 2,
+        turns: int = 16,
+        stores: int = 8,
         lock_free: bool = False,
         step_limit: int = 20000,
         races: bool = True,

@@ -13,12 +13,12 @@ from pulsar_ml.harness.engine.judged_calls cimport (
     EngineCall, JudgedCall, Legal, Question, engine_calls, known,
 )
 from pulsar_ml.harness.engine.engine cimport (
-    ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_HISTORY, ENGINE_MOST_THREADS, FAIL_RACE, STRATEGY_FOLLOWS,
-    STRATEGY_SAMPLES, STRATEGY_SEARCHES, EngineConfig, EngineDecision, EngineEvent, EngineFailure,
-    EngineStats, EngineStrategy,
+    ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_LEAST_STORES, ENGINE_MOST_STORES, ENGINE_MOST_THREADS, FAIL_RACE,
+    STRATEGY_FOLLOWS, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
+    EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
-    engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_preemptions, engine_reverse,
-    engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
+    engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_places_in,
+    engine_preemptions, engine_reverse, engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
     engine_used_depth, engine_used_reuse, engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
@@ -45,17 +45,17 @@ cdef class Explorer:
     ``mode`` is "sc", "tso" or "c11"; ``strategy`` one of STRATEGIES; ``faults`` names those of
     "weak_failure", "spurious", "no_memory" and "timeout" that may happen; ``reuse`` tells the
     allocator to keep freed blocks ("quarantine"), to hand them out at once ("reuse") or to let each
-    execution decide ("mixed"). ``depth`` fixes PCT's depth (0: a mixture), ``bound`` the
-    preemptions or delays of the exhaustive strategies, ``spins`` the turns of waiting loops that
-    they let go on at once. With ``lock_free`` a thread of each execution may be held back at a
-    step, and it is a failure when the others cannot end without that thread. ``decisions`` are
-    followed by "replay": tuples (point, thread, kind, value). ``path`` are the choices with which
-    an exhaustive strategy begins instead of the first ones, and ``floor`` how many of them it
-    leaves as they are. With ``judged`` a run stops at each execution whose answers were not
-    accepted yet (:meth:`accept`). ``weaken`` is a fault: (places of code, order) gives the atomics
-    at those places that one of ORDERS, or leaves out the fence there for order "none". ``suppress``
-    names known races, which are passed over and counted: each text is "file:line" or a function, of
-    one of the two accesses.
+    execution decide ("mixed"). ``depth`` fixes PCT's depth (0: a mixture). Bounds of the exhaustive
+    strategies are ``bound``: preemptions or delays, ``spins``: turns of waiting loops that go on at
+    once, and ``turns``: turns of loops in one operation. A location remembers ``stores`` stores.
+    With ``lock_free`` a thread of each execution may be held back at a step, and it is a failure
+    when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
+    thread, kind, value). ``path`` are the choices with which an exhaustive strategy begins instead
+    of the first ones, and ``floor`` how many of them it leaves as they are. With ``judged`` a run
+    stops at each execution whose answers were not accepted yet (:meth:`accept`). ``weaken`` is a
+    fault: (places of code, order) gives the atomics at those places that one of ORDERS, or leaves
+    out the fence there for order "none". ``suppress`` names known races, which are passed over and
+    counted: each text is "file:line" or a function, of one of the two accesses.
 
     Raises UsageError for what is out of range and MemoryError.
     """
@@ -64,7 +64,7 @@ cdef class Explorer:
     cdef readonly object program
     cdef readonly str mode, strategy
     cdef readonly object seed
-    cdef readonly int bound, depth, spins
+    cdef readonly int bound, depth, spins, turns, stores
     cdef EngineConfig config
     cdef EngineStats stats
     cdef int64_t[16] settings
@@ -81,7 +81,7 @@ cdef class Explorer:
 
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
                   seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
-                  int spins=SPINS, bint lock_free=False,
+                  int spins=SPINS, int turns=TURNS, int stores=STORES, bint lock_free=False,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint judged=False, decisions=(),
                   weaken=None, path=(), int floor=0, suppress=()):
         cdef int i
@@ -100,16 +100,16 @@ cdef class Explorer:
                              f"this one has {len(program.threads)}")
         if not 0 <= seed < 2**64:
             raise UsageError(f"the seed is {seed}; it should be between 0 and 2**64 - 1")
-        if step_limit < 10 or bound < 0 or spins < 0 or not 0 <= depth <= 8:
-            raise UsageError("the step limit should be 10 or more, the bounds 0 or more, the depth 0 to 8")
+        if step_limit < 10 or bound < 0 or spins < 0 or turns < 1 or not 0 <= depth <= 8:
+            raise UsageError("the step limit should be 10 or more, the turns 1 or more, the other "
+                             "bounds 0 or more, the depth 0 to 8")
+        if not LEAST_STORES <= stores <= MOST_STORES:
+            raise UsageError(f"a location remembers {LEAST_STORES} to {MOST_STORES} stores, not {stores}")
         self.subject = subject
         self.program = program
-        self.mode = mode
-        self.strategy = strategy
-        self.seed = seed
-        self.bound = bound
-        self.spins = spins
-        self.depth = depth
+        self.mode, self.strategy, self.seed = mode, strategy, seed
+        self.bound, self.depth = bound, depth
+        self.spins, self.turns, self.stores = spins, turns, stores
         memset(&self.config, 0, sizeof(self.config))
         memset(&self.stats, 0, sizeof(self.stats))
         self.config.subject = subject.table
@@ -131,8 +131,8 @@ cdef class Explorer:
         for fault in faults:
             self.config.faults |= <int32_t>FAULTS[fault]
         self.config.depth = depth
-        self.config.bound = bound
-        self.config.spins = spins
+        self.config.bound, self.config.spins, self.config.turns = bound, spins, turns
+        self.config.stores = stores
         self.config.lock_free = lock_free
         self.config.step_limit = step_limit
         self.config.seed = seed

@@ -6,6 +6,7 @@
 #include "pulsar_ml/harness/engine/state.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "pulsar_ml/harness/engine/execution/random.c"
@@ -35,7 +36,9 @@
 #include "pulsar_ml/harness/engine/hooks/library.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_own.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_once.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_exit.c"
 #include "pulsar_ml/harness/engine/hooks/annotations.c"
+#include "pulsar_ml/harness/engine/hooks/wraps_random.c"
 static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/schedule/spawn.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_c11.c"
@@ -45,6 +48,7 @@ static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/execution/stats.c"
 
 #include "pulsar_ml/harness/engine/execution/run.c"
+#include "pulsar_ml/harness/engine/execution/stuck.c"
 
 #define PROFILE_NUMBERS (UINT64_C(1) << 63)   /* execution numbers that no explorer uses */
 
@@ -62,12 +66,11 @@ static void layout(int32_t threads)
     size_t clock;
     E.width = (threads + 3) / 4 * 4;
     clock = (size_t)E.width * sizeof(uint32_t);
-    E.history = ENGINE_HISTORY;
     E.message_bytes = offsetof(Message, words) + 2 * clock;
     E.order_at = 2 * clock;
-    E.seen_at = (E.order_at + 2 * E.history * sizeof(uint16_t) + 15) / 16 * 16;
-    E.messages_at = E.seen_at + 2 * E.history * clock;
-    E.block_bytes = (E.messages_at + E.history * E.message_bytes + 63) / 64 * 64;
+    E.messages_at = (E.order_at + 2 * (size_t)E.config.stores * sizeof(uint16_t) + 15) / 16 * 16;
+    E.seen_at = E.messages_at + (size_t)E.config.stores * E.message_bytes;
+    E.block_bytes = (E.seen_at + 2 * (size_t)E.config.stores * clock + 63) / 64 * 64;
 }
 
 /* Where a watchdog in another process sees how far this one has come: the number of the execution
@@ -84,6 +87,8 @@ static void run_once(uint64_t number)
     heart[0] = number;
     heart[1]++;
     E.n = E.config.n_threads;
+    E.unjoined = 0;
+    E.random_calls = 0;
     E.slot_generation = ++E.generation & ((1u << GENERATION_BITS) - 1);
     if (unlikely(E.slot_generation == 0)) {
         memset(E.slots, 0, SLOTS * sizeof *E.slots);
@@ -100,6 +105,7 @@ static void run_once(uint64_t number)
     E.hash = E.class_hash = 0;
     E.n_variables = E.n_readers = 0;
     E.sc_time = 1;
+    E.forgot = E.mixed = 0;
     E.x_used = 0;
     E.ended = 0;
     E.now_ns = 1000000000;

@@ -15,7 +15,8 @@
 /* of one execution, those that the code under test starts included */
 #define ENGINE_MOST_THREADS 64
 #define ENGINE_CLASSES (1 << 14)  /* classes that are told apart; of more, a uniform sample */
-#define ENGINE_HISTORY 8  /* messages that a location remembers; the oldest is forgotten first */
+#define ENGINE_LEAST_STORES 3     /* that a location remembers; the oldest is forgotten first */
+#define ENGINE_MOST_STORES 64
 #define ENGINE_MOST_FRAMES 24     /* of a reported stack */
 #define ENGINE_MOST_WATCHED 16    /* locations whose change ends a spin loop's wait */
 #define ENGINE_BUFFER 8           /* stores that a thread may hold back under TSO */
@@ -56,6 +57,7 @@ typedef enum {
 typedef enum {
     CHOOSE_THREAD, CHOOSE_READ, CHOOSE_INSERT, CHOOSE_WEAK_FAILURE, CHOOSE_SPURIOUS, CHOOSE_NO_MEMORY,
     CHOOSE_TIMEOUT, CHOOSE_REUSE, CHOOSE_DELAY, CHOOSE_FLUSH, CHOOSE_WAITER, CHOOSE_PAUSE, CHOOSE_HOLD,
+    CHOOSE_TURN,
     CHOICE_KINDS
 } EngineChoice;
 
@@ -144,11 +146,14 @@ typedef struct {
     uint64_t once;            /* classes seen once, and twice */
     uint64_t twice;
     uint64_t stale;           /* loads that did not read the newest store */
-    /* stores that a location forgot while a thread might still have read them */
+    /* executions in which a location forgot a store that a thread could still have read, because it
+     * remembers only so many; and because of an access of another width or kind */
     uint64_t forgotten;
+    uint64_t mixed;
     uint64_t crowded;         /* stores that left a full buffer unasked, under TSO */
     uint64_t pruned;          /* executions in which a search's bound left something out */
-    uint64_t spun;            /* executions in which its bound of turns did */
+    uint64_t spun;            /* executions in which its bound of turns without a pause did */
+    uint64_t looped;          /* executions in which its bound of turns within an operation did */
     uint64_t suppressed;      /* races that were passed over */
     uint64_t pct_1, pct_2, pct_3;   /* executions of PCT with that depth to their end */
     uint32_t pct_steps;       /* among which it drew its changes */
@@ -174,6 +179,8 @@ typedef struct {
     int32_t lock_free;        /* a thread that is held back must not stop the others */
     /* and its bound of turns of loops that go on without a pause, of an execution */
     int32_t spins;
+    int32_t turns;            /* and of turns of loops within one operation */
+    int32_t stores;           /* that a location remembers */
     uint32_t step_limit;
     uint64_t seed;
     const uint16_t *path;     /* where an exhaustive search begins: its choices so far */
@@ -195,6 +202,7 @@ typedef struct {
 const EngineStrategy *engine_strategy(int32_t number);
 int engine_open(const EngineConfig *config);
 void engine_beat(uint64_t *where);
+int32_t engine_places_in(int32_t pid, uint64_t sp, int32_t *numbers, uint64_t *places, int32_t room);
 uint64_t engine_run(uint64_t first, uint64_t count, EngineStats *stats);
 int engine_again(uint64_t number);
 int engine_reverse(uint64_t number);

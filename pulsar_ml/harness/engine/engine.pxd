@@ -6,7 +6,8 @@ from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlSubject
 cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     enum:
         ENGINE_MOST_THREADS
-        ENGINE_HISTORY
+        ENGINE_LEAST_STORES
+        ENGINE_MOST_STORES
         ENGINE_CLASSES
         ENGINE_BUFFER
         STRATEGY_SAMPLES
@@ -47,7 +48,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
 
     ctypedef struct EngineStats:
         uint64_t executions, steps, complete, cut, switches, hooks, shared, classes, once, twice, stale
-        uint64_t forgotten, crowded, pruned, spun, suppressed, pct_1, pct_2, pct_3
+        uint64_t forgotten, mixed, crowded, pruned, spun, looped, suppressed, pct_1, pct_2, pct_3
         uint32_t pct_steps, threads, longest
         int32_t exhausted
 
@@ -57,6 +58,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         const PmlCall** calls
         int32_t* n_calls
         int32_t n_threads, mode, strategy, races, judged, faults, reuse, depth, bound, lock_free, spins
+        int32_t turns, stores
         uint32_t step_limit
         uint64_t seed
         const EngineDecision* decisions
@@ -69,6 +71,8 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
 
     const EngineStrategy* engine_strategy(int32_t number) noexcept
     void engine_beat(uint64_t* where) noexcept
+    int32_t engine_places_in(
+        int32_t pid, uint64_t sp, int32_t* numbers, uint64_t* places, int32_t room) noexcept
     int engine_open(const EngineConfig* config) noexcept
     uint64_t engine_run(uint64_t first, uint64_t count, EngineStats* stats) noexcept
     int engine_again(uint64_t number) noexcept

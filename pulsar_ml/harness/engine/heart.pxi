@@ -1,4 +1,4 @@
-# The heartbeat that a watchdog in another process reads.
+# What a watchdog in another process reads: the heartbeat, and where the threads stand.
 
 cdef object _heart = None
 
@@ -19,3 +19,15 @@ def beat_into(buffer) -> None:
         engine_beat(&words[0])
         buffer = words.base
     _heart = buffer
+
+
+def places_in(int pid, uint64_t sp) -> list[tuple[int, int]]:
+    """(thread, code address) of each unfinished thread of the execution under way in a child.
+
+    The child ``pid`` is a stopped fork of this process whose stack pointer is ``sp``. Thread -1 is
+    the main thread; address 0 is a place that was not found.
+    """
+    cdef int32_t[ENGINE_MOST_THREADS + 1] numbers
+    cdef uint64_t[ENGINE_MOST_THREADS + 1] places
+    cdef int32_t i, n = engine_places_in(pid, sp, numbers, places, ENGINE_MOST_THREADS + 1)
+    return [(numbers[i], places[i]) for i in range(n)]

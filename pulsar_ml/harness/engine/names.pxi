@@ -8,13 +8,15 @@ ENDS = ("complete", "cut", "data race", "use after free", "double free", "bad fr
 OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "allocate", "free", "lock",
        "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer")
 CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
-           "flush", "waiter", "pause", "hold")
+           "flush", "waiter", "pause", "hold", "turn")
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 FAULTS = {"weak_failure": 1, "spurious": 2, "no_memory": 4, "timeout": 8}
-HISTORY = ENGINE_HISTORY  # stores that a location remembers
+STORES = 8  # stores that a location remembers, unless told otherwise
+LEAST_STORES, MOST_STORES = ENGINE_LEAST_STORES, ENGINE_MOST_STORES
 BUFFER = ENGINE_BUFFER  # stores that a thread may hold back in mode tso
 # turns of waiting loops that a search lets go on although nothing changed, unless told otherwise
 SPINS = 2
+TURNS = 16  # turns of loops within one operation that a search follows, unless told otherwise
 STEP_LIMIT = 20000  # of an execution, unless told otherwise
 REUSE = {"quarantine": 0, "reuse": 1, "mixed": 2}
 

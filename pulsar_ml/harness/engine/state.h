@@ -12,6 +12,11 @@
 #define NONE UINT32_MAX           /* no index */
 
 enum { STACK_BYTES = 256 * 1024, FRAMES = 256 };
+#define NOT_PRIVATE (-(uintptr_t)STACK_BYTES) /* no address is in the STACK_BYTES from here */
+
+/* Reads without a write after which a loop may be waiting: of a sampler, and of a search. */
+enum { IN_VAIN = 64, MANY_READS = 4 };
+
 
 typedef struct {
     uintptr_t address;
@@ -50,13 +55,14 @@ typedef struct Thread {
     uint8_t op_writes;            /* of its next step */
     uintptr_t op_address;
     uint32_t points;              /* scheduling points so far */
+    uint32_t idle_points;         /* those of them that are no step: the thread waits */
     uint32_t call;                /* index of the current operation */
     uint32_t priority;            /* PCT, POS */
     uint32_t weight;              /* SURW: events left on the chosen location */
     /* Happens-before. clock: the thread's own; pending: what relaxed loads read, for an acquire
      * fence; fenced: at the last release fence. The x-versions hold what SC fences order in
      * addition: it restricts the values read and is not happens-before. */
-    uint64_t id;                  /* of its messages, but for the step */
+    uint32_t id;                  /* of its steps, but for their number */
     uint64_t salt;                /* in hashes */
     uint32_t own[4];              /* all ones in the thread's entry of a clock of four */
     uint32_t clock[ENGINE_MOST_THREADS];
@@ -76,6 +82,7 @@ typedef struct Thread {
     uint64_t operands;
     uint64_t turn_operands;
     uint32_t turn_step;           /* when its turn began */
+    uint32_t turns;               /* of loops in this operation; looks at the clock count, too */
     uint32_t polls, idle_polls;   /* looks at the clock in this operation; since anything changed */
     uint32_t polled_changes;
     int64_t deadline;             /* while `timed` of the engine has its bit */
@@ -89,6 +96,7 @@ typedef struct Thread {
     uint32_t depth;
     uintptr_t frames[FRAMES];
     char *stack;
+    uintptr_t own_stack;          /* its accesses to these STACK_BYTES concern nobody else */
     EngineCall *calls;
     int32_t calls_room;
     void *(*body)(void *);        /* of a thread that the code under test started */
@@ -165,6 +173,7 @@ typedef struct {
     int32_t n;                    /* threads of this execution, those that it started included */
     int32_t width;                /* entries of a clock: a multiple of four, n or more */
     int32_t live;
+    int32_t unjoined;             /* threads that this execution started and did not join */
     int32_t starting;
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
     uint8_t sampling;  /* choices are drawn, and not noted */
@@ -186,6 +195,7 @@ typedef struct {
     /* makes turns in a row; that are ready and may not go on meanwhile */
     uint64_t spinner, held_back;
     uint32_t turns_left;          /* of the spinner */
+    uint32_t many_reads;          /* without a write, after which a loop may be waiting */
     uint32_t spun;                /* turns that ended without a pause, by choice */
     uint32_t pauses, alone;       /* ends of turns; those at which no other thread was ready */
     uint32_t changes, stuck_changes, stuck_rounds;
@@ -194,9 +204,11 @@ typedef struct {
     uint32_t messages;
     uint32_t sc_time;
     uint32_t sc_clock[ENGINE_MOST_THREADS];
-    uint64_t hooks, switches, stale, forgotten, crowded;
+    uint64_t hooks, switches, stale, crowded;
     uint8_t touched_twice;
+    uint8_t forgot, mixed;        /* in this execution: stores that could still have been read */
     int64_t now_ns;
+    uint64_t random_calls;        /* for random numbers of the system */
     /* Variables. */
     Slot *slots;
     Variable *variables;
@@ -204,7 +216,6 @@ typedef struct {
     char *blocks;                 /* of messages, one block a variable */
     size_t blocks_bytes, block_bytes, message_bytes;
     size_t order_at, seen_at, messages_at;   /* in a block */
-    uint32_t history;             /* messages that a location remembers */
     uint32_t *readers;
     uint32_t n_readers;
     /* Fibers. */

@@ -135,10 +135,12 @@ def watch(
     limits: Limits | None = None,
     heart: Heart | None = None,
     tail: Tail | None = None,
+    places: Callable[[int], str] = lambda pid: "",
 ) -> None:
     """Run ``work(send)`` in a child process; ``on_result`` gets each value that it sends, at once.
 
-    ``tail`` collects the end of the child's output. Raises the exceptions of ``work``, and
+    ``tail`` collects the end of the child's output. ``places`` describes where a stuck child
+    stands; the text goes behind the message. Raises the exceptions of ``work``, and
     LostError. An interrupt ends the child.
     """
     limits = limits or Limits()
@@ -156,7 +158,7 @@ def watch(
         os.set_blocking(printed, False)
     pidfd = os.pidfd_open(child)
     try:
-        listen(Watched(child, pidfd, ours, heart, printed, tail, limits), on_result)
+        listen(Watched(child, pidfd, ours, heart, printed, tail, limits, places), on_result)
     finally:
         ours.close()
         for descriptor in (printed, pidfd) if tail else (pidfd,):
@@ -224,6 +226,7 @@ class Watched:
     printed: int
     tail: Tail | None
     limits: Limits
+    places: Callable[[int], str]
 
 
 def listen(watched: Watched, on_result: Callable[[Any], object]) -> None:
@@ -282,13 +285,16 @@ class Patience:
             self._since, self._busy = now, cpu_seconds(self._process)
         elif now - self._since > limits.wall:
             text = f"no execution ended within {limits.wall:g} s: the code under test blocks its process"
-            raise LostError(STUCK, text, heart)
+            raise LostError(STUCK, text + self._places(), heart)
         elif limits.cpu is not None and cpu_seconds(self._process) - self._busy > limits.cpu:
             text = (
                 f"no execution ended within {limits.cpu:g} s of processor time: the code under test "
                 "loops without a step that the engine sees"
             )
-            raise LostError(STUCK, text, heart)
+            raise LostError(STUCK, text + self._places(), heart)
+
+    def _places(self) -> str:
+        return self._watched.places(self._watched.child)
 
 
 def as_limit_error(error: Exception, watched: Watched) -> Exception:

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
 from pulsar_ml.harness.engine import SAMPLERS, SEARCHES, STEP_LIMIT, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
+from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, capture
 from pulsar_ml.harness.search.partition import Part, bounds_hit, proved
+from pulsar_ml.harness.search.sandbox import LEARNING, call, lost_failure
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
@@ -39,6 +41,8 @@ class EngineOptions(TypedDict, total=False):
         depth: the depth of PCT; 0: each execution draws one of 1 to 3.
         bound: the most preemptions or delays of a search.
         spins: the most turns of waiting loops that a search lets go on without a pause.
+        turns: the most turns of loops in one operation that a search follows.
+        stores: the number of stores that a location remembers, 3 to 64.
         lock_free: True holds back a thread of an execution, without which the others must end.
         step_limit: steps after which an execution is cut.
         races: False leaves data races out.
@@ -50,6 +54,8 @@ class EngineOptions(TypedDict, total=False):
     depth: int
     bound: int
     spins: int
+    turns: int
+    stores: int
     lock_free: bool
     step_limit: int
     races: bool
@@ -87,7 +93,8 @@ class Exploration:
         rechecked: number of executions that were repeated and found equal.
         rest: the part of a search that was not reached; None when nothing is left, and after a
             failure.
-        bounds: the bounds that cut something off a search.
+        bounds: the bounds that left something out, each with the number of its executions (for the
+            buffers of stores: of stores).
         classes: hashes of the classes seen, or a uniform sample of them where the engine has no
             room for all.
     """
@@ -104,7 +111,7 @@ class Exploration:
     exhausted: str
     rechecked: int
     rest: Part | None = None
-    bounds: tuple[str, ...] = ()
+    bounds: Mapping[str, int] = field(default_factory=dict)
     classes: NDArray[np.uint64] = field(
         default_factory=lambda: np.empty(0, np.uint64), repr=False, compare=False
     )
@@ -196,6 +203,8 @@ def explore(
     reuse: str = "quarantine",
     faults: Iterable[str] = (),
     on_batch: Callable[[int], object] = lambda executions: None,
+    isolated: bool = False,
+    limits: Limits | None = None,
     **options: Unpack[EngineOptions],
 ) -> Exploration:
     """Run ``executions`` executions of ``program`` under the engine, or fewer up to a failure.
@@ -210,25 +219,60 @@ def explore(
     besides: "timeout", "spurious", "no_memory" and others of FAULTS. ``on_batch`` gets the number
     of executions so far after each batch, about five times a second.
 
+    ``isolated`` runs the executions in a child process, where a crash is the failure of the
+    execution under way. ``limits`` bounds the child's time and memory; by default an execution may
+    take 30 s, or 10 s of processor time.
+
     ``subject`` belongs to a checked build. Only one thread of a process may use the engine at a
     time. Raises UsageError for an unknown option, LimitsError when the program is too large for the
     engine, and NondeterminismError when an execution differs when it is repeated: one of each batch
     is.
     """
     check_options(explore, options)
-    engine_options: dict[str, Any] = {"reuse": reuse, "faults": tuple(faults), **options}
     whole = part or Part()
-    explorer = Explorer(
-        subject,
-        program,
-        mode=mode,
-        strategy=strategy,
-        seed=seed,
-        judged=judge is not None,
-        path=whole.path,
-        floor=whole.floor,
-        **engine_options,
-    )
+    engine_options: dict[str, Any] = {
+        "mode": mode,
+        "strategy": strategy,
+        "seed": seed,
+        "path": whole.path,
+        "floor": whole.floor,
+        "reuse": reuse,
+        "faults": tuple(faults),
+        **options,
+    }
+
+    def work() -> Exploration:
+        explorer = Explorer(subject, program, judged=judge is not None, **engine_options)
+        return search(
+            explorer,
+            executions=executions,
+            first=first,
+            judge=judge,
+            answers_only=answers_only,
+            on_batch=on_batch,
+            options=engine_options,
+        )
+
+    if not isolated:
+        return work()
+    try:
+        return call(work, limits=limits)
+    except LostError as error:
+        known = {**engine_options, "first": first, "part": part or ""}
+        return lost_exploration(error, subject, program, known)
+
+
+def search(
+    explorer: Explorer,
+    *,
+    executions: int,
+    first: int,
+    judge: Judge | None,
+    answers_only: bool,
+    on_batch: Callable[[int], object],
+    options: Mapping[str, Any],
+) -> Exploration:
+    """Run :func:`explore` in this process; ``options`` are those of ``explorer``."""
     done, rechecked, batch = 0, 0, FIRST_BATCH
     seconds = 0.0
     failure = None
@@ -241,12 +285,12 @@ def explore(
         if explorer.failed() and explorer.end() in NO_VERDICT:
             raise NO_VERDICT[explorer.end()](str(explorer.failure()["message"]))
         if refused or (explorer.failed() and not answers_only):
-            failure = capture(explorer, first + done - 1, engine_options, refused)
+            failure = capture(explorer, first + done - 1, options, refused)
             break
         if explorer.statistics()["exhausted"] or count == 0:
             break
         if not explorer.failed():
-            if strategy not in SEARCHES:
+            if explorer.strategy not in SEARCHES:
                 recheck(explorer, first + done - 1)
                 rechecked += 1
             batch = next_batch(batch, spent)
@@ -254,24 +298,25 @@ def explore(
     statistics = dict(explorer.statistics())
     exhausted = ""
     rest: Part | None = None
-    bounds: tuple[str, ...] = ()
-    if strategy in SEARCHES:
-        bounds = bounds_hit(
-            statistics,
-            strategy,
-            explorer.bound,
-            options.get("step_limit", STEP_LIMIT),
-            explorer.spins,
-        )
+    bounds = bounds_hit(
+        statistics,
+        explorer.strategy,
+        explorer.bound,
+        options.get("step_limit", STEP_LIMIT),
+        spins=explorer.spins,
+        turns=explorer.turns,
+        stores=explorer.stores,
+    )
+    if explorer.strategy in SEARCHES:
         if statistics["exhausted"]:
             exhausted = proved(bounds)
         elif failure is None:
             rest = Part(*explorer.path())
     return Exploration(
-        subject.name,
-        mode,
-        strategy,
-        seed,
+        explorer.subject.name,
+        explorer.mode,
+        explorer.strategy,
+        explorer.seed,
         explorer.bound,
         done,
         seconds,
@@ -282,6 +327,32 @@ def explore(
         rest,
         bounds,
         explorer.classes(),
+    )
+
+
+def lost_exploration(
+    error: LostError, subject: Subject, program: Program, options: Mapping[str, Any]
+) -> Exploration:
+    """Return the exploration of a child that ended: the execution under way is its failure."""
+    failure = lost_failure(error, subject, program, options)
+    first = int(options.get("first", 0))
+    count = 0 if error.execution >= LEARNING else error.execution - first + 1
+    # The engine's counts are gone with the process. The engine had begun an execution, so that
+    # "nothing exercised" would be wrong.
+    unused = dict(Explorer(subject, program).statistics())
+    counts = unused | {"executions": count, "hooks": 1, "shared": 1}
+    return Exploration(
+        subject=failure.subject,
+        mode=failure.mode,
+        strategy=failure.strategy,
+        seed=failure.seed,
+        bound=failure.bound,
+        executions=count,
+        seconds=0.0,
+        statistics=counts,
+        failure=failure,
+        exhausted="",
+        rechecked=0,
     )
 
 

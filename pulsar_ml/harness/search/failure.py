@@ -10,19 +10,21 @@ import base64
 import binascii
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, Explorer
+from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, STORES, TURNS, Explorer
 from pulsar_ml.harness.search.child import ENDED, MEMORY, STUCK
+from pulsar_ml.harness.search.lanes import WIDTH, lane_table
 from pulsar_ml.harness.search.race import WORDS, Race, race_of
 from pulsar_ml.harness.search.symbols import describe_pc, of_engine
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.input_files import one_line
 from pulsar_ml.versioned_json import build, read_object
+from pulsar_ml.wording import counted
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.judges.oracle import Judge
@@ -39,7 +41,7 @@ Decision = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failed execution under the engine, as a value that :func:`replay` repeats.
+    """One failed execution under the engine, as a value that :meth:`replay` repeats.
 
     Attributes:
         subject, build_id: name of the subject and its build.
@@ -60,6 +62,8 @@ class Failure:
         race: both accesses of a data race, with the synchronisation of their threads.
         bound: the most preemptions or delays of a search.
         spins: the most turns of waiting loops that a search let go on without a pause.
+        turns: the most turns of loops in one operation that a search followed.
+        stores: the number of stores that a location remembered.
         lock_free: True when a thread was held back to see that the others can end.
         suppress: the known races that were passed over, as places.
         part: the part of a search that was explored; "" for the whole.
@@ -90,6 +94,8 @@ class Failure:
     lock_free: bool = False
     part: str = ""
     suppress: tuple[str, ...] = ()
+    turns: int = TURNS
+    stores: int = STORES
 
     @property
     def ended_process(self) -> bool:
@@ -137,6 +143,87 @@ class Failure:
             raise BadRecordError(f"{what} is longer than {MOST_BYTES >> 20} MiB, so it is damaged")
         content = read_object(text, what, kind=KIND, kind_key="kind_of_record", versions=(VERSION,))
         return build(Failure, content, what)
+
+    def replay(self, subject: Subject, judge: Judge | None = None) -> Replayed:
+        """Repeat the execution under the engine, and return it with its trace.
+
+        ``subject`` is the failure's subject, of a checked build. ``judge`` is the one that refused
+        the answers, if that was the failure; without it only an execution with equal steps counts
+        as the same failure. Raises UsageError for a failure that would end this process, too.
+        """
+        if self.ended_process:
+            raise UsageError(
+                f"{self.kind}: this execution ends its process; pulsar-ml replay repeats it in "
+                "another"
+            )
+        explorer = replay_explorer(self, subject)
+        explorer.again(0)
+        again = None
+        refused = ""
+        if self.kind == WRONG_ANSWERS and explorer.end() == "complete":
+            if judge is not None:
+                refused = judge(explorer)
+            elif explorer.hashes()[0] == self.trace_hash:
+                refused = self.message
+        if explorer.failed() or refused:
+            options = {
+                "faults": self.faults,
+                "step_limit": self.step_limit,
+                "races": self.races,
+            }
+            again = replace(
+                of_recorded(explorer, 0, options, refused),
+                strategy=self.strategy,
+                seed=self.seed,
+                execution=self.execution,
+                module=self.module,
+                mutant=self.mutant,
+            )
+        exact = (
+            again is not None and again.kind == self.kind and again.trace_hash == self.trace_hash
+        )
+        return Replayed(exact, self.build_id == str(subject.build_id), again, explorer.trace())
+
+    def summary(self, replayed: Replayed | None = None) -> str:
+        """Describe the failure in a few lines: kind, size, places, and the result of its replay."""
+        program = Program.from_json(self.program)
+        calls = sum(len(calls) for calls in program.threads)
+        lines = [
+            f"{self.kind}{' ' + self.rule if self.rule else ''}: {self.message}",
+            f"  {self.subject}, {counted(len(program.threads), 'thread')}, "
+            f"{counted(calls, 'operation')}, mode {self.mode}, {counted(len(self.decisions), 'decision')}",
+        ]
+        lines += self.race.lines() if self.race else [f"  at {place}" for place in self.where]
+        if replayed is not None:
+            lines.append(f"  {replayed.verdict()}")
+        return "\n".join(lines)
+
+    def lane_table(
+        self,
+        trace: Sequence[dict[str, Any]],
+        *,
+        subject: Subject | None = None,
+        width: int = WIDTH,
+        sources: bool = True,
+    ) -> str:
+        """Return the trace of a replay with a column for each thread, and the lines it names.
+
+        The lines are left out for a mutant: its file names lead to the unchanged sources.
+        """
+        program = Program.from_json(self.program)
+        known = sources and self.mutant is None
+        return lane_table(program, trace, subject=subject, width=width, sources=known)
+
+    def describe(self, subject: Subject, *, judge: Judge | None = None, width: int = WIDTH) -> str:
+        """Replay the failure and return it as text: a summary, and a column for each thread.
+
+        No column is wider than ``width`` characters. The other arguments are those of
+        :meth:`replay`.
+        """
+        again = self.replay(subject, judge)
+        return (
+            f"{self.summary(again)}\n{self.lane_table(again.trace, subject=subject, width=width)}"
+        )
 
 
 def unpacked(packed: bytes) -> bytes:
@@ -228,6 +315,8 @@ def of_recorded(
         lock_free=bool(options.get("lock_free", False)),
         race=race,
         suppress=explorer.suppress,
+        turns=explorer.turns,
+        stores=explorer.stores,
     )
 
 
@@ -277,46 +366,7 @@ def replay_explorer(failure: Failure, subject: Subject, **changes: Any) -> Explo
         "races": failure.races,
         "decisions": failure.decisions,
         "suppress": failure.suppress,
+        "stores": failure.stores,
     }
     options.update(changes)
     return Explorer(subject, Program.from_json(failure.program), strategy="replay", **options)
-
-
-def replay(failure: Failure, subject: Subject, judge: Judge | None = None) -> Replayed:
-    """Repeat the execution of ``failure`` under the engine, and return it with its trace.
-
-    ``subject`` is the failure's subject, of a checked build. ``judge`` is the one that refused the
-    answers, if that was the failure; without it only an execution with equal steps counts as the
-    same failure. Raises UsageError for a failure that would end this process, too.
-    """
-    if failure.ended_process:
-        raise UsageError(
-            f"{failure.kind}: this execution ends its process; pulsar-ml replay repeats it in another"
-        )
-    explorer = replay_explorer(failure, subject)
-    explorer.again(0)
-    again = None
-    refused = ""
-    if failure.kind == WRONG_ANSWERS and explorer.end() == "complete":
-        if judge is not None:
-            refused = judge(explorer)
-        elif explorer.hashes()[0] == failure.trace_hash:
-            refused = failure.message
-    if explorer.failed() or refused:
-        options = {
-            "faults": failure.faults,
-            "step_limit": failure.step_limit,
-            "races": failure.races,
-        }
-        again = replace(
-            of_recorded(explorer, 0, options, refused),
-            strategy=failure.strategy,
-            seed=failure.seed,
-            execution=failure.execution,
-            module=failure.module,
-            mutant=failure.mutant,
-        )
-    exact = (
-        again is not None and again.kind == failure.kind and again.trace_hash == failure.trace_hash
-    )
-    return Replayed(exact, failure.build_id == str(subject.build_id), again, explorer.trace())

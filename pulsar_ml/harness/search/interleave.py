@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
@@ -17,11 +18,12 @@ from pulsar_ml.harness.search.explore import (
     explore,
     rule_of_three,
 )
-from pulsar_ml.harness.search.failure import Failure, replay
-from pulsar_ml.harness.search.lanes import WIDTH, counted, lane_table, summary
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.partition import bounds_met
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
+from pulsar_ml.wording import counted
 
 SHRINK_EXECUTIONS = 50_000
 TIMED_EXECUTIONS = 2_000  # executions of each program, when the budget is a time
@@ -31,7 +33,7 @@ class InterleavingFailure(AssertionError):
     """An execution failed; the message shows it with a column for each thread.
 
     Attributes:
-        failure: the :class:`Failure`, from which :func:`replay` repeats the execution.
+        failure: the :class:`Failure`; its method ``replay`` repeats the execution.
     """
 
     def __init__(self, failure: Failure, text: str) -> None:
@@ -151,7 +153,7 @@ def interleave(
     }
 
     def program_of(number: int) -> Program:
-        return program or generate(
+        return program or Program.generate(
             subject,
             seed + number * stride,
             threads=threads,
@@ -237,8 +239,18 @@ def _sum(
         ),
         failure=failure,
         exhausted=exhausted(results),
-        remarks=tuple(dict.fromkeys(said for result in results for said in result.remarks)),
+        remarks=remarks(results),
     )
+
+
+def remarks(results: list[Exploration]) -> tuple[str, ...]:
+    """Return sentences about single programs, each once, and the bounds that all of them met."""
+    said = dict.fromkeys(remark for result in results for remark in result.remarks)
+    met: Counter[str] = Counter()
+    for result in results:
+        if not result.exhausted:
+            met.update(result.bounds)
+    return (*said, bounds_met(met)) if met else tuple(said)
 
 
 def exhausted(results: list[Exploration]) -> str:
@@ -246,15 +258,3 @@ def exhausted(results: list[Exploration]) -> str:
     if not proved or "" in proved:
         return ""
     return "; ".join(sorted(proved))
-
-
-def failure_text(
-    failure: Failure, subject: Subject, *, width: int = WIDTH, judge: Judge | None = None
-) -> str:
-    """Replay ``failure`` and return it as text: a summary, and a column for each thread.
-
-    No column is wider than ``width`` characters. ``judge`` is the one that refused the answers, if
-    that was the failure.
-    """
-    again = replay(failure, subject, judge)
-    return f"{summary(failure, again)}\n{lane_table(failure, again.trace, subject=subject, width=width)}"

@@ -9,19 +9,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulsar_ml.harness.engine import ORDERS
-from pulsar_ml.harness.search.failure import Failure, Replayed
-from pulsar_ml.harness.search.symbols import describe_pc, look_up_pcs, source_line
+from pulsar_ml.harness.search.symbols import describe_pc, look_up_pcs, of_library, source_line
 from pulsar_ml.harness.subjects.program import Program, call_text
 from pulsar_ml.harness.subjects.subject import Subject
+from pulsar_ml.wording import counted
 
 NOT_MADE = len(ORDERS)  # the "order" of an access that did not happen, because it races
 WIDTH = 72  # the most characters of a column
 FEW_TURNS = 4  # this many equal iterations of a loop, or more, are shown once
+LIBRARY_STEPS = ("read", "write", "allocate", "free")
 LONGEST_TURN = 6  # the most rows of an iteration
 
 
 def lane_table(
-    failure: Failure,
+    program: Program,
     trace: Sequence[dict[str, Any]],
     *,
     subject: Subject | None = None,
@@ -30,17 +31,17 @@ def lane_table(
 ) -> str:
     """Return the trace in columns, and below it the source lines that it names, if they are here.
 
-    Rows are steps in their order, indented to their thread; no column is wider than ``width``.
-    ``subject`` gives the numbers of arguments. ``sources=False`` leaves the source lines out, for a
-    module that was built from changed copies: its file names lead to the unchanged ones.
+    Rows are the steps of an execution of ``program`` in their order, indented to their thread; no
+    column is wider than ``width``. ``subject`` gives the numbers of arguments. ``sources=False``
+    leaves the source lines out, for a module that was built from changed copies: its file names
+    lead to the unchanged ones.
     """
-    program = Program.from_json(failure.program)
     names = Names()
     places = Places(trace)
     rows: list[tuple[int, str]] = []
     for event in trace:
         thread = int(event["thread"])
-        if thread < 0 or (event["op"] in ("read", "write") and not names.shared(trace, event)):
+        if thread < 0 or is_left_out(event, names, trace):
             continue
         if rows and thread != rows[-1][0]:
             rows.append((thread, "-- goes on --"))
@@ -52,12 +53,23 @@ def lane_table(
             width,
             max(len(text) for text in ("thread 0", *(row for at, row in rows if at == thread))) + 2,
         )
-        for thread in range(len(program.threads))
-        if thread in seen
+        for thread in sorted(seen)
     }
     header = "".join(f"thread {thread}".ljust(columns) for thread, columns in widths.items())
-    legend = places.legend() if sources and failure.mutant is None else []
+    legend = places.legend() if sources else []
     return "\n".join([header.rstrip(), *(cell_row(*row, widths) for row in rows), *legend])
+
+
+def is_left_out(event: dict[str, Any], names: Names, trace: Sequence[dict[str, Any]]) -> bool:
+    """Return True for plain accesses of one thread, and for those of libraries' own code.
+
+    The access in which the execution ended is shown in any case.
+    """
+    if event["op"] not in LIBRARY_STEPS or event["order"] == NOT_MADE or event is trace[-1]:
+        return False
+    if event["op"] in ("read", "write") and not names.shared(trace, event):
+        return True
+    return of_library(int(event["pc"])) and event["address"] != trace[-1]["address"]
 
 
 def without_repetition(rows: list[tuple[int, str]]) -> list[tuple[int, str]]:
@@ -197,30 +209,7 @@ def signed(value: Any) -> int:
 
 def cell_row(thread: int, text: str, widths: Mapping[int, int]) -> str:
     """Return the row of one step. ``widths`` has the threads with a column, in order."""
-    # Threads that an operation started have no column: their steps stand behind the last one.
     before = sum(columns for other, columns in widths.items() if other < thread)
     room = widths[thread] if thread in widths and thread != max(widths) else 2 * WIDTH
     shown = text if len(text) < room else text[: room - 2] + "~"
     return (" " * before + shown).rstrip()
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun: ``1 class``, ``2,000 classes``."""
-    if number == 1:
-        return f"1 {what}"
-    return f"{number:,} {what}{'es' if what.endswith('s') else 's'}"
-
-
-def summary(failure: Failure, replayed: Replayed | None = None) -> str:
-    """Describe a failure in a few lines: kind, size, places, and the result of its replay."""
-    program = Program.from_json(failure.program)
-    calls = sum(len(calls) for calls in program.threads)
-    lines = [
-        f"{failure.kind}{' ' + failure.rule if failure.rule else ''}: {failure.message}",
-        f"  {failure.subject}, {counted(len(program.threads), 'thread')}, {counted(calls, 'operation')}, "
-        f"mode {failure.mode}, {counted(len(failure.decisions), 'decision')}",
-    ]
-    lines += failure.race.lines() if failure.race else [f"  at {place}" for place in failure.where]
-    if replayed is not None:
-        lines.append(f"  {replayed.verdict()}")
-    return "\n".join(lines)

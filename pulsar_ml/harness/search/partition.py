@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappush, heapreplace
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.engine import BUFFER, HISTORY, SPINS, STEP_LIMIT
+from pulsar_ml.harness.engine import BUFFER
 
 TEXT = re.compile(r"(\d{1,6}):((?:\d{1,5}/\d{1,5}(?:,\d{1,5}/\d{1,5})*)?)")
 MOST_CHOICES = 1 << 16  # of a path; an execution has no more steps
@@ -102,21 +102,35 @@ def bounds_hit(
     counts: Mapping[str, int],
     strategy: str,
     bound: int,
-    step_limit: int = STEP_LIMIT,
-    spins: int = SPINS,
-) -> tuple[str, ...]:
-    """Describe the bounds that cut something off a search; ``counts`` are the engine's."""
-    hit = {
+    step_limit: int,
+    *,
+    spins: int,
+    turns: int,
+    stores: int,
+) -> dict[str, int]:
+    """Describe the bounds that left something out, each with its count.
+
+    ``counts`` are the engine's. A bound counts executions; the stores in a buffer count stores.
+    """
+    met = {
         f"{strategy.removesuffix('s')} bound {bound}": counts["pruned"],
         f"spin bound {spins}": counts["spun"],
+        f"{turns} turns of loops in an operation": counts["looped"],
         f"step limit {step_limit:,}": counts["cut"],
-        f"{HISTORY} stores remembered of a location": counts["forgotten"],
+        f"{stores} stores remembered of a location": counts["forgotten"],
+        "stores forgotten at an access of another width or kind": counts["mixed"],
         f"{BUFFER} stores in a thread's buffer": counts["crowded"],
     }
-    return tuple(named for named, left_out in hit.items() if left_out)
+    return {named: count for named, count in met.items() if count}
 
 
 def proved(bounds: Iterable[str]) -> str:
     """Describe the proof of a finished search, given the bounds that cut something off."""
     named = ", ".join(dict.fromkeys(bounds))
     return f"within the stated bounds: {named}" if named else "completely"
+
+
+def bounds_met(bounds: Mapping[str, int]) -> str:
+    """Name the bounds that left something out, each with its count, in one sentence; or ""."""
+    named = ", ".join(f"{bound} ({count:,} times)" for bound, count in bounds.items())
+    return f"bounds that left something out: {named}" if named else ""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pulsar_ml.harness.engine import ORDERS, Explorer
-from pulsar_ml.harness.search.symbols import describe_pc, of_engine
+from pulsar_ml.harness.search.symbols import describe_pc, library_frame, of_engine
 from pulsar_ml.harness.subjects.program import call_text
 
 PLAIN = ("read", "write")
@@ -97,8 +97,15 @@ def access_of(event: Mapping[str, Any], explorer: Explorer) -> Access:
         thread=event["thread"],
         operation=operation_of(event, explorer),
         what=what,
-        stack=tuple(describe_pc(pc) for pc in event["frames"] if not of_engine(pc)),
+        stack=stack_of(event["frames"]),
     )
+
+
+def stack_of(frames: Sequence[int]) -> tuple[str, ...]:
+    """The places of a stack from the inside out; without libraries' frames, if there are others."""
+    called = [pc for pc in frames if not of_engine(pc)]
+    own = [pc for pc in called if not library_frame(pc)]
+    return tuple(dict.fromkeys(describe_pc(pc) for pc in own or called))
 
 
 def operation_of(event: Mapping[str, Any], explorer: Explorer) -> str:

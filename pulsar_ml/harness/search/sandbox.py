@@ -1,4 +1,4 @@
-"""Explores in a child process under a watchdog, so that a crash is a failure like any other.
+"""Runs executions in a child process under a watchdog; a crash is a failure like any other.
 
 Code under test may overwrite the engine's memory, block in a call that is not modelled, or end its
 process. The child ends, and the execution that was under way is reported as failed. Executions are
@@ -7,16 +7,28 @@ not slower for it: the engine keeps their number in a page that both processes s
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
-from pulsar_ml.harness.engine import SEARCHES, SPINS, STEP_LIMIT, Explorer, beat_into
+from pulsar_ml.harness.engine import (
+    SEARCHES,
+    SPINS,
+    STEP_LIMIT,
+    STORES,
+    TURNS,
+    Explorer,
+    beat_into,
+    places_in,
+)
 from pulsar_ml.harness.search import child
 from pulsar_ml.harness.search.child import ENDED, Heart, Limits, LostError, Send
-from pulsar_ml.harness.search.explore import Exploration, check_options, explore
 from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.partition import Part
+from pulsar_ml.harness.search.symbols import describe_pc
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
@@ -45,58 +57,27 @@ def watch(
         beat_into(heart.page)
         work(send)
 
-    child.watch(with_heartbeat, on_result, limits=limits, heart=heart)
+    child.watch(with_heartbeat, on_result, limits=limits, heart=heart, places=stuck_places)
 
 
-def explore_in_child(
-    subject: Subject,
-    program: Program,
-    *,
-    executions: int,
-    limits: Limits | None = None,
-    **options: Any,
-) -> Exploration:
-    """Run :func:`explore` in a child process; a crash is the failure of the execution under way.
+def stuck_places(pid: int) -> str:
+    """Return the place of each unfinished thread in a stuck child, in brackets; "" if unknown.
 
-    The options are those of :func:`explore`. ``limits`` bounds the child's time and memory; by
-    default an execution may take 30 s, or 10 s of processor time.
+    Stops the child for that, which the caller ends anyway.
     """
-    check_options(explore, options)
     try:
-        return call(
-            lambda: explore(subject, program, executions=executions, **options), limits=limits
-        )
-    except LostError as error:
-        return lost_exploration(error, subject, program, options)
-
-
-def lost_exploration(
-    error: LostError, subject: Subject, program: Program, options: Mapping[str, Any]
-) -> Exploration:
-    """Return the exploration of a child that ended: the execution under way is its failure."""
-    failure = lost_failure(error, subject, program, options)
-    first = int(options.get("first", 0))
-    count = 0 if error.execution >= LEARNING else error.execution - first + 1
-    # The engine's counts are gone with the process. The engine had begun an execution, so that
-    # "nothing exercised" would be wrong.
-    counts = dict(Explorer(subject, program).statistics()) | {
-        "executions": count,
-        "hooks": 1,
-        "shared": 1,
-    }
-    return Exploration(
-        subject=failure.subject,
-        mode=failure.mode,
-        strategy=failure.strategy,
-        seed=failure.seed,
-        bound=failure.bound,
-        executions=count,
-        seconds=0.0,
-        statistics=counts,
-        failure=failure,
-        exhausted="",
-        rechecked=0,
-    )
+        os.kill(pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        *_, sp, _ = Path(f"/proc/{pid}/syscall").read_text().split()
+        found = places_in(pid, int(sp, 16))
+    except (OSError, ValueError):  # it is gone, or the system does not show it
+        return ""
+    texts = [
+        f"{'the main thread' if thread < 0 else f'thread {thread}'} at {describe_pc(pc)}"
+        for thread, pc in found
+        if pc
+    ]
+    return f" ({', '.join(texts)})" if texts else ""
 
 
 def lost_failure(
@@ -129,6 +110,8 @@ def lost_failure(
         lock_free=bool(options.get("lock_free", False)),
         part=str(options.get("part") or ""),
         suppress=tuple(options.get("suppress", ())),
+        turns=int(options.get("turns", TURNS)),
+        stores=int(options.get("stores", STORES)),
     )
 
 
@@ -153,6 +136,8 @@ def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = N
             path=part.path,
             floor=part.floor,
             suppress=failure.suppress,
+            turns=failure.turns,
+            stores=failure.stores,
         )
         # A search reaches an execution through those before it; execution 0 runs the warm-up.
         before = failure.strategy in SEARCHES or failure.execution >= LEARNING

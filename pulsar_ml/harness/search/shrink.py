@@ -60,6 +60,7 @@ class Shrinker:
             "step_limit": self.best.step_limit,
             "races": self.best.races,
             "suppress": self.best.suppress,
+            "stores": self.best.stores,
         }
         explorer = Explorer(
             self.subject, program, strategy="replay", decisions=tuple(decisions), **options
@@ -259,6 +260,7 @@ def search_fewer(state: Shrinker) -> None:
             judged=state.judge is not None,
             races=state.best.races,
             suppress=state.best.suppress,
+            stores=state.best.stores,
         )
         count, refused = run_judged(explorer, 0, min(SEARCHED, state.left), state.judge)
         state.executions += count

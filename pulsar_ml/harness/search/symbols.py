@@ -6,7 +6,7 @@ import functools
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pulsar_ml.harness.engine import locate, match_places_by, symbol_at
@@ -16,7 +16,15 @@ ARGUMENTS = re.compile(r"<[^<>]+>")
 Place = tuple[str, str, int]
 
 KNOWN: dict[tuple[str, int], Place | None] = {}
+IN_LIBRARY: set[tuple[str, int]] = set()  # addresses in inlined code of a library
 OF_ATOMICS = re.compile(r"sync/sync\.h$|/(atomic|(bits/)?atomic_\w+\.h)$")
+OF_LIBRARIES = re.compile(
+    r"^/usr/(local/)?(include|lib)/|/c\+\+/\d+/|/harness/functions/glue\.h$|/cython_utility$"
+)
+OF_HARNESS = re.compile(r"^pml_(call|apply)(_test_\w+)?\b")  # what calls a test function
+THREAD_START = re.compile(
+    r"^std::thread::_State_impl<.*std::tuple<(?P<called>.*)> > >::_M_run\(\)$"
+)
 
 
 @functools.cache
@@ -85,15 +93,36 @@ def source_line(pc: int) -> str:
 
 
 def of_engine(pc: int) -> bool:
-    """Return True for an address in the engine, which calls the operations."""
+    """Return True for an address in the engine or the glue, which call the operations."""
     found = locate(pc)
-    return found is not None and Path(found[0]).name.startswith("_engine.")
+    if found is None:
+        return False
+    place = innermost(found[0], found[1] - 1)
+    called = place is not None and OF_HARNESS.match(place[0]) is not None
+    return called or Path(found[0]).name.startswith("_engine.")
+
+
+def library_frame(pc: int) -> bool:
+    """Return True for an address whose place, inlined calls included, is in a library's header."""
+    found = locate(pc)
+    place = innermost(found[0], found[1] - 1) if found is not None else None
+    return place is not None and OF_LIBRARIES.search(place[1]) is not None
+
+
+def of_library(pc: int) -> bool:
+    """Return True for an access that a library's header makes, wherever it was inlined."""
+    found = locate(pc)
+    if found is None:
+        return False
+    innermost(found[0], found[1] - 1)  # looks it up
+    return (found[0], found[1] - 1) in IN_LIBRARY
 
 
 def innermost(module: str, offset: int) -> Place | None:
     """Return function, file and line of ``offset``.
 
-    Of inlined calls this is the innermost one outside the headers of atomic types.
+    Of inlined calls this is the innermost one outside libraries; if there is none, the innermost
+    one outside the headers of atomic types.
     """
     if (module, offset) not in KNOWN:
         look_up(module, [offset])
@@ -125,23 +154,31 @@ def look_up(module: str, offsets: Sequence[int]) -> None:
     ).stdout
     for block in re.split(r"^(?=0x[0-9a-f]+$)", answer, flags=re.MULTILINE):
         if lines := block.splitlines():
-            KNOWN[module, int(lines[0], 16)] = first_in_source(lines[1:])
+            at = module, int(lines[0], 16)
+            places = [each for each in places_of(lines[1:]) if not OF_ATOMICS.search(each[1])]
+            own = [each for each in places if not OF_LIBRARIES.search(each[1])]
+            KNOWN[at] = next(iter([*own, *places]), None)
+            if places and OF_LIBRARIES.search(places[0][1]):
+                IN_LIBRARY.add(at)
 
 
-def first_in_source(lines: Sequence[str]) -> Place | None:
-    """Return the innermost place of addr2line's answer: lines of function and place in turn."""
+def places_of(lines: Sequence[str]) -> Iterator[Place]:
+    """Yield the places of addr2line's answer, the innermost first: function and place in turn."""
     for function, place in zip(lines[::2], lines[1::2], strict=False):
         file, _, line = place.partition(" (disc")[0].rpartition(":")
-        if not place.startswith("?") and line.isdigit() and not OF_ATOMICS.search(file):
-            return in_source(function), file, int(line)
-    return None
+        if not place.startswith("?") and line.isdigit():
+            yield in_source(function), file, int(line)
 
 
 def in_source(function: str) -> str:
     """Return a function's name in its source: Cython's mangling is undone, other names stay."""
-    if not function.startswith("__pyx_f_"):
+    if started := THREAD_START.match(function):
+        called = started["called"]
+        return called if "{lambda" in called else "the function of a thread"
+    mangled = re.match(r"__pyx_p?f_", function)
+    if mangled is None:
         return without_templates(function)
-    rest = function.removeprefix("__pyx_f_")
+    rest = function[mangled.end() :]
     # The parts of the module's name come first, each behind its length.
     while (part := re.match(r"\d+", rest)) is not None and len(rest) > part.end() + int(part[0]):
         rest = rest[part.end() + int(part[0]) :].removeprefix("_")

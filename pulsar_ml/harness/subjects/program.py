@@ -54,7 +54,7 @@ class Program:
 
     Attributes:
         subject: the subject's name.
-        seed: the seed from which :func:`generate` drew the program.
+        seed: the seed from which :meth:`generate` drew the program.
         settings: the creation settings of the instance.
         operations: the subject's operation names; the code of a call is an index into them.
         threads: for each thread a read-only array of dtype ``CALL`` (code, noise, arguments).
@@ -65,6 +65,56 @@ class Program:
     settings: Mapping[str, int]
     operations: tuple[str, ...]
     threads: tuple[NDArray[np.void], ...]
+
+    @staticmethod
+    def generate(
+        subject: Subject,
+        seed: int,
+        *,
+        threads: int,
+        operations: int,
+        mix: Mapping[str, int] | None = None,
+        settings: Mapping[str, tuple[int, int]] | None = None,
+        noise: bool = True,
+    ) -> Program:
+        """Draw the program of ``seed``, 0 to 2**64 - 1.
+
+        It has ``threads`` threads, 1 to 64, with ``operations`` calls each. ``mix`` gives
+        operations their weights; operations that it does not name are left out; without a mix the
+        subject's own weights apply. ``settings`` narrows the ranges of creation settings, both ends
+        inclusive. All operations of an exclusive role go to one thread that the seed chooses, and
+        their share of its calls grows with the number of threads, so that the mix as a whole is
+        kept. A thread that may call no operation of the mix gets none. ``noise`` lets some calls
+        begin with a pause, a yield or a move to another processor, which only real threads obey.
+
+        Raises UsageError for numbers out of range and for names that the subject does not have.
+        """
+        check_range("seed", seed, 0, 2**64 - 1)
+        check_range("threads", threads, 1, MAX_THREADS)
+        check_range("operations per thread", operations, 1, MAX_OPERATIONS)
+        if subject.max_threads and threads > subject.max_threads:
+            raise UsageError(
+                f"subject {subject.name!r} takes at most {subject.max_threads} threads, not {threads}"
+            )
+        weights = resolve_mix(subject, mix)
+        owners = draw_owners(subject, seed, threads)
+        return Program(
+            subject=subject.name,
+            seed=seed,
+            settings=draw_settings(subject, seed, settings or {}),
+            operations=tuple(operation.name for operation in subject.operations),
+            threads=tuple(
+                thread_calls(
+                    subject,
+                    seed,
+                    thread,
+                    operations,
+                    thread_weights(subject, weights, owners, thread, threads),
+                    noise,
+                )
+                for thread in range(threads)
+            ),
+        )
 
     def digest(self) -> str:
         """Return sixteen hexadecimal digits that differ between programs."""
@@ -136,56 +186,6 @@ def calls_from_rows(rows: list[list[int]]) -> NDArray[np.void]:
         calls["arguments"] = words[:, 2:]
     calls.flags.writeable = False
     return calls
-
-
-def generate(
-    subject: Subject,
-    seed: int,
-    *,
-    threads: int,
-    operations: int,
-    mix: Mapping[str, int] | None = None,
-    settings: Mapping[str, tuple[int, int]] | None = None,
-    noise: bool = True,
-) -> Program:
-    """Draw the program of ``seed``, 0 to 2**64 - 1.
-
-    It has ``threads`` threads, 1 to 64, with ``operations`` calls each. ``mix`` gives operations
-    their weights; operations that it does not name are left out; without a mix the subject's own
-    weights apply. ``settings`` narrows the ranges of creation settings, both ends inclusive. All
-    operations of an exclusive role go to one thread that the seed chooses, and their share of its
-    calls grows with the number of threads, so that the mix as a whole is kept. A thread that may
-    call no operation of the mix gets none. ``noise`` lets some calls begin with a pause, a yield or
-    a move to another processor, which only real threads obey.
-
-    Raises UsageError for numbers out of range and for names that the subject does not have.
-    """
-    check_range("seed", seed, 0, 2**64 - 1)
-    check_range("threads", threads, 1, MAX_THREADS)
-    check_range("operations per thread", operations, 1, MAX_OPERATIONS)
-    if subject.max_threads and threads > subject.max_threads:
-        raise UsageError(
-            f"subject {subject.name!r} takes at most {subject.max_threads} threads, not {threads}"
-        )
-    weights = resolve_mix(subject, mix)
-    owners = draw_owners(subject, seed, threads)
-    return Program(
-        subject=subject.name,
-        seed=seed,
-        settings=draw_settings(subject, seed, settings or {}),
-        operations=tuple(operation.name for operation in subject.operations),
-        threads=tuple(
-            thread_calls(
-                subject,
-                seed,
-                thread,
-                operations,
-                thread_weights(subject, weights, owners, thread, threads),
-                noise,
-            )
-            for thread in range(threads)
-        ),
-    )
 
 
 def call_text(program: Program, thread: int, number: int, subject: Subject | None = None) -> str:

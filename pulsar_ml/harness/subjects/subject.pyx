@@ -224,3 +224,11 @@ cdef Subject wrap_subject(const PmlSubject* table, object build_id, object owner
                                     table.operations[i].role, arguments))
     subject.operations = tuple(operations)
     return subject
+
+
+def subject_at(size_t address, str build_id, object owner) -> Subject:
+    """Return the Subject whose table is at ``address`` of a library that ``owner`` keeps loaded.
+
+    Raises ImportError for a table of another ABI.
+    """
+    return wrap_subject(<const PmlSubject*>address, build_id, owner)

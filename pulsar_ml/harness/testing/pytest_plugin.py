@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pulsar_ml.harness.testing.collect import SourceFile, add_settings, is_collected
+from pulsar_ml.harness.testing.properties import EXPLORED, FAILURE, RECORD, REPLAYED, keep_record
+
 if TYPE_CHECKING:
     from pulsar_ml.harness.judges.oracle import Judge
     from pulsar_ml.harness.search.failure import Failure
@@ -23,9 +26,6 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.subjects.subject import Subject
 
 MARKER = "interleave"
-FAILURE = "pulsar_ml.failure"  # the property of a test that holds a failure in its short form
-RECORD = "pulsar_ml.record"
-EXPLORED = "pulsar_ml.explored"  # one line about the exploration; -v shows those of passed tests
 
 
 @pytest.hookimpl(trylast=True)  # after the other plugins, so that their option names are taken
@@ -36,6 +36,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             group.addoption(f"--{name}", dest=f"interleave_{name}", **options)
         except (ValueError, argparse.ArgumentError):
             group.addoption(f"--interleave-{name}", dest=f"interleave_{name}", **options)
+    add_settings(parser)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SourceFile | None:
+    if is_collected(file_path, parent.config):
+        collected: SourceFile = SourceFile.from_parent(parent, path=file_path)
+        return collected
+    return None
 
 
 OPTIONS: Mapping[str, dict[str, Any]] = {
@@ -80,9 +88,6 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--executions and --seconds are two budgets; use one of them")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Merge(config), "pulsar_ml-merge")
-
-
-REPLAYED = pytest.StashKey["Failure | None"]()
 
 
 def read_record(record: str) -> Failure:
@@ -150,11 +155,7 @@ class Interleave:
         instead.
         """
         __tracebackhide__ = True
-        from pulsar_ml.harness.search.interleave import (
-            InterleavingFailure,
-            failure_text,
-            interleave,
-        )
+        from pulsar_ml.harness.search.interleave import InterleavingFailure, interleave
 
         replayed = self.item.config.stash[REPLAYED]
         if replayed is not None:
@@ -173,10 +174,10 @@ class Interleave:
         found = interleave(subject, stride=shard.count, **chosen)
         self.note(found)
         if found.failure is not None:
-            record = self.keep(found.failure)
+            record = keep_record(found.failure, self.item.config)
             self.properties.append((FAILURE, found.failure.short()))
             self.properties.append((RECORD, str(record)))
-            text = failure_text(found.failure, subject, judge=chosen.get("judge"))
+            text = found.failure.describe(subject, judge=chosen.get("judge"))
             test = self.item.nodeid.replace(f"[part{shard.number + 1}of{shard.count}]", "")
             again = f"replay it: pytest --replay {record} {test!r}"
             raise InterleavingFailure(found.failure, f"{text}\n{found.describe()}\n{again}")
@@ -189,16 +190,15 @@ class Interleave:
         return found
 
     def replay(self, failure: Failure, subject: Subject, judge: Judge | None) -> NoReturn:
-        from pulsar_ml.harness.search.failure import replay
-        from pulsar_ml.harness.search.interleave import InterleavingFailure, failure_text
+        from pulsar_ml.harness.search.interleave import InterleavingFailure
 
         if failure.subject != subject.name:
             pytest.skip(
                 f"the record is of subject {failure.subject!r}, this test is about {subject.name!r}"
             )
-        again = replay(failure, subject, judge)
+        again = failure.replay(subject, judge)
         if again.failure is not None:
-            raise InterleavingFailure(again.failure, failure_text(failure, subject, judge=judge))
+            raise InterleavingFailure(again.failure, failure.describe(subject, judge=judge))
         pytest.skip(f"replayed: {again.verdict()}")
 
     def note(self, found: Interleavings) -> None:
@@ -208,16 +208,6 @@ class Interleave:
             self.properties.append((f"pulsar_ml.{name}", getattr(found, name)))
         if found.residual_risk is not None:
             self.properties.append(("pulsar_ml.residual_risk", f"{found.residual_risk:.3g}"))
-
-    def keep(self, failure: Failure) -> Path:
-        """Write the record below ``.pulsar_ml/failures``; equal failures share one file."""
-        from pulsar_ml.harness.testing.sarif import fingerprint
-
-        folder = self.item.config.rootpath / ".pulsar_ml" / "failures"
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{failure.subject}-{fingerprint(failure)[:12]}.json"
-        path.write_text(failure.to_json() + "\n")
-        return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 """Runs a rule-based state machine of Hypothesis by several threads under the engine.
 
 The machine is written for one thread: each rule calls the structure once and asserts the answer.
-:func:`run_concurrently` first runs it that way. Then it distributes the same calls to threads, runs
-many executions, and tries for each to find an order of the calls in which the machine's assertions
-hold. Calls that did not overlap keep their order. This is linearizability, with the machine as the
-specification.
+:meth:`ConcurrentMachine.run_concurrently` first runs it that way. Then it distributes the same
+calls to threads, runs many executions, and tries for each to find an order of the calls in which
+the machine's assertions hold. Calls that did not overlap keep their order. This is linearizability,
+with the machine as the specification.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS
-from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS, InterleavingFailure, failure_text
+from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS, InterleavingFailure
 from pulsar_ml.harness.search.shrink import shrink, shrink_schedule
 from pulsar_ml.harness.subjects.program import CALL, Program
 from pulsar_ml.harness.subjects.subject import Instance, Result, Subject
@@ -64,7 +64,7 @@ class TimedStep:
 
 
 class ConcurrentMachine(RuleBasedStateMachine):
-    """Base class of a machine whose rules call a subject, for :func:`run_concurrently`.
+    """Base class of a machine whose rules call a subject; :meth:`run_concurrently` tests it.
 
     Each rule calls ``self.call(operation, *arguments)`` once, in the rule itself and not in a
     helper, because the rule's arguments are read from its frame. Preconditions steer the generation
@@ -98,44 +98,44 @@ class ConcurrentMachine(RuleBasedStateMachine):
             self._instance = self.subject.create(threads=1, settings=dict(self.subject_settings))
         return self._instance.call(operation, *arguments)
 
+    @classmethod
+    def run_concurrently(
+        cls,
+        *,
+        threads: int = 2,
+        mode: str = "c11",
+        executions: int = 200,
+        operations: int = 4,
+        settings: hypothesis_settings | None = None,
+        **options: Any,
+    ) -> None:
+        """Run the machine as a test, with its calls distributed to ``threads`` threads.
 
-def run_concurrently(
-    machine: type[ConcurrentMachine],
-    *,
-    threads: int = 2,
-    mode: str = "c11",
-    executions: int = 200,
-    operations: int = 4,
-    settings: hypothesis_settings | None = None,
-    **options: Any,
-) -> None:
-    """Run ``machine`` as a test, with its calls distributed to ``threads`` threads.
-
-    Each example has up to ``threads * operations`` calls, at most 12, and is run in ``executions``
-    executions. ``settings`` are those of Hypothesis; ``mode`` and the other options are those of
-    :func:`explore`. Raises InterleavingFailure for the smallest failing example: a data race, a
-    crash and the like, or results that no order of the calls explains. Raises UsageError for more
-    calls, and for an unknown option.
-    """
-    if threads * operations > MOST_CALLS:
-        raise UsageError(
-            f"{threads} threads with {operations} operations are {threads * operations} calls; every "
-            f"order of them is tried, so use at most {MOST_CALLS}"
+        Each example has up to ``threads * operations`` calls, at most 12, and is run in
+        ``executions`` executions. ``settings`` are those of Hypothesis; ``mode`` and the other
+        options are those of :func:`explore`. Raises InterleavingFailure for the smallest failing
+        example: a data race, a crash and the like, or results that no order of the calls explains.
+        Raises UsageError for more calls, and for an unknown option.
+        """
+        if threads * operations > MOST_CALLS:
+            raise UsageError(
+                f"{threads} threads with {operations} operations are {threads * operations} calls; "
+                f"every order of the calls is tried, so use at most {MOST_CALLS}"
+            )
+        with_length = hypothesis_settings(
+            settings or hypothesis_settings(), stateful_step_count=threads * operations
         )
-    with_length = hypothesis_settings(
-        settings or hypothesis_settings(), stateful_step_count=threads * operations
-    )
-    explore_options = {"mode": mode, "reuse": "mixed", **options}
+        explore_options = {"mode": mode, "reuse": "mixed", **options}
 
-    class Concurrent(machine):  # type: ignore[valid-type, misc]
-        def teardown(self) -> None:
-            super().teardown()
-            self._instance = None
-            if len(self.steps) > 1:
-                ConcurrentRun(machine, self.steps, threads).search(executions, **explore_options)
+        class Concurrent(cls):  # type: ignore[valid-type, misc]
+            def teardown(self) -> None:
+                super().teardown()
+                self._instance = None
+                if len(self.steps) > 1:
+                    ConcurrentRun(cls, self.steps, threads).search(executions, **explore_options)
 
-    Concurrent.__name__ = Concurrent.__qualname__ = machine.__name__
-    run_state_machine_as_test(Concurrent, settings=with_length)
+        Concurrent.__name__ = Concurrent.__qualname__ = cls.__name__
+        run_state_machine_as_test(Concurrent, settings=with_length)
 
 
 class ConcurrentRun:
@@ -156,9 +156,9 @@ class ConcurrentRun:
             return
         if done.failure.kind != WRONG_ANSWERS:
             failure = shrink(done.failure, subject, budget=SHRINK_EXECUTIONS)
-            raise InterleavingFailure(failure, failure_text(failure, subject))
+            raise InterleavingFailure(failure, failure.describe(subject))
         failure = shrink_schedule(done.failure, subject, budget=SHRINK_EXECUTIONS, judge=self.judge)
-        raise InterleavingFailure(failure, failure_text(failure, subject, judge=self.judge))
+        raise InterleavingFailure(failure, failure.describe(subject, judge=self.judge))
 
     def judge(self, explorer: Explorer) -> str:
         history = self.history(explorer)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from pulsar_ml.campaign.trial.trial import PRODUCT, load_native
-from pulsar_ml.harness.subjects.program import Program, generate
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import ROOT, replaced
 from stress.mutants.catalogue import Mutant
@@ -71,7 +71,7 @@ def thread_programs(technique: str, name: str) -> tuple[str, ...]:
     """Digests of the first program of SAMPLED seeds of a suite on real threads."""
     suite, options = SUITES[name], THREAD_OPTIONS[technique]
     programs = (
-        generate(
+        Program.generate(
             load_native(PRODUCT).SUBJECTS[suite.subject],
             1000 * seed,
             threads=options.threads or suite.threads,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pulsar_ml.harness import explore, failure_text, generate, load_checked, shrink
+from pulsar_ml.harness import Program, explore, load_checked, shrink
 
 EXIT_CODES = {"clean": 0, "violation": 1, "nothing_exercised": 3}
 PROGRAMS = 4
@@ -20,12 +20,12 @@ def main(module: str, name: str, mode: str = "c11") -> int:
     verdicts = set()
     executions = 0
     for seed in range(PROGRAMS):
-        program = generate(subject, seed, threads=2, operations=4, noise=False)
+        program = Program.generate(subject, seed, threads=2, operations=4, noise=False)
         done = explore(subject, program, executions=5_000, seed=seed, mode=mode)
         executions += done.executions
         verdicts.add(done.verdict)
         if done.failure is not None:
-            print(failure_text(shrink(done.failure, subject), subject))
+            print(shrink(done.failure, subject).describe(subject))
             return EXIT_CODES["violation"]
     verdict = "clean" if "clean" in verdicts else "nothing_exercised"
     print(f"{name}: {verdict} after {executions} executions in mode {mode}")

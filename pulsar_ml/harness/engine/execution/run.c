@@ -24,6 +24,7 @@ static void run_calls(Thread *t)
         memset(&done->result, 0, sizeof done->result);
         t->fresh = 1;
         t->polls = 0;
+        t->turns = 0;
         watch_reset(t);
         if (unlikely(E.recording))
             trace_event(t, OP_CALL, t->call, 0, (uint64_t)call.code, 0);
@@ -95,11 +96,12 @@ static void thread_entry(void)
 static inline __attribute__((always_inline)) void start_thread(Thread *t)
 {
     t->controlled = E.control;
+    t->own_stack = (uintptr_t)t->stack;
     t->library = E.library_start;
     start_owned(t);
     t->done = 0;
     t->joined = 0;
-    t->points = 0;
+    t->points = t->idle_points = 0;
     t->call = 0;
     t->op_address = 0;
     t->any_pending = 0;
@@ -125,7 +127,7 @@ static void run_threads(void)
     E.starting = 1;
     begin_walk();
     E.at_start = 1;
-    E.main.points = 0;
+    E.main.points = E.main.idle_points = 0;
     switch_to(&E.main, &E.threads[0]);
     E.running = 0;
 }

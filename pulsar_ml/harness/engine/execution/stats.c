@@ -9,6 +9,9 @@ static void count(EngineStats *stats)
     stats->shared += E.touched_twice;
     stats->pruned += path_pruned;
     stats->spun += path_spun;
+    stats->looped += path_looped;
+    stats->forgotten += E.forgot;
+    stats->mixed += E.mixed;
     if (E.strategy == &PCT && E.spun == 0 && !past_fair_point()) {
         stats->pct_1 += pct.depth == 1;
         stats->pct_2 += pct.depth == 2;
@@ -24,11 +27,11 @@ static void count(EngineStats *stats)
 }
 
 /* Counters that go on through all campaigns. */
-typedef struct { uint64_t hooks, switches, stale, forgotten, crowded, suppressed; } Counters;
+typedef struct { uint64_t hooks, switches, stale, crowded, suppressed; } Counters;
 
 static Counters counters(void)
 {
-    return (Counters){E.hooks, E.switches, E.stale, E.forgotten, E.crowded, known_races.passed};
+    return (Counters){E.hooks, E.switches, E.stale, E.crowded, known_races.passed};
 }
 
 static void collect(EngineStats *stats, Counters before)
@@ -36,7 +39,6 @@ static void collect(EngineStats *stats, Counters before)
     stats->hooks += E.hooks - before.hooks;
     stats->switches += E.switches - before.switches;
     stats->stale += E.stale - before.stale;
-    stats->forgotten += E.forgotten - before.forgotten;
     stats->crowded += E.crowded - before.crowded;
     stats->suppressed += known_races.passed - before.suppressed;
     classes_report(stats);
@@ -45,5 +47,6 @@ static void collect(EngineStats *stats, Counters before)
 /* What is exhausted when no path is left: 1 within the bounds that were hit, 2 if none was. */
 static int32_t all_paths_taken(const EngineStats *stats)
 {
-    return stats->pruned || stats->spun || stats->cut || stats->forgotten || stats->crowded ? 1 : 2;
+    return stats->pruned || stats->spun || stats->looped || stats->cut ||
+                   stats->forgotten || stats->mixed || stats->crowded ? 1 : 2;
 }

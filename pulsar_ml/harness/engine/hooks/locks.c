@@ -141,7 +141,7 @@ static void release_blocked(Object *o, uint64_t which)
 
 static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
 {
-    uint32_t id = (uint32_t)t->number << 26 | t->points;
+    uint32_t id = step_id(t);
     drain(t);  /* taken by an atomic exchange, which under TSO empties the buffer */
     clock_join(t->clock, o->clock);
     E.hooks++;
@@ -330,7 +330,8 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
     Object *o;
     int woken = 0;
     announce(t, (uintptr_t)at, 1);
-    drain(t);                     /* a system call, so a barrier */
+    if (kind == OBJECT_FUTEX)
+        drain(t);                 /* a system call, so a barrier; notifying nobody is none */
     o = find_object(t, at, kind);
     while (o->blocked && most--) {
         uint32_t n = (uint32_t)__builtin_popcountll(o->blocked);

@@ -151,6 +151,13 @@ EXPORT __attribute__((noreturn)) void __wrap___assert_fail(const char *what, con
     abort();
 }
 
+/* Called by the glue of test functions; returns outside executions. */
+EXPORT void pml_engine_fail(const char *message)
+{
+    if (current)
+        assertion(message, PC);
+}
+
 EXPORT __attribute__((noreturn)) void __wrap__ZSt9terminatev(void)
 {
     if (current)

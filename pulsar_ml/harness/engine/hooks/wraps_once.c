@@ -334,36 +334,6 @@ void future_notify(uint32_t *word)
         __wrap_syscall(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, INT32_MAX, 0, 0, 0);
 }
 
-static void unlock_at_end(void *mutex) { __wrap_pthread_mutex_unlock(mutex); }
-static void notify_at_end(void *condition) { __wrap_pthread_cond_broadcast(condition); }
-
-/* Runs after the destructors of the thread's variables: the first ones registered are the last ones
- * run. */
-EXPORT void __wrap__ZSt25notify_all_at_thread_exitRSt18condition_variableSt11unique_lockISt5mutexE(
-    void *condition, pthread_mutex_t **lock)
-{
-    Thread *t = current;
-    Owned *o;
-    if (t == NULL || add_ending(t, NULL, NULL) || add_ending(t, NULL, NULL))
-        abort();
-    o = t->owned;
-    memmove(o->endings + 2, o->endings, (o->n_endings - 2) * sizeof *o->endings);
-    o->endings[0] = (Ending){notify_at_end, condition};
-    o->endings[1] = (Ending){unlock_at_end, lock[0]};
-    lock[0] = lock[1] = NULL;
-}
-
-EXPORT void __wrap__ZNSt13__future_base13_State_baseV211_Make_ready6_M_setEv(void *ready)
-{
-    static void (*real)(void *);
-    if (current) {
-        fail_with(FAIL_CAPACITY, current, "a promise that becomes ready at thread exit is not modelled");
-        abandon();
-    }
-    if (real || (*(void **)&real = cxx_symbol("_ZNSt13__future_base13_State_baseV211_Make_ready6_M_setEv")) != NULL)
-        real(ready);
-}
-
 /* PyMutex of Python 3.13: a byte that headers exchange from 0 to 1 and back; these calls do the
  * rest. */
 enum { PY_LOCKED = 1, PY_PARKED = 2 };

@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) void note_load(int common, Thread *
     if (!common && unlikely(E.recording))
         trace_known(t);
     last_access(v)[t->number] = t->clock[t->number];
-    E.class_hash += mix64((t->id | t->points) << 32 | m->id);
+    E.class_hash += mix64((uint64_t)step_id(t) << 32 | m->id);
     hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ m->id);
     E.stale += stale;
     watch_read(t, index_of(v), v->version - stale);
@@ -156,7 +156,7 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     }
     b = &t->buffer[(t->buffer_head + t->buffer_count++) % ENGINE_BUFFER];
     *b = (Buffered){.address = address, .low = low, .high = high, .pc = pc, .width = (uint8_t)width,
-                    .order = (uint8_t)order, .store = (uint32_t)(t->id | t->points)};
+                    .order = (uint8_t)order, .store = step_id(t)};
     b->now = t->clock[t->number];
     b->released = is_release(order) || t->any_fenced;
     if (b->released)
@@ -199,7 +199,7 @@ static __attribute__((noinline)) void rare_store(Thread *t, uintptr_t address, u
 /* A read-modify-write may go directly behind any message it may read, unless another one did. */
 static inline uint32_t rmw_place(int common, Thread *t, const Variable *v, int sc)
 {
-    uint32_t places[ENGINE_HISTORY], n = 0, oldest;
+    uint32_t places[ENGINE_MOST_STORES], n = 0, oldest;
     if (only_newest(v, sc))
         return v->n - 1u;
     oldest = oldest_for(common, t, v, sc);
@@ -234,7 +234,7 @@ static inline __attribute__((always_inline)) void write_rmw(int common, Thread *
     Message *m;
     observe(common, t, v, place, read, is_sc(order));
     acquire_from(common, t, read, order);
-    E.class_hash += mix64((t->id | t->points) << 32 | read->id);
+    E.class_hash += mix64((uint64_t)step_id(t) << 32 | read->id);
     m = place_store(common, t, v, place + 1, order, read);
     m->low = low;
     m->high = high;
@@ -290,7 +290,7 @@ static inline __attribute__((always_inline)) int atomic_cas(int common, Thread *
     if (v->n > 1) {
         /* A failed exchange is a load of its own order, which may see older stores than an
          * exchange. */
-        uint32_t places[ENGINE_HISTORY], n = 0, oldest = oldest_for(common, t, v, is_sc(order));
+        uint32_t places[ENGINE_MOST_STORES], n = 0, oldest = oldest_for(common, t, v, is_sc(order));
         uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_for(common, t, v, 0);
         for (uint32_t p = v->n; p-- > oldest_failed;) {
             m = message_at(v, p);

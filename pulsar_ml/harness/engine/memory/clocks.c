@@ -89,7 +89,7 @@ static inline Four entry_mask(int number, int i)
 
 static void own_entry(Thread *t)
 {
-    t->id = (uint64_t)t->number << 26;
+    t->id = (uint32_t)t->number << 26;
     t->salt = (uint64_t)(t->number + 1) << 32;
     FOUR(t->own, 0) = entry_mask(t->number, 0);
 }
@@ -148,4 +148,11 @@ static inline int clock_within(const uint32_t *a, const uint32_t *b)
     Two any = {0};
     EACH_FOUR(i) any |= (Two)(FOUR(a, i) > FOUR(b, i));
     return (any[0] | any[1]) == 0;
+}
+
+/* Names a step of a thread in classes and in the ids of stores. Waiting before the step changes
+ * nothing. */
+static inline uint32_t step_id(const Thread *t)
+{
+    return t->id | (t->points - t->idle_points);
 }

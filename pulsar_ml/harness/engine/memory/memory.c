@@ -144,6 +144,15 @@ static inline int only_newest(const Variable *v, int sc)
     return v->n == 1 || (sc && message_at(v, v->n - 1u)->sc_at != NEVER);
 }
 
+/* Is there a thread that may still read what is before this place? */
+static __attribute__((noinline)) int readable_before(const Variable *v, uint32_t place)
+{
+    for (int i = 0; i < E.n; i++)
+        if (!E.threads[i].done && !knows(&E.threads[i], v, place, 0))
+            return 1;
+    return 0;
+}
+
 /* The oldest place that t may read. */
 static inline __attribute__((always_inline)) uint32_t oldest_for(int common, const Thread *t, const Variable *v, int sc)
 {
@@ -236,8 +245,10 @@ static __attribute__((noinline)) void slide_back(Variable *v)
 static inline uint16_t forget_oldest(Variable *v, uint32_t before)
 {
     uint16_t *order, slot;
-    if (unlikely(v->base == E.history))
+    if (unlikely(v->base == (uint32_t)E.config.stores))
         slide_back(v);
+    if (unlikely(!E.forgot))
+        E.forgot = (uint8_t)readable_before(v, before == 0 ? 2 : 1);
     order = order_of(v);
     slot = order[0];
     if (unlikely(before == 0)) {
@@ -248,7 +259,6 @@ static inline uint16_t forget_oldest(Variable *v, uint32_t before)
     v->base++;
     v->n--;
     v->chained >>= 1;
-    E.forgotten++;
     return slot;
 }
 
@@ -270,7 +280,7 @@ static inline __attribute__((always_inline)) Message *place_store(int common, Th
                                                                   const Message *read)
 {
     uint32_t now = t->clock[t->number];
-    uint64_t id = t->id | t->points, behind;
+    uint64_t id = step_id(t), behind;
     uint32_t *released;
     Message *m;
     int x = 0;
@@ -284,7 +294,7 @@ static inline __attribute__((always_inline)) Message *place_store(int common, Th
     } else {
         uint32_t n = v->n;
         uint16_t slot;
-        if (n == E.history) {
+        if (n == (uint32_t)E.config.stores) {
             slot = forget_oldest(v, place - 1);
             place -= place > 1;
             n--;

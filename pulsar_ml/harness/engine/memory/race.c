@@ -1,9 +1,11 @@
 /* Data races by happens-before, with epochs as in FastTrack (Flanagan and Freund) and C11's edges,
  * and the checks of a heap address. Clocks are those of the memory model. */
 
+static inline int in_arena(uintptr_t address);
 static inline int looks_uninitialised(uintptr_t address, uint32_t width);
 static inline uint32_t *last_access(const Variable *v);
 static inline uint32_t *last_store(const Variable *v);
+static int readable_before(const Variable *v, uint32_t place);
 
 static int hold_plain(Thread *t);
 static void explain_race(EngineFailure *f, uintptr_t address, uint32_t width);
@@ -68,6 +70,13 @@ static inline void check_atomic(Thread *t, const Variable *v, EngineOp op, int w
             race_fail(t, v, op, width, pc, u, writes ? OP_LOAD : OP_STORE);
 }
 
+/* The bytes get a value that is no message: older ones can be read no more. */
+static inline void lose_history(const Variable *v)
+{
+    if (v->n > 1 && !E.mixed)
+        E.mixed = (uint8_t)readable_before(v, v->n - 1u);
+}
+
 /* What an access means for the overlapping variables of other widths. */
 static __attribute__((noinline)) void meet_siblings(Thread *t, const Variable *v, EngineOp op, int writes,
                                                     int plain, uint64_t pc)
@@ -81,7 +90,7 @@ static __attribute__((noinline)) void meet_siblings(Thread *t, const Variable *v
                 check_atomic(t, s, op, writes, v->width, pc);
         }
         if (writes) {
-            E.forgotten += s->n > 1;
+            lose_history(s);
             s->n = 0;             /* its history no longer describes its bytes */
         }
     }
@@ -105,6 +114,19 @@ static __attribute__((noinline)) void note_reader(Thread *t, Variable *v)
     clocks[t->number] = t->clock[t->number];
 }
 
+/* A test function alone, before it starts threads or after it joined them, at memory that is neither
+ * allocated by the execution nor known to another thread: no other access can be unordered. It may
+ * be the interpreter's, whose state differs from execution to execution. */
+static inline int is_alone_with(const Thread *t, uintptr_t address)
+{
+    const Slot *slot;
+    if (likely(E.config.n_threads > 1 || E.unjoined) || in_arena(address) ||
+        address - (uintptr_t)t->stack < STACK_BYTES)
+        return 0;
+    slot = find_slot(address >> 3);
+    return !slot_used(slot) || slot->first == NO_VARIABLE;
+}
+
 static inline int is_now(Access access, const Thread *t, uint32_t now)
 {
     return access.clock == now && access.thread == t->number;
@@ -114,7 +136,10 @@ static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, Eng
 {
     int writes = op != OP_READ;
     uint32_t now = t->clock[t->number];
-    Variable *v = find_variable(t, address, width, op, pc);
+    Variable *v;
+    if (unlikely(is_alone_with(t, address)))
+        return;
+    v = find_variable(t, address, width, op, pc);
     /* The thread's last access to these bytes was of this kind, and it released nothing since: this
      * one adds nothing. */
     if (is_now(writes ? v->write : v->read, t, now) && v->special == HAS_PLAIN && (v->n | v->is_atomic) == 0 &&
@@ -142,7 +167,7 @@ static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, Eng
         v->readers = NONE;
         /* With the race detector on, nobody could have read the others without a race. */
         if (unlikely(v->n > 1 && !E.config.races))
-            E.forgotten++;
+            lose_history(v);
         v->n = 0;
         return;
     }

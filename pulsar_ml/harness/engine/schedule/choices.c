@@ -8,7 +8,8 @@ typedef struct { uint16_t options, taken; } Node;
 SHARED Node *path;
 SHARED uint32_t path_length, path_room, path_at, path_floor, bound_used;
 SHARED uint8_t path_pruned;       /* the bound left something out of this execution */
-SHARED uint8_t path_spun;         /* so did the bound of turns, see waiting.c */
+SHARED uint8_t path_spun;         /* so did the bound of turns without a pause, see waiting.c */
+SHARED uint8_t path_looped;       /* so did the bound of turns within an operation */
 
 static inline int searching(void)
 {
@@ -60,6 +61,16 @@ static uint32_t search_choose(uint32_t options)
     path[path_length++] = (Node){(uint16_t)options, 0};
     path_at++;
     return 0;
+}
+
+/* The loops of this operation made as many turns as a search follows: from here on the thread takes
+ * the default of each choice, and the search says so. */
+static inline int past_turns(const Thread *t)
+{
+    if (likely(t->turns <= (uint32_t)E.config.turns))
+        return 0;
+    path_looped = 1;
+    return 1;
 }
 
 /* Moves to the next path; 0 when every one below the floor was taken. */
@@ -129,7 +140,7 @@ static uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t optio
 static const uint8_t DEPARTURES[CHOICE_KINDS] = {
     [CHOOSE_READ] = 128, [CHOOSE_INSERT] = 40, [CHOOSE_WEAK_FAILURE] = 24, [CHOOSE_SPURIOUS] = 24,
     [CHOOSE_NO_MEMORY] = 16, [CHOOSE_TIMEOUT] = 24, [CHOOSE_REUSE] = 128, [CHOOSE_DELAY] = 160,
-    [CHOOSE_FLUSH] = 64, [CHOOSE_WAITER] = 128, [CHOOSE_PAUSE] = 16, [CHOOSE_HOLD] = 8,
+    [CHOOSE_FLUSH] = 64, [CHOOSE_WAITER] = 128, [CHOOSE_PAUSE] = 16, [CHOOSE_HOLD] = 8, [CHOOSE_TURN] = 0,
 };
 
 /* 0..options-1, options at least 2. */
@@ -139,7 +150,7 @@ static uint32_t choose(Thread *t, EngineChoice kind, uint32_t options)
     if (E.strategy->row.kind == STRATEGY_FOLLOWS) {
         chosen = replay_choose(t, kind, options);
     } else if (searching()) {
-        chosen = search_choose(options);
+        chosen = past_turns(t) ? 0 : search_choose(options);
     } else {
         uint64_t drawn = draw();
         chosen = (drawn & 255) >= DEPARTURES[kind] ? 0

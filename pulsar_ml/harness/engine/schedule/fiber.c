@@ -88,9 +88,10 @@ static char *stack_new(void)
     return base + guard;
 }
 
+/* Whether the address is in the thread's own stack, and no thread that it started may know it. */
 static inline int on_stack(const Thread *t, uintptr_t address)
 {
-    return address - (uintptr_t)t->stack < STACK_BYTES;
+    return address - t->own_stack < STACK_BYTES;
 }
 
 /* Where the libraries keep these words for the thread of the system that runs the engine. */

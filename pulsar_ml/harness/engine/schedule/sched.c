@@ -40,6 +40,7 @@ static __attribute__((noinline)) Thread *pick(Thread *t)
                 break;
             flush_oldest(nth_thread(E.buffered, flushed - 1));
             t->points++;
+            t->idle_points++;
             continue;
         }
         unstick();
@@ -162,6 +163,7 @@ static void block(Thread *t)
     Thread *next;
     E.ready &= ~t->bit;
     t->points++;
+    t->idle_points++;
     next = E.starting < E.n ? start_next() : pick(t);
     if (next != t)
         switch_to(t, next);

@@ -62,6 +62,7 @@ static int spawn(Thread *t, void *(*body)(void *), void *argument, uint64_t pc)
         clock_copy(u->x_clock, t->x_clock);
     u->fence_at = t->fence_at;
     clock_tick(t);
+    t->own_stack = NOT_PRIVATE;   /* what it captured for the new thread lies there */
     get_library_state(&inherited);
     if (library.floats) {
         u->library.float_control = inherited.float_control;
@@ -74,6 +75,7 @@ static int spawn(Thread *t, void *(*body)(void *), void *argument, uint64_t pc)
         E.starting++;
     E.n++;
     E.live++;
+    E.unjoined++;
     E.ready |= u->bit;
     E.changes++;
     E.broken = 1;                 /* the fiber is not at its beginning in the next execution */
@@ -101,6 +103,7 @@ static int join_thread(Thread *t, uintptr_t handle, void **value, uint64_t pc)
         wait_for(t, o, pc);
     drain(u);
     u->joined = 1;
+    E.unjoined--;
     clock_join(t->clock, u->clock);
     hash_step((uint64_t)u->number << 32 ^ 0xB000);
     watch_reset(t);
@@ -156,6 +159,7 @@ static int join_of_main(Thread *t, pthread_t handle, void **value, uint64_t pc)
     if (u->joined)
         misuse(t, NULL, "a thread is joined that was joined or detached before", pc);
     u->joined = 1;
+    E.unjoined--;
     if (value)
         *value = u->value;
     return 0;

@@ -84,6 +84,7 @@ static int64_t read_clock(Thread *t)
     t->polled_changes = E.changes;
     doublings = t->idle_polls / 4 + t->polls++ / 8;
     clock_to(later(INT64_C(1000) << (doublings < MOST_DOUBLINGS ? doublings : MOST_DOUBLINGS)));
+    t->turns++;
     t->watch_lost = 1;            /* a loop that looks at the clock may end by it */
     return E.now_ns;
 }

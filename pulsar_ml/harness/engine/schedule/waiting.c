@@ -10,7 +10,7 @@
  *
  * Also here: the verdict when no thread can go on. */
 
-enum { STUCK_ROUNDS = 200, IN_VAIN = 64, TRIES = 16, LOOK_AGAIN = 128, TIME_PASSES = 2048, ALONE = 64 };
+enum { STUCK_ROUNDS = 200, TRIES = 16, LOOK_AGAIN = 128, TIME_PASSES = 2048, ALONE = 64, MOST_PERIOD = 5 };
 
 /* Values of CHOOSE_PAUSE. A search takes one of the first two. */
 enum { PAUSE_LONG, PAUSE_NONE, PAUSE_SHORT = 6, PAUSES };
@@ -30,16 +30,7 @@ static void waiting_reset(void)
     E.held = 0;
     E.held_once = 0;
     E.pauses = E.alone = E.spun = E.turns_left = 0;
-    path_spun = 0;
-}
-
-static void waiting_start(Thread *t)
-{
-    t->owed = 0;
-    t->turn_operands = 0;
-    t->turn_step = 0;
-    t->polls = t->idle_polls = 0;
-    t->polled_changes = NONE;
+    path_spun = path_looped = 0;
 }
 
 static void watch_reset(Thread *t)
@@ -47,6 +38,17 @@ static void watch_reset(Thread *t)
     t->n_watched = 0;
     t->operands = 0;
     t->watch_lost = 0;
+}
+
+static void waiting_start(Thread *t)
+{
+    watch_reset(t);               /* of a thread that is started: run_calls() does it for others */
+    t->owed = 0;
+    t->turn_operands = 0;
+    t->turn_step = 0;
+    t->turns = 0;
+    t->polls = t->idle_polls = 0;
+    t->polled_changes = NONE;
 }
 
 static uint32_t n_watched(const Thread *t)
@@ -241,6 +243,8 @@ static __attribute__((noinline)) void turn_over(Thread *t, int64_t until)
 {
     uint32_t pause = PAUSE_NONE;
     t->points++;
+    t->idle_points++;
+    t->turns++;
     t->op_address = 0;
     if (E.spinner == t->bit && E.turns_left > 1) {
         E.turns_left--;
@@ -288,6 +292,39 @@ static inline void watch_write(Thread *t, uint32_t variable)
         wake_watchers(variable);
 }
 
+/* The last reads are the same few ones, again and again: the thread went round a loop that waits. */
+static int goes_round(const Thread *t)
+{
+    for (uint32_t period = 1; period <= MOST_PERIOD; period++) {
+        uint32_t reads = 3 * period > MANY_READS ? 3 * period : MANY_READS + 1, same = period;
+        while (same < reads && t->n_watched >= reads) {
+            uint32_t at = (t->n_watched - 1 - same + period) % ENGINE_MOST_WATCHED;
+            uint32_t before = (t->n_watched - 1 - same) % ENGINE_MOST_WATCHED;
+            if (t->watched[at] != t->watched[before] || t->watched_version[at] != t->watched_version[before])
+                break;
+            same++;
+        }
+        if (same == reads)
+            return 1;
+    }
+    return 0;
+}
+
+/* A loop without a pause may be waiting. Samplers let it make many reads before they take it for
+ * that. A search ends its turn as soon as it goes round, because each read of it is a scheduling
+ * point; the decision that it did makes a replay do so. */
+static __attribute__((noinline)) void many_reads(Thread *t)
+{
+    if (t->n_watched <= IN_VAIN) {
+        if (E.strategy->row.kind == STRATEGY_FOLLOWS ? !choose(t, CHOOSE_TURN, 2) : !goes_round(t))
+            return;
+        if (unlikely(E.recording) && searching())
+            decision_made(t, CHOOSE_TURN, 1);
+        t->n_watched = n_watched(t);
+    }
+    turn_over(t, 0);
+}
+
 /* The last reads since the last pause or write; duplicates do no harm. A loop without a pause is
  * recognised by many reads without a write. */
 static inline void watch_read(Thread *t, uint32_t variable, uint32_t version)
@@ -295,8 +332,8 @@ static inline void watch_read(Thread *t, uint32_t variable, uint32_t version)
     uint32_t at = t->n_watched++ % ENGINE_MOST_WATCHED;
     t->watched[at] = variable;
     t->watched_version[at] = version;
-    if (unlikely(t->n_watched > IN_VAIN))
-        turn_over(t, 0);
+    if (unlikely(t->n_watched > E.many_reads))
+        many_reads(t);
 }
 
 /* A read-modify-write that stores what it found, as a lock's taker does in vain, changes nothing. A
@@ -305,8 +342,11 @@ static __attribute__((noinline)) void watch_try(Thread *t, Variable *v, uint32_t
 {
     uint32_t variable = (uint32_t)(v - E.variables);
     v->version--;
-    for (int i = 0; i < IN_VAIN / TRIES; i++)
+    for (int i = 0; i < IN_VAIN / TRIES; i++) {
         watch_read(t, variable, v->version - stale);
+        if (t->n_watched == 0)    /* its turn is over */
+            return;
+    }
 }
 
 static inline void watch_rmw(Thread *t, Variable *v, uint32_t stale, int changes)

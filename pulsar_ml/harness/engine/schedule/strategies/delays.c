@@ -6,12 +6,16 @@ static Thread *delays_choose(Thread *t, uint64_t mask)
     uint32_t options = (uint32_t)__builtin_popcountll(mask), taken, left = (uint32_t)E.config.bound - bound_used;
     int turn = t->number < 0 ? 0 : t->number;
     uint64_t later = mask & ~((UINT64_C(1) << turn) - 1), sooner = mask & ~later;
+    if (past_turns(t)) {
+        left = 0;
+        options = 1;
+    }
     if (options > left + 1) {
         path_pruned = 1;
         options = left + 1;
-        if (options == 1 && mask & t->bit && must_leave(t))
-            return next_in_turn(t, mask);
     }
+    if (options == 1 && mask & t->bit && must_leave(t))
+        return next_in_turn(t, mask);
     taken = options > 1 ? search_choose(options) : 0;
     bound_used += taken;
     uint32_t n_later = (uint32_t)__builtin_popcountll(later);

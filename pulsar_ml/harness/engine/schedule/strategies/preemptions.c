@@ -5,6 +5,8 @@ static Thread *preemptions_choose(Thread *t, uint64_t mask)
 {
     uint32_t options = (uint32_t)__builtin_popcountll(mask), taken;
     int stays = (mask & t->bit) != 0;
+    if (past_turns(t))
+        return stays && !must_leave(t) ? t : next_in_turn(t, mask);
     if (stays && bound_used >= (uint32_t)E.config.bound) {
         path_pruned = 1;
         return must_leave(t) ? next_in_turn(t, mask) : t;

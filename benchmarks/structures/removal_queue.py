@@ -1,0 +1,22 @@
+"""Cost of eviction: one pass over 100,000 entries of 100 bytes."""
+
+from __future__ import annotations
+
+from benchmarks.measure import Benchmark, ratio
+from benchmarks.structures.range_cache import COUNT, filled, put_and_evict
+
+
+def one_pass(by_time: bool) -> float:
+    return float(filled().evict(by_time)) / COUNT
+
+
+BENCHMARKS = (
+    Benchmark("removal_queue: time pass, an entry", lambda: one_pass(True)),
+    Benchmark("removal_queue: size pass, an entry", lambda: one_pass(False)),
+    Benchmark(
+        "removal_queue: time pass over a put with later eviction",
+        ratio(lambda: one_pass(True), put_and_evict),
+        unit="x",
+        target=1,
+    ),
+)

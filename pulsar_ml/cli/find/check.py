@@ -1,0 +1,313 @@
+"""``pulsar-ml check``: functions of C, C++ and Cython files as tests under the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pulsar_ml.cli import options as shared
+from pulsar_ml.cli.command import command as new_command
+from pulsar_ml.cli.command import option
+from pulsar_ml.cli.find.explore import sandbox_limits
+from pulsar_ml.cli.output import print_json
+from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
+from pulsar_ml.exit_codes import (
+    CLEAN,
+    FAILED,
+    INTERRUPTED,
+    NOTHING_EXERCISED,
+    SEARCH,
+    VIOLATION,
+    ExitCode,
+    worst,
+)
+from pulsar_ml.harness.engine import FAULTS, OFFERED
+from pulsar_ml.terminal.command_line import command_line, short_path
+from pulsar_ml.terminal.progress import ProgressDisplay
+from pulsar_ml.wording import counted
+
+if TYPE_CHECKING:
+    from pulsar_ml.harness.functions.check import Checked
+    from pulsar_ml.harness.functions.source import TestFunction, TestSource
+    from pulsar_ml.harness.search.child import Limits
+    from pulsar_ml.harness.subjects.subject import Subject
+
+BUILD = "Build"
+RECORDS = Path(".pulsar_ml") / "failures"
+CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EXERCISED}
+
+
+@new_command(
+    "check",
+    examples=(
+        "check ring_test.cpp",
+        "check ring_test.cpp::test_push --mode sc --executions 200000",
+        "check tests -k ring -I include --std c++20",
+    ),
+    exit_codes=SEARCH,
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE[::TEST]...")
+@option("-k", "part", metavar="TEXT", default="", help="Only tests whose name contains TEXT.")
+@shared.seed(None, "[default: the test's, or 0]")
+@option(
+    "--executions",
+    type=click.IntRange(1),
+    group=shared.SEARCH,
+    help="Executions of each test, at most.  [default: the test's, or 50000]",
+)
+@option(
+    "--mode",
+    type=click.Choice(shared.MODES),
+    group=shared.SEARCH,
+    help="Memory model.  [default: the test's, or c11]",
+)
+@option(
+    "--strategy",
+    type=click.Choice(OFFERED),
+    group=shared.SEARCH,
+    help="How schedules are chosen.  [default: the test's, or portfolio]",
+)
+@option(
+    "--fault",
+    "faults",
+    multiple=True,
+    type=click.Choice(tuple(FAULTS)),
+    group=shared.SEARCH,
+    help="Fault that may happen. Repeatable.",
+)
+@option(
+    "--suppress",
+    multiple=True,
+    metavar="PLACE",
+    group=shared.SEARCH,
+    help="Known race to pass over and count: file:line, or a function of its accesses.",
+)
+@option("--no-races", is_flag=True, group=shared.SEARCH, help="Do not report data races.")
+@option(
+    "--replay",
+    type=click.Path(path_type=Path),
+    metavar="RECORD",
+    group=shared.SEARCH,
+    help="Repeat the failure of a record, and show it step by step.",
+)
+@option("-I", "--include", multiple=True, metavar="FOLDER", group=BUILD, help="Folder of headers.")
+@option(
+    "--std", metavar="NAME", group=BUILD, help="Standard, such as c++17.  [default: c++20, c17]"
+)
+@option("--flag", multiple=True, group=BUILD, help="Compiler flag, as --flag=-DN=4. Repeatable.")
+@option(
+    "--pkg-config", "packages", multiple=True, metavar="NAME", group=BUILD,
+    help="Package whose flags pkg-config knows. Repeatable.",
+)  # fmt: skip
+@option(
+    "--compile-commands",
+    "database",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    group=BUILD,
+    help="Database with the flags of files.  [default: the nearest compile_commands.json]",
+)
+@option(
+    "--volatile",
+    type=click.Choice(("plain", "relaxed")),
+    default="plain",
+    show_default=True,
+    group=BUILD,
+    help="Meaning of volatile accesses: plain ones, or relaxed atomics.",
+)
+@option(
+    "--into",
+    default=str(Path(".pulsar_ml") / "build"),
+    show_default=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    group=BUILD,
+    help="Folder of builds.",
+)
+@shared.sandbox()
+@shared.as_json
+def command(
+    files: tuple[str, ...],
+    part: str,
+    replay: Path | None,
+    include: tuple[str, ...],
+    std: str | None,
+    flag: tuple[str, ...],
+    packages: tuple[str, ...],
+    database: Path | None,
+    volatile: str,
+    into: Path,
+    sandbox: bool,
+    patience: float,
+    as_json: bool,
+    no_races: bool,
+    **options: Any,
+) -> ExitCode:
+    """Explore functions void test_*() of C, C++ and Cython FILES under the engine.
+
+    A test starts threads by the means of its language, and asserts. The engine decides every switch
+    and every stale read, and reports data races, failed assertions, deadlocks, leaks and accesses
+    to freed memory. A folder stands for its files test_*, *_test and check_*.
+
+    A comment "// check: mode=sc executions=5000" above a test gives it options.
+    """
+    from pulsar_ml.harness.functions.flags import package_flags
+
+    chosen = {name: value for name, value in options.items() if value not in (None, ())}
+    if no_races:
+        chosen["races"] = False
+    flags = [*(f"-I{folder}" for folder in include), *([f"-std={std}"] if std else [])]
+    build = {
+        "into": into,
+        "flags": [*flags, *package_flags(packages), *flag],
+        "database": database,
+        "volatile": volatile,
+    }
+    limits = sandbox_limits(sandbox, patience)
+    if limits is None:
+        raise UsageError(
+            "pulsar-ml check runs each test in a child process; leave --no-sandbox out"
+        )
+    found = Found(files, part, build)
+    if replay is not None:
+        return show_record(found, replay, limits)
+    rows: list[dict[str, Any]] = []
+    codes: list[ExitCode] = []
+    with ProgressDisplay() as progress:
+        for source, test, subject in found.tests(progress):
+            progress.begin(f"{source.path.name}::{test.name}", chosen.get("executions"))
+            try:
+                from pulsar_ml.harness.functions.check import check_function
+
+                result = check_function(
+                    source.path, test, subject, limits=limits, **{**test.options, **chosen}
+                )
+            except KeyboardInterrupt:
+                codes.append(INTERRUPTED)
+                break
+            except (LimitsError, NondeterminismError) as error:
+                codes.append(FAILED)
+                found.without_verdict += 1
+                progress.end()
+                click.echo(f"{short_path(source.path)}::{test.name}  no verdict: {error}", err=True)
+                continue
+            progress.end()
+            codes.append(CODES[result.verdict])
+            rows.append(as_row(result, keep(result)))
+            if not as_json:
+                print_result(result, rows[-1])
+    if not codes and not found.failed:
+        wanted = f" with {part!r} in its name" if part else ""
+        click.echo(f"{' '.join(files)}: no function void test_*(){wanted} was found", err=True)
+        codes.append(NOTHING_EXERCISED)
+    code = worst([*codes, *([FAILED] * bool(found.failed))])
+    if as_json:
+        print_json({"exit_code": code, "tests": rows})
+    else:
+        click.echo(last_line(rows, found))
+    return code
+
+
+@dataclass
+class Found:
+    """The tests of the command line. A file that cannot be built costs the others nothing."""
+
+    files: tuple[str, ...]
+    part: str
+    build: dict[str, Any]
+    failed: int = 0
+    without_verdict: int = 0
+
+    def tests(
+        self, progress: ProgressDisplay | None = None
+    ) -> Iterator[tuple[TestSource, TestFunction, Subject]]:
+        from pulsar_ml.errors import BuildError
+        from pulsar_ml.harness.functions.check import build_tests, chosen_tests
+        from pulsar_ml.harness.functions.source import read_source, test_files
+
+        for name in self.files:
+            path, _, test = name.partition("::")
+            for file in test_files([Path(path)]):
+                source = read_source(file)
+                tests = [
+                    each for each in chosen_tests(source, test or None) if self.part in each.name
+                ]
+                if not tests:
+                    continue
+                if progress:
+                    progress.begin(f"building {file.name}")
+                try:
+                    subjects = build_tests(source, **self.build)
+                except BuildError as error:
+                    self.failed += 1
+                    click.echo(f"Failed: {error}", err=True)
+                    continue
+                for each in tests:
+                    if each.name in subjects:  # else the preprocessor leaves it out
+                        yield source, each, subjects[each.name]
+
+
+def keep(result: Checked) -> Path | None:
+    """Write the record of a failure; equal failures share one file."""
+    if result.failure is None:
+        return None
+    from pulsar_ml.harness.testing.sarif import fingerprint
+
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    path = RECORDS / f"{result.test.name}-{fingerprint(result.failure)[:12]}.json"
+    path.write_text(result.failure.to_json() + "\n")
+    return path
+
+
+def as_row(result: Checked, record: Path | None) -> dict[str, Any]:
+    return {
+        "file": short_path(result.file),
+        "test": result.test.name,
+        "line": result.test.line,
+        "verdict": result.verdict,
+        "executions": result.exploration.executions,
+        "classes": result.exploration.statistics["classes"],
+        "remarks": list(result.exploration.remarks),
+        "message": result.failure.message if result.failure else "",
+        "kind": result.failure.kind if result.failure else "",
+        "record": str(record) if record else None,
+    }
+
+
+def print_result(result: Checked, row: dict[str, Any]) -> None:
+    name = f"{row['file']}::{row['test']}"
+    click.echo(f"{name}  {result.describe()}")
+    for remark in row["remarks"]:
+        click.echo(f"  {remark}")
+    if result.failure is not None:
+        click.echo(result.text)
+        click.echo(f"  again: {command_line('check', name, '--replay', row['record'])}\n")
+
+
+def last_line(rows: list[dict[str, Any]], found: Found) -> str:
+    counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in CODES}
+    words = [
+        f"{counts['clean']} clean",
+        *([f"{counts['violation']} failed"] * bool(counts["violation"])),
+        *([f"{counts['nothing_exercised']} exercised nothing"] * bool(counts["nothing_exercised"])),
+        *([f"{found.without_verdict} without a verdict"] * bool(found.without_verdict)),
+        *([f"{counted(found.failed, 'file')} not built"] * bool(found.failed)),
+    ]
+    return ", ".join(words)
+
+
+def show_record(found: Found, record: Path, limits: Limits) -> ExitCode:
+    from pulsar_ml.harness.functions.check import replayed_text
+    from pulsar_ml.harness.search.failure import Failure
+    from pulsar_ml.input_files import bounded_text
+
+    failure = Failure.from_text(bounded_text(record, "the record"))
+    for _, test, subject in found.tests():
+        if test.name == failure.subject:
+            again, text = replayed_text(failure, subject, limits)
+            click.echo(text)
+            return VIOLATION if again else CLEAN
+    raise UsageError(f"{record} is of the test {failure.subject!r}, which none of the files has")

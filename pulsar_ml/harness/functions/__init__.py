@@ -1,0 +1,1 @@
+"""Functions as tests: a file of C, C++ or Cython whose functions ``test_*`` the engine explores."""

@@ -1,0 +1,188 @@
+"""Explores the test functions of a file under the engine: the calls behind ``pulsar-ml check``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.functions.flags import database_flags, find_database
+from pulsar_ml.harness.functions.library import library_subjects
+from pulsar_ml.harness.functions.source import TestFunction, TestSource, read_source
+from pulsar_ml.harness.search.child import Limits
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.interleave import (
+    SHRINK_EXECUTIONS,
+    InterleavingFailure,
+)
+from pulsar_ml.harness.search.sandbox import call, replay_lost
+from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.subject import Subject
+from pulsar_ml.wording import counted
+
+EXECUTIONS = 50_000  # of each test, at most
+BUILDS = Path(".pulsar_ml") / "build"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The result of one test function.
+
+    Attributes:
+        file, test: the test.
+        exploration: counts of its executions.
+        failure: its failure, shrunk, or None.
+        text: the failure with a column for each thread, or "".
+    """
+
+    file: Path
+    test: TestFunction
+    exploration: Exploration
+    failure: Failure | None
+    text: str
+
+    @property
+    def verdict(self) -> str:
+        """The verdict: "violation", "clean", or "nothing_exercised"."""
+        return self.exploration.verdict
+
+    def describe(self) -> str:
+        """Describe the result in one line."""
+        done = self.exploration
+        if self.failure is not None:
+            return f"{self.failure.kind} at execution {done.executions:,} of seed {done.seed}"
+        count = f"{counted(done.executions, 'execution')}, {counted(done.statistics['classes'], 'class')}"
+        if self.verdict != "clean":
+            return f"nothing exercised in {count}: no location was used by two threads"
+        if done.exhausted:
+            return f"clean: {count}, all there are {done.exhausted}"
+        return f"clean: {count}"
+
+
+def build_tests(
+    source: TestSource,
+    *,
+    into: Path = BUILDS,
+    flags: Sequence[str] = (),
+    database: Path | None = None,
+    volatile: str = "plain",
+) -> dict[str, Subject]:
+    """Build a file of tests for the engine; return a subject for each test's name.
+
+    A test that the preprocessor leaves out has none. ``into`` is the folder of builds. ``flags`` go to the compiler, after those that a compilation
+    database (by default the nearest one) has for the file. Raises BuildError with the compiler's
+    output.
+    """
+    found = database or find_database(source.path)
+    known = database_flags(found, source.path) if found else []
+    if source.language == "cython":
+        from pulsar_ml.harness.functions.cython_tests import module_subjects
+
+        return module_subjects(source, into=into, flags=[*known, *flags], volatile=volatile)
+    return library_subjects(source, into=into, flags=[*known, *flags], volatile=volatile)
+
+
+def program_of(subject: Subject) -> Program:
+    """The one program of a test: the engine's first thread calls the function."""
+    return Program.generate(subject, 0, threads=1, operations=1, noise=False)
+
+
+def check_function(
+    file: Path,
+    test: TestFunction,
+    subject: Subject,
+    *,
+    limits: Limits | None = None,
+    on_batch: Callable[[int], object] = lambda executions: None,
+    **options: Any,
+) -> Checked:
+    """Explore one test in a child process; ``options`` are those of :func:`explore`."""
+    chosen = {"executions": EXECUTIONS, "reuse": "mixed", **options}
+    done = explore(
+        subject, program_of(subject), isolated=True, limits=limits, on_batch=on_batch, **chosen
+    )
+    failure = done.failure
+    text = ""
+    if failure is not None and failure.ended_process:
+        text = failure.summary()
+    elif failure is not None:
+        small = failure
+        failure = call(lambda: shrink(small, subject, budget=SHRINK_EXECUTIONS), limits=limits)
+        shrunk = failure
+        text = call(lambda: shrunk.describe(subject), limits=limits)
+    return Checked(file, test, done, failure, text)
+
+
+def replayed_text(failure: Failure, subject: Subject, limits: Limits | None) -> tuple[bool, str]:
+    """Repeat ``failure`` in a child process; return whether it came again, and the text to show."""
+    if failure.ended_process:
+        again = replay_lost(failure, subject, limits=limits)
+        return again.failure is not None, failure.summary(again)
+    found = call(lambda: failure.replay(subject).failure is not None, limits=limits)
+    return found, call(lambda: failure.describe(subject), limits=limits)
+
+
+def chosen_tests(source: TestSource, name: str | None) -> tuple[TestFunction, ...]:
+    """The tests of a file, or the one called ``name``. UsageError when there is none."""
+    if name is None:
+        return source.tests
+    found = tuple(test for test in source.tests if test.name == name)
+    if not found:
+        known = [test.name for test in source.tests]
+        nearest = get_close_matches(name, known, 1)
+        hint = f"did you mean {nearest[0]}?" if nearest else f"it has: {', '.join(known) or 'none'}"
+        raise UsageError(f"{source.path.name} has no test {name!r}; {hint}")
+    return found
+
+
+def check_file(
+    path: Path | str,
+    *,
+    test: str | None = None,
+    build: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Iterator[Checked]:
+    """Build a file and explore its tests one after the other, or the one called ``test``.
+
+    ``build`` has the options of :func:`build_tests`; ``options`` are those of :func:`explore` and
+    override the file's comments. Raises UsageError for a file without tests.
+    """
+    source = read_source(Path(path))
+    tests = chosen_tests(source, test)
+    if not tests:
+        raise UsageError(f"{source.path.name} has no test: no function void test_*() was found")
+    subjects = build_tests(source, **(build or {}))
+    for each in tests:
+        if each.name in subjects:
+            subject = subjects[each.name]
+            yield check_function(source.path, each, subject, **{**each.options, **options})
+
+
+def check(path: Path | str, *, test: str | None = None, **options: Any) -> tuple[Checked, ...]:
+    """Explore the test functions of a C, C++ or Cython file; a failure is raised.
+
+    A test is a function ``void test_*()``, in Cython a ``cdef`` or ``def`` function ``test_*()``.
+    It starts threads by the means of its language, and asserts. ``test`` names a single one.
+    ``options`` are those of :func:`explore`; ``flags`` is a list for the compiler. The result has a
+    row for each test.
+
+    Raises InterleavingFailure for the first test that fails, AssertionError for one in which no two
+    threads met, UsageError for a file without tests, and BuildError with the compiler's output.
+    """
+    __tracebackhide__ = True
+    build: dict[str, Any] = {
+        name: options.pop(name) for name in ("into", "flags", "volatile") if name in options
+    }
+    results = []
+    for result in check_file(path, test=test, build=build, **options):
+        if result.failure is not None:
+            raise InterleavingFailure(result.failure, f"{result.test.name}: {result.text}")
+        if result.verdict != "clean":
+            raise AssertionError(f"{result.test.name}: {result.describe()}")
+        results.append(result)
+    return tuple(results)

@@ -1,0 +1,217 @@
+"""Test functions of a source file: their names, their lines, and the options in its comments.
+
+A test is a function without parameters whose name begins with ``test_``: ``void test_*()`` in C and
+C++, outside classes and namespaces, and ``cdef`` or ``def`` functions in Cython. A comment
+``// check: mode=sc executions=5000`` (``# check:`` in Cython) right above a test sets its options;
+elsewhere it sets those of all tests of the file.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.engine import FAULTS, OFFERED
+from pulsar_ml.input_files import bounded_text
+
+LANGUAGES = {
+    ".c": "c",
+    ".cc": "c++",
+    ".cpp": "c++",
+    ".cxx": "c++",
+    ".pyx": "cython",
+}
+MOST_BYTES = 16 << 20  # length of a source file
+
+# Comments, strings and raw strings of C and C++. What they contain is no code.
+NO_CODE = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|R"(?P<mark>[^()\s\\]{0,16})\(.*?\)(?P=mark)"
+    |"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""",
+    re.DOTALL | re.VERBOSE,
+)
+C_TEST = re.compile(
+    r"""^[ \t]*(?P<before>(?:extern\s+"C"\s+|static\s+|inline\s+|\[\[[\w:, ]*\]\]\s*)*)
+    (?P<type>void|auto)\s+(?P<name>test_\w*)\s*\(\s*(?:void)?\s*\)\s*
+    (?:noexcept\s*)?(?:->\s*void\s*)?\{""",
+    re.VERBOSE | re.MULTILINE,
+)
+CYTHON_TEST = re.compile(
+    r"""^(?P<kind>cdef|cpdef|def)\s+(?:inline\s+)?(?:(?:void|int|bint)\s+)?
+    (?P<name>test_\w*)\s*\(\s*\)(?P<after>[^\n]*?):[ \t]*(?:\#[^\n]*)?$""",
+    re.VERBOSE | re.MULTILINE,
+)
+OPTIONS_LINE = re.compile(r"^[ \t]*(?://|\#)[ \t]*check:[ \t]*(?P<words>[^\n]*)$", re.MULTILINE)
+COMMENT_LINE = re.compile(r"\s*(//|#|/\*|\*|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class TestFunction:
+    """A test function: its name, its line from 1, and its options.
+
+    Attributes:
+        needs_gil: True for a ``def`` function of Cython, which is called with the GIL.
+        options: as :func:`pulsar_ml.harness.explore` takes them.
+    """
+
+    __test__ = False  # pytest does not collect this class
+
+    name: str
+    line: int
+    needs_gil: bool = False
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TestSource:
+    """A source file with test functions.
+
+    Attributes:
+        path: the absolute path.
+        language: "c", "c++" or "cython".
+        tests: its test functions, in the order of the file.
+        flags: the compiler's flags that its comments name.
+    """
+
+    __test__ = False
+
+    path: Path
+    language: str
+    tests: tuple[TestFunction, ...]
+    flags: tuple[str, ...] = ()
+
+
+def read_source(path: Path) -> TestSource:
+    """Find the test functions of the file at ``path``.
+
+    Raises UsageError for a file of another language, one that cannot be read, and for an option in
+    its comments that does not exist.
+    """
+    language = LANGUAGES.get(path.suffix)
+    if language is None:
+        raise UsageError(
+            f"{path.name!r} is no file of test functions; its name should end with "
+            f"{', '.join(LANGUAGES)}"
+        )
+    text = bounded_text(path, "the file of tests", most=MOST_BYTES)
+    code = text if language == "cython" else blank(text)
+    own: dict[int, dict[str, object]] = {}
+    common: dict[str, object] = {}
+    flags: list[str] = []
+    found = list((CYTHON_TEST if language == "cython" else C_TEST).finditer(code))
+    starts = {line_of(code, match.start("name")): match["name"] for match in found}
+    lines = text.splitlines()
+    for match in OPTIONS_LINE.finditer(text):
+        line = line_of(text, match.start("words"))
+        options = parse_options(match["words"], f"{path.name}:{line}", flags)
+        below = first_code_line(lines, line)
+        (own.setdefault(below, {}) if below in starts else common).update(options)
+    tests = [
+        TestFunction(
+            match["name"],
+            line,
+            needs_gil=language == "cython" and match["kind"] == "def",
+            options={**common, **own.get(line, {})},
+        )
+        for match in found
+        for line in [line_of(code, match.start("name"))]
+    ]
+    return TestSource(path.resolve(), language, tuple(tests), tuple(flags))
+
+
+def blank(text: str) -> str:
+    """Replace comments and strings by spaces, so that lines and columns stay."""
+    return NO_CODE.sub(
+        lambda match: re.sub(r"[^\n]", " ", match[0]), text.replace('extern "C"', "extern  C ")
+    )
+
+
+def line_of(text: str, index: int) -> int:
+    return text.count("\n", 0, index) + 1
+
+
+def first_code_line(lines: list[str], after: int) -> int:
+    """Return the number of the first line below ``after`` that is no comment; 0 after a gap."""
+    for number in range(after + 1, len(lines) + 1):
+        line = lines[number - 1]
+        if not line.strip():
+            return 0
+        if not COMMENT_LINE.match(line):
+            return number
+    return 0
+
+
+WORDS: Mapping[str, tuple[str, ...]] = {"mode": ("c11", "tso", "sc"), "strategy": tuple(OFFERED)}
+NUMBERS = ("executions", "seed", "bound", "spins", "step_limit", "depth")
+SWITCHES = ("races", "lock_free")
+LISTS = ("faults", "suppress")
+BUILD = ("flags", "include", "std")
+KNOWN = (*WORDS, *NUMBERS, *SWITCHES, *LISTS, *BUILD)
+
+
+def parse_options(words: str, place: str, flags: list[str]) -> dict[str, object]:
+    """Read ``key=value`` words of a ``check:`` comment; flags of the compiler go to ``flags``."""
+    options: dict[str, object] = {}
+    try:
+        split = shlex.split(words)
+    except ValueError as error:
+        raise UsageError(f"{place}: {error} in 'check: {words}'") from None
+    for word in split:
+        key, equals, value = word.partition("=")
+        if not equals or key not in KNOWN:
+            nearest = get_close_matches(key, KNOWN, 1)
+            hint = f"did you mean {nearest[0]}=?" if nearest else f"it may be: {', '.join(KNOWN)}"
+            raise UsageError(f"{place}: no option {word!r}; {hint}")
+        if key == "flags":
+            flags += shlex.split(value)
+        elif key == "include":
+            flags.append(f"-I{value}")
+        elif key == "std":
+            flags.append(f"-std={value}")
+        else:
+            options[key] = option_value(key, value, place)
+    return options
+
+
+def option_value(key: str, value: str, place: str) -> object:
+    if key in WORDS and value not in WORDS[key]:
+        raise UsageError(f"{place}: {key} is {value!r}; it may be: {', '.join(WORDS[key])}")
+    if key in NUMBERS:
+        if not value.isdecimal():
+            raise UsageError(f"{place}: {key} is {value!r}; it should be a number from 0")
+        return int(value)
+    if key in SWITCHES:
+        if value not in ("on", "off"):
+            raise UsageError(f"{place}: {key} is {value!r}; it should be on or off")
+        return value == "on"
+    if key in LISTS:
+        parts = tuple(value.split(","))
+        for part in parts:
+            if key == "faults" and part not in FAULTS:
+                raise UsageError(f"{place}: no fault {part!r}; it may be: {', '.join(FAULTS)}")
+        return parts
+    return value
+
+
+def test_files(paths: list[Path]) -> Iterator[Path]:
+    """Yield the files of ``paths``; of a folder those named test_*, *_test or check_*."""
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        yield from sorted(
+            file
+            for file in path.rglob("*")
+            if file.suffix in LANGUAGES
+            and (file.stem.startswith(("test_", "check_")) or file.stem.endswith("_test"))
+            and not any(
+                part.startswith(".") or part == "build" for part in file.relative_to(path).parts
+            )
+        )
+
+
+test_files.__test__ = False  # type: ignore[attr-defined]

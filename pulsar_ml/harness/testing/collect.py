@@ -1,0 +1,138 @@
+"""Collects test functions of C, C++ and Cython files as tests of pytest.
+
+Files named ``check_*`` are collected always, for nothing else has such files; others when the
+setting ``check_files`` names them, such as ``test_*.cpp``. Each test function is one test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from pulsar_ml.harness.testing.properties import EXPLORED, FAILURE, RECORD, REPLAYED, keep_record
+
+if TYPE_CHECKING:
+    from pulsar_ml.harness.functions.check import Checked
+    from pulsar_ml.harness.functions.source import TestFunction, TestSource
+    from pulsar_ml.harness.search.failure import Failure
+    from pulsar_ml.harness.subjects.subject import Subject
+
+SUFFIXES = (".c", ".cc", ".cpp", ".cxx", ".pyx")
+ALWAYS = tuple(f"check_*{suffix}" for suffix in SUFFIXES)
+
+
+def add_settings(parser: pytest.Parser) -> None:
+    parser.addini(
+        "check_files",
+        "C, C++ and Cython files whose functions test_* are tests, beside check_*; as test_*.cpp",
+        type="args",
+        default=[],
+    )
+    parser.addini(
+        "check_flags",
+        "flags of the compiler for all such files, as -Iinclude -std=c++17",
+        type="args",
+        default=[],
+    )
+
+
+def is_collected(path: Path, config: pytest.Config) -> bool:
+    """True for a file whose functions are tests."""
+    patterns = (*ALWAYS, *config.getini("check_files"))
+    return path.suffix in SUFFIXES and any(fnmatch(path.name, each) for each in patterns)
+
+
+class SourceFile(pytest.File):
+    """A file of test functions. It is built when its first test runs."""
+
+    source: TestSource | None = None
+    subjects: dict[str, Subject] | None = None
+
+    def collect(self) -> Iterator[FunctionItem]:
+        from pulsar_ml.harness.functions.source import read_source
+
+        self.source = read_source(self.path)
+        for test in self.source.tests:
+            yield FunctionItem.from_parent(self, name=test.name, test=test)
+
+    def subject(self, name: str) -> Subject:
+        from pulsar_ml.harness.functions.check import BUILDS, build_tests
+
+        if self.subjects is None:
+            assert self.source is not None
+            flags = [
+                absolute(flag, self.config.rootpath) for flag in self.config.getini("check_flags")
+            ]
+            self.subjects = build_tests(
+                self.source, into=self.config.rootpath / BUILDS, flags=flags
+            )
+        return self.subjects[name]
+
+
+def absolute(flag: str, root: Path) -> str:
+    """Make the folder of ``-I`` relative to the root of the tests."""
+    return f"-I{root / flag[2:]}" if flag.startswith("-I") else flag
+
+
+class FunctionItem(pytest.Item):
+    """One test function."""
+
+    def __init__(self, *, test: TestFunction, **more: Any) -> None:
+        super().__init__(**more)
+        self.test = test
+
+    @property
+    def file(self) -> SourceFile:
+        assert isinstance(self.parent, SourceFile)
+        return self.parent
+
+    def runtest(self) -> None:
+        from pulsar_ml.harness.functions.check import check_function
+        from pulsar_ml.harness.search.interleave import InterleavingFailure
+
+        subject = self.file.subject(self.name)
+        if (recorded := self.config.stash[REPLAYED]) is not None:
+            self.replay(recorded, subject)
+        options: dict[str, Any] = dict(self.test.options)
+        for name in ("seed", "executions"):
+            if (value := self.config.getoption(f"interleave_{name}")) is not None:
+                options[name] = value
+        result = check_function(self.path, self.test, subject, **options)
+        self.note(result)
+        if result.failure is not None:
+            raise InterleavingFailure(result.failure, f"{result.text}\n{result.describe()}")
+        if result.verdict != "clean":
+            pytest.fail(result.describe(), pytrace=False)
+
+    def replay(self, failure: Failure, subject: Subject) -> NoReturn:
+        from pulsar_ml.harness.functions.check import replayed_text
+        from pulsar_ml.harness.search.interleave import InterleavingFailure
+
+        if failure.subject != self.name:
+            pytest.skip(f"the record is of the test {failure.subject!r}")
+        again, text = replayed_text(failure, subject, None)
+        if again:
+            raise InterleavingFailure(failure, text)
+        pytest.skip("the failure did not come again")
+
+    def note(self, result: Checked) -> None:
+        self.user_properties.append((EXPLORED, f"{self.name}: {result.describe()}"))
+        self.user_properties.append(("pulsar_ml.executions", result.exploration.executions))
+        if result.failure is not None:
+            record = keep_record(result.failure, self.config)
+            self.user_properties.append((FAILURE, result.failure.short()))
+            self.user_properties.append((RECORD, str(record)))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        from pulsar_ml.errors import PulsarMlError
+
+        if isinstance(excinfo.value, PulsarMlError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, self.test.line - 1, self.name

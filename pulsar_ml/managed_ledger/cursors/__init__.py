@@ -1,0 +1,1 @@
+"""Cursors of a managed ledger: their positions, stored state and queues of replayed entries."""

@@ -1,0 +1,84 @@
+"""The replay queue of a cursor: positions of entries that a dispatcher will read again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+
+from pulsar_ml._core import Entry
+from pulsar_ml.managed_ledger.cursors.cursor_ledger import CursorLedger
+from pulsar_ml.managed_ledger.range_read import discard
+from pulsar_ml.positions import Position
+
+
+class ReplayQueue:
+    """Positions to read again. All methods but ``drop_up_to`` take the ledger's lock themselves.
+
+    ``is_deleted`` tells whether an entry is acknowledged; it is called under the ledger's lock.
+    """
+
+    def __init__(self, ledger: CursorLedger, is_deleted: Callable[[Position], bool]) -> None:
+        self.ledger = ledger
+        self.is_deleted = is_deleted
+        self.positions: set[Position] = set()
+
+    def add(self, entries: Iterable[Entry | Position]) -> None:
+        """Queues entries; cached ones expect one more read. Acknowledged entries are skipped."""
+        for item in entries:
+            at = item.position if isinstance(item, Entry) else Position(*item)
+            with self.ledger.lock:
+                if at in self.positions or self.is_deleted(at):
+                    continue
+                self.positions.add(at)
+            if isinstance(item, Entry):
+                item.expect_read()
+            elif (cached := self.ledger.cache.cached.get(at)) is not None:
+                with cached:
+                    cached.expect_read()
+
+    def drop_up_to(self, mark: Position) -> None:
+        """Removes positions up to a mark-delete position. The caller holds the ledger's lock."""
+        self.positions = {at for at in self.positions if at > mark}
+
+    def read(self, most: int) -> Future[list[Entry]]:
+        """Takes up to ``most`` positions in log order and reads them, all or none.
+
+        After a failure the positions are in the queue again.
+        """
+        with self.ledger.lock:
+            waiting = sorted(at for at in self.positions if not self.is_deleted(at))
+            chosen = waiting[:most]
+            self.positions = set(waiting[most:])
+        result: Future[list[Entry]] = Future()
+        result.set_running_or_notify_cancel()
+        if not chosen:
+            result.set_result([])
+            return result
+        reads = [self.ledger.read_entry(at) for at in chosen]
+        unfinished = len(reads)
+        counting = threading.Lock()
+
+        def on_read(_: Future[Entry]) -> None:
+            nonlocal unfinished
+            with counting:
+                unfinished -= 1
+                is_last = unfinished == 0
+            if is_last:
+                self.finish(chosen, reads, result)
+
+        for read in reads:
+            read.add_done_callback(on_read)
+        return result
+
+    def finish(
+        self, chosen: list[Position], reads: list[Future[Entry]], result: Future[list[Entry]]
+    ) -> None:
+        errors = [error for read in reads if (error := read.exception()) is not None]
+        if not errors:
+            result.set_result([read.result() for read in reads])
+            return
+        discard(read.result() for read in reads if read.exception() is None)
+        with self.ledger.lock:
+            self.positions.update(at for at in chosen if not self.is_deleted(at))
+        result.set_exception(errors[0])

@@ -1,0 +1,1 @@
+"""Storages of ledgers: the interface, one on disk, one in memory and one that injects faults."""

@@ -1,0 +1,1 @@
+"""The terminal: commands' entry, progress, tables that fit, and a graceful stop."""

@@ -1,0 +1,85 @@
+"""Fibers own what belongs to a thread, and what happens once or together is modelled.
+
+Each wrong program is found and named, each right one stays silent.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.locks.test_locks import COMPILERS, EXECUTIONS, FAULTS, built, run
+
+# program: module, kinds of failure of which it may show any first, and a part of the message.
+WRONG: dict[str, tuple[str, str | tuple[str, ...], str]] = {
+    "local_shared": ("owned", "data race", ""),
+    "local_outlived": ("owned", "use after free", ""),
+    "once_by_hand": ("owned", ("data race", "invariant"), ""),
+    "value_leaks": ("owned", "leak", ""),
+    "meets_nobody": ("owned", ("data race", "invariant"), ""),
+    "meets_too_many": ("owned", "deadlock", "waits for barrier"),
+    "c11_unjoined": ("owned", "data race", ""),
+    "python_kept": ("owned", "deadlock", "waits for futex"),
+    "noted_not": ("owned", "data race", ""),
+    "noted_half": ("owned", "data race", ""),
+    "noted_readers": ("owned", "data race", ""),
+    "cache_kept": ("owned_cpp", "leak", ""),
+    "static_local_in_itself": ("owned_cpp", "lock misuse", "waits for itself"),
+    "checked_by_hand": ("owned_cpp", "data race", ""),
+    "promise_early": ("owned_cpp", "data race", ""),
+    "promise_broken": ("owned_cpp", "invariant", ""),
+    "promise_unkept": ("owned_cpp", "deadlock", "waits for futex"),
+    "async_race": ("owned_cpp", "data race", ""),
+    "barrier_left_out": ("owned_cpp", "data race", ""),
+    "latch_short": ("owned_cpp", "deadlock", "waits for futex"),
+    "not_joined": ("owned_cpp", "assertion", "std::terminate"),
+    "kept_too_early": ("owned_cpp", "data race", ""),
+    "pointer_bare": ("owned_cpp", "data race", ""),
+    "aligned_freed": ("owned_cpp", ("data race", "use after free"), ""),
+}
+RIGHT = {
+    "owned": (
+        "locals local_shared errno rounding identity signal_stack once c11_once meets spin c11 "
+        "python noted noted_old noted_lock noted_benign noted_ignored"
+    ),
+    "owned_cpp": (
+        "local_objects local_threads cache rethrown uncaught call_once call_once_throws "
+        "static_local checked_by_hand promise task async barrier latch jthread timed_shared exit_notified "
+        "kept_at_exit kept_unread kept_wrong kept_by_task joined_at_end pointer weak_pointer aligned strings"
+    ),
+}
+FIXED = [(module, f"{name}_fixed") for module, names in RIGHT.items() for name in names.split()]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_program_is_found_and_named(name: str, compiler: str) -> None:
+    module, kinds, message = WRONG[name]
+    failure = run(module, name, compiler).failure
+    assert failure is not None
+    assert failure.kind in ((kinds,) if isinstance(kinds, str) else kinds)
+    assert message in failure.message
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize(("module", "name"), FIXED)
+@pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
+def test_a_right_program_stays_silent(module: str, name: str, mode: str, compiler: str) -> None:
+    done = run(module, name, compiler, mode=mode, faults=FAULTS, reuse="mixed")
+    assert done.verdict == "clean", done.failure
+    assert done.executions == EXECUTIONS
+    assert done.statistics["cut"] == 0
+
+
+# libstdc++ before 13 releases the lock in atomic<shared_ptr>::load() with a relaxed order: its
+# plain read of the pointer races with the next store.
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_the_race_in_the_atomic_shared_pointer_of_libstdcxx_is_found(compiler: str) -> None:
+    done = run("owned_cpp", "atomic_pointer_fixed", compiler)
+    if built("owned_cpp", compiler).LIBSTDCXX < 13:
+        assert done.failure is not None
+        assert done.failure.kind == "data race"
+        assert any("shared_ptr_atomic.h:" in place for place in done.failure.where)
+        known = ("std::_Sp_atomic::load",)
+        done = run("owned_cpp", "atomic_pointer_fixed", compiler, suppress=known)
+        assert done.statistics["suppressed"]
+    assert done.verdict == "clean", done.failure

@@ -1,0 +1,343 @@
+/* The calls of a litmus program, and the part of their meaning that no memory model decides: the
+ * mutex, the condition, the clock, and the threads that a thread starts and joins. Every order of
+ * the threads' steps is explored; a memory model (buffers.hpp, graphs.hpp) says what they read.
+ *
+ * Sources: the C++ standard, [thread.condition] and [thread.thread.class]; for the clock,
+ * docs/engine.md, Time. Nothing here knows the engine. */
+#ifndef MEMORY_MODEL_MACHINE_HPP
+#define MEMORY_MODEL_MACHINE_HPP
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <stdexcept>
+#include <type_traits>
+#include <unordered_set>
+#include <vector>
+
+namespace model {
+
+enum { CELLS = 3, THREADS = 4, CALLS = 16, FAILED_CAS = 8 };
+enum Kind : uint8_t {
+    LOAD, STORE, EXCHANGE, CAS, FENCE, LOCK, UNLOCK, WAIT, TIMED_WAIT, NOTIFY_ONE, NOTIFY_ALL, SPAWN, JOIN
+};
+enum Order : uint8_t { RELAXED = 0, ACQUIRE = 2, RELEASE = 3, ACQ_REL = 4, SEQ_CST = 5 };
+
+/* Faults that may happen: a timed wait ends at once, a wait ends without a notification. */
+enum { TIME_OUT = 1, SPURIOUS = 2 };
+
+/* Seeded defects of the models: the comparison has to notice each of them. */
+enum {
+    NO_RELEASE = 1, NO_SEQ_CST = 2, NO_BUFFERS = 4, NO_JOIN_EDGE = 8, NO_SPAWN_EDGE = 16, DEAF_NOTIFY = 32,
+    TIME_OUT_UNLOCKED = 64, NOTIFY_ONE_IS_ALL = 128, NO_MUTEX_EDGE = 256, LATEST_TIME_OUT = 512,
+    WAIT_KEEPS_MUTEX = 1024, JOIN_DOES_NOT_WAIT = 2048, SPAWN_KEEPS_BUFFER = 4096, JOIN_LEAVES_BUFFER = 8192
+};
+
+/* `cell` of SPAWN and JOIN is the thread, `value` of a wait its deadline. */
+struct Call {
+    uint8_t kind, cell, order, value, expected;
+};
+
+struct Program {
+    int threads = 0, roots = 0;   /* the first `roots` threads run from the beginning */
+    std::array<std::vector<Call>, THREADS> calls;
+    unsigned faults = 0, defects = 0;
+    bool buffered = false, strengthened = true;
+    void add(int thread, Call call) { calls[thread].push_back(call); }
+    bool has(unsigned defect) const { return defects & defect; }
+};
+
+/* What the calls returned, four bits each, and the final values; of a deadlock, which calls ended. */
+struct Outcome {
+    std::array<uint64_t, THREADS> results{};
+    uint64_t finals = 0;
+    bool operator<(const Outcome &other) const
+    {
+        return finals != other.finals ? finals < other.finals : results < other.results;
+    }
+};
+constexpr uint64_t DEADLOCK = uint64_t(1) << 63;
+
+enum Status : uint8_t { UNBORN, RUNS, WAITS, NOTIFIED, TIMED_OUT };
+
+struct Sync {
+    uint64_t results[THREADS];
+    uint8_t position[THREADS], status[THREADS];
+    int8_t owner;
+    uint8_t now, unused[6];
+};
+
+template <class Memory> struct State {
+    Sync sync;
+    Memory memory;
+    bool operator==(const State &other) const { return !std::memcmp(this, &other, sizeof *this); }
+};
+
+struct HashBytes {
+    template <class T> size_t operator()(const T &value) const
+    {
+        static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 8 == 0);
+        const unsigned char *at = reinterpret_cast<const unsigned char *>(&value);
+        uint64_t hash = 0x9E3779B97F4A7C15;
+        for (size_t i = 0; i < sizeof(T); i += 8) {
+            uint64_t word;
+            std::memcpy(&word, at + i, 8);
+            hash = (hash ^ word) * 0xD6E8FEB86659FD93;
+            hash ^= hash >> 32;
+        }
+        return hash;
+    }
+};
+
+template <class Memory> class Exploration {
+  public:
+    std::set<Outcome> outcomes;
+    size_t states = 0, complete = 0;
+
+    Exploration(const Program &program, size_t most) : p(program), shape(program), most_states(most) {}
+
+    void run()
+    {
+        State<Memory> first;
+        std::memset(static_cast<void *>(&first), 0, sizeof first);
+        first.memory.begin(shape);
+        first.sync.owner = -1;
+        for (int t = 0; t < p.roots; t++)
+            first.sync.status[t] = RUNS;
+        add(first);
+        while (!waiting.empty()) {
+            State<Memory> state = waiting.back();
+            waiting.pop_back();
+            followed = false;
+            follow(state);
+            if (!followed)
+                end(state);
+        }
+        states = seen.size();
+        complete = ended.size();
+    }
+
+  private:
+    struct Bytes {
+        Memory memory;
+        bool operator==(const Bytes &other) const { return !std::memcmp(this, &other, sizeof *this); }
+    };
+    const Program &p;
+    typename Memory::Shape shape;
+    size_t most_states;
+    std::unordered_set<State<Memory>, HashBytes> seen;
+    std::unordered_set<Bytes, HashBytes> ended;
+    std::vector<State<Memory>> waiting;
+    bool followed = false;
+
+    void add(const State<Memory> &state)
+    {
+        followed = true;
+        if (!seen.insert(state).second)
+            return;
+        if (seen.size() > most_states)
+            throw std::length_error("the model has too many states");
+        if (state.memory.consistent(shape))
+            waiting.push_back(state);
+    }
+
+    bool is_done(const State<Memory> &state, int t) const
+    {
+        return state.sync.status[t] == RUNS && state.sync.position[t] == p.calls[t].size();
+    }
+
+    /* All steps of all threads and buffers; the clock moves when there is none. */
+    void follow(const State<Memory> &state)
+    {
+        for (int t = 0; t < p.threads && Memory::EAGER; t++)
+            if (state.sync.status[t] == RUNS && !is_done(state, t)) {
+                Kind kind = Kind(p.calls[t][state.sync.position[t]].kind);
+                /* It is possible in any order and nothing keeps it from being first. */
+                if (kind == STORE || kind == FENCE || kind == SPAWN)
+                    return step(state, t);
+            }
+        state.memory.drains([&](const Memory &memory) {
+            State<Memory> next = state;
+            next.memory = memory;
+            add(next);
+        });
+        for (int t = 0; t < p.threads; t++)
+            step(state, t);
+        if (!followed)
+            time_passes(state);
+    }
+
+    void time_passes(const State<Memory> &state)
+    {
+        int until = -1;
+        for (int t = 0; t < p.threads; t++)
+            if (is_timed(state, t)) {
+                int deadline = call_of(state, t).value;
+                if (until < 0 || (p.has(LATEST_TIME_OUT) ? deadline > until : deadline < until))
+                    until = deadline;
+            }
+        if (until < 0)
+            return;
+        State<Memory> next = state;
+        next.memory.time_passes(shape);
+        set_clock(next, until);
+        add(next);
+    }
+
+    const Call &call_of(const State<Memory> &state, int t) const { return p.calls[t][state.sync.position[t]]; }
+
+    bool is_timed(const State<Memory> &state, int t) const
+    {
+        return state.sync.status[t] == WAITS && call_of(state, t).kind == TIMED_WAIT;
+    }
+
+    /* The clock is at `until` or later, and all waits that are due end. */
+    void set_clock(State<Memory> &state, int until) const
+    {
+        if (until > state.sync.now)
+            state.sync.now = uint8_t(until);
+        for (int t = 0; t < p.threads; t++)
+            if (is_timed(state, t) && call_of(state, t).value <= state.sync.now)
+                state.sync.status[t] = TIMED_OUT;
+    }
+
+    void add_result(State<Memory> &state, int t, unsigned value) const
+    {
+        state.sync.results[t] |= uint64_t(value & 15) << 4 * state.sync.position[t]++;
+    }
+
+    void step(const State<Memory> &state, int t)
+    {
+        if (state.sync.status[t] >= NOTIFIED)
+            return relock(state, t);
+        if (state.sync.status[t] != RUNS || is_done(state, t))
+            return;
+        const Call &call = call_of(state, t);
+        State<Memory> next = state;
+        int slot = shape.slots[t][state.sync.position[t]];
+        switch (call.kind) {
+        case LOAD: case STORE: case EXCHANGE: case CAS: case FENCE:
+            state.memory.access(shape, t, slot, call, [&](const Memory &memory, unsigned value) {
+                State<Memory> after = state;
+                after.memory = memory;
+                add_result(after, t, value);
+                add(after);
+            });
+            return;
+        case LOCK:
+            if (state.sync.owner >= 0 || !next.memory.lock(shape, t, slot))
+                return;
+            next.sync.owner = int8_t(t);
+            break;
+        case UNLOCK:
+            if (!next.memory.unlock(shape, t, slot))
+                return;
+            next.sync.owner = -1;
+            break;
+        case WAIT: case TIMED_WAIT:
+            return wait(state, t, call, slot);
+        case NOTIFY_ONE: case NOTIFY_ALL:
+            return notify(state, t, call, slot);
+        case SPAWN:
+            if (!p.has(SPAWN_KEEPS_BUFFER) && !state.memory.is_quiet(t))
+                return;
+            next.sync.status[call.cell] = RUNS;
+            break;
+        case JOIN:
+            if (!p.has(JOIN_DOES_NOT_WAIT) && !is_done(state, call.cell))
+                return;
+            if (!p.has(JOIN_LEAVES_BUFFER) && !state.memory.is_quiet(call.cell))
+                return;
+            break;
+        }
+        add_result(next, t, 0);
+        add(next);
+    }
+
+    /* Gives the mutex back and begins to wait, in one step. */
+    void wait(const State<Memory> &state, int t, const Call &call, int slot)
+    {
+        State<Memory> next = state;
+        bool timed = call.kind == TIMED_WAIT;
+        if (!next.memory.unlock(shape, t, slot))
+            return;
+        next.memory.signal(shape, slot);
+        if (!p.has(WAIT_KEEPS_MUTEX))
+            next.sync.owner = -1;
+        if (p.faults & SPURIOUS) {
+            State<Memory> early = next;
+            early.sync.status[t] = NOTIFIED;
+            add(early);
+        }
+        next.sync.status[t] = timed && call.value <= next.sync.now ? TIMED_OUT : WAITS;
+        add(next);
+        if (timed && p.faults & TIME_OUT) {
+            set_clock(next, call.value);
+            add(next);
+        }
+    }
+
+    void notify(const State<Memory> &state, int t, const Call &call, int slot)
+    {
+        bool all = call.kind == NOTIFY_ALL || p.has(NOTIFY_ONE_IS_ALL), any = false;
+        State<Memory> next = state;
+        next.memory.signal(shape, slot);
+        add_result(next, t, 0);
+        State<Memory> unheard = next;
+        for (int u = 0; u < p.threads && !p.has(DEAF_NOTIFY); u++)
+            if (state.sync.status[u] == WAITS) {
+                any = true;
+                next.sync.status[u] = NOTIFIED;
+                if (!all) {
+                    add(next);
+                    next = unheard;
+                }
+            }
+        if (all || !any)
+            add(next);
+    }
+
+    /* A wait that is over takes the mutex again. */
+    void relock(const State<Memory> &state, int t)
+    {
+        State<Memory> next = state;
+        bool late = state.sync.status[t] == TIMED_OUT;
+        int slot = shape.slots[t][state.sync.position[t]] + 1;
+        next.memory.signal(shape, slot);
+        if (!(late && p.has(TIME_OUT_UNLOCKED))) {
+            if (state.sync.owner >= 0 && !p.has(WAIT_KEEPS_MUTEX))
+                return;
+            if (!next.memory.lock(shape, t, slot))
+                return;
+            next.sync.owner = int8_t(t);
+        }
+        next.sync.status[t] = RUNS;
+        add_result(next, t, late);
+        add(next);
+    }
+
+    void end(const State<Memory> &state)
+    {
+        Outcome outcome;
+        bool done = true;
+        for (int t = 0; t < p.threads; t++) {
+            outcome.results[t] = state.sync.results[t];
+            if (state.sync.status[t] != UNBORN && !is_done(state, t))
+                done = false;
+        }
+        if (done) {
+            outcome.finals = state.memory.finals(shape);
+        } else {
+            outcome.finals = DEADLOCK;
+            for (int t = 0; t < p.threads; t++)
+                outcome.finals |= uint64_t(state.sync.position[t]) << 5 * t;
+        }
+        outcomes.insert(outcome);
+        ended.insert({state.memory.bare()});
+    }
+};
+
+}  // namespace model
+
+#endif

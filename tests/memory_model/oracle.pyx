@@ -1,0 +1,83 @@
+"""The face of the models: outcomes and execution graphs of a litmus program, from machine.hpp."""
+
+from libc.stdint cimport uint8_t, uint64_t
+from libcpp cimport bool as cbool
+from libcpp.set cimport set as cset
+from cython.operator cimport dereference, preincrement
+
+cdef extern from "machine.hpp" namespace "model" nogil:
+    cdef struct Call:
+        uint8_t kind, cell, order, value, expected
+    cdef cppclass Outcome:
+        uint64_t[4] results
+        uint64_t finals
+    cdef cppclass Program:
+        int threads, roots
+        void add(int thread, Call call)
+        unsigned faults, defects
+        cbool buffered, strengthened
+
+cdef extern from "machine.hpp" namespace "model" nogil:
+    cdef cppclass Exploration[Memory]:
+        cset[Outcome] outcomes
+        size_t states, complete
+        Exploration(const Program& program, size_t most) except +
+        void run() except +
+
+cdef extern from "buffers.hpp" namespace "model" nogil:
+    cdef cppclass Buffers:
+        pass
+
+cdef extern from "graphs.hpp" namespace "model" nogil:
+    cdef cppclass Graph:
+        pass
+
+
+cdef found(const cset[Outcome]& outcomes):
+    rows = set()
+    cdef cset[Outcome].const_iterator at = outcomes.const_begin()
+    while at != outcomes.const_end():
+        rows.add((
+            dereference(at).results[0], dereference(at).results[1], dereference(at).results[2],
+            dereference(at).results[3], dereference(at).finals,
+        ))
+        preincrement(at)
+    return rows
+
+
+def explore(threads, int roots, *, str mode, bint strengthened=True, unsigned faults=0,
+            unsigned defects=0, size_t most_states=1_000_000):
+    """Return the outcomes of a program, each a tuple of five words, and its number of graphs.
+
+    ``threads`` are sequences of calls (kind, cell, order, value, expected), of which the first
+    ``roots`` run from the beginning. The number of graphs is 0 in the modes "sc" and "tso".
+    """
+    cdef Program program
+    cdef Call call
+    cdef int t
+    cdef Exploration[Graph]* graphs
+    cdef Exploration[Buffers]* buffers
+    program.threads = len(threads)
+    program.roots = roots
+    for t in range(program.threads):
+        for call.kind, call.cell, call.order, call.value, call.expected in threads[t]:
+            program.add(t, call)
+    program.faults = faults
+    program.defects = defects
+    program.buffered = mode == "tso"
+    program.strengthened = strengthened
+    if mode == "c11":
+        graphs = new Exploration[Graph](program, most_states)
+        try:
+            with nogil:
+                graphs.run()
+            return found(graphs.outcomes), graphs.complete
+        finally:
+            del graphs
+    buffers = new Exploration[Buffers](program, most_states)
+    try:
+        with nogil:
+            buffers.run()
+        return found(buffers.outcomes), 0
+    finally:
+        del buffers

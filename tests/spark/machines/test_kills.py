@@ -1,0 +1,292 @@
+"""After any kill in the middle of a sweep, ``--resume`` ends with the trials of a whole sweep.
+
+A trial reports that it was reached and waits there for its end, so nothing depends on time.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from click.testing import CliRunner
+
+from pulsar_ml.campaign.store.store import read_trials, read_violations
+from pulsar_ml.campaign.trial.engines import program_of
+from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
+from pulsar_ml.cli.distribute.cluster import command as cluster
+from tests import ROOT
+from tests.campaign.rows import stable_rows
+from tests.harness.toys.build_toys import toys_path
+from tests.spark.sweep_suites import GATE, SUITES, TOYS
+from tests.spark.test_sweep import DRIVER, TIMEOUT, environment
+
+SEEDS = 16
+NEAR = (3, 7, 10, 13)  # each in a wave of its own: two chunks of two seeds
+POOL = ("--runner", "pool", "--workers", "2")
+Victims = Callable[[subprocess.Popen[bytes], psutil.Process], list[psutil.Process]]
+
+
+def number_of(seed: int) -> int:
+    """The number that a seed's trial compares with the gate's."""
+    counter = load_native(str(toys_path())).SUBJECTS["counter"]
+    return program_of(counter, SUITES["gated"], seed, TrialOptions()).settings["start"]
+
+
+def gated_seeds() -> list[int]:
+    """A seed at or after each of ``NEAR`` whose number no other one has."""
+    numbers = [number_of(seed) for seed in range(SEEDS)]
+    alone = [seed for seed in range(SEEDS) if numbers.count(numbers[seed]) == 1]
+    seeds = [next(seed for seed in alone if seed >= near) for near in NEAR]
+    assert len({seed // 4 for seed in seeds}) == len(seeds)
+    return seeds
+
+
+class Gate:
+    """The gate at which the trial of one seed waits."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.mkdir()
+        for name in ("arrived", "go"):
+            os.mkfifo(directory / name)
+        # For reading and writing, so that it does not come to an end between two writers.
+        self._arrived = os.open(directory / "arrived", os.O_RDWR | os.O_NONBLOCK)
+
+    def close(self, seed: int) -> None:
+        result = self.directory / "new"
+        result.write_text(str(number_of(seed)))
+        result.replace(self.directory / "closed")
+
+    def open(self) -> None:
+        (self.directory / "closed").unlink()
+
+    def release(self) -> None:
+        """Opens it for the trial that waits, too."""
+        self.open()
+        (self.directory / "go").write_bytes(b"")
+
+    def wait(self, log: Path) -> psutil.Process:
+        """The process of the trial that has arrived."""
+        assert select.select([self._arrived], [], [], TIMEOUT)[0], log.read_text()
+        return psutil.Process(int(os.read(self._arrived, 100)))
+
+
+class Sweep:
+    """A command, which may be run several times."""
+
+    def __init__(self, directory: Path, options: Sequence[str], gate: Gate) -> None:
+        self.directory = directory
+        self.log = directory / "log"
+        toys = str(toys_path())
+        self._command = [
+            *(sys.executable, "-c", DRIVER, "--suites", "sweep_suites", "--module", "sweep_suites"),
+            *(
+                "--suite",
+                "gated",
+                "--seeds",
+                str(SEEDS),
+                "--chunk-size",
+                "2",
+                "--wave-seconds",
+                "0.001",
+            ),
+            *("--out", "out", *options),
+        ]
+        self.env = environment(**{TOYS: toys, GATE: str(gate.directory)})
+        for name, value in ((TOYS, toys), (GATE, str(gate.directory))):
+            self._command += ["--conf", f"spark.executorEnv.{name}={value}"]
+
+    def start(self, *more: str) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [*self._command, *more], cwd=self.directory, env=self.env, stdout=log, stderr=log
+            )
+
+
+def python_worker(driver: subprocess.Popen[bytes], trial: psutil.Process) -> list[psutil.Process]:
+    return [trial.parents()[1]]
+
+
+def supervisor(driver: subprocess.Popen[bytes], trial: psutil.Process) -> list[psutil.Process]:
+    return [trial.parents()[0]]
+
+
+def executor(driver: subprocess.Popen[bytes], trial: psutil.Process) -> list[psutil.Process]:
+    return [next(process for process in trial.parents() if process.name() == "java")]
+
+
+def only_driver(driver: subprocess.Popen[bytes], trial: psutil.Process) -> list[psutil.Process]:
+    return [psutil.Process(driver.pid)]
+
+
+def everything(driver: subprocess.Popen[bytes], trial: psutil.Process) -> list[psutil.Process]:
+    """But not the workers of a standalone cluster, which start executors and are none."""
+    process = psutil.Process(driver.pid)
+    return [process, *process.children(recursive=True), *executor_tree(trial)]
+
+
+def executor_tree(trial: psutil.Process) -> list[psutil.Process]:
+    above = trial.parents()
+    names = [process.name() for process in above]
+    return above[: names.index("java") + 1] if "java" in names else []
+
+
+def kill(victims: Sequence[psutil.Process]) -> None:
+    for process in victims:
+        with suppress(psutil.NoSuchProcess):  # its chunk ended since they were listed
+            process.suspend()  # so that none sees the end of another one
+    for process in victims:
+        with suppress(psutil.NoSuchProcess):  # it ended with its parent
+            process.kill()
+
+
+def story(sweep: Sweep, gate: Gate, steps: Sequence[tuple[Victims, bool]]) -> None:
+    """Kills something at each gate; a sweep that ends goes on, at last without Spark."""
+    seeds = gated_seeds()
+    gate.close(seeds[0])
+    driver = sweep.start()
+    try:
+        for step, (victims, ends) in enumerate(steps):
+            trial = gate.wait(sweep.log)
+            chain = [trial, trial.parents()[0]]
+            if step + 1 < len(steps):
+                gate.close(seeds[step + 1])
+            else:
+                gate.open()
+            kill(victims(driver, trial))
+            if ends:
+                assert driver.wait(TIMEOUT) == -signal.SIGKILL
+            # Their parents are dead or were stopped, and these processes are gone as well.
+            assert psutil.wait_procs(chain, timeout=TIMEOUT)[1] == []
+            if ends:
+                done = read_trials(sweep.directory / "out")["seed"].to_pylist()
+                assert sorted(done) == list(range(len(done))), "whole waves"
+                assert 0 < len(done) <= seeds[step]
+                last = step + 1 == len(steps)
+                driver = sweep.start(
+                    "--resume", "out", *((*POOL, "--rows", "driver") if last else ())
+                )
+        assert driver.wait(TIMEOUT) == 0, sweep.log.read_text()
+    finally:
+        driver.kill()
+        driver.wait()
+    trials = read_trials(sweep.directory / "out")
+    assert Counter(trials["seed"].to_pylist()) == Counter(range(SEEDS))
+    assert len(set(trials["run_id"].to_pylist())) == 1
+    assert read_violations(sweep.directory / "out").num_rows == 0, sweep.log.read_text()
+    (sweep.directory / "undisturbed").mkdir()
+    undisturbed = Sweep(sweep.directory / "undisturbed", ["--runner", "inline"], gate)
+    assert undisturbed.start().wait(TIMEOUT) == 0
+    assert stable_rows(trials) == stable_rows(read_trials(sweep.directory / "undisturbed" / "out"))
+
+
+def test_a_pool(tmp_path: Path) -> None:
+    gate = Gate(tmp_path / "gate")
+    steps = [(supervisor, False), (only_driver, True), (everything, True), (supervisor, False)]
+    story(Sweep(tmp_path, POOL, gate), gate, steps)
+
+
+def test_ctrl_c_and_on_it_goes(tmp_path: Path) -> None:
+    gate = Gate(tmp_path / "gate")
+    sweep = Sweep(tmp_path, ["--runner", "pool", "--workers", "1"], gate)
+    gate.close(gated_seeds()[1])
+    driver = sweep.start()
+    try:
+        gate.wait(sweep.log)
+        driver.send_signal(signal.SIGINT)
+        gate.release()
+        assert driver.wait(TIMEOUT) == 130, sweep.log.read_text()
+    finally:
+        driver.kill()
+        driver.wait()
+    text = sweep.log.read_text()
+    assert "--resume out" in text.split("go on with: ")[1]
+    done = read_trials(tmp_path / "out")["seed"].to_pylist()
+    assert sorted(done) == list(range(8)), "the chunk that ran was waited for"
+    assert sweep.start("--resume", "out").wait(TIMEOUT) == 0
+    assert sorted(read_trials(tmp_path / "out")["seed"].to_pylist()) == list(range(SEEDS))
+
+
+def test_a_trial_that_waits_for_ever_is_reported_and_made_again(tmp_path: Path) -> None:
+    gate = Gate(tmp_path / "gate")
+    (seed, *_) = gated_seeds()
+    gate.close(seed)
+    sweep = Sweep(tmp_path, [*POOL, "--trial-seconds", "3"], gate)
+    assert sweep.start().wait(TIMEOUT) == 1, sweep.log.read_text()
+    assert sorted(read_trials(tmp_path / "out")["seed"].to_pylist()) == list(range(SEEDS))
+    (row,) = read_violations(tmp_path / "out").to_pylist()
+    message = "no execution ended within 3 s: the code under test blocks its process"
+    assert (row["seed"], row["invariant"], row["message"]) == (
+        seed,
+        "hang",
+        f"{message}; tried again: {message}",
+    )
+    (record,) = (tmp_path / "out" / "records").iterdir()
+    replay = [sys.executable, "-m", "stress", "replay", str(record), "--suites", "sweep_suites"]
+    env = {**sweep.env, "PYTHONPATH": str(ROOT / "tests" / "spark")}
+    done = subprocess.run(
+        [*replay, "--patience", "3"], cwd=ROOT, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"now: hang (running): {message}" in done.stdout
+
+
+STEPS = [(python_worker, False), (executor, False), (only_driver, True), (everything, True)]
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize(
+    ("rows", "steps"), [("driver", STEPS), ("executors", [(executor, False), (everything, True)])]
+)
+def test_executors_in_processes_of_their_own(
+    tmp_path: Path, rows: str, steps: Sequence[tuple[Victims, bool]]
+) -> None:
+    gate = Gate(tmp_path / "gate")
+    story(
+        Sweep(tmp_path, ["--master", "local-cluster[2,1,1024]", "--rows", rows], gate), gate, steps
+    )
+    assert not (tmp_path / "out" / ".staging").exists()
+
+
+def of_cluster(command: str, directory: Path) -> str:
+    done = CliRunner().invoke(cluster, [command, "--directory", str(directory)])
+    assert done.exit_code == 0, done.output
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    """A cluster that is started and stopped by the commands, each of them twice."""
+    directory = tmp_path / "cluster"
+    try:
+        url = of_cluster("start", directory)
+        assert of_cluster("start", directory) == of_cluster("url", directory) == url
+        yield url
+    finally:
+        ended = [of_cluster("stop", directory) for _ in range(2)]
+    assert ended == ["ended master, worker-1, worker-2", "there is no cluster to stop"]
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_standalone_cluster(tmp_path: Path, master: str) -> None:
+    gate = Gate(tmp_path / "gate")
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    options = [
+        "--master",
+        master,
+        "--task-cpus",
+        "1",
+        "--conf",
+        f"spark.driver.extraJavaOptions={quick}",
+    ]
+    options += ["--conf", f"spark.executor.extraJavaOptions={quick}"]
+    story(Sweep(tmp_path, options, gate), gate, STEPS)
