@@ -19,11 +19,11 @@ EXPORT void __tsan_func_exit(void)
         t->depth--;
 }
 
-static __attribute__((noinline)) void main_access(Thread *t, uintptr_t address, uint32_t width, EngineOp op,
-                                                  uint64_t pc)
+/* The main thread runs alone: only the heap is checked. */
+static inline void main_access(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc)
 {
     E.hooks++;
-    if (!heap_ok(address))
+    if (unlikely(!heap_ok(address)))
         heap_fail(t, address, width, op, pc);
 }
 
@@ -120,8 +120,14 @@ static inline void plain(void *at, uint32_t width, EngineOp op, uint64_t pc)
     uintptr_t address = (uintptr_t)at;
     if (t == NULL)
         return;
-    if (unlikely(t->controlled != CONTROLLED) && special_access(t, address, width, op, pc))
-        return;
+    if (unlikely(t->controlled != CONTROLLED)) {
+        if (t->controlled == 0) {
+            main_access(t, address, width, op, pc);
+            return;
+        }
+        if (special_access(t, address, width, op, pc))
+            return;
+    }
     if (on_stack(t, address))
         return;
     E.hooks++;
@@ -200,14 +206,10 @@ EXPORT void *__wrap_memcpy(void *into, const void *from, size_t bytes) { return 
 EXPORT void *__wrap_memmove(void *into, const void *from, size_t bytes) { return copy_bytes(into, from, bytes, PC); }
 EXPORT void *__wrap_memset(void *into, int byte, size_t bytes) { return set_bytes(into, byte, bytes, PC); }
 
-/* The step of a thread that is not just controlled, see special_access(). NULL: not a step. */
+/* The step of a thread that is not just controlled, see special_access(). */
 static __attribute__((noinline)) Thread *special_step(Thread *t, uintptr_t address, uint32_t width, EngineOp op,
                                                       int writes, uint64_t pc)
 {
-    if (!t->controlled) {
-        main_access(t, address, width, op, pc);
-        return NULL;
-    }
     settle(t);
     E.hooks++;
     announce(t, address, writes);
@@ -224,6 +226,10 @@ static inline __attribute__((always_inline)) Thread *step_of(void *at, uint32_t 
     Thread *t = current;
     if (unlikely(t == NULL))
         return NULL;
+    if (unlikely(t->controlled == 0)) {
+        main_access(t, (uintptr_t)at, width, op, pc);
+        return NULL;
+    }
     if (unlikely(t->controlled != CONTROLLED))
         return special_step(t, (uintptr_t)at, width, op, writes, pc);
     E.hooks++;

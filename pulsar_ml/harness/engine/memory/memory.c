@@ -87,13 +87,12 @@ static inline int is_sc(int order) { return order == __ATOMIC_SEQ_CST; }
 
 /* The first access of the execution, or one after bytes changed behind the model's back
  * (constructors, plain writes, code without hooks): what memory holds, known to everybody. */
-static __attribute__((noinline)) void restart_history(Variable *v, uint64_t low, uint64_t high)
+static inline __attribute__((always_inline)) void first_message(int entries, Variable *v, uint64_t low, uint64_t high)
 {
     Message *m = (Message *)(v->block + E.messages_at);
     if (!v->is_atomic) {
         v->is_atomic = 1;
-        clock_zero(last_access(v));
-        clock_zero(last_store(v));
+        EACH_FOUR_OF(entries, i) FOUR(last_access(v), i) = FOUR(last_access(v), entries + i) = (Four){0};
     }
     m->low = low;
     m->high = high;
@@ -103,12 +102,20 @@ static __attribute__((noinline)) void restart_history(Variable *v, uint64_t low,
     m->event = -1;
     m->has_released = 0;
     m->has_x = 0;
-    clock_zero(m->words);
+    EACH_FOUR_OF(entries, i) FOUR(m->words, i) = (Four){0};
     v->n = 1;
     v->base = 0;
     v->chained = 0;
     order_of(v)[0] = (uint16_t)E.messages_at;
-    clock_zero(seen_of(v, 0));
+    EACH_FOUR_OF(entries, i) FOUR(seen_in(entries, v, 0), i) = (Four){0};
+}
+
+static __attribute__((noinline)) void restart_history(Variable *v, uint64_t low, uint64_t high)
+{
+    if (likely(E.width == 4))
+        first_message(4, v, low, high);
+    else
+        first_message(E.width, v, low, high);
 }
 
 static inline __attribute__((always_inline)) void refresh(Variable *v, uint32_t width)
