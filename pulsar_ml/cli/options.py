@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pulsar_ml.cli.command import Decorator, option
 from pulsar_ml.errors import UsageError
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
+
+if TYPE_CHECKING:
+    from pulsar_ml.harness.search.child import Limits
 
 CODE = "Code under test"
 PROGRAMS = "Programs"
@@ -146,6 +149,14 @@ mode = option(
     help="Memory model.",
 )
 
+ignore = option(
+    "--ignore",
+    type=click.Choice(("leak",)),
+    multiple=True,
+    group=SEARCH,
+    help="Kind of failure that is not looked for.",
+)
+
 
 # Bounds of the engine: name, least value, default, help.
 BOUNDS = (
@@ -172,9 +183,6 @@ def bounds(*, always: bool) -> Decorator:
     )
 
 
-# Limits
-
-
 def sandbox() -> Decorator:
     """Options that say whether code under test runs in a child process, and for how long."""
     from pulsar_ml.harness.search.child import Limits
@@ -189,6 +197,13 @@ def sandbox() -> Decorator:
         ),
         patience(Limits().wall),
     )
+
+
+def sandbox_limits(sandbox: bool, patience: float) -> Limits | None:
+    """The limits of the child process; None runs code under test in this process."""
+    from pulsar_ml.harness.search.child import Limits
+
+    return Limits(wall=patience, cpu=min(patience, Limits().cpu or patience)) if sandbox else None
 
 
 def patience(default: float) -> Decorator:

@@ -22,7 +22,7 @@ from pulsar_ml.campaign.store.ledger import ledger_of
 from pulsar_ml.campaign.store.schema import CHUNKS, ROW, loose
 from pulsar_ml.campaign.store.staging import Staged, open_staging, path_of, remove
 from pulsar_ml.campaign.trial.chunk import Job
-from pulsar_ml.distributed.counters import TaskCounters, since
+from pulsar_ml.distributed.counters import Counts, TaskCounters, since
 from pulsar_ml.distributed.groups import groups_of, merged_parts
 from pulsar_ml.distributed.session import java_message
 from pulsar_ml.distributed.tasks import MARK, Work, task_for, work_for
@@ -199,12 +199,18 @@ class SparkRunner:
                     "has no room"
                 )
                 idle_since = float("inf")
-            now = self._counters.counts()
-            trials, violations, executions, classes = since(before, now)
-            before = now
-            watch.searched(executions, classes)
-            watch.done(trials, violations)
-            self._publish(watch.wave, watch.round)
+            before = self._report(before, watch)
+        # The job may have ended, with tasks that were not counted yet, while progress was shown.
+        self._report(before, watch)
+
+    def _report(self, before: Counts, watch: Watch) -> Counts:
+        """Reports what tasks counted since ``before``; returns the counts of now."""
+        now = self._counters.counts()
+        trials, violations, executions, classes = since(before, now)
+        watch.searched(executions, classes)
+        watch.done(trials, violations)
+        self._publish(watch.wave, watch.round)
+        return now
 
     def _publish(self, wave: int, stage: int) -> None:
         with suppress(Exception):  # metrics are a courtesy

@@ -146,9 +146,11 @@ cdef inline int64_t active_run_remove(
 
 # Cursors that come and go without a query between.
 cdef inline int64_t active_run_churn(
-    ActiveRun* run, int32_t thread, int64_t count, int64_t value, int64_t now, PmlViolation* violation
+    ActiveRun* run, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
-    cdef CursorPosition target = cursor_position(&run.world, value)
+    cdef int64_t count = call.arguments[0]
+    cdef int64_t now = call.arguments[2]
+    cdef CursorPosition target = cursor_position(&run.world, call.arguments[1])
     cdef uint64_t id
     cdef int64_t i, version
     for i in range(count):
@@ -157,6 +159,7 @@ cdef inline int64_t active_run_churn(
             # Once more: a test fails one allocation.
             version = active_cursors_add(&run.container, target, False, &id)
         if not version:
+            result.words[0] = i  # that came and went
             return CURSOR_REFUSED
         cursor_see_version(&run.world.lanes[thread], version, True, violation)
         # It needs no name: nobody else sees it.
@@ -232,8 +235,7 @@ cdef inline void active_run_apply(
     elif call.code == ACTIVE_ITERATE:
         result.words[0] = cursor_iterate(world, thread, &container.registry, violation)
     elif call.code == ACTIVE_CHURN:
-        result.status = active_run_churn(run, thread, call.arguments[0], call.arguments[1],
-                                         call.arguments[2], violation)
+        result.status = active_run_churn(run, thread, call, result, violation)
     elif call.code == ACTIVE_UPDATE_STALE:
         result.status = CURSOR_UNKNOWN
         if active_cursors_update(container, name_id(lane.stale), cursor_position(world, call.arguments[0])):

@@ -208,7 +208,8 @@ cdef inline void entry_callbacks_right(EntryRun* run, PmlViolation* violation) n
                  i64_load_relaxed(&run.callbacks_wrong), 0)
 
 
-# Sets the callback of an entry just made and puts it in the hands; without memory the entry goes.
+# Sets the callback of an entry just made and puts it in the hands. Without memory the entry goes;
+# the second word says that it marked its read.
 cdef inline void entry_keep(
     EntryRun* run, Hands* hands, uint32_t handle, uint64_t serial, bint counts, PmlResult* result
 ) noexcept nogil:
@@ -224,6 +225,7 @@ cdef inline void entry_keep(
                 i64_fetch_add_relaxed(&run.expected[read_count], -1)
             entry_release(&run.pool, handle, 1)
             result.status = EN_NO_MEMORY
+            result.words[1] = counts
             return
         i64_fetch_add_relaxed(&run.callbacks_set, 1)
     hands_put(hands, held)

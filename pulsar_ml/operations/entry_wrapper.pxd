@@ -228,7 +228,7 @@ cdef inline void ew_churn(
 
 
 # drain(steps): the consumer recycles empty wrappers and requeues the others; words are how many of
-# each.
+# each. Ends at a wrapper that there is no memory to requeue; it stays where it is.
 cdef inline void ew_drain(
     WrapperWorld* world, int32_t thread, int64_t steps, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
@@ -245,41 +245,25 @@ cdef inline void ew_drain(
         empty = wrapper_key(wrapper).ledger_id == NO_LEDGER
         if empty:
             ew_expect_empty(wrapper, violation)
+        # Tried twice: the tests fail one allocation, after which the answer shall be the same.
+        elif mpsc_offer(&world.queue, handle) != PML_OK and mpsc_offer(&world.queue, handle) != PML_OK:
+            result.status = EW_OUT_OF_MEMORY
         else:
             wrapper_mark_requeued(wrapper, step, 1)
             if i64_load_relaxed(&wrapper.timestamp) != step or not wrapper.requeue_count:
                 violate(violation, b"I59", b"a requeue mark left timestamp %lld, count %lld",
                         i64_load_relaxed(&wrapper.timestamp), wrapper.requeue_count, 0)
         stamped_unlock_write(&wrapper.lock)
+        if result.status == EW_OUT_OF_MEMORY:
+            return
         mpsc_poll(&world.queue)
-        # Tried twice: the tests fail one allocation, after which the answer shall be the same.
-        if empty or (mpsc_offer(&world.queue, handle) != PML_OK
-                     and mpsc_offer(&world.queue, handle) != PML_OK):
-            ew_retire(world, thread, handle, wrapper, violation)
+        if empty:
+            world.threads[thread].dropped += 1
+            ew_recycle(world, handle, violation)
             result.words[0] += 1
         else:
             result.words[1] += 1
         ew_watch_lock(world, thread, handle, violation)
-
-
-# A wrapper that was polled and does not go back goes to its pool; emptied, if there was no memory
-# to queue it again.
-cdef inline void ew_retire(
-    WrapperWorld* world, int32_t thread, uint32_t handle, EntryWrapper* wrapper, PmlViolation* violation
-) noexcept nogil:
-    cdef WrapperThread* me = &world.threads[thread]
-    cdef uint32_t seen = handle
-    cdef Position key
-    stamped_lock_write(&wrapper.lock)
-    key = wrapper_key(wrapper)
-    if key.ledger_id != NO_LEDGER:
-        u32_cas_strong_acq_rel(&world.slots[key.entry_id], &seen, 0)
-        me.cleared += 1
-        me.cleared_bytes += wrapper.size
-        wrapper_empty(wrapper)
-    stamped_unlock_write(&wrapper.lock)
-    me.dropped += 1
-    ew_recycle(world, handle, violation)
 
 
 # Mistakes, for the tests.

@@ -130,9 +130,12 @@ def headline(findings: Findings) -> str:
         wrong = sum(not row["as_expected"] for row in rows)
         sweeps = f"{counted(len(rows), 'sweep')} over mutants and the true core"
         return f"{sweeps}, {wrong or 'none'} not as expected"
-    ran = counted(summary.trials, "trial")
+    counts = summary.counts
+    ran = f"{counted(summary.trials, 'trial')} ({counts.trials_text()})"
     if findings.controlled:
-        ran += f" with {counted(summary.executions, 'execution')}"
+        ran += f" with {counts.executions_text()}"
+    if counts.judged:
+        ran += f", {counts.histories_text()}"
     match findings.verdict:
         case "violation":
             count = counted(summary.violations + findings.dropped, "violation")

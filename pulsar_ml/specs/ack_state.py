@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer, unknown
 
-NEW, KNOWN = 0, 1
+NEW, KNOWN, NO_MEMORY = 0, 1, 3
 
 REPLAY = 1
 KINDS = 3
@@ -74,6 +74,9 @@ class Model:
     """
 
     fresh = False
+    scarce = False
+    foresees = True
+    allocates = frozenset({"store"})
     weak: ClassVar[Mapping[str, str]] = {
         "ack_entry": RESUMED,
         **dict.fromkeys(
@@ -170,19 +173,49 @@ class Model:
         for past in (self.opens, self.marks, self.sizes):
             past.know(thread)
 
-    def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
+    def begins(
+        self,
+        operation: str,
+        arguments: Sequence[int],
+        *,
+        thread: int = 0,
+        result: Answer | None = None,
+    ) -> bool:
         if operation != "dispatch":
+            if self.scarce and result is not None and result[0] == NO_MEMORY:
+                self.under_way[thread] = operation, NO_MEMORY
+                self.know(thread)
+                return self.allocates_for(operation, arguments)
             self.under_way[thread] = operation, self.change(operation, arguments, thread)
-            return
+            return True
         kind = arguments[0]
         self.under_way[thread] = operation, kind
         if kind != REPLAY and self.may_see(False, thread):
             self.waiting[kind] += 1
+        return True
+
+    def allocates_for(self, operation: str, arguments: Sequence[int]) -> bool:
+        """True if the change may need memory now: for a range, a batch or the end of a ledger."""
+        if operation == "end_ledger":
+            ledger = 1 + arguments[0]
+            return ledger not in self.ended and ledger >= self.mark[0]
+        if operation not in ("ack_entry", "ack_index"):
+            return False
+        at = 1 + arguments[0], arguments[1]
+        have = self.indexes.get(at, frozenset())
+        added = frozenset(range(BATCH) if operation == "ack_entry" else [arguments[2]]) - have
+        whole = len(have | added) == BATCH
+        return at > self.mark and bool(added) and (whole or not have)
 
     def concurrent(
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         status, (word, *rest) = result
+        if operation == "store":
+            if self.scarce and result == answer(NO_MEMORY):
+                self.know(thread)
+                return True
+            return self.step(operation, arguments, thread=thread) == result
         if any(rest):
             return False
         if operation == "mark":

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from pulsar_ml.specs import Answer, answer
 from pulsar_ml.specs.cursor_moments import UNTRACKED, Cursor, Moment
-from pulsar_ml.specs.cursor_world import DONE, UNKNOWN, CursorModel, put
+from pulsar_ml.specs.cursor_world import DONE, REFUSED, UNKNOWN, CursorModel, put
 
 
 class Churn(NamedTuple):
@@ -102,15 +102,24 @@ class Model(CursorModel):
         if churn is None:
             return False
         self.churns = put(self.churns, thread, None)
+        pairs = count
+        if self.scarce and result[0] == REFUSED:
+            pairs = result[1][0]  # cursors that came and went before memory ran out
+            if not 0 <= pairs < count or result != answer(REFUSED, pairs):
+                return False
+        elif result != answer(DONE):
+            return False
         # The changes that were not seen happened after all that were.
-        unseen = max(0, 2 * count - self.must_change)
-        self.must_change = max(0, self.must_change - 2 * count)
-        self.may_change -= unseen
+        unseen = max(0, 2 * pairs - self.must_change)
+        self.must_change = max(0, self.must_change - 2 * pairs)
+        self.may_change -= unseen + 2 * (count - pairs)
         self.changes += unseen
-        if not self.cursors:
+        if self.may_change < 0:
+            return False
+        if not self.cursors and pairs:
             others = frozenset(self.churned_at())
             self.left_at = self.left_at | {now} if churn.emptied else others | {now}
-        return result == answer(DONE) and self.happened(thread)
+        return self.happened(thread)
 
     def begins(
         self, operation: str, arguments: Sequence[int], *, thread: int, result: Answer | None

@@ -15,7 +15,7 @@ from typing import ClassVar, TypeVar
 from pulsar_ml.specs import Answer, answer, unknown
 from pulsar_ml.specs.cursor_moments import NOTHING_SEEN, UNTRACKED, Cursor, Moment, Name, Walk
 
-DONE, UNKNOWN = 0, 1
+DONE, UNKNOWN, REFUSED = 0, 1, 3
 OWN = 3  # the first numbers name cursors of the calling thread's own
 TAGS = (1 << 14) - 1  # of one thread, until they are used again
 
@@ -56,6 +56,7 @@ class CursorModel:
         }
     )
     fresh = False
+    scarce = False
     foresees = True
     weak: ClassVar[Mapping[str, str]] = {
         "add": "Linearizable at the end of its write section. Weak only in the suite's numbers: "
@@ -307,6 +308,9 @@ class CursorModel:
     ) -> bool:
         status, (version, tag, removal, removed) = result
         name = self.name(thread, number)
+        if self.scarce and result == answer(REFUSED):
+            # A cursor that is registered needs no memory.
+            return name[0] < 0 or not self.tag_of(name)
         if status != DONE or not self.comes_next(version):
             return False
         cursor = self.find(tag)

@@ -19,6 +19,7 @@ from pulsar_ml.specs.delay import (
     CHUNK,
     CLOSED,
     DELIVER_NOW,
+    NO_MEMORY,
     TRACKED,
     Rule,
     digest,
@@ -111,6 +112,7 @@ class Model:
     """
 
     fresh = False
+    scarce = False
     weak: ClassVar[Mapping[str, str]] = {
         "open": "1: the slot's view was closed, and a new view has joined its topic, or is the "
         "first of a new topic. 0: the slot's view was open at one moment.",
@@ -232,9 +234,10 @@ class Model:
             if other.topic is view.topic:
                 other.again |= {come for come in other.returned if come[0] >= pair[0]}
                 # A view that seeks back waits for a prune that relies on its mark.
-                other.pruned = (
-                    other.pruned | {pair} if pair[1] <= other.mark else other.pruned - {pair}
-                )
+                if pair[1] <= other.mark:
+                    other.pruned |= {pair}
+                elif not self.scarce:  # or the call gets no memory, and the message stays away
+                    other.pruned -= {pair}
         for number, call in enumerate(self.under_way):
             if call is not None and self.views[call.place].topic is view.topic:
                 self.under_way[number] = replace(call, meanwhile=call.meanwhile | {pair[0]})
@@ -317,7 +320,8 @@ class Model:
             self.current[slot % TOPICS] = None
             self.n_topics -= topic.number == self.n_topics - 1
         if words[0]:
-            return status == FULL and before.is_closed() and len(self.views) == VIEWS
+            full = status == FULL and len(self.views) == VIEWS
+            return (full or (self.scarce and status == NO_MEMORY)) and before.is_closed()
         return not before.closing
 
     def close(self, view: View, status: int) -> bool:
@@ -348,6 +352,8 @@ class Model:
             deliver_at < 0 or deliver_at <= self.rule.cutoff(tick, now)
             for tick in self.ticks(view.topic, thread)
         ]
+        if self.scarce and status == NO_MEMORY:
+            return not all(late) and not returned
         if status == DELIVER_NOW:
             return any(late) and not returned
         if status != TRACKED or all(late) or adding is None:

@@ -11,6 +11,7 @@ from pulsar_ml.specs.delay import (
     CHUNK,
     DELIVER_NOW,
     MOST_TIME,
+    NO_MEMORY,
     TRACKED,
     Rule,
     digest,
@@ -23,6 +24,8 @@ class Model:
     """The operations of the subject ``delayed_tracker``; each is linearizable."""
 
     weak: ClassVar[Mapping[str, str]] = {}
+    scarce = False
+    allocates = frozenset({"add"})
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.tick = settings["tick"]
@@ -90,6 +93,15 @@ class Model:
                 return answer(TRACKED, 0)
             return answer(TRACKED, 1, self.fire_at - self.start)
         raise unknown("delayed_tracker", operation)
+
+    def concurrent(
+        self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
+    ) -> bool:
+        if self.scarce and operation == "add" and result == answer(NO_MEMORY):
+            now = self.clocks[thread]
+            deliver_at = message_time(arguments[1], now)
+            return deliver_at >= 0 and deliver_at > self.rule.cutoff(self.tick, now)
+        return self.step(operation, arguments, thread=thread) == result
 
     def add(self, entries: Sequence[int], deliver_at: int, now: int) -> int:
         if deliver_at < 0 or deliver_at <= self.rule.cutoff(self.tick, now):

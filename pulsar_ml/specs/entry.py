@@ -28,6 +28,7 @@ class Entry:
 class Model:
     """References to entries. The last one that goes marks a read if the entry counts."""
 
+    scarce = False
     weak: ClassVar[Mapping[str, str]] = {
         "new": "NO_MEMORY: every object was taken at least once, by a call that succeeded or by "
         "one that is under way in another thread, and none was free at one moment.",
@@ -97,6 +98,25 @@ class Model:
         self.takes = min(self.takes + 1, self.entries)
         return DONE, 0
 
+    def without_memory(
+        self, operation: str, arguments: Sequence[int], thread: int, result: Answer
+    ) -> bool:
+        """True if the call may get no memory: nothing changed, unless a counting copy was made.
+
+        Such a copy goes again and marks its read, as the second word says.
+        """
+        marked = result[1][1]
+        counts = arguments[-1] if operation in ("new", "copy") else 0
+        if result != answer(NO_MEMORY, len(self.hands.threads[thread]), marked):
+            return False
+        if marked not in (0, counts) or self.hands.full(thread):
+            return False
+        if operation == "copy" and marked:
+            reads = self.hands.at(thread, arguments[0]).reads
+            if reads is not None:
+                reads.expected -= 1
+        return True
+
     def gone(self, thread: int, entry: Entry) -> int:
         """The status of a release that took away what the thread's hands no longer have."""
         self.released[thread] = True
@@ -109,6 +129,8 @@ class Model:
     def concurrent(
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
+        if self.scarce and result[0] == NO_MEMORY:
+            return self.without_memory(operation, arguments, thread, result)
         if result == answer(NO_MEMORY, len(self.hands.threads[thread])):
             # Nothing changed, and every refused object would have been tried. It cannot be exact:
             # an entry takes an object each of up to three pools, one after the other, and gives

@@ -57,6 +57,7 @@ class Model:
     """The operations of the subject ``inflight_limiter``."""
 
     fresh = False
+    scarce = False
     weak: ClassVar[Mapping[str, str]] = {
         "acquire": "The status is of one moment. Permits that remain and requests that wait are "
         "of a moment at the end, when the requests that this call took off the queue have their "
@@ -154,7 +155,7 @@ class Model:
         """The status, decided now; of several that may be, the one that is given."""
         self.put_call(thread, LimiterCall())
         if operation == "acquire":
-            return self.acquire(thread, arguments[0], bool(arguments[1]))
+            return self.acquire(thread, arguments[0], bool(arguments[1]), result)
         if operation == "release":
             return self.release(thread, arguments[0], result)
         if operation == "share":
@@ -230,7 +231,11 @@ class Model:
 
     # Operations -----------------------------------------------------------------------------------
 
-    def acquire(self, thread: int, permits: int, declines: bool) -> int:
+    def starved(self, result: int | None) -> bool:
+        """True if a call that allocates got no memory, for which it answers REFUSED."""
+        return self.scarce and result == REFUSED
+
+    def acquire(self, thread: int, permits: int, declines: bool, result: int | None) -> int:
         mine = thread * REQUESTS
         if None not in self.requests[mine : mine + REQUESTS]:
             return FULL
@@ -242,7 +247,7 @@ class Model:
         elif permits <= self.remaining:
             self.remaining -= permits
             self.put(number, Request(permits))
-        elif len(self.queue) < self.queue_size:
+        elif len(self.queue) < self.queue_size and not self.starved(result):
             self.queue += (number,)
             self.put(number, Request(permits, declines, 0, WAITS, OPEN))
             return WAITING
@@ -279,6 +284,8 @@ class Model:
             return NOTHING
         if len(self.held[thread]) + copies > HANDS:
             return FULL
+        if self.starved(result):
+            return REFUSED
         self.shares += ((request.permits, copies),)
         self.put_hands(
             thread, (*self.held[thread], *[len(self.shares) - 1] * copies), self.mailboxes

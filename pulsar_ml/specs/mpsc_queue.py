@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer, unknown
 
-DONE, EMPTY, BEHIND = range(3)
+DONE, EMPTY, BEHIND, NO_MEMORY = range(4)
 
 NOTHING_THERE = answer(EMPTY)
 
@@ -19,6 +19,8 @@ class Model:
     """The queue and how many handles each producer offered."""
 
     fresh = False
+    scarce = False
+    allocates = frozenset({"offer", "offer_after"})
     weak: ClassVar[Mapping[str, str]] = {
         "poll": "EMPTY: the queue was empty at one moment; every offer that the consumer knows of "
         "had been polled. A handle is the oldest one.",
@@ -51,6 +53,8 @@ class Model:
     def concurrent(
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
+        if result == answer(NO_MEMORY) and operation in self.allocates:
+            return self.scarce and self.waiting(thread) < PENDING
         if not self.fresh:
             # The handles up to its own last one the consumer has seen queued.
             if result == NOTHING_THERE:

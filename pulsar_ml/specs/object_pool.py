@@ -13,6 +13,7 @@ DONE, EXHAUSTED, NOT_HELD = range(3)
 class Model:
     """The number of objects that each thread holds, and whether it ever gave one back."""
 
+    scarce = False
     weak: ClassVar[Mapping[str, str]] = {
         "take": "EXHAUSTED: every object was taken at least once, and none was free at one moment "
         "since the caller last gave one back; objects may have come back since.",
@@ -58,7 +59,9 @@ class Model:
         if result == answer(EXHAUSTED, self.held[thread]):
             # The free list was empty when it was looked at, and later, in the same call, no object
             # was new any more: the two need not have been true at once.
-            return self.takes == self.objects and self.none_free[thread]
+            if self.takes == self.objects:
+                return self.none_free[thread]
+            return self.scarce  # a chunk of new objects could not be allocated
         return self.step(operation, arguments, thread=thread) == result
 
     def canonical(self) -> object:

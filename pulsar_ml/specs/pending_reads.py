@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 
 from pulsar_ml.specs import Answer, answer, unknown
 
-DONE, WAITING, NOTHING, FULL = range(4)
+DONE, WAITING, NOTHING, FULL, NO_MEMORY = range(5)
 
 REQUESTS = 4  # of one thread
 KEYS = 24  # entries of a ledger
@@ -73,6 +73,7 @@ class Model:
     """The operations of the subject ``pending_reads``."""
 
     fresh = False
+    scarce = False
     weak: ClassVar[Mapping[str, str]] = {
         "read": "The request is split at one moment, and its reads are started after it, one by "
         "one. Outstanding reads and reads under way are of one moment at the end. The answers "
@@ -184,6 +185,10 @@ class Model:
         """
         self.put_steps(thread, ())
         if operation == "read":
+            mine = thread * REQUESTS
+            if self.scarce and result is not None and result[0] == NO_MEMORY:
+                # Nothing changed: no part of the request is left, and no read was started.
+                return answer(NO_MEMORY if FREE in self.requests[mine : mine + REQUESTS] else FULL)
             return answer(self.read(thread, *arguments))
         if operation == "answer":
             return self.answer(thread, arguments[0], arguments[1], result)
@@ -248,7 +253,16 @@ class Model:
                 else:
                     delivered += 1
         seen, most = result[1], self.answered
-        if not (
+        if self.scarce:
+            # A read fails its requests when there is no memory for what they get.
+            answers = seen[2] + seen[3]
+            if not (
+                sum(most) - delivered - failed <= answers <= sum(most)
+                and seen[2] <= most[0]
+                and seen[3] >= most[1] - failed
+            ):
+                return False
+        elif not (
             most[0] - delivered <= seen[2] <= most[0] and most[1] - failed <= seen[3] <= most[1]
         ):
             return False

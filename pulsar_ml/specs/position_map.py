@@ -40,6 +40,7 @@ class Model:
     """The owner of each position, by map. A page exists while one of its positions is taken."""
 
     fresh = False
+    scarce = False
     weak: ClassVar[Mapping[str, str]] = {
         "put": "EXISTS: a handle was at the position at one moment; if it was removed since, the "
         "caller does not know of that. NO_MEMORY may also be answered while pages are being "
@@ -156,6 +157,11 @@ class Model:
         if operation in self.spans:
             return self.scan_ends(operation, arguments, thread, result)
         if operation in ("put", "put_own") and result == answer(NO_MEMORY):
+            if self.scarce:
+                # A page that holds a position of the caller's own needs no memory.
+                key, which = arguments
+                own = own_position(key % PLACES % self.places, thread)
+                return operation == "put" or own not in self.maps[which]
             # Each other thread may have one page that no position is in, and each map keeps its
             # last branch. Without the threads the engine (c11, limits of 8 to 10) shows a put
             # refused for such a page.

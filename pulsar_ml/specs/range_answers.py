@@ -57,6 +57,7 @@ class Model:
     """
 
     fresh = False
+    scarce = False
     weak: ClassVar[Mapping[str, str]] = PROMISES
     # A dispatch makes a copy, whose release others see, and looks at the entry once more after
     # that.
@@ -359,7 +360,9 @@ class Model:
         before = self.offered.get(key, 0)
         self.offered[key] = before + expected if self.sums_reads else max(before, expected)
         if status == EXISTS:
-            return result == answer(EXISTS) and self.shows_now(key, thread)
+            # An entry that finds no place in the policy's queue leaves the map again.
+            leaves = self.scarce and len(self.numbers) > 1
+            return result == answer(EXISTS) and (leaves or self.shows_now(key, thread))
         skipped = (incarnation & SEQUENCE) - self.numbers[thread]
         if result != answer(OK, incarnation, self.length(key)) or incarnation >> 40 != thread:
             return False

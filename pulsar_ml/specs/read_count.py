@@ -20,6 +20,7 @@ class Count:
 class Model:
     """References to counts; a count lives as long as one of them."""
 
+    scarce = False
     weak: ClassVar[Mapping[str, str]] = {
         "new": "EXHAUSTED: every object was taken at least once, and none was free at one moment.",
     }
@@ -70,5 +71,7 @@ class Model:
     ) -> bool:
         if result == answer(EXHAUSTED, len(self.hands.threads[thread])):
             # Nothing changed, and every refused object would have been tried.
-            return self.takes == self.counts
+            if self.takes == self.counts:
+                return True
+            return self.scarce and operation == "new" and not self.hands.full(thread)
         return self.step(operation, arguments, thread=thread) == result

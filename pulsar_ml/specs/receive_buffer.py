@@ -56,6 +56,8 @@ class Model:
     """
 
     fresh = False
+    scarce = False
+    allocates = frozenset({"receive"})
     weak: ClassVar[Mapping[str, str]] = {
         "cut": "NO_MEMORY: every object was taken at least once, and none was free at one moment.",
         "cache": "TAKEN: an entry was in the slot at one moment, not before the caller's own last "
@@ -143,10 +145,22 @@ class Model:
         self.takes = min(self.takes + 1, self.entries)
         return DONE
 
+    def may_lack_memory(self, operation: str, arguments: Sequence[int], thread: int) -> bool:
+        """True if the call allocates here; without memory it changes nothing."""
+        if operation == "receive":
+            return True
+        if self.hands.full(thread):
+            return False
+        if operation == "cut":
+            return self.room[thread] >= arguments[0]
+        return operation in ("copy", "copy_bytes") and bool(self.hands.threads[thread])
+
     def concurrent(
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         held = self.hands.threads[thread]
+        if self.scarce and result == answer(NO_MEMORY, len(held)):
+            return self.may_lack_memory(operation, arguments, thread)
         if operation == "cache" and result == answer(TAKEN, len(held)) and held:
             slot = arguments[1]
             stale = self.filled[slot] and self.emptied[slot] != thread and not self.fresh

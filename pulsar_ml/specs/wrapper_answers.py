@@ -31,6 +31,7 @@ class Model:
     """
 
     fresh = False
+    scarce = False
     weak: ClassVar[Mapping[str, str]] = {
         "fill": "DONE: linearizable with the clears of the key. TAKEN: the key was there at one "
         "moment, perhaps before the call, but not before the last change of the key that the "
@@ -71,6 +72,7 @@ class Model:
         self.looked = False
         self.open: frozenset[int] = frozenset()  # threads inside churn or drain
         self.churned = False
+        self.sure: frozenset[int] = frozenset()  # threads one of whose churns had its memory
         self.draining = False
         self.left = 0  # wrappers cleared and not recycled yet
         self.recycled = False
@@ -82,7 +84,7 @@ class Model:
             tuple(frozenset(met.items()) for met in self.met),
             tuple(self.fills), tuple(self.turns), tuple(self.remembered),
             tuple(frozenset(stale.items()) for stale in self.stale),
-            self.looked, self.open, self.churned, self.draining, self.left, self.recycled, self.owed,
+            self.looked, self.open, self.churned, self.sure, self.draining, self.left, self.recycled, self.owed,
         )  # fmt: skip
 
     def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
@@ -105,6 +107,8 @@ class Model:
         if operation == "churn":
             self.open -= {thread}
             self.churned = True
+            if status == DONE:
+                self.sure |= {thread}
             return status in (DONE, OUT_OF_MEMORY) and not any(words)
         if operation == "read_stale":
             return self.recall(arguments, thread, status, words[0])
@@ -137,7 +141,8 @@ class Model:
             return True
         self.fills[thread] += 1
         if result == answer(TAKEN):
-            return self.sees(key, thread, 1)
+            # A fill that finds no place in the queue takes its value back.
+            return self.sees(key, thread, 1) or (self.scarce and self.n_threads > 1)
         number = self.fills[thread] * self.n_threads + thread
         value = ((number & 0x3FFFFFF) << 4 | key) + 1
         if result != answer(DONE, value) or self.there(key):
@@ -183,10 +188,11 @@ class Model:
         self.left -= recycled
         self.recycled |= recycled > 0
         self.owed += requeued
-        if recycled + requeued < steps and self.met[thread]:
+        starved = self.scarce and status == OUT_OF_MEMORY
+        if recycled + requeued < steps and self.met[thread] and not starved:
             return False
         return (
-            status == DONE and recycled >= 0 and requeued >= 0 and recycled + requeued <= steps
+            (status == DONE or starved) and recycled >= 0 and requeued >= 0 and recycled + requeued <= steps
             and self.left >= 0 and self.balanced()
         )  # fmt: skip
 
@@ -207,7 +213,7 @@ class Model:
         place, key, _ = arguments
         before = self.stale[thread].get(place % STALE) if place < STALE else (0, 0)
         if place >= STALE:
-            before_churn = not (self.churned if self.fresh else self.turns[thread])
+            before_churn = not self.has_churned(thread)
             if status == NOTHING:
                 return not value and before_churn
             if not (self.churned or self.open):
@@ -236,6 +242,12 @@ class Model:
         return (value == seen or self.reused() or place >= STALE) and self.hit(
             wanted_key, thread, value
         )
+
+    def has_churned(self, thread: int) -> bool:
+        """True if the thread must see that a churn made a turn."""
+        if self.scarce:
+            return bool(self.sure) if self.fresh else thread in self.sure
+        return self.churned if self.fresh else bool(self.turns[thread])
 
     def hit(self, key: int, thread: int, value: int) -> bool:
         """True if a look of the thread may show a value that was filled in under the key."""

@@ -9,7 +9,8 @@
 #              first entry that is not older than the threshold.
 #              LS-2 a size pass takes the largest caches that together hold half of all bytes, and
 #              removes from the front of each its part of the target; a part is done once it is
-#              reached.
+#              reached. Without memory for that plan the pass takes its target from the front of the
+#              caches, in the order of their numbers.
 #              LS-3 (I32) the thread that empties a wrapper recycles it, and no other.
 # Ordering     A cache's `open` (release) -> the scan (acquire).
 # Reclamation  The list of shares goes with the policy.
@@ -72,19 +73,20 @@ cdef inline int scan_compare(const void* a, const void* b) noexcept nogil:
     return -1 if one.number < other.number else 1
 
 
-# Asks the largest caches for parts of `target`; False without memory.
+# Asks the largest caches for parts of `target`. False without memory; the last plan stays.
 cdef inline bint scan_make_plan(const CacheMemory* memory, ScanPlan* plan, int64_t target) noexcept nogil:
     cdef uint32_t end = scan_end(memory)
     cdef uint32_t number
     cdef uint64_t i
     cdef RangeCache* cache
+    cdef ScanShare* shares
     cdef int64_t total = 0, chosen = 0, half
     if plan.capacity < end:
-        release(plan.shares)
-        plan.capacity = 0
-        plan.shares = <ScanShare*>allocate_zeroed(end, sizeof(ScanShare))
-        if plan.shares is NULL:
+        shares = <ScanShare*>allocate_zeroed(end, sizeof(ScanShare))
+        if shares is NULL:
             return False
+        release(plan.shares)
+        plan.shares = shares
         plan.capacity = end
     plan.count = 0
     plan.serial += 1
@@ -112,6 +114,9 @@ cdef inline bint scan_next(const PolicyBase* base, const ScanPlan* plan, Evictio
     run.cursor = map_cursor(position(0, 0), position(INT64_MAX, INT64_MAX))
     if run.by_time:
         return run.index < scan_end(base.memory)
+    if run.unplanned:
+        run.quota = run.target - run.removed.bytes
+        return run.quota > 0 and run.index < scan_end(base.memory)
     if run.index > plan.count:
         return False
     run.quota = plan.shares[run.index - 1].bytes
@@ -126,18 +131,19 @@ cdef inline bint scan_step(PolicyBase* base, EvictionPass* run) noexcept nogil:
     cdef Position key
     cdef uint32_t handle
     cdef bint found, due = False
-    if not run.begun or (not run.by_time and run.serial != plan.serial):
+    if not run.begun or (not run.by_time and not run.unplanned and run.serial != plan.serial):
         # Another pass made a plan meanwhile: begin again for what is left.
         run.begun = True
         run.index = 0
-        if not run.by_time and (
-                run.removed.bytes >= run.target
-                or not scan_make_plan(base.memory, plan, run.target - run.removed.bytes)):
-            return False
+        if not run.by_time:
+            if run.removed.bytes >= run.target:
+                return False
+            run.unplanned = not scan_make_plan(base.memory, plan, run.target - run.removed.bytes)
         run.serial = plan.serial
         return scan_next(base, plan, run)
     cache = scan_cache(
-        base.memory, <uint32_t>run.index if run.by_time else plan.shares[run.index - 1].number)
+        base.memory,
+        <uint32_t>run.index if run.by_time or run.unplanned else plan.shares[run.index - 1].number)
     if cache is NULL or (not run.by_time and run.quota <= 0):
         return scan_next(base, plan, run)
     handle = map_next(&cache.map, &run.cursor, &key)

@@ -70,6 +70,7 @@ cdef struct EvictionPass:
     # Where the policy goes on in the next slice.
     bint begun
     bint second             # the first of two lists is done
+    bint unplanned          # there was no memory for a plan
     uint64_t round_end      # the end of the first round
     uint64_t index
     uint64_t serial

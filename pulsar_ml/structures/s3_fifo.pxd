@@ -76,7 +76,7 @@ cdef inline void s3_touch(PolicyIntake* intake, uint32_t handle, EntryWrapper* w
 
 
 # Takes what was put meanwhile into the small queue, or into the main one when the ghost remembers
-# it. What there is no memory for waits for the next step. Under the monitor.
+# it. What there is no memory for stays in the intake. Under the monitor.
 cdef inline void s3_collect(PolicyBase* base, S3Fifo* s3, EvictionPass* run) noexcept nogil:
     cdef uint32_t handle, owner
     cdef EntryWrapper* wrapper
@@ -123,13 +123,15 @@ cdef inline bint s3_step_by_time(PolicyBase* base, S3Fifo* s3, EvictionPass* run
         if ring_count(&s3.small) and s3_handle(base, s3, run, True) != STOP:
             return True
         run.second = True
-    return ring_count(&s3.main) != 0 and s3_handle(base, s3, run, False) != STOP
+    if ring_count(&s3.main):
+        return s3_handle(base, s3, run, False) != STOP
+    return s3_handle_waiting(base, run) != STOP
 
 
 cdef inline bint s3_step_by_size(PolicyBase* base, S3Fifo* s3, EvictionPass* run) noexcept nogil:
     cdef PassVerdict verdict
     if not ring_count(&s3.small) and not ring_count(&s3.main):
-        return False
+        return s3_handle_waiting(base, run) != STOP
     if run.index == S3_CHOOSE:
         run.index = S3_SMALL if s3.small_bytes * 10 >= s3.capacity else S3_MAIN
     # A turn goes on in the queue it began in, until something left the cache or the queue is empty.
@@ -194,6 +196,33 @@ cdef inline PassVerdict s3_handle(PolicyBase* base, S3Fifo* s3, EvictionPass* ru
             pass_give_up(base, run, handle, wrapper)
             return REMOVE
         return REQUEUE
+    run.missing += verdict == MISSING
+    wrapper_recycle(&base.memory.wrappers, handle)
+    return verdict
+
+
+# Handles the oldest of the intake where it is: there is no memory for it in a queue.
+cdef inline PassVerdict s3_handle_waiting(PolicyBase* base, EvictionPass* run) noexcept nogil:
+    cdef uint32_t handle = mpsc_peek(&base.intake.queue)
+    cdef EntryWrapper* wrapper
+    cdef PassVerdict verdict = MISSING
+    if not handle:
+        return STOP
+    wrapper = wrapper_at(&base.memory.wrappers, handle)
+    stamped_lock_write(&wrapper.lock)
+    if wrapper_key(wrapper).ledger_id != NO_LEDGER:
+        verdict = REMOVE
+        if run.by_time:
+            if not pass_is_before(i64_load_relaxed(&wrapper.timestamp), run.threshold):
+                verdict = STOP
+        elif run.removed.bytes >= run.target:
+            verdict = STOP
+        if verdict == REMOVE:
+            pass_remove(base, run, handle, wrapper)
+    stamped_unlock_write(&wrapper.lock)
+    if verdict == STOP:
+        return STOP
+    mpsc_poll(&base.intake.queue)
     run.missing += verdict == MISSING
     wrapper_recycle(&base.memory.wrappers, handle)
     return verdict

@@ -9,7 +9,7 @@ from typing import Any
 
 from pulsar_ml.campaign.plan.rounds import FLOOR
 from pulsar_ml.campaign.trial.chunk import TRIAL_LIMITS
-from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, PRODUCT, THREADS, TrialOptions
+from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, LEAK, PRODUCT, THREADS, TrialOptions
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
@@ -44,6 +44,7 @@ class SweepOptions:
     strategy: tuple[str, ...] = ()
     executions: int | None = None
     bound: int | None = None
+    ignore: tuple[str, ...] = ()
     spins: int | None = None
     turns: int | None = None
     stores: int | None = None
@@ -128,6 +129,7 @@ class SweepOptions:
             module=self.native_module,
             mutant=self.mutant,
             engine=self.engine,
+            leaks=LEAK not in self.ignore,
             **engine_options(self.engine, search),
         )
 

@@ -266,7 +266,7 @@ class Sweep:
             "finished_at": now() if ended else None,
             "waves": outcome.waves,
             "failures": [asdict(failure) for failure in outcome.failures],
-            "warnings": outcome.warnings,
+            "warnings": warnings(outcome) if ended else outcome.warnings,
             "summary": {
                 **report.summary_data(outcome.summary, self.replay(directory)),
                 **(self.source_data(directory) if ended else {}),
@@ -309,7 +309,7 @@ class Sweep:
                 "seconds": round(outcome.seconds, 3),
                 "planned": self.planned,
                 "failures": [asdict(failure) for failure in outcome.failures],
-                "warnings": outcome.warnings,
+                "warnings": warnings(outcome),
                 **report.summary_data(outcome.summary, replay),
                 **self.source_data(store.directory),
             }
@@ -322,7 +322,7 @@ class Sweep:
             print_table(console, report.rounds_table(gains), ROUNDS_OPTIONAL)
         if self.search is not None:
             console.print(report.search_table(self.search.programs))
-        lines = [*outcome.warnings, *(f"failed: {failure}" for failure in outcome.failures)]
+        lines = [*warnings(outcome), *(f"failed: {failure}" for failure in outcome.failures)]
         for failure in outcome.failures:
             if failure.chunk:
                 command = search_command(failure.chunk, self.plan.options, self.runner.registry)
@@ -339,6 +339,12 @@ class Sweep:
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def warnings(outcome: Outcome) -> list[str]:
+    """The warnings of the runner, and one about idle trials."""
+    idle = outcome.summary.counts.warning()
+    return [*outcome.warnings, *([idle] if idle else [])]
 
 
 def exit_code(outcome: Outcome) -> ExitCode:

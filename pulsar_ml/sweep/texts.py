@@ -43,6 +43,7 @@ def verdict(
     the clock stopped it.
     """
     summary = outcome.summary
+    counts = summary.counts
     status = outcome.status
     if status == "stopped" and seconds is not None:
         status = f"stopped after {seconds:g} s"
@@ -54,11 +55,11 @@ def verdict(
         if planned is None
         else f"{summary.trials:,} of {planned:,} trials"
     )
+    ran += f" ({counts.trials_text()})"
     if is_controlled(options):
-        ran += f" with {summary.executions:,} executions under the engine"
-    if summary.judged:
-        ran += f", {counted(summary.judged, 'history', 'histories')} judged"
-        ran += f" ({summary.unknown:,} unknown)"
+        ran += f" with {counts.executions_text()}"
+    if counts.judged:
+        ran += f", {counts.histories_text()}"
     ran += f" in {clock(outcome.seconds)}"
     match summary.verdict:
         case "violation":
@@ -68,11 +69,4 @@ def verdict(
             found = f"nothing exercised by {', '.join(summary.idle_suites)}, which proves nothing"
         case _:
             found = "no violation"
-    idle = sum(totals.nothing_exercised for totals in summary.suites.values())
-    if idle and summary.verdict == "clean":
-        ran += f"; {counted(idle, 'trial')} exercised nothing and {proves(idle)} nothing"
     return f"{status}: {found} in {ran}"
-
-
-def proves(number: int) -> str:
-    return "proves" if number == 1 else "prove"

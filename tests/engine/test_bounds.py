@@ -171,6 +171,20 @@ def test_what_the_engine_does_not_decide_is_an_error(strategy: str) -> None:
         )
 
 
+@pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
+def test_an_execution_that_failed_leaves_no_static_lock_held(mode: str) -> None:
+    subject, program = programs().SUBJECTS["static_lock_left_out"], program_of("static_lock_fixed")
+    wrong = dataclasses.replace(program, subject=subject.name)
+    for seed in range(20):
+        found = explore(subject, wrong, executions=1_000, seed=seed, mode=mode).failure
+        assert found is not None and found.kind == "data race", found
+        assert found.replay(subject).exact
+        done = explore(
+            programs().SUBJECTS["static_lock_fixed"], program, executions=100, seed=seed, mode=mode
+        )
+        assert done.verdict == "clean", done.failure
+
+
 def test_the_bound_of_pct_is_the_published_one() -> None:
     done = explore(
         programs().SUBJECTS["seven_stores"],

@@ -87,7 +87,7 @@ TIMELESS = ("pulsar_ml.sync.clock", "pulsar_ml.sync.thread.thread_start")
 # Sources of the compiler's atomic calls, and code under test that uses them as a stranger's does.
 NATIVE_ATOMICS = (
     "pulsar_ml/sync/sync.h", "pulsar_ml/harness/engine/", "tests/memory_model/", "tests/engine/",
-    "tests/third_party/",
+    "tests/third_party/", "tests/functions/programs/",
 )  # fmt: skip
 
 
@@ -313,7 +313,7 @@ def threads_are_made_in_the_harness(sources: Sources) -> list[str]:
 
 
 def directives_are_in_setup(sources: Sources) -> list[str]:
-    strangers = ("tests/engine/", "tests/third_party/")
+    strangers = ("tests/engine/", "tests/third_party/", "tests/functions/programs/")
     cython = {
         path: text
         for path, text in sources.items()

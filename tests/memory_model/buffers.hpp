@@ -1,7 +1,8 @@
 /* Sequential consistency and TSO: one value a cell, and for TSO a first-in first-out buffer of each
  * thread's stores. Sewell, Sarkar, Owens, Zappa Nardelli and Myreen, "x86-TSO", CACM 2010. A read
- * looks into its own buffer first; read-modify-writes, seq_cst stores and fences, the mutex and the
- * start of a thread wait for an empty buffer, and a join waits for that of the thread that ended. */
+ * looks into its own buffer first. Read-modify-writes, seq_cst stores and fences, the mutex and the
+ * start of a thread wait for an empty buffer, and a join waits for the buffer of the thread that
+ * ended. */
 #ifndef MEMORY_MODEL_BUFFERS_HPP
 #define MEMORY_MODEL_BUFFERS_HPP
 

@@ -1,6 +1,6 @@
 /* Three atomic cells, a mutex, a condition and threads that threads start, with an operation for
- * each kind of access and each memory order. A test compares the outcomes of programs over them with
- * those that a memory model allows. */
+ * each kind of access and each memory order. A test compares the outcomes of programs over them
+ * with those that a memory model allows. */
 #ifndef MEMORY_MODEL_CELLS_H
 #define MEMORY_MODEL_CELLS_H
 

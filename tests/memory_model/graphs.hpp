@@ -2,8 +2,8 @@
  * in C/C++11", PLDI 2017, with the release sequences of C++20 (P0982: read-modify-writes only).
  *
  * A graph grows event by event in every order that program order and reads-from permit; an
- * inconsistent prefix is dropped, which loses nothing, because the model is closed under taking away
- * an event without successors. The mutex is one more location: locking is an acquiring
+ * inconsistent prefix is dropped, which loses nothing, because the model is closed under taking
+ * away an event without successors. The mutex is one more location: locking is an acquiring
  * read-modify-write of 0 to 1, unlocking a releasing store of 0. */
 #ifndef MEMORY_MODEL_GRAPHS_HPP
 #define MEMORY_MODEL_GRAPHS_HPP
@@ -15,8 +15,8 @@ namespace model {
 
 enum { MUTEX = CELLS, LOCATIONS, WRITES = 15, SIGNALS = 12, MOMENTS = 4, NOWHERE = 255 };
 
-/* The facts about a program's events that hold in each of its graphs. Events are numbered: first the
- * initial writes, then each thread's in program order; a wait has two, unlock and lock. */
+/* The facts about a program's events that hold in each of its graphs. Events are numbered: first
+ * the initial writes, then each thread's in program order; a wait has two, unlock and lock. */
 struct GraphShape {
     const Program &p;
     std::array<std::array<int, CALLS>, THREADS> slots{};
@@ -238,7 +238,8 @@ inline bool Graph::consistent(const Shape &shape) const
             later |= 1u << modification[where][i];
         }
     }
-    /* A read-modify-write does not come before itself, and follows at once the write that it reads. */
+    /* A read-modify-write does not come before itself, and directly follows the write that it
+     * reads. */
     bool atomic = true;
     each(reads, [&](int i) {
         from_reads[i] = order[source[i]] & ~(1u << i);

@@ -48,7 +48,8 @@ struct Program {
     bool has(unsigned defect) const { return defects & defect; }
 };
 
-/* What the calls returned, four bits each, and the final values; of a deadlock, which calls ended. */
+/* The results of the calls, four bits each, and the final values; of a deadlock, the number of
+ * calls of each thread that ended. */
 struct Outcome {
     std::array<uint64_t, THREADS> results{};
     uint64_t finals = 0;

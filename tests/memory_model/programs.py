@@ -1,4 +1,4 @@
-"""Litmus programs of the textbooks, and one for each construct, in a notation of a line a thread."""
+"""Litmus programs of the textbooks, and one for each construct, a tuple for each thread."""
 
 from __future__ import annotations
 

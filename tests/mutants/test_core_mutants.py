@@ -10,7 +10,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from pulsar_ml.campaign.trial.controlled import program_of
+from pulsar_ml.campaign.trial.trial import TrialOptions
+from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.sandbox import call
+from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.catalogue import CATALOGUE, Mutant
 from stress.mutants.hunting import HUNTED, SEEDS, find, hunt, mutants, size
 
@@ -80,3 +85,23 @@ def test_the_true_core_is_silent_over_ten_times_the_budget(name: str) -> None:
     with active(None):
         done = hunt(mutants(), KNOWN[name], seed=0, mode="c11", budget=10 * KNOWN[name].within)
     assert done.failure is None, done.failure.message
+
+
+@pytest.mark.parametrize("mode", ["sc", "c11"])
+def test_a_double_release_never_shrinks_to_a_leak_of_nothing(mode: str) -> None:
+    def work() -> list[tuple[str, int]]:
+        found = []
+        suite = SUITES["range_cache"]
+        subject = mutants().SUBJECTS[suite.subject]
+        with active(KNOWN["H02"]):
+            for seed in range(0, 100, 20):
+                program = program_of(subject, suite, seed, TrialOptions())
+                done = explore(subject, program, executions=2_000, seed=seed, mode=mode)
+                assert done.failure is not None
+                small = shrink(done.failure, subject, budget=5_000)
+                assert small.signature == done.failure.signature
+                found.append((small.kind, size(small)["operations"]))
+        return found
+
+    found = call(work)
+    assert all(kind != "leak" and operations >= 1 for kind, operations in found), found

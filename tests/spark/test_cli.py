@@ -20,7 +20,7 @@ from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.cli.find.sweep import command as main
 from pulsar_ml.sweep.command_lines import search_command
 from pulsar_ml.sweep.display import line
-from pulsar_ml.sweep.run import exit_code
+from pulsar_ml.sweep.run import exit_code, warnings
 from pulsar_ml.sweep.texts import verdict
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES, replay_command
 from pulsar_ml.terminal.progress import clock
@@ -238,11 +238,27 @@ def test_the_clock_and_a_number_of_seeds_both_bound_a_sweep(tmp_path: Path) -> N
     assert "stopped after 1e-09 s" in done.stdout
 
 
-def test_idle_trials_of_a_clean_sweep_are_named() -> None:
-    ended = outcome("finished", trials=5, clean=3, nothing_exercised=2)
-    words = verdict(TrialOptions(), ended, 5)
-    assert "no violation in 5 of 5 trials" in words
-    assert "2 trials exercised nothing and prove nothing" in words
+def test_a_sweep_counts_what_it_proves_in_its_last_line() -> None:
+    ended = outcome(
+        "finished",
+        trials=5,
+        clean=3,
+        nothing_exercised=2,
+        judged=7,
+        unknown=1,
+        executions=90,
+        cut=4,
+    )
+    words = verdict(TrialOptions(engine="controlled"), ended, 5)
+    assert "no violation in 5 of 5 trials (3 exercised, 2 idle)" in words
+    assert "with 90 executions under the engine (4 cut), 7 histories judged (1 unknown)" in words
+
+
+def test_many_idle_trials_are_a_warning() -> None:
+    (warning,) = warnings(outcome("finished", trials=40, clean=30, nothing_exercised=10))
+    assert warning.startswith("warning: 10 of 40 trials (25%) were idle: no operations overlapped")
+    assert warnings(outcome("finished", trials=40, clean=36, nothing_exercised=4)) == []
+    assert exit_code(outcome("finished", trials=2, nothing_exercised=2)) == 3
 
 
 def test_a_master_that_does_not_answer_is_named(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pulsar_ml.campaign.local.session import LEAK
 from pulsar_ml.campaign.store.read_run import SavedRun, open_run
 from pulsar_ml.campaign.store.store import read_trials, read_violations
+from pulsar_ml.campaign.trial.trial import LEAK
 from pulsar_ml.cli import main as pulsar_ml
 from pulsar_ml.report.findings import gather
 from stress.mutants.build import build

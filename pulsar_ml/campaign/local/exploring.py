@@ -6,15 +6,17 @@ import dataclasses
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pulsar_ml.campaign.local.failures import checked_subject, shrink_failure
+from pulsar_ml.campaign.store.counts import ProofCounts
 from pulsar_ml.campaign.trial.controlled import program_of, to_result
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import NOTHING_EXERCISED as IDLE
 from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
 from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED, VIOLATION, ExitCode
 from pulsar_ml.harness.engine import SAMPLERS
@@ -39,6 +41,7 @@ class SuiteExploration:
     strategy: str
     programs: int = 0
     executions: int = 0
+    idle: int = 0  # programs in which no two threads touched one location
     under_way: int = 0  # executions of the program that an interrupt ended
     seconds: float = 0.0
     rechecked: int = 0
@@ -53,6 +56,7 @@ class SuiteExploration:
 
     def add(self, done: Exploration) -> None:
         self.programs += 1
+        self.idle += done.verdict == IDLE
         self.executions += done.executions
         self.seconds += done.seconds
         self.rechecked += done.rechecked
@@ -152,6 +156,7 @@ class SuiteExploration:
         return {
             "suite": self.suite,
             "programs": self.programs,
+            "idle": self.idle,
             "executions": self.executions,
             "seconds": self.seconds,
             "rechecked": self.rechecked,
@@ -162,6 +167,18 @@ class SuiteExploration:
             "counts": dict(self.counts),
             "failure": None if self.failure is None else json.loads(self.failure.to_json()),
         }
+
+
+def counts_of(totals: Sequence[SuiteExploration]) -> ProofCounts:
+    return ProofCounts(
+        trials=sum(total.programs for total in totals),
+        idle=sum(total.idle for total in totals),
+        judged=sum(total.counts["judged"] for total in totals),
+        unknown=sum(total.counts["unknown"] for total in totals),
+        executions=sum(total.executions for total in totals),
+        cut=sum(total.counts["cut"] for total in totals),
+        noun="program",
+    )
 
 
 def more_than(remarks: list[str]) -> list[str]:
@@ -177,6 +194,7 @@ def explore_suite(
     threads: int | None,
     operations: int | None,
     seeds: int,
+    seconds: float | None = None,
     executions: int,
     seed: int,
     progress: ProgressDisplay,
@@ -189,6 +207,8 @@ def explore_suite(
 ) -> None:
     """Explores programs of ``seeds`` seeds until one fails; adds the counts to ``total``.
 
+    After ``seconds`` no more programs begin.
+
     Runs in a child process when there are ``limits``. ``on_result`` gets the trial of each program
     that did not fail.
     """
@@ -199,8 +219,12 @@ def explore_suite(
     def program_of_number(number: int) -> Program:
         return program_of(subject, suite, seed + number, size)
 
+    started = time.monotonic()
+
     def search(tell: Callable[[Exploration | int], object]) -> None:
         for number in range(seeds):
+            if number and seconds is not None and time.monotonic() - started >= seconds:
+                break
             before = None if judge is None else dataclasses.replace(judge.counts)
             done = explore(
                 subject,
@@ -239,10 +263,13 @@ def explore_suite(
 
     def show(count: int) -> None:
         text = f"{suite.name}: {count:,} executions, {counted(total.programs, 'program')} done"
-        progress.update(total.programs, text)
+        done = total.programs if seconds is None else time.monotonic() - started
+        progress.update(done, text)
 
-    goal = f"{counted(seeds, 'program')} from seed {seed} under the engine"
-    progress.begin(suite.name, seeds, f"{suite.name}: {goal}, {executions:,} executions each")
+    bound = counted(seeds, "program") if seconds is None else f"{seconds:,.0f} s of programs"
+    goal = f"{bound} from seed {seed} under the engine"
+    length = seeds if seconds is None else seconds
+    progress.begin(suite.name, length, f"{suite.name}: {goal}, {executions:,} executions each")
     try:
         if limits is None:
             search(add)

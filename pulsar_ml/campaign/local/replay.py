@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from pulsar_ml.campaign.local.session import LEAK
 from pulsar_ml.campaign.local.watch import MemorySeries, ProcessWatch
 from pulsar_ml.campaign.trial import trial as trials
 from pulsar_ml.campaign.trial.crashed_trial import INVARIANTS, crashed_trial
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import (
+    LEAK,
     STUCK,
     TrialOptions,
     TrialResult,

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from pulsar_ml.campaign.local.session import SuiteRun
 from pulsar_ml.campaign.local.watch import MEGABYTE
+from pulsar_ml.campaign.store.counts import ProofCounts
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.exit_codes import CLEAN, INTERRUPTED, NOTHING_EXERCISED, VIOLATION, ExitCode
 from pulsar_ml.terminal.command_line import replay_command
@@ -19,18 +20,29 @@ from pulsar_ml.terminal.tables import print_table
 VERDICTS = {
     CLEAN: "clean: nothing was violated",
     VIOLATION: "VIOLATION",
-    NOTHING_EXERCISED: "nothing exercised: no two operations were seen to overlap",
+    NOTHING_EXERCISED: "nothing exercised: no two threads were seen to meet",
     INTERRUPTED: "interrupted: the results so far are above",
 }
 
 
-def verdict(code: ExitCode, runs: Sequence[SuiteRun]) -> str:
-    """The last line of a run. A clean one says how many programs prove nothing."""
-    idle = sum(run.nothing_exercised for run in runs)
-    if code != CLEAN or not idle:
-        return VERDICTS[code]
-    programs = sum(run.programs for run in runs)
-    return f"{VERDICTS[code]}; {idle:,} of {programs:,} programs saw no overlap and prove nothing"
+def counts_of(runs: Sequence[SuiteRun]) -> ProofCounts:
+    return ProofCounts(
+        trials=sum(run.programs for run in runs),
+        idle=sum(run.nothing_exercised for run in runs),
+        judged=sum(run.judged for run in runs),
+        unknown=sum(run.unknown for run in runs),
+        noun="program",
+    )
+
+
+def verdict(code: ExitCode, counts: ProofCounts) -> str:
+    """The last line of a run or an exploration: the verdict, and how much it proves."""
+    parts = [f"{counts.trials:,} {counts.noun}s ({counts.trials_text()})"]
+    if counts.executions:
+        parts.append(counts.executions_text())
+    if counts.judged:
+        parts.append(counts.histories_text())
+    return f"{VERDICTS[code]}; {', '.join(parts)}"
 
 
 def print_suites(console: Console, suites: Mapping[str, Suite]) -> None:

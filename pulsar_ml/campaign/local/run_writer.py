@@ -101,6 +101,7 @@ class RunWriter:
 
     def _write(self, status: str, problem: str | None = None) -> None:
         ended = status != "running"
+        warning = self._summary.counts.warning()
         facts: dict[str, Any] = {
             "run_id": self._job.run_id,
             "status": status,
@@ -117,7 +118,7 @@ class RunWriter:
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds") if ended else None,
             "waves": self._waves,
             "failures": [],
-            "warnings": [],
+            "warnings": [warning] if warning and ended else [],
             "summary": summary_data(self._summary, self._command),
         }
         self._store.write_run(facts)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pulsar_ml.campaign.local.leaks import CANDIDATES, confirmed_leak
 from pulsar_ml.campaign.local.records import Records
 from pulsar_ml.campaign.local.watch import MemorySeries, ProcessWatch, Usage, sanitized
 from pulsar_ml.campaign.trial import trial as trials
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import (
+    LEAK,
     STUCK,
     TrialOptions,
     TrialResult,
@@ -26,7 +28,6 @@ from pulsar_ml.exit_codes import CLEAN, INTERRUPTED, NOTHING_EXERCISED, VIOLATIO
 from pulsar_ml.harness.subjects.program import possible_pairs
 from pulsar_ml.terminal.progress import ProgressDisplay
 
-LEAK = "leak"
 GROWTH = "growth"
 
 
@@ -110,9 +111,10 @@ def run_suite(
     """Runs programs of ``seed``, ``seed + 1``, ... until the budget is spent.
 
     Ends early after ``most_failures`` failed programs, when threads hang, and at Ctrl-C, which
-    sets ``interrupted``. Memory that grows by more than ``leak_threshold`` bytes is one more
-    failure; 0 turns that off, and so does a sanitizer, which keeps freed memory. ``on_result`` gets
-    each result once, the last one with the failure of memory.
+    sets ``interrupted``. Memory that grows by more than ``leak_threshold`` bytes, and goes on
+    growing when one of the last programs is repeated, is one more failure; 0 turns that off, and so
+    does a sanitizer, which keeps freed memory. ``on_result`` gets each result once, the last one
+    with the failure of memory.
     """
     subject = find_subject(load_native(options.module), suite)
     threads = suite.threads if options.threads is None else options.threads
@@ -125,6 +127,7 @@ def run_suite(
     )
     memory = MemorySeries()
     last: TrialResult | None = None
+    candidates: deque[ReplayRecord] = deque(maxlen=CANDIDATES)
     started = time.monotonic()
     with ProcessWatch() as watch:
         try:
@@ -140,6 +143,7 @@ def run_suite(
                 if last is not None:
                     on_result(last)
                 last = result
+                candidates.appendleft(result.replay)
                 memory.add(watch.resident())
                 if result.violations:
                     run.failures.append(
@@ -153,9 +157,11 @@ def run_suite(
             run.interrupted = True
         run.elapsed = time.monotonic() - started
         run.usage = watch.usage()
-    if leak_threshold and not sanitized():
-        run.memory_judged = memory.judged()
-        last = judge_memory(run, memory, leak_threshold, last, records)
+    if leak_threshold and not sanitized() and not run.interrupted:
+        try:
+            last = judge_memory(suite, run, memory, leak_threshold, last, candidates, records)
+        except KeyboardInterrupt:
+            run.interrupted = True
     if last is not None:
         on_result(last)
     progress.end()
@@ -190,13 +196,27 @@ def in_flight(suite: Suite, seed: int, options: TrialOptions, run: SuiteRun) -> 
 
 
 def judge_memory(
-    run: SuiteRun, memory: MemorySeries, threshold: int, last: TrialResult | None, records: Records
+    suite: Suite,
+    run: SuiteRun,
+    memory: MemorySeries,
+    threshold: int,
+    last: TrialResult | None,
+    candidates: Iterable[ReplayRecord],
+    records: Records,
 ) -> TrialResult | None:
-    """The last result, with one more violation when memory grew without end."""
-    message = memory.leak(threshold)
-    if message is None or last is None:
+    """The last result, with one more violation when memory grows with each repeat of a program.
+
+    Growth that no repeated program shows is not judged: the programs differ.
+    """
+    suspected = memory.leak(threshold) is not None
+    run.memory_judged = memory.judged() and not suspected
+    if not suspected or last is None:
         return last
-    grown = Violation(LEAK, message, GROWTH)
-    record = replace(last.replay, invariant=LEAK, message=message)
+    found = confirmed_leak(suite, candidates, programs=run.programs, threshold=threshold)
+    if found is None:
+        return last
+    run.memory_judged = True
+    record = replace(found[0], invariant=LEAK, message=found[1])
+    grown = Violation(LEAK, found[1], GROWTH, record=record.to_json())
     run.failures.append(FailedProgram(record.seed, (grown,), records.keep(record)))
     return replace(last, violations=(*last.violations, grown), verdict=trials.VIOLATION)

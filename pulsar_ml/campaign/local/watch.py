@@ -105,7 +105,7 @@ class MemorySeries:
         """True when there are enough samples for a verdict."""
         return len(self.samples) >= FEWEST_SAMPLES
 
-    def leak(self, threshold: int) -> str | None:
+    def leak(self, threshold: int, rounds_of: str = "programs") -> str | None:
         """A sentence when the memory seems to grow for ever by ``threshold`` bytes or more.
 
         The first half of the rounds is warm-up: arenas, caches and the peak of the largest program
@@ -124,7 +124,7 @@ class MemorySeries:
             return None
         rounds = self._rounds // 2
         return (
-            f"resident memory grew by {growth / MEGABYTE:.1f} MB over the last {rounds} programs "
+            f"resident memory grew by {growth / MEGABYTE:.1f} MB over the last {rounds} {rounds_of} "
             "and did not level off"
         )
 

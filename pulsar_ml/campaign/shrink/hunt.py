@@ -16,7 +16,7 @@ from typing import Any
 from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_of, recorded_programs
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.campaign.trial.trial import STUCK
+from pulsar_ml.campaign.trial.trial import LEAK, STUCK
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.search.shrink import shrink
@@ -28,7 +28,6 @@ PER_WINDOW = 1_000
 WIDTHS = (3, 4, 6, 8)  # calls of each thread in a window
 SHORT = 20  # programs with so few calls of each thread are run whole
 SHRINKING = 50_000
-LEAK = "leak"
 # Invariants that no single execution breaks, so that the engine cannot look for them.
 NO_OUTCOME = (None, STUCK, LEAK)
 
@@ -125,7 +124,13 @@ def window(calls: Any) -> Any:
 
 
 def search(
-    subject: Subject, suite: Suite, record: ReplayRecord, *, mode: str, executions: int
+    subject: Subject,
+    suite: Suite,
+    record: ReplayRecord,
+    *,
+    mode: str,
+    executions: int,
+    leaks: bool = True,
 ) -> Hunt:
     """Look for the record's invariant in windows of its program until it breaks again."""
     judge = judge_of(suite.model)
@@ -142,6 +147,7 @@ def search(
             mode=mode,
             reuse="mixed",
             races=False,  # a race would end the execution before the outcome
+            leaks=leaks,
             judge=judge,
         )
         tried += 1

@@ -100,7 +100,9 @@ def witnesses(run: SavedRun) -> list[Witness]:
     return sorted(found.values(), key=lambda one: (one.suite, one.signature))
 
 
-def task_of(witness: Witness, *, registry: str, module: str, executions: int) -> Task:
+def task_of(
+    witness: Witness, *, registry: str, module: str, executions: int, leaks: bool = True
+) -> Task:
     """Make the task of a witness; it starts from the smallest failure so far."""
     start = ""
     if witness.state is not None and witness.state.of == digest_of(witness.record):
@@ -112,6 +114,7 @@ def task_of(witness: Witness, *, registry: str, module: str, executions: int) ->
         start=start,
         executions=executions,
         module=module,
+        leaks=leaks,
     )
 
 

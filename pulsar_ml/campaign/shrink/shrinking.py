@@ -62,6 +62,7 @@ class Task:
         executions: largest number of executions, roughly.
         module: the checked module to use instead of the record's; "" for the record's, and for real
             threads on the product for the product's.
+        leaks: False when blocks that are never freed are no failure.
     """
 
     suite: str
@@ -70,6 +71,7 @@ class Task:
     start: str = ""
     executions: int
     module: str = ""
+    leaks: bool = True
     limits: Limits = LIMITS
 
     def to_json(self) -> str:
@@ -154,6 +156,8 @@ def of_engine(task: Task, suite: Suite, failure: Failure) -> Shrunk:
         )
     if task.module:
         failure = replace(failure, module=task.module)
+    if not task.leaks:
+        failure = replace(failure, leaks=False)
     subject = subject_of(failure.subject, failure.module or CHECKED, failure.mutant)
     if failure.build_id != str(subject.build_id):
         return another_build(failure.build_id, subject)
@@ -207,7 +211,9 @@ def of_threads(task: Task, suite: Suite, record: ReplayRecord) -> Shrunk:
     subject = subject_of(suite.subject, module, record.mutant)
 
     def work() -> Shrunk:
-        found = search(subject, suite, record, mode=MODE, executions=task.executions)
+        found = search(
+            subject, suite, record, mode=MODE, executions=task.executions, leaks=task.leaks
+        )
         if found.failure is None:
             effort = f"{found.executions:,} executions of {found.windows:,} windows of its program"
             return Shrunk(NOT_FOUND, f"{record.invariant} was not broken in {effort}")

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pulsar_ml.campaign.store.counts import ProofCounts
 from pulsar_ml.campaign.store.ledger import ledger_of
 from pulsar_ml.campaign.store.schema import COUNTED, SUMMED
 from pulsar_ml.campaign.store.sketch import Sketch, estimate, union
+from pulsar_ml.harness.engine import SEARCHES
 
 
 @dataclass(slots=True)
@@ -26,7 +29,8 @@ class SuiteTotals:
     histories compared with the suite's model, also on real threads, and ``unknown`` those whose
     check ran out of its budget. Of the ``classes`` of each program, ``once`` were seen exactly
     once. ``sketch`` is the sketch of the classes of all programs, or, on real threads, of the pairs
-    of operations that overlapped.
+    of operations that overlapped. ``sampled`` and ``sampled_once`` are ``executions`` and ``once``
+    of the strategies that draw schedules at random.
     """
 
     trials: int = 0
@@ -45,6 +49,8 @@ class SuiteTotals:
     exhausted: int = 0
     judged: int = 0
     unknown: int = 0
+    sampled: int = 0
+    sampled_once: int = 0
     sketch: Sketch = ()
 
     @property
@@ -61,7 +67,7 @@ class SuiteTotals:
 
         A mean over the executions; None on real threads and for strategies that draw no schedules.
         """
-        return min(1.0, self.once / self.executions) if self.telling else None
+        return min(1.0, self.sampled_once / self.sampled) if self.telling else None
 
     @property
     def residual_risk(self) -> float | None:
@@ -128,6 +134,18 @@ class Summary:
         return sum(group.count for group in self.groups.values())
 
     @property
+    def counts(self) -> ProofCounts:
+        totals = self.suites.values()
+        return ProofCounts(
+            trials=self.trials,
+            idle=sum(one.nothing_exercised for one in totals),
+            judged=self.judged,
+            unknown=self.unknown,
+            executions=self.executions,
+            cut=sum(one.cut for one in totals),
+        )
+
+    @property
     def idle_suites(self) -> list[str]:
         """The suites of which no trial exercised anything: their silence proves nothing."""
         return sorted(
@@ -168,8 +186,23 @@ def add_chunks(summary: Summary, chunks: pa.Table) -> None:
         totals = summary.suites.setdefault(line["suite"], SuiteTotals())
         for name in names:
             setattr(totals, name, getattr(totals, name) + line[f"{name}_sum"])
+    for line in sums_of_samples(chunks):
+        totals = summary.suites[line["suite"]]
+        totals.sampled += line["executions_sum"]
+        totals.sampled_once += line["once_sum"]
     for suite, sketches in _by_suite(chunks).items():
         summary.suites[suite].sketch = union([summary.suites[suite].sketch, *sketches])
+
+
+def sums_of_samples(chunks: pa.Table) -> list[dict[str, Any]]:
+    """Return the executions and classes of each suite, without those of exhaustive searches."""
+    searches = pa.array(SEARCHES, chunks.schema.field("strategy").type)
+    samples = chunks.filter(pc.invert(pc.is_in(chunks["strategy"], searches)))
+    sums = samples.group_by("suite", use_threads=False).aggregate(
+        [("executions", "sum"), ("once", "sum")]
+    )
+    found: list[dict[str, Any]] = sums.to_pylist()
+    return found
 
 
 def _by_suite(chunks: pa.Table) -> dict[str, list[list[int]]]:

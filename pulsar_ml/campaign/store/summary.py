@@ -222,11 +222,9 @@ def summary_data(summary: Summary, replay: ReplayCommand) -> dict[str, object]:
     """Return the whole summary as plain data for ``json``, with every signature."""
     return {
         "verdict": summary.verdict,
-        "trials": summary.trials,
         "operations": summary.operations,
-        "executions": summary.executions,
-        "judged": summary.judged,
-        "unknown": summary.unknown,
+        **summary.counts.as_data(),
+        "warning": summary.counts.warning(),
         "violations": summary.violations,
         "suites": {name: totals_data(totals) for name, totals in sorted(summary.suites.items())},
         "signatures": [
@@ -250,6 +248,7 @@ def totals_data(totals: SuiteTotals) -> dict[str, object]:
     del content["sketch"]
     return {
         **content,
+        "exercised": totals.trials - totals.nothing_exercised,
         "distinct": totals.distinct,
         "unseen_mass": totals.unseen_mass,
         "residual_risk": totals.residual_risk,

@@ -71,6 +71,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
         strategy=options.strategy,
         reuse=REUSE,
         judge=judge_of(suite.model),
+        leaks=options.leaks,
         **engine_options(options),
     )
     judged, unknown = (after - at for after, at in zip(judge_counts(suite), before, strict=True))
@@ -179,8 +180,14 @@ def crashed_record(
     """
     subject = find_subject(load_checked(options.module), suite)
     program = program_of(subject, suite, seed, options)
-    search = {"mode": options.mode, "strategy": options.strategy, "seed": seed, "reuse": REUSE}
-    search |= engine_options(options)
+    search = {
+        "mode": options.mode,
+        "strategy": options.strategy,
+        "seed": seed,
+        "reuse": REUSE,
+        "leaks": options.leaks,
+        **engine_options(options),
+    }
     failure = lost_failure(crash, subject, program, search)
     record = dataclasses.replace(failure, module=options.module, mutant=options.mutant).to_json()
     return program, record, 1 if crash.execution >= LEARNING else crash.execution + 1

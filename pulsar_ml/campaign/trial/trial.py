@@ -38,6 +38,9 @@ QUIESCENCE = "quiescence"
 # The invariant that the runner itself checks: operations keep finishing.
 STUCK = "stuck"
 
+# Memory that is never given back, on real threads and under the engine.
+LEAK = "leak"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialOptions:
@@ -56,6 +59,7 @@ class TrialOptions:
         strategy: name of the engine's strategy for choosing schedules.
         executions: largest number of executions of a program.
         bound: preemptions or delays of an exhaustive strategy.
+        leaks: False when blocks that are never freed are no failure.
         spins: turns of waiting loops that an exhaustive strategy lets go on without a pause.
         turns: turns of loops in one operation that an exhaustive strategy follows.
         stores: stores that a location remembers.
@@ -74,6 +78,7 @@ class TrialOptions:
     executions: int = 2000
     bound: int = 2
     part: str = ""
+    leaks: bool = True
     spins: int = 2
     turns: int = 16
     stores: int = 8

@@ -12,7 +12,7 @@ import click
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
-from pulsar_ml.cli.find.explore import sandbox_limits
+from pulsar_ml.cli.options import sandbox_limits
 from pulsar_ml.cli.output import print_json
 from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
 from pulsar_ml.exit_codes import (

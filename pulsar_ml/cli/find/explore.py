@@ -8,24 +8,30 @@ from typing import Any
 
 import click
 
-from pulsar_ml.campaign.local.exploring import SuiteExploration, explore_suite, keep_failure
+from pulsar_ml.campaign.local.exploring import (
+    SuiteExploration,
+    counts_of,
+    explore_suite,
+    keep_failure,
+)
 from pulsar_ml.campaign.local.failures import checked_subject, described, replay_failure
+from pulsar_ml.campaign.local.results import verdict
 from pulsar_ml.campaign.local.run_writer import exploration_writer, with_failure
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
 from pulsar_ml.campaign.trial.judging import judge_of
-from pulsar_ml.campaign.trial.trial import CHECKED
+from pulsar_ml.campaign.trial.trial import CHECKED, LEAK
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import print_json
 from pulsar_ml.exit_codes import INTERRUPTED, SEARCH, ExitCode, worst
 from pulsar_ml.harness.engine import FAULTS, OFFERED, REUSE
-from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
 from pulsar_ml.terminal.progress import ProgressDisplay
 
 SEEDS = 50
 EXECUTIONS = 2_000
+MOST_SEEDS = 10**9  # more than --seconds leave time for
 
 
 @new_command(
@@ -33,6 +39,7 @@ EXECUTIONS = 2_000
     examples=(
         "explore mpsc_queue --seeds 500",
         "explore refcount --strategy preemptions --bound 3 --mode sc",
+        "explore all --seconds 3600 --fault no_memory --seed 1000",
         "explore mine --suites my_suites --module ./mine.so",
     ),
     exit_codes=SEARCH,
@@ -42,7 +49,8 @@ EXECUTIONS = 2_000
 @shared.module(CHECKED)
 @shared.mutant()
 @shared.seed()
-@shared.seeds(SEEDS)
+@shared.seeds(None, f"[default: {SEEDS}; with --seconds: no limit]")
+@shared.seconds("Begin no more programs after this time, of which each suite gets an equal part.")
 @shared.threads(63)
 @shared.operations
 @shared.executions(EXECUTIONS)
@@ -93,6 +101,7 @@ EXECUTIONS = 2_000
     group=shared.SEARCH,
     help="Known race to pass over and count: file:line, or a function of its accesses.",
 )
+@shared.ignore
 @option(
     "--answers/--no-answers",
     default=True,
@@ -112,6 +121,9 @@ def command(
     as_json: bool,
     sandbox: bool,
     patience: float,
+    seeds: int | None,
+    seconds: float | None,
+    ignore: tuple[str, ...],
     **options: Any,
 ) -> ExitCode:
     """Search the schedules of one SUITE, or of "all": small programs, many executions of each.
@@ -121,8 +133,9 @@ def command(
     """
     chosen = choose_suites(load_suites(suites), (suite,))
     options["module"] = module = options["module"] or CHECKED
+    options["leaks"] = LEAK not in ignore
     mutant = options["mutant"]
-    limits = sandbox_limits(sandbox, patience)
+    limits = shared.sandbox_limits(sandbox, patience)
     totals: list[SuiteExploration] = []
     interrupted = False
     subjects = {each.name: checked_subject(each.subject, module, mutant) for each in chosen}
@@ -139,6 +152,8 @@ def command(
                     total,
                     progress=progress,
                     limits=limits,
+                    seeds=seeds or (SEEDS if seconds is None else MOST_SEEDS),
+                    seconds=None if seconds is None else seconds / len(chosen),
                     on_result=writer.add if writer else None,
                     **options,
                 )
@@ -159,14 +174,21 @@ def command(
                 break
         if writer and interrupted:
             writer.status = "interrupted"
-    if writer and not as_json:
-        click.echo(writer.where())
     code = INTERRUPTED if interrupted else worst(total.exit_code() for total in totals)
+    counts = counts_of(totals)
     if as_json:
-        print_json({"exit_code": code, "suites": [total.as_data() for total in totals]})
+        print_json(
+            {
+                "exit_code": code,
+                **counts.as_data(),
+                "warning": counts.warning(),
+                "suites": [total.as_data() for total in totals],
+            }
+        )
+        return code
+    if warning := counts.warning():
+        click.echo(warning)
+    click.echo(verdict(code, counts))
+    if writer:
+        click.echo(writer.where())
     return code
-
-
-def sandbox_limits(sandbox: bool, patience: float) -> Limits | None:
-    """The limits of the child process; None runs code under test in this process."""
-    return Limits(wall=patience, cpu=min(patience, Limits().cpu or patience)) if sandbox else None

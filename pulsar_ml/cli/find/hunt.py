@@ -13,10 +13,9 @@ from pulsar_ml.campaign.local.records import read_record
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
 from pulsar_ml.campaign.shrink.hunt import NO_OUTCOME, search
 from pulsar_ml.campaign.trial.judging import judge_of
-from pulsar_ml.campaign.trial.trial import CHECKED, PRODUCT
+from pulsar_ml.campaign.trial.trial import CHECKED, LEAK, PRODUCT
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
-from pulsar_ml.cli.find.explore import sandbox_limits
 from pulsar_ml.cli.output import print_json
 from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import BASIC, CLEAN, VIOLATION, ExitCode
@@ -37,6 +36,7 @@ from pulsar_ml.terminal.command_line import command_line, short_path, suites_wor
 @shared.mutant("the record's")
 @shared.executions(200_000)
 @shared.mode
+@shared.ignore
 @shared.sandbox()
 @shared.out("The found failure.  [default: RECORD-schedule.json]", dir_okay=False)
 @shared.as_json
@@ -47,6 +47,7 @@ def command(
     mutant: str | None,
     executions: int,
     mode: str,
+    ignore: tuple[str, ...],
     sandbox: bool,
     patience: float,
     out: Path | None,
@@ -70,10 +71,18 @@ def command(
             "sources with --module"
         )
     module, mutant = module or CHECKED, mutant or content.mutant
-    limits = sandbox_limits(sandbox, patience)
+    limits = shared.sandbox_limits(sandbox, patience)
     subject = checked_subject(suite.subject, module, mutant)
     found = guarded(
-        lambda: search(subject, suite, content, mode=mode, executions=executions), limits
+        lambda: search(
+            subject,
+            suite,
+            content,
+            mode=mode,
+            executions=executions,
+            leaks=LEAK not in ignore,
+        ),
+        limits,
     )
     path = out or record.with_name(f"{record.stem}-schedule.json")
     failure = found.failure

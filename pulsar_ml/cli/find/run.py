@@ -8,12 +8,13 @@ from pathlib import Path
 import click
 
 from pulsar_ml.campaign.local.records import Records
-from pulsar_ml.campaign.local.results import print_run, run_as_data, verdict
+from pulsar_ml.campaign.local.results import counts_of, print_run, run_as_data, verdict
 from pulsar_ml.campaign.local.run_writer import RunWriter
 from pulsar_ml.campaign.local.session import Budget, SuiteRun, run_suite
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
 from pulsar_ml.campaign.local.watch import LEAK_MEGABYTES, MEGABYTE
 from pulsar_ml.campaign.trial.trial import (
+    LEAK,
     PRODUCT,
     TrialOptions,
     find_subject,
@@ -69,6 +70,7 @@ DEFAULT_SECONDS = 10.0
     group=shared.LIMITS,
     help="Steady growth of resident memory that is a violation; 0 turns the check off.",
 )
+@shared.ignore
 @shared.records
 @shared.run_directory
 @shared.as_json
@@ -85,6 +87,7 @@ def command(
     noise: bool,
     failures: int,
     leak_threshold: float,
+    ignore: tuple[str, ...],
     records: Path | None,
     out: Path | None,
     as_json: bool,
@@ -124,7 +127,7 @@ def command(
                 records=folder,
                 progress=progress,
                 most_failures=failures,
-                leak_threshold=int(leak_threshold * MEGABYTE),
+                leak_threshold=0 if LEAK in ignore else int(leak_threshold * MEGABYTE),
                 on_result=writer.add if writer else lambda result: None,
             )
             runs.append(one)
@@ -135,11 +138,21 @@ def command(
                     writer.status = "interrupted"
                 break
     code = worst(one.exit_code() for one in runs)
+    counts = counts_of(runs)
     if as_json:
         data = [run_as_data(one, suites) for one in runs]
-        print_json({"exit_code": code, "suites": data})
+        print_json(
+            {
+                "exit_code": code,
+                **counts.as_data(),
+                "warning": counts.warning(),
+                "suites": data,
+            }
+        )
     else:
-        screen.print(f"\n{verdict(code, runs)}", soft_wrap=True)
+        if warning := counts.warning():
+            screen.print(f"\n{warning}", soft_wrap=True, markup=False)
+        screen.print(f"\n{verdict(code, counts)}", soft_wrap=True, highlight=False)
         if writer:
             screen.print(writer.where(), soft_wrap=True, markup=False)
     return code

@@ -126,6 +126,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     "[default: portfolio]",
 )
 @shared.executions(None, "[default: 2000]")
+@shared.ignore
 @shared.bounds(always=False)
 @option(
     "--rounds",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from pulsar_ml.campaign.shrink.shrunk import (
 )
 from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.campaign.store.store import RunStore
+from pulsar_ml.campaign.trial.trial import LEAK
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
@@ -51,6 +52,7 @@ from pulsar_ml.exit_codes import (
     VIOLATION,
     ExitCode,
 )
+from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.processors import processor_count
 from pulsar_ml.terminal.command_line import (
     DEFAULT_SUITES,
@@ -91,6 +93,7 @@ OPTIONAL = ("Steps", "Decisions", "Suite")
     help="Signature in a run. Repeatable.  [default: all]",
 )
 @shared.executions(None, f"[default: {EXECUTIONS:,} for each failure of a run]")
+@shared.ignore
 @shared.sandbox()
 @shared.runner("spark", "pool", default="spark")
 @shared.master("local[*]")
@@ -105,6 +108,7 @@ def command(
     mutant: str | None,
     only: tuple[str, ...],
     executions: int | None,
+    ignore: tuple[str, ...],
     sandbox: bool,
     patience: float,
     runner: str,
@@ -125,19 +129,25 @@ def command(
     3 that the run has no failure.
     """
     module = None if module is None else shared.module_path(module)
+    leaks = LEAK not in ignore
     if not target.is_dir():
-        return shrink_record(target, suites, module, mutant, executions, sandbox, patience)
+        limits = shared.sandbox_limits(sandbox, patience)
+        return shrink_record(target, suites, module, mutant, executions, limits, leaks=leaks)
     settings = shared.spark_settings(conf)
     if runner == "spark":
         check_spark(master, environment)
     run = target
     copy = open_run(run)
     found = chosen(witnesses(copy), only, run)
+    if not leaks:
+        found = [one for one in found if one.invariant != LEAK]
     registry = suites or copy.facts["runner"].get("registry") or DEFAULT_SUITES
     most = executions or EXECUTIONS
 
     def task(witness: Witness) -> Task:
-        return task_of(witness, registry=registry, module=module or "", executions=most)
+        return task_of(
+            witness, registry=registry, module=module or "", executions=most, leaks=leaks
+        )
 
     store = RunStore.reopen(run)
     with ExitStack() as stack:
@@ -167,8 +177,9 @@ def shrink_record(
     module: str | None,
     mutant: str | None,
     executions: int | None,
-    sandbox: bool,
-    patience: float,
+    limits: Limits | None,
+    *,
+    leaks: bool,
 ) -> ExitCode:
     """Replaces the failure in a file by a smaller one."""
     if not is_failure(path):
@@ -177,10 +188,12 @@ def shrink_record(
         raise UsageError(f"{path} is of real threads; find a schedule for it first: {hunt}")
     # Imported here: it loads the engine.
     from pulsar_ml.campaign.local import failures
-    from pulsar_ml.cli.find.explore import sandbox_limits
 
-    limits = sandbox_limits(sandbox, patience)
     before = failures.read_failure(path)
+    if not leaks:
+        if before.kind == LEAK:
+            raise UsageError(f"{path} is about a leak, which --ignore {LEAK} leaves out")
+        before = replace(before, leaks=False)
     subject = failures.subject_of(before, module, mutant)
     judge = failures.judge_for(load_suites(suites or DEFAULT_SUITES), before.subject)
     after = failures.shrink_failure(before, subject, limits, judge, executions)

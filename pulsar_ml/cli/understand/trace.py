@@ -16,7 +16,6 @@ from pulsar_ml.campaign.local.failures import (
 from pulsar_ml.campaign.local.suites import load_suites
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
-from pulsar_ml.cli.find.explore import sandbox_limits
 from pulsar_ml.exit_codes import SEARCH, VIOLATION, ExitCode
 
 
@@ -42,7 +41,7 @@ def command(
     content = read_failure(failure)
     subject = subject_of(content, module, mutant)
     judge = judge_for(load_suites(suites), content.subject)
-    again = replay_failure(content, subject, judge, sandbox_limits(sandbox, patience))
+    again = replay_failure(content, subject, judge, shared.sandbox_limits(sandbox, patience))
     sources = (mutant or content.mutant) is None  # line numbers of a mutant are not the sources'
     click.echo(described(content, again, subject, sources=sources))
     return VIOLATION

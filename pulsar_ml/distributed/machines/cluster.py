@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
 import sys
 import time
 import urllib.request
@@ -188,18 +187,28 @@ def launch(
             directory.resolve() / "site"
         ),  # executors see this build of pulsar_ml, and no more
     }
-    with (directory / f"{name}.log").open("ab") as log:
-        process = subprocess.Popen(
-            [str(home / "bin" / "spark-class"), *arguments],
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    created = psutil.Process(process.pid).create_time()
-    state["processes"].append({"name": name, "pid": process.pid, "created": created})
+    pid = spawn([str(home / "bin" / "spark-class"), *arguments], env, directory / f"{name}.log")
+    created = psutil.Process(pid).create_time()
+    state["processes"].append({"name": name, "pid": pid, "created": created})
     (directory / "cluster.json").write_text(json.dumps(state, indent=2) + "\n")
+
+
+def spawn(command: list[str], env: Mapping[str, str], log: Path) -> int:
+    """Starts a process that outlives this one, in a session of its own; returns its number.
+
+    ``subprocess`` would warn of a process that still runs when its object is forgotten.
+    """
+    return os.posix_spawn(
+        command[0],
+        command,
+        env,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )
 
 
 def wait_until(

@@ -50,6 +50,7 @@ class Explorer:
     turns: int
     stores: int
     suppress: tuple[str, ...]
+    faults: tuple[str, ...]
 
     def __new__(
         cls,
@@ -69,6 +70,7 @@ class Explorer:
         lock_free: bool = False,
         step_limit: int = 20000,
         races: bool = True,
+        leaks: bool = True,
         judged: bool = False,
         decisions: Iterable[tuple[int, int, int, int]] = (),
         weaken: tuple[Collection[int], str] | None = None,

@@ -17,8 +17,8 @@ from pulsar_ml.harness.engine.engine cimport (
     STRATEGY_FOLLOWS, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
-    engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_places_in,
-    engine_preemptions, engine_reverse, engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
+    engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_places_in, engine_preemptions,
+    engine_reverse, engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
     engine_used_depth, engine_used_reuse, engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
@@ -52,10 +52,11 @@ cdef class Explorer:
     when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
     thread, kind, value). ``path`` are the choices with which an exhaustive strategy begins instead
     of the first ones, and ``floor`` how many of them it leaves as they are. With ``judged`` a run
-    stops at each execution whose answers were not accepted yet (:meth:`accept`). ``weaken`` is a
-    fault: (places of code, order) gives the atomics at those places that one of ORDERS, or leaves
-    out the fence there for order "none". ``suppress`` names known races, which are passed over and
-    counted: each text is "file:line" or a function, of one of the two accesses.
+    stops at each execution whose answers were not accepted yet (:meth:`accept`). Without ``leaks``
+    blocks that are never freed are no failure. ``weaken`` is a fault: (places of code, order) gives
+    the atomics at those places that one of ORDERS, or leaves out the fence there for order "none".
+    ``suppress`` names known races, which are passed over and counted: each text is "file:line" or a
+    function, of one of the two accesses.
 
     Raises UsageError for what is out of range and MemoryError.
     """
@@ -76,14 +77,14 @@ cdef class Explorer:
     cdef object oracle_kept
     cdef object arrays
     cdef bint started
-    cdef readonly tuple suppress
+    cdef readonly tuple suppress, faults
     cdef list pairs
 
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
                   seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
                   int spins=SPINS, int turns=TURNS, int stores=STORES, bint lock_free=False,
-                  uint32_t step_limit=STEP_LIMIT, bint races=True, bint judged=False, decisions=(),
-                  weaken=None, path=(), int floor=0, suppress=()):
+                  uint32_t step_limit=STEP_LIMIT, bint races=True, bint leaks=True, bint judged=False,
+                  decisions=(), weaken=None, path=(), int floor=0, suppress=()):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
         if program.subject != subject.name or program.operations != names:
@@ -92,7 +93,8 @@ cdef class Explorer:
                                    (reuse, tuple(REUSE), "reuse")):
             if value not in known:
                 raise UsageError(f"{what} {value!r} is not known; use one of: {', '.join(known)}")
-        for fault in faults:
+        self.faults = tuple(faults)
+        for fault in self.faults:
             if fault not in FAULTS:
                 raise UsageError(f"fault {fault!r} is not known; use some of: {', '.join(FAULTS)}")
         if not 1 <= len(program.threads) <= ENGINE_MOST_THREADS - 1:
@@ -126,9 +128,10 @@ cdef class Explorer:
         self.config.mode = MODES.index(mode)
         self.config.strategy = <int32_t>tuple(STRATEGIES).index(strategy)
         self.config.races = races
+        self.config.leaks = leaks
         self.config.judged = judged
         self.config.reuse = REUSE[reuse]
-        for fault in faults:
+        for fault in self.faults:
             self.config.faults |= <int32_t>FAULTS[fault]
         self.config.depth = depth
         self.config.bound, self.config.spins, self.config.turns = bound, spins, turns

@@ -23,6 +23,7 @@
 #include "pulsar_ml/harness/engine/schedule/holding.c"
 #include "pulsar_ml/harness/engine/memory/known_races.c"
 #include "pulsar_ml/harness/engine/memory/race.c"
+#include "pulsar_ml/harness/engine/memory/globals.c"
 #include "pulsar_ml/harness/engine/memory/memory.c"
 #include "pulsar_ml/harness/engine/memory/atomics.c"
 #include "pulsar_ml/harness/engine/memory/alloc.c"
@@ -106,6 +107,7 @@ static void run_once(uint64_t number)
     E.n_variables = E.n_readers = 0;
     E.sc_time = 1;
     E.forgot = E.mixed = 0;
+    globals.n = 0;
     E.x_used = 0;
     E.ended = 0;
     E.now_ns = 1000000000;
@@ -128,6 +130,8 @@ static void run_once(uint64_t number)
     library.busy = library.floats;
     current = &E.main;
     fiber_switch(&E.host, &E.main.fiber);
+    if (unlikely(E.failure.kind != END_COMPLETE))
+        set_globals_back();
     reset_statics();
 }
 
@@ -199,6 +203,7 @@ int engine_open(const EngineConfig *config)
     }
     E.broken = 1;
     E.recording = 0;
+    find_globals(*(void *const *)&config->subject->apply);
     E.control = CONTROLLED;
     known_races.n = 0;
     if (!path_load(config->path, (uint32_t)config->n_path, (uint32_t)config->floor))

@@ -171,6 +171,7 @@ typedef struct {
     int32_t mode;
     int32_t strategy;         /* number of a row */
     int32_t races;            /* detect data races */
+    int32_t leaks;            /* detect blocks that are never freed */
     int32_t judged;           /* stop at answers that were not accepted yet */
     int32_t faults;
     int32_t reuse;  /* allocator: 0 quarantine, 1 eager reuse, 2 decided by each execution */

@@ -57,7 +57,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         const int64_t* settings
         const PmlCall** calls
         int32_t* n_calls
-        int32_t n_threads, mode, strategy, races, judged, faults, reuse, depth, bound, lock_free, spins
+        int32_t n_threads, mode, strategy, races, leaks, judged, faults, reuse, depth, bound, lock_free, spins
         int32_t turns, stores
         uint32_t step_limit
         uint64_t seed

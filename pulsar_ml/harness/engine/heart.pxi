@@ -1,4 +1,4 @@
-# What a watchdog in another process reads: the heartbeat, and where the threads stand.
+# The watch of another process: it reads the heartbeat, and where the threads stand.
 
 cdef object _heart = None
 

@@ -107,12 +107,12 @@ PML_UNSEEN static void pml_call(void (*test)(void), PmlViolation *violation)
 static const PmlOperation PML_RUN = {"test", 1, PML_ANY_THREAD, 0, 0, {{0, 0, 0}}};
 static const PmlArgument PML_NO_SETTING = {0, 0, 0};
 
-#define PML_TEST(test)                                                                                \
+#define PML_TEST(test, function)                                                                      \
     PML_UNSEEN static void pml_apply_##test(void *instance, int32_t thread, const PmlCall *call,      \
                                             PmlResult *result, PmlViolation *violation)               \
     {                                                                                                 \
         (void)instance, (void)thread, (void)call, (void)result;                                       \
-        pml_call(test, violation);                                                                    \
+        pml_call(function, violation);                                                                \
     }                                                                                                 \
     static const PmlSubject pml_subject_##test = {                                                    \
         PML_SUBJECT_ABI, 1, 0, 1, #test, #test, &PML_RUN, &PML_NO_SETTING, pml_create,                \

@@ -12,7 +12,6 @@ import ctypes
 import hashlib
 import json
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -33,16 +32,14 @@ AREAS = GLOBALS.with_name("areas.h")
 CONSTRUCTORS = Path(__file__).with_name("globals.ld")
 COMPILERS = {"c": ("CC", "cc"), "c++": ("CXX", "c++")}
 
-CONDITION = re.compile(r"^[ \t]*#[ \t]*if", re.MULTILINE)
-
 
 def library_subjects(
     source: TestSource, *, into: Path, flags: Sequence[str] = (), volatile: str = "plain"
 ) -> dict[str, Subject]:
     """Build the tests of a C or C++ file for the engine; return a subject for each test's name.
 
-    A test that the preprocessor leaves out has none. ``into`` is the folder of builds, ``flags`` go to the compiler. Raises BuildError with the
-    compiler's output, and when there is no compiler.
+    A test that the preprocessor leaves out has none. ``into`` is the folder of builds, ``flags`` go
+    to the compiler. Raises BuildError with the compiler's output, and when there is no compiler.
     """
     import pulsar_ml.harness.engine  # noqa: F401  (its symbols are what the library calls)
 
@@ -87,7 +84,10 @@ def build_library(
     facts = os.stat(found)
     key = hashlib.sha256(engine_identity())
     key.update(b"".join(path.read_bytes() for path in (GLOBALS, AREAS, CONSTRUCTORS)))
-    key.update(repr((command, source, found, facts.st_size, facts.st_mtime_ns)).encode())
+    names = [test.name for test in source.tests]
+    key.update(
+        repr((command, source.path, names, found, facts.st_size, facts.st_mtime_ns)).encode()
+    )
     home = Path(into).resolve() / f"{source.path.stem}-{key.hexdigest()[:12]}"
     with only_one_process(home):
         built = kept(home)
@@ -101,13 +101,14 @@ def build_library(
 
 def unit(source: TestSource, names: Sequence[str]) -> str:
     """The generated file: the user's, the glue, and the table of the tests called ``names``."""
+    scopes = {test.name: test.scope for test in source.tests}
     linkage = 'extern "C" ' if source.language == "c++" else ""
     tables = ", ".join(f"&pml_subject_{name}" for name in names)
     return "\n".join(
         [
             f"#include {json.dumps(str(source.path))}",
             '#include "pulsar_ml/harness/functions/glue.h"',
-            *(f"PML_TEST({name})" for name in names),
+            *(f"PML_TEST({name}, {scopes[name]}{name})" for name in names),
             f'{linkage}__attribute__((visibility("default"), used))',
             f"const PmlSubject *const pml_tests[] = {{{tables}}};",
             "",
@@ -118,14 +119,14 @@ def unit(source: TestSource, names: Sequence[str]) -> str:
 def present_tests(source: TestSource, command: Sequence[str]) -> list[str]:
     """The names of the tests that the preprocessor leaves in the file."""
     names = [test.name for test in source.tests]
-    if not CONDITION.search(source.path.read_text(errors="replace")):
+    if not source.has_conditions:
         return names
     done = subprocess.run(
         [*command, "-E", str(source.path)], capture_output=True, text=True, check=False
     )
     if done.returncode:
         return names  # the compiler will say why
-    present = {match["name"] for match in C_TEST.finditer(blank(done.stdout))}
+    present = {match["name"] for match in C_TEST.finditer(blank(done.stdout, source.language))}
     return [name for name in names if name in present]
 
 

@@ -1,7 +1,7 @@
 """Test functions of a source file: their names, their lines, and the options in its comments.
 
 A test is a function without parameters whose name begins with ``test_``: ``void test_*()`` in C and
-C++, outside classes and namespaces, and ``cdef`` or ``def`` functions in Cython. A comment
+C++, outside classes, and ``cdef`` or ``def`` functions in Cython. A comment
 ``// check: mode=sc executions=5000`` (``# check:`` in Cython) right above a test sets its options;
 elsewhere it sets those of all tests of the file.
 """
@@ -34,8 +34,12 @@ NO_CODE = re.compile(
     |"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""",
     re.DOTALL | re.VERBOSE,
 )
+CYTHON_NO_CODE = re.compile(
+    r"""\#[^\n]*|(?P<quote>"{3}|'{3}).*?(?P=quote)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""",
+    re.DOTALL | re.VERBOSE,
+)
 C_TEST = re.compile(
-    r"""^[ \t]*(?P<before>(?:extern\s+"C"\s+|static\s+|inline\s+|\[\[[\w:, ]*\]\]\s*)*)
+    r"""(?:^|(?<=[{};]))[ \t]*(?P<before>(?:extern\s+C\s+|static\s+|inline\s+|\[\[[\w:, ]*\]\]\s*)*)
     (?P<type>void|auto)\s+(?P<name>test_\w*)\s*\(\s*(?:void)?\s*\)\s*
     (?:noexcept\s*)?(?:->\s*void\s*)?\{""",
     re.VERBOSE | re.MULTILINE,
@@ -46,6 +50,15 @@ CYTHON_TEST = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 OPTIONS_LINE = re.compile(r"^[ \t]*(?://|\#)[ \t]*check:[ \t]*(?P<words>[^\n]*)$", re.MULTILINE)
+CONDITION = re.compile(r"^[ \t]*#[ \t]*if", re.MULTILINE)
+BRACE = re.compile(r"[{};]")
+ELSE_BRANCH = re.compile(
+    r"^[ \t]*\#[ \t]*(?:else|elif)\b.*?^[ \t]*\#[ \t]*endif", re.MULTILINE | re.DOTALL
+)
+OPENS_CLASS = re.compile(r"\b(?:class|struct|union)\b[^()=]*$")
+OPENS_NAMESPACE = re.compile(
+    r"\bnamespace\b(?:\s*\[\[[^\]]*\]\])?\s*(?P<name>\w+(?:\s*::\s*\w+)*)?\s*$"
+)
 COMMENT_LINE = re.compile(r"\s*(//|#|/\*|\*|$)")
 
 
@@ -56,6 +69,7 @@ class TestFunction:
     Attributes:
         needs_gil: True for a ``def`` function of Cython, which is called with the GIL.
         options: as :func:`pulsar_ml.harness.explore` takes them.
+        scope: the namespaces around it, as ``app::``.
     """
 
     __test__ = False  # pytest does not collect this class
@@ -64,6 +78,7 @@ class TestFunction:
     line: int
     needs_gil: bool = False
     options: Mapping[str, object] = field(default_factory=dict)
+    scope: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +90,7 @@ class TestSource:
         language: "c", "c++" or "cython".
         tests: its test functions, in the order of the file.
         flags: the compiler's flags that its comments name.
+        has_conditions: True when the preprocessor may leave tests out (``#if``).
     """
 
     __test__ = False
@@ -83,6 +99,7 @@ class TestSource:
     language: str
     tests: tuple[TestFunction, ...]
     flags: tuple[str, ...] = ()
+    has_conditions: bool = False
 
 
 def read_source(path: Path) -> TestSource:
@@ -98,14 +115,18 @@ def read_source(path: Path) -> TestSource:
             f"{', '.join(LANGUAGES)}"
         )
     text = bounded_text(path, "the file of tests", most=MOST_BYTES)
-    code = text if language == "cython" else blank(text)
+    code = blank(text, language)
     own: dict[int, dict[str, object]] = {}
     common: dict[str, object] = {}
     flags: list[str] = []
     found = list((CYTHON_TEST if language == "cython" else C_TEST).finditer(code))
+    scopes = dict.fromkeys((match["name"] for match in found), "")
+    if language != "cython":
+        scopes = dict(reversed(scopes_of(code, found)))  # of two by one name (#if, #else) the first
+        found = [match for match in found if match["name"] in scopes]
     starts = {line_of(code, match.start("name")): match["name"] for match in found}
     lines = text.splitlines()
-    for match in OPTIONS_LINE.finditer(text):
+    for match in OPTIONS_LINE.finditer(blank(text, language, comments=False)):
         line = line_of(text, match.start("words"))
         options = parse_options(match["words"], f"{path.name}:{line}", flags)
         below = first_code_line(lines, line)
@@ -116,18 +137,58 @@ def read_source(path: Path) -> TestSource:
             line,
             needs_gil=language == "cython" and match["kind"] == "def",
             options={**common, **own.get(line, {})},
+            scope=scopes.pop(match["name"]),
         )
         for match in found
         for line in [line_of(code, match.start("name"))]
+        if match["name"] in scopes
     ]
-    return TestSource(path.resolve(), language, tuple(tests), tuple(flags))
+    has_conditions = language != "cython" and CONDITION.search(code) is not None
+    return TestSource(path.resolve(), language, tuple(tests), tuple(flags), has_conditions)
 
 
-def blank(text: str) -> str:
-    """Replace comments and strings by spaces, so that lines and columns stay."""
-    return NO_CODE.sub(
-        lambda match: re.sub(r"[^\n]", " ", match[0]), text.replace('extern "C"', "extern  C ")
-    )
+def blank(text: str, language: str, *, comments: bool = True) -> str:
+    """Replace strings, and by default comments, by spaces, so that lines and columns stay."""
+
+    def spaces(match: re.Match[str]) -> str:
+        if not comments and match[0].startswith(("//", "/*", "#")):
+            return match[0]
+        return re.sub(r"[^\n]", " ", match[0])
+
+    if language == "cython":
+        return CYTHON_NO_CODE.sub(spaces, text)
+    return NO_CODE.sub(spaces, text.replace('extern "C"', "extern  C "))
+
+
+def scopes_of(code: str, found: list[re.Match[str]]) -> list[tuple[str, str]]:
+    """(name, namespaces around it) of each function of ``found`` that is in no class.
+
+    ``code`` has no comments and no strings. Unnamed namespaces and ``extern "C"`` count as none.
+    """
+    # Both branches of a condition may open a brace that is closed once: the first one counts.
+    code = ELSE_BRANCH.sub(lambda match: " " * len(match[0]), code)
+    rows = []
+    around: list[str | None] = []  # None: a class
+    at = start = 0
+    for match in found:
+        for brace in BRACE.finditer(code, at, match.start("name")):
+            if brace[0] == "{":
+                around.append(scope_of(code[start : brace.start()]))
+            elif brace[0] == "}" and around:
+                around.pop()
+            start = brace.end()
+        at = match.start("name")
+        if None not in around:
+            rows.append((match["name"], "".join(scope or "" for scope in around)))
+    return rows
+
+
+def scope_of(before: str) -> str | None:
+    """The scope that a brace opens behind this text: ``app::``, None for a class, "" for others."""
+    if OPENS_CLASS.search(before):
+        return None
+    match = OPENS_NAMESPACE.search(before)
+    return f"{match['name'].replace(' ', '')}::" if match and match["name"] else ""
 
 
 def line_of(text: str, index: int) -> int:

@@ -31,6 +31,7 @@ EXPLAINING = 10_000_000  # steps of the search that explains an illegal history
 MEMORY = 1 << 27  # bytes of a checker; one that needs more is replaced by a new one
 CHECKERS = 4  # the most checkers kept, each for one combination of settings and threads
 OUT_OF_MEMORY = "out of memory"
+NO_MEMORY = "no_memory"  # the engine's fault: an allocation may fail
 NO_ORDER = "no order of the calls gives these answers"
 MOST_CALLS = 6  # calls of the minimal illegal part in a message
 
@@ -90,7 +91,12 @@ class ModelJudge:
 
     def prepare(self, explorer: Explorer) -> Prepared:
         history = history_before(explorer)
-        checker = self.checker(history, len(explorer.program.threads), explorer.mode == "sc")
+        checker = self.checker(
+            history,
+            len(explorer.program.threads),
+            explorer.mode == "sc",
+            scarce=NO_MEMORY in explorer.faults,
+        )
         whole, of = as_checked(checker, history)
         foresees = checker.model.foresees
         records = whole.records.copy()
@@ -151,11 +157,13 @@ class ModelJudge:
             return OUT_OF_MEMORY
         return ANSWERS[found[0]]
 
-    def checker(self, history: History, threads: int, fresh: bool) -> ModelChecker:
-        key = self.key_of(history, threads, fresh)
+    def checker(
+        self, history: History, threads: int, fresh: bool, *, scarce: bool = False
+    ) -> ModelChecker:
+        key = self.key_of(history, threads, fresh), scarce
         found = self.checkers.get(key)
         if found is None:
-            model = self.model_of(history, threads, fresh)
+            model = self.model_of(history, threads, fresh, scarce)
             found = ModelChecker(model, signatures_of(model, history.signatures), memory=MEMORY)
             found.native.most_steps = self.most_steps
             self.checkers[key] = found
@@ -173,8 +181,8 @@ class ModelJudge:
             fresh,
         )
 
-    def model_of(self, history: History, threads: int, fresh: bool) -> Any:
-        return Sequential(self.factory, history.settings, threads, fresh=fresh)
+    def model_of(self, history: History, threads: int, fresh: bool, scarce: bool) -> Any:
+        return Sequential(self.factory, history.settings, threads, fresh=fresh, scarce=scarce)
 
 
 @dataclass(frozen=True, slots=True)

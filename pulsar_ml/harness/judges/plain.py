@@ -25,7 +25,7 @@ class PlainJudge(ModelJudge):
     def key_of(self, history: History, threads: int, fresh: bool) -> Hashable:
         return history.signatures
 
-    def model_of(self, history: History, threads: int, fresh: bool) -> Plain:
+    def model_of(self, history: History, threads: int, fresh: bool, scarce: bool) -> Plain:
         return Plain(self.factory)
 
 

@@ -35,7 +35,7 @@ class Reached:
 class Sequential:
     by_thread: bool
     anew: Callable[[], Sequential]
-    weak: Mapping[str, str]
+    weak: frozenset[str]
     spans: frozenset[str]
     foresees: bool
     hides: bool
@@ -45,7 +45,13 @@ class Sequential:
     start: ModelState
 
     def __init__(
-        self, factory: Any, settings: Mapping[str, int], threads: int, *, fresh: bool = False
+        self,
+        factory: Any,
+        settings: Mapping[str, int],
+        threads: int,
+        *,
+        fresh: bool = False,
+        scarce: bool = False,
     ) -> None: ...
     def init(self) -> ModelState: ...
     def state(self, model: Any, before: ModelState | None = None) -> ModelState: ...

@@ -23,6 +23,9 @@ that; the class declares it by these optional attributes and methods:
   return ``result`` now, and then applies its effect;
 * ``fresh``: False; it is set to True on an instance whose threads read the latest writes of others,
   as under sequential consistency, where ``concurrent`` may be stricter;
+* ``scarce``: False; it is set to True on an instance whose allocations may fail, where
+  ``concurrent`` may be asked about a call that got no memory;
+* ``allocates``: the operations that allocate; on an instance with ``scarce`` set they are weak;
 * ``canonical()``: the state as a hashable value, if equal states may look different.
 
 Every other call goes through ``step``, and must return exactly what ``step`` returns.
@@ -122,10 +125,12 @@ cdef class Sequential:
     cdef list weights                # by place in a key and number
     cdef bint has_key
 
-    def __init__(self, factory, settings, threads, *, fresh=False):
+    def __init__(self, factory, settings, threads, *, fresh=False, scarce=False):
         self.by_thread = True
-        self.anew = lambda: Sequential(factory, settings, threads, fresh=fresh)
-        self.weak = getattr(factory, "weak", {})
+        self.anew = lambda: Sequential(factory, settings, threads, fresh=fresh, scarce=scarce)
+        self.weak = frozenset(getattr(factory, "weak", ()))
+        if scarce:
+            self.weak |= frozenset(getattr(factory, "allocates", ()))
         self.spans = frozenset(getattr(factory, "spans", ()))
         if fresh:
             self.spans |= frozenset(getattr(factory, "fresh_spans", ()))
@@ -140,6 +145,8 @@ cdef class Sequential:
         self.has_key = hasattr(first, "canonical")
         if fresh:
             first.fresh = True
+        if scarce and hasattr(first, "scarce"):
+            first.scarce = True
         self.start = self.state(first)
 
     def init(self):

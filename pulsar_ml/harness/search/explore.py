@@ -46,6 +46,7 @@ class EngineOptions(TypedDict, total=False):
         lock_free: True holds back a thread of an execution, without which the others must end.
         step_limit: steps after which an execution is cut.
         races: False leaves data races out.
+        leaks: False leaves out blocks that are never freed.
         suppress: known races to pass over and count: "file:line" or a function.
         decisions: the decisions of strategy "replay": (point, thread, kind, value).
         weaken: code addresses of atomic operations, and the weaker order to use there.
@@ -59,6 +60,7 @@ class EngineOptions(TypedDict, total=False):
     lock_free: bool
     step_limit: int
     races: bool
+    leaks: bool
     suppress: Iterable[str]
     decisions: Iterable[tuple[int, int, int, int]]
     weaken: tuple[Collection[int], str] | None

@@ -59,6 +59,7 @@ class Failure:
         module: importable name or path of the checked module with the subject; "": the product's.
         mutant: the mutant selected in that module; None for the unchanged code.
         races: False when data races were ignored.
+        leaks: False when blocks that are never freed were ignored.
         race: both accesses of a data race, with the synchronisation of their threads.
         bound: the most preemptions or delays of a search.
         spins: the most turns of waiting loops that a search let go on without a pause.
@@ -94,6 +95,7 @@ class Failure:
     lock_free: bool = False
     part: str = ""
     suppress: tuple[str, ...] = ()
+    leaks: bool = True
     turns: int = TURNS
     stores: int = STORES
 
@@ -170,6 +172,7 @@ class Failure:
                 "faults": self.faults,
                 "step_limit": self.step_limit,
                 "races": self.races,
+                "leaks": self.leaks,
             }
             again = replace(
                 of_recorded(explorer, 0, options, refused),
@@ -310,6 +313,7 @@ def of_recorded(
         where=(race.second.place, race.first.place) if race else () if refused else places(raw),
         trace_hash=explorer.hashes()[0],
         races=bool(options.get("races", True)),
+        leaks=bool(options.get("leaks", True)),
         bound=explorer.bound,
         spins=explorer.spins,
         lock_free=bool(options.get("lock_free", False)),
@@ -364,6 +368,7 @@ def replay_explorer(failure: Failure, subject: Subject, **changes: Any) -> Explo
         "faults": failure.faults,
         "step_limit": failure.step_limit,
         "races": failure.races,
+        "leaks": failure.leaks,
         "decisions": failure.decisions,
         "suppress": failure.suppress,
         "stores": failure.stores,

@@ -54,6 +54,7 @@ class Interleavings:
         once: classes that occurred once.
         cut: executions that reached the limit of steps.
         exercised: True when two threads accessed the same location in some execution.
+        idle: number of programs in which no two threads did.
         failure: the first failure, shrunk, or None.
         exhausted: the proof of a search that finished for each program; "" when the budget ended
             first.
@@ -74,6 +75,7 @@ class Interleavings:
     failure: Failure | None
     exhausted: str = ""
     remarks: tuple[str, ...] = ()
+    idle: int = 0
 
     @property
     def residual_risk(self) -> float | None:
@@ -237,6 +239,7 @@ def _sum(
         exercised=any(
             result.statistics["shared"] and result.statistics["hooks"] for result in results
         ),
+        idle=sum(result.verdict == "nothing_exercised" for result in results),
         failure=failure,
         exhausted=exhausted(results),
         remarks=remarks(results),

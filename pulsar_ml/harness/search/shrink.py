@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ Item = TypeVar("Item")
 FRESH = 400  # random executions of a smaller program
 SEARCHED = 20_000  # executions of a search with fewer preemptions
 THREAD_CHOICE = 0
+LEAK = "leak"
 
 
 @dataclass(slots=True)
@@ -39,6 +40,7 @@ class Shrinker:
     executions: int = 0
     budget: int | None = None
     judge: Judge | None = None
+    by_program: bool | None = None  # of a leak: whether a thread of the program allocated it
 
     @property
     def left(self) -> int:
@@ -59,6 +61,7 @@ class Shrinker:
             "faults": self.best.faults,
             "step_limit": self.best.step_limit,
             "races": self.best.races,
+            "leaks": self.best.leaks,
             "suppress": self.best.suppress,
             "stores": self.best.stores,
         }
@@ -107,7 +110,16 @@ class Shrinker:
         if not explorer.failed() and not refused:
             return None
         found = of_recorded(explorer, number, options, refused)
-        return found if found.signature == self.best.signature else None
+        if found.signature != self.best.signature:
+            return None
+        if found.kind == LEAK:
+            # A block of the program is not one that creation or the last check allocated.
+            allocated_by_program = cast("int", explorer.failure()["other_thread"]) >= 0
+            if self.by_program is None:
+                self.by_program = allocated_by_program
+            if allocated_by_program != self.by_program:
+                return None
+        return found
 
     def accept(self, found: Failure | None) -> bool:
         """Keep a smaller failure; False for None."""
@@ -259,6 +271,7 @@ def search_fewer(state: Shrinker) -> None:
             step_limit=state.best.step_limit,
             judged=state.judge is not None,
             races=state.best.races,
+            leaks=state.best.leaks,
             suppress=state.best.suppress,
             stores=state.best.stores,
         )

@@ -204,7 +204,16 @@ class Interleave:
     def note(self, found: Interleavings) -> None:
         """Add the counts to the properties of the test, which JUnit XML shows."""
         self.properties.append((EXPLORED, found.describe()))
-        for name in ("seed", "programs", "executions", "mode", "strategy", "classes", "cut"):
+        for name in (
+            "seed",
+            "programs",
+            "idle",
+            "executions",
+            "mode",
+            "strategy",
+            "classes",
+            "cut",
+        ):
             self.properties.append((f"pulsar_ml.{name}", getattr(found, name)))
         if found.residual_risk is not None:
             self.properties.append(("pulsar_ml.residual_risk", f"{found.residual_risk:.3g}"))

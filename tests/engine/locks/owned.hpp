@@ -184,7 +184,8 @@ CPP_PROGRAM(exit_notified_fixed, 1, std::mutex m; std::condition_variable c; boo
                                     std::notify_all_at_thread_exit(c, std::move(held)); touched++; });
             { std::unique_lock<std::mutex> held(m); c.wait(held, [&] { return done; }); }
             other.join();)
-// A promise that is kept when its thread has ended, behind the destructors of the thread's variables.
+// A promise that is kept at the end of its thread, behind the destructors of the thread's
+// variables.
 struct Leaves { long *x = nullptr; ~Leaves() { if (x) *x = 7; } };
 static thread_local Leaves leaves;
 #define KEPT_AT_EXIT(name, keep, ...)                                                               \

@@ -64,18 +64,16 @@ WRONG = {
     "std_thread_race": ("locks_cpp", "data race", ""),
     "std_notify_forgotten": ("locks_cpp", "deadlock", "thread 1 waits for futex"),
 }
-# Cython's mutex is a lock of pythread.h up to 3.12; the PyMutex that it is afterwards is not
-# modelled.
-PYMUTEX = sys.version_info < (3, 13)
-if PYMUTEX:
-    WRONG |= {
-        "pymutex_forgotten": ("locks_cython", "data race", ""),
-        "pymutex_cpp_cycle": (
-            "locks_cython",
-            "deadlock",
-            "held by thread 1; thread 1 waits for mutex",
-        ),
-    }
+# Cython's mutex is a lock of pythread.h up to 3.12, and PyMutex afterwards.
+PY_LOCK = "futex" if sys.version_info >= (3, 13) else "mutex"
+WRONG |= {
+    "pymutex_forgotten": ("locks_cython", "data race", ""),
+    "pymutex_cpp_cycle": (
+        "locks_cython",
+        "deadlock",
+        f"held by thread 1; thread 1 waits for {PY_LOCK}",
+    ),
+}
 # program: module, and the fault without which it is right.
 WRONG_WITH = {
     "wake_spurious": ("locks", "spurious"),
@@ -94,7 +92,7 @@ FIXED = {
         "std_mutex std_recursive std_ab_ba std_wake_lost std_wake_late std_shared std_thread "
         "std_semaphore std_notify"
     ),
-    "locks_cython": "pymutex cpp_mutex" if PYMUTEX else "cpp_mutex",
+    "locks_cython": "pymutex cpp_mutex",
 }
 # Each measures how long it waited, so a wake-up without a cause is no fault to allow here.
 TIMES = [

@@ -65,6 +65,20 @@ PROGRAM(uncontrolled, 2, Cell x;)
     for (int i = calls_before % 3; i < 3; i++) st(s->x, i, RLX);
 }
 
+/* A lock of static storage, which a race leaves held in the execution that it ends. */
+static Cell static_lock;
+#define STATIC_LOCK(name, locks)                                                                \
+    PROGRAM(name, 2, Cell x; long data;)                                                        \
+    {                                                                                           \
+        if (locks) while (swap(static_lock, 1, ACQ)) pml_pause();                               \
+        add(s->x, 1, RLX);                                                                      \
+        s->data++;                                                                              \
+        add(s->x, 1, RLX);                                                                      \
+        if (locks) st(static_lock, 0, REL);                                                     \
+    }
+STATIC_LOCK(static_lock_left_out, t)
+STATIC_LOCK(static_lock_fixed, 1)
+
 /* Waits. Under TSO what is waited for lies in the other thread's buffer at first. */
 PROGRAM(handshake, 2, Cell x; Cell y;)
 {

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
+import sys
+import warnings
 from pathlib import Path
 
 import psutil
@@ -74,3 +77,20 @@ def test_make_has_a_target_for_both() -> None:
             ["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, check=True
         )
         assert f"-m spark.cluster {command}" in done.stdout
+
+
+def test_a_process_that_outlives_this_one_leaves_no_warning(tmp_path: Path) -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        ready = [sys.executable, "-c", "import os, signal; print(os.getsid(0)); signal.pause()"]
+        pid = cluster.spawn(ready, {**os.environ, "PYTHONUNBUFFERED": "1"}, tmp_path / "log")
+        gc.collect()
+    process = psutil.Process(pid)
+    try:
+        while not (tmp_path / "log").read_text().endswith("\n"):
+            assert process.status() != psutil.STATUS_ZOMBIE
+        assert (tmp_path / "log").read_text() == f"{pid}\n", "a session of its own"
+    finally:
+        process.kill()
+        process.wait()
+    assert [str(one.message) for one in seen] == []

@@ -20,7 +20,7 @@ from tests.spark.sweep_suites import TOYS
 from tests.spark.test_sweep import TIMEOUT, environment
 
 SCRIPT = """
-import json, sys, urllib.request
+import json, sys, time, urllib.request
 from pathlib import Path
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.plan.plan import Plan
@@ -44,12 +44,19 @@ context = session.sparkContext
 def get(path):
     with urllib.request.urlopen(context.uiWebUrl + path) as answer:
         return answer.read().decode()
+def stages():
+    return json.loads(get(api + "stages"))
 api = f"/api/v1/applications/{context.applicationId}/"
+# Spark brings its pages up to date beside the job.
+while [stage["status"] for stage in stages()] != ["COMPLETE"] or any(
+    job["status"] != "SUCCEEDED" for job in json.loads(get(api + "jobs"))
+):
+    time.sleep(0.1)
 json.dump({
     "trials": wave.table().num_rows,
     "reports": [sum(column) for column in zip(*reports)],
     "jobs": json.loads(get(api + "jobs")),
-    "stages": json.loads(get(api + "stages")),
+    "stages": stages(),
     "metrics": json.loads(get("/metrics/json"))["gauges"],
     "prometheus": get("/metrics/prometheus"),
 }, open(scratch / "seen", "w"))

@@ -154,7 +154,8 @@ static void main_entry(void)
         subject->destroy(instance);
         end_owned(&E.main);
         end_statics();
-        check_leaks();
+        if (E.config.leaks)
+            check_leaks();
         E.ended = 1;
         current = NULL;
         fiber_switch(&E.main.fiber, &E.host);

@@ -1,5 +1,5 @@
-/* The end of a thread, for libstdc++: notify_all_at_thread_exit(), and promises that become ready at
- * thread exit. Both happen after the destructors of the thread's variables: endings that were
+/* The end of a thread, for libstdc++: notify_all_at_thread_exit(), and promises that become ready
+ * at thread exit. Both happen after the destructors of the thread's variables: endings that were
  * registered first run last. */
 
 /* Puts these endings in front of all others. */

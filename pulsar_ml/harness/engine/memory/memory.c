@@ -93,6 +93,8 @@ static inline __attribute__((always_inline)) void first_message(int entries, Var
     if (!v->is_atomic) {
         v->is_atomic = 1;
         EACH_FOUR_OF(entries, i) FOUR(last_access(v), i) = FOUR(last_access(v), entries + i) = (Four){0};
+        if (unlikely(is_global(v->address)))
+            keep_global(v->address, v->width, low, high);
     }
     m->low = low;
     m->high = high;

@@ -292,7 +292,8 @@ static inline void watch_write(Thread *t, uint32_t variable)
         wake_watchers(variable);
 }
 
-/* The last reads are the same few ones, again and again: the thread went round a loop that waits. */
+/* The last reads are the same few ones, again and again: the thread goes round a loop that waits.
+ */
 static int goes_round(const Thread *t)
 {
     for (uint32_t period = 1; period <= MOST_PERIOD; period++) {
