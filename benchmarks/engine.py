@@ -68,7 +68,7 @@ def beside_loom(name: str, executions: int) -> Callable[[], float]:
 def beside_a_switch() -> float:
     """How many times longer a step takes than a switch at random between two bare fibers."""
     switches = 5_000_000
-    floor = loops("switches").seconds(switches) / switches
+    floor: float = loops("switches").seconds(switches) / switches
     return 1e-6 / steps("bench_operations_1000", 500)() / floor
 
 

@@ -17,6 +17,7 @@ cdef extern from *:
 
     static Fiber bare_fibers[3];
     static int bare_running;
+    static volatile int bare_last;
     static int64_t bare_left;
 
     static void bare_step(void)
@@ -27,8 +28,8 @@ cdef extern from *:
     }
 
     /* Two places of the code, as a program's load and its store. */
-    static __attribute__((noinline)) void bare_load(void) { bare_step(); __asm__ volatile(""); }
-    static __attribute__((noinline)) void bare_store(void) { bare_step(); __asm__ volatile("nop"); }
+    static __attribute__((noinline)) void bare_load(void) { bare_step(); bare_last = 1; }
+    static __attribute__((noinline)) void bare_store(void) { bare_step(); bare_last = 2; }
 
     static void bare_thread(void)
     {

@@ -7,6 +7,7 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define SHARED static __attribute__((used))  /* a variable that fibers change: see fiber_switch() */
+#define INLINED static inline __attribute__((always_inline))
 #define EXPORT __attribute__((visibility("default")))
 #define NEVER UINT32_MAX          /* a clock that no thread reaches */
 #define NONE UINT32_MAX           /* no index */

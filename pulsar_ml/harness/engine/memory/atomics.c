@@ -23,7 +23,7 @@ static inline __attribute__((always_inline)) Variable *atomic_variable(Thread *t
     return v;
 }
 
-static inline __attribute__((always_inline)) void note_load(int common, Thread *t, Variable *v, Message *m, uint32_t stale, int order)
+INLINED void note_load(int common, Thread *t, Variable *v, Message *m, uint32_t stale, int order)
 {
     observe(common, t, v, v->n - 1u - stale, m, is_sc(order));
     acquire_from(common, t, m, order);
@@ -52,7 +52,7 @@ static __attribute__((noinline)) int32_t trace_atomic(Thread *t, EngineOp op, co
 }
 
 /* Inlined for each width: most of the engine's time is spent here. */
-static inline __attribute__((always_inline)) void atomic_load(int common, Thread *t, uintptr_t address, uint32_t width, int order,
+INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t width, int order,
                                                               uint64_t pc, uint64_t *low, uint64_t *high)
 {
     Variable *v = atomic_variable(t, address, width, OP_LOAD, 0, pc);
@@ -224,7 +224,7 @@ static inline uint64_t rmw_value(Rmw kind, uint64_t old, uint64_t operand)
     }
 }
 
-static inline __attribute__((always_inline)) void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Message *read, int order, EngineOp op,
+INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Message *read, int order, EngineOp op,
                              uint64_t pc, uint64_t low, uint64_t high)
 {
     uint64_t before = read->low;
@@ -254,7 +254,7 @@ static inline __attribute__((always_inline)) void write_rmw(int common, Thread *
 }
 
 /* The value before, in the low bits. */
-static inline __attribute__((always_inline)) uint64_t atomic_rmw(int common, Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, Rmw kind,
+INLINED uint64_t atomic_rmw(int common, Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, Rmw kind,
                                   uint64_t operand, uint64_t operand_high, uint64_t *high)
 {
     Variable *v;
@@ -278,7 +278,7 @@ static inline __attribute__((always_inline)) uint64_t atomic_rmw(int common, Thr
 }
 
 /* Whether it exchanged; *low and *high become what was read. */
-static inline __attribute__((always_inline)) int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width, int order, int fail_order, int weak,
+INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width, int order, int fail_order, int weak,
                              uint64_t pc, uint64_t *low, uint64_t *high, uint64_t desired, uint64_t desired_high)
 {
     Variable *v;

@@ -285,7 +285,7 @@ static __attribute__((noinline)) void make_place(Variable *v, uint32_t place)
 
 /* A new message at `place`, which says what the thread had done before. `read`: the message that a
  * read-modify-write continues, or NULL. */
-static inline __attribute__((always_inline)) Message *place_store(int common, Thread *t, Variable *v, uint32_t place, int order,
+INLINED Message *place_store(int common, Thread *t, Variable *v, uint32_t place, int order,
                                                                   const Message *read)
 {
     uint32_t now = t->clock[t->number];

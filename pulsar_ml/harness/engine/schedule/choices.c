@@ -164,7 +164,7 @@ static uint32_t choose(Thread *t, EngineChoice kind, uint32_t options)
 /* The same choice with any number of options. Samplers come to it at nearly every step, and no
  * processor predicts its outcome or the number of options: so nothing here branches on them, and
  * one option leaves the generator as it was. */
-static inline __attribute__((always_inline)) uint32_t choose_freely(int common, Thread *t, EngineChoice kind, uint32_t options)
+INLINED uint32_t choose_freely(int common, Thread *t, EngineChoice kind, uint32_t options)
 {
     uint64_t several = -(uint64_t)(options > 1), drawn = E.drawn, departs;
     if (!common && unlikely(!E.sampling))
