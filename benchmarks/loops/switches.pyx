@@ -55,7 +55,8 @@ cdef extern from *:
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
         fiber_switch(&bare_fibers[2], &bare_fibers[0]);
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
-        return (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+        return (double)(after.tv_sec - before.tv_sec) +
+               (double)(after.tv_nsec - before.tv_nsec) / 1e9;
     }
     """
     double bare_switches(int steps) nogil
