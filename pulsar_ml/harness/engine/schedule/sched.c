@@ -100,8 +100,8 @@ static inline Thread *walk_to(uint64_t mask)
     return mask & (mask - 1) ? random_thread(mask) : &E.threads[__builtin_ctzll(mask)];
 }
 
-/* In a plain walk, with the same draws as in pick(). No processor predicts whether to switch, so the
- * running thread switches to itself. */
+/* In a plain walk, with the same draws as in pick(). No processor predicts whether to switch, so
+ * the running thread switches to itself. */
 static inline __attribute__((always_inline)) void walk(Thread *t)
 {
     if (likely(!E.yielded))
