@@ -1,12 +1,19 @@
-"""The engine: executions per second on one core, with memory model, race detection and history."""
+"""The engine: executions per second on one core, with memory model, race detection and history.
+
+Rows in "x" are ratios of two measurements of the same repeat. Shuttle samples executions of the
+same programs in Rust, sequentially consistent and without race detection; loom searches them under
+C11. Both are compiled by cargo at first use; without cargo these rows are left out.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.measure import Benchmark
+from benchmarks import peers
+from benchmarks.measure import Benchmark, loops
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.shrink import shrink
@@ -15,13 +22,13 @@ from tests.engine.programs.build_programs import explorer, programs
 WARM = 2_000
 
 
-def rate(name: str, executions: int, **options: Any) -> Callable[[], float]:
-    """Million executions per second of processor time."""
+def rate(name: str, executions: int, unit: float = 1e6, **options: Any) -> Callable[[], float]:
+    """Executions per second of processor time, in millions or in another unit."""
 
     def run() -> float:
         runs = explorer(name, **options)
-        runs.run(0, WARM)
-        return executions / timed(runs, executions) / 1e6
+        runs.run(0, min(WARM, executions))
+        return executions / timed(runs, executions) / unit
 
     return run
 
@@ -33,6 +40,48 @@ def timed(runs: Explorer, executions: int) -> float:
     if count != executions:
         raise RuntimeError(f"a benchmark program failed: {runs.failure()}")
     return spent
+
+
+def beside_shuttle(name: str, executions: int) -> Callable[[], float]:
+    """Executions per second beside those of Shuttle, both drawn at random."""
+    ours = rate(f"bench_{name}", 8 * executions, strategy="random")
+
+    def run() -> float:
+        return ours() / peers.rate("shuttle", name, executions)
+
+    return run
+
+
+def beside_loom(name: str, executions: int) -> Callable[[], float]:
+    """Executions per second of an exhaustive search beside that of loom."""
+
+    def run() -> float:
+        search = explorer(f"bench_{name}", strategy="preemptions", bound=1_000)
+        started = time.thread_time()
+        count = search.run(0, executions)
+        ours = count / (time.thread_time() - started) / 1e6
+        return ours / peers.rate("loom", name, executions)
+
+    return run
+
+
+def beside_a_switch() -> float:
+    """How many times longer a step takes than a switch at random between two bare fibers."""
+    switches = 5_000_000
+    floor: float = loops("switches").seconds(switches) / switches
+    return 1e-6 / steps("bench_operations_1000", 500)() / floor
+
+
+def in_use(name: str) -> Callable[[], float]:
+    """How many times longer an execution takes when code under test uses this."""
+
+    def run() -> float:
+        seconds = [
+            1 / rate(program, 10_000, strategy="random")() for program in ("bench_nothing", name)
+        ]
+        return seconds[1] / seconds[0]
+
+    return run
 
 
 def cost_of_races() -> float:
@@ -69,17 +118,51 @@ def cost_of_shrinking() -> float:
     return (time.thread_time() - started) * 1e3
 
 
-def steps(name: str) -> Callable[[], float]:
+def steps(name: str, executions: int = 20_000) -> Callable[[], float]:
     """Million steps per second."""
 
     def run() -> float:
         runs = explorer(name, strategy="random", mode="c11")
         runs.run(0, WARM)
         before = runs.statistics()["steps"]
-        spent = timed(runs, 20_000)
+        spent = timed(runs, executions)
         return (runs.statistics()["steps"] - before) / spent / 1e6
 
     return run
+
+
+def beside_peers() -> tuple[Benchmark, ...]:
+    """The rows that need cargo."""
+    sampled = (
+        ("(a)", "store_load", 50_000),
+        ("(b)", "seqlock", 20_000),
+        ("(c)", "treiber", 20_000),
+        ("100 operations", "operations_100", 4_000),
+        ("1,000 operations", "operations_1000", 400),
+    )
+    searched = (("(b)", "seqlock", 20_000), ("(c)", "treiber", 20_000))
+    return (
+        *(
+            Benchmark(
+                f"engine: {label} beside Shuttle, times faster",
+                beside_shuttle(name, executions),
+                "x",
+                1.0,
+                at_least=True,
+            )
+            for label, name, executions in sampled
+        ),
+        *(
+            Benchmark(
+                f"engine: search of {label} beside loom, times faster",
+                beside_loom(name, executions),
+                "x",
+                1.0,
+                at_least=True,
+            )
+            for label, name, executions in searched
+        ),
+    )
 
 
 BENCHMARKS = (
@@ -98,6 +181,16 @@ BENCHMARKS = (
         rate("bench_treiber", 200_000, strategy="random"),
         "M/s",
     ),
+    Benchmark(
+        "engine: 2 threads of 100 operations, random walk",
+        rate("bench_operations_100", 20_000, 1e3, strategy="random"),
+        "k/s",
+    ),
+    Benchmark(
+        "engine: 2 threads of 1,000 operations, random walk",
+        rate("bench_operations_1000", 2_000, 1e3, strategy="random"),
+        "k/s",
+    ),
     Benchmark("engine: (c) with the portfolio", rate("bench_treiber", 200_000), "M/s"),
     Benchmark(
         "engine: (c) in mode sc",
@@ -111,4 +204,19 @@ BENCHMARKS = (
         Benchmark(f"engine: steps with {n} threads", steps(f"bench_threads_{n}"), "M/s")
         for n in (2, 4, 8, 16)
     ),
+    Benchmark(
+        "engine: a step beside a bare switch, times longer",
+        beside_a_switch,
+        "x",
+        about="2 threads of 1,000 operations; the floor is two fibers that only switch, at random",
+    ),
+    Benchmark("engine: errno in use, times longer", in_use("bench_errno"), "x"),
+    Benchmark(
+        "engine: floating-point environment in use, times longer", in_use("bench_floats"), "x"
+    ),
+    Benchmark("engine: thread-local in use, times longer", in_use("bench_thread_local"), "x"),
+    *(beside_peers() if peers.available() else ()),
 )
+
+if not peers.available():
+    print(peers.WITHOUT_CARGO, file=sys.stderr)

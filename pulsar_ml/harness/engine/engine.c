@@ -64,12 +64,14 @@ static void *reserve(size_t bytes, size_t line)
 /* The sizes of what holds an entry for each thread. */
 static void layout(int32_t threads)
 {
+    size_t clock;
     E.width = (threads + 3) / 4 * 4;
-    E.message_bytes = offsetof(Message, words) + 3 * (size_t)E.width * sizeof(uint32_t);
-    E.clocks_bytes = 2 * (size_t)E.width * sizeof(uint32_t);
-    E.block_bytes = (size_t)E.config.stores * E.message_bytes + E.clocks_bytes;
-    E.far_order = E.config.stores > INLINE_STORES ? E.block_bytes : 0;
-    E.block_bytes = (E.block_bytes + (E.far_order ? ENGINE_MOST_STORES : 0) + 63) / 64 * 64;
+    clock = (size_t)E.width * sizeof(uint32_t);
+    E.message_bytes = offsetof(Message, words) + 2 * clock;
+    E.order_at = 2 * clock;
+    E.messages_at = (E.order_at + 2 * (size_t)E.config.stores * sizeof(uint16_t) + 15) / 16 * 16;
+    E.seen_at = E.messages_at + (size_t)E.config.stores * E.message_bytes;
+    E.block_bytes = (E.seen_at + 2 * (size_t)E.config.stores * clock + 63) / 64 * 64;
 }
 
 /* Where a watchdog in another process sees how far this one has come: the number of the execution
@@ -88,9 +90,10 @@ static void run_once(uint64_t number)
     E.n = E.config.n_threads;
     E.unjoined = 0;
     E.random_calls = 0;
-    if (unlikely(++E.generation == 0)) {
+    E.slot_generation = ++E.generation & ((1u << GENERATION_BITS) - 1);
+    if (unlikely(E.slot_generation == 0)) {
         memset(E.slots, 0, SLOTS * sizeof *E.slots);
-        E.generation = 1;
+        E.slot_generation = ++E.generation & ((1u << GENERATION_BITS) - 1);
     }
     random_start(E.config.seed, number);
     E.execution = number;
@@ -124,8 +127,9 @@ static void run_once(uint64_t number)
     E.main.controlled = 0;
     start_owned(&E.main);
     set_library_state(&E.library_start);
+    library.busy = library.floats;
     current = &E.main;
-    fiber_switch(&E.host, E.main.sp);
+    fiber_switch(&E.host, &E.main.fiber);
     if (unlikely(E.failure.kind != END_COMPLETE))
         set_globals_back();
     reset_statics();
@@ -160,15 +164,15 @@ static int open_memory(void)
 {
     if (E.opened)
         return 1;
-    fill_nth_bit();
     E.slots = reserve(SLOTS * sizeof *E.slots, 0);
-    E.variables = reserve(MOST_VARIABLES * sizeof *E.variables, 21);
+    E.variables = reserve((MOST_VARIABLES + 1) * sizeof *E.variables, 21);
     E.blocks_bytes = (size_t)1 << 33;
     E.blocks = reserve(E.blocks_bytes, 37);
     E.readers = reserve(MOST_READERS * ENGINE_MOST_THREADS * sizeof *E.readers, 0);
     E.threads = reserve(ENGINE_MOST_THREADS * sizeof *E.threads, 10);
     E.main.stack = stack_new();
     E.main.number = -1;
+    fill_nth_bit();
     E.opened = E.slots && E.variables && E.blocks && E.readers && E.threads && E.main.stack &&
                heap_open();
     return E.opened;
@@ -189,6 +193,7 @@ int engine_open(const EngineConfig *config)
         Thread *t = &E.threads[i];
         t->number = i;
         t->bit = UINT64_C(1) << i;
+        own_entry(t);
         if (t->stack == NULL)
             t->stack = stack_new();
         if (t->buffer == NULL)

@@ -7,6 +7,7 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define SHARED static __attribute__((used))  /* a variable that fibers change: see fiber_switch() */
+#define INLINED static inline __attribute__((always_inline))
 #define EXPORT __attribute__((visibility("default")))
 #define NEVER UINT32_MAX          /* a clock that no thread reaches */
 #define NONE UINT32_MAX           /* no index */
@@ -17,7 +18,6 @@ enum { STACK_BYTES = 256 * 1024, FRAMES = 256 };
 /* Reads without a write after which a loop may be waiting: of a sampler, and of a search. */
 enum { IN_VAIN = 64, MANY_READS = 4 };
 
-enum { INLINE_STORES = 8 };       /* so many keep their order in the variable itself */
 
 typedef struct {
     uintptr_t address;
@@ -39,10 +39,13 @@ typedef struct {
     uint32_t float_status;        /* of x87: the control word; of aarch64: FPSR */
 } LibraryState;
 
+/* Where a fiber goes on that does not run. On aarch64 its stack holds the address of its code. */
+typedef struct { void *sp, *code; } Fiber;
+
 struct Owned;
 
 typedef struct Thread {
-    void *sp;                     /* of the fiber while it does not run */
+    Fiber fiber;
     uint64_t bit;
     int32_t number;               /* -1: the main thread */
     uint8_t controlled;  /* runs beside others: its accesses are steps; 0 or bits of Control */
@@ -50,8 +53,7 @@ typedef struct Thread {
     uint8_t done;
     uint8_t woken;                /* why a wait ended, see locks.c */
     uint8_t joined;               /* or detached */
-    EngineOp op;                  /* pending */
-    uint8_t op_writes;
+    uint8_t op_writes;            /* of its next step */
     uintptr_t op_address;
     uint32_t points;              /* scheduling points so far */
     uint32_t idle_points;         /* those of them that are no step: the thread waits */
@@ -61,6 +63,9 @@ typedef struct Thread {
     /* Happens-before. clock: the thread's own; pending: what relaxed loads read, for an acquire
      * fence; fenced: at the last release fence. The x-versions hold what SC fences order in
      * addition: it restricts the values read and is not happens-before. */
+    uint32_t id;                  /* of its steps, but for their number */
+    uint64_t salt;                /* in hashes */
+    uint32_t own[4];              /* all ones in the thread's entry of a clock of four */
     uint32_t clock[ENGINE_MOST_THREADS];
     uint32_t pending[ENGINE_MOST_THREADS];
     uint32_t fenced[ENGINE_MOST_THREADS];
@@ -106,18 +111,16 @@ typedef struct Thread {
 enum { CONTROLLED = 1, IGNORES_READS = 2, IGNORES_WRITES = 4, VOLATILE_PENDING = 8, NOTES_PLACES = 16,
        HOLDS_STORES = 32 };
 
-/* One store in a location's modification order. seen[u]: clock of thread u when it first knew of
- * it, 0 for what was there from the start; released: what an acquire of it learns; x_released
- * likewise for SC fences. */
+/* One store in a location's modification order. released: what an acquire of it learns, zeros when
+ * that is nothing; x_released likewise for SC fences. */
 typedef struct {
     uint64_t low, high;
     uint32_t id;
     uint32_t sc_at;               /* time of the first seq_cst access that touched it */
     uint32_t fence_at;
     int32_t event;                /* of the trace */
-    uint8_t rmw;                  /* must stay directly behind the one before it */
     uint8_t has_released, has_x;
-    uint32_t words[] __attribute__((aligned(16)));  /* seen, released, x_released: E.width each */
+    uint32_t words[] __attribute__((aligned(16)));  /* released, x_released: E.width each */
 } Message;
 
 /* Where it stands in the source is left to the trace: a failed execution is made again to be told
@@ -128,24 +131,29 @@ typedef struct { uint32_t clock; uint8_t thread; } Access;
  * and atomic ones of the same bytes share it; overlapping ones of other widths are its siblings. */
 typedef struct {
     uintptr_t address;
-    char *block;                  /* clocks of the last accesses, then messages */
+    char *block;                  /* clocks and messages, see memory.c */
     uint32_t next;                /* sibling in the same eight bytes */
     uint8_t mask;
     uint8_t width;
-    uint8_t shared;               /* touched by two threads */
     uint8_t is_atomic;
-    uint8_t has_siblings;
+    uint8_t special;              /* bits of Special */
     int8_t toucher;
-    uint8_t n;
-    uint8_t order[INLINE_STORES]; /* modification order, slots of messages; see order_of() */
+    uint8_t n, base;              /* messages; the first one's place in the block's lists */
     uint32_t version;             /* stores so far */
     Access write, read;
     uint32_t readers;             /* more than one unordered plain reader: index of their clocks */
+    uint64_t chained;             /* messages that must stay directly behind the one before them */
 } Variable;
 
-typedef struct { uintptr_t key; uint32_t generation, first; } Slot;
+/* Why an atomic access looks at more than the messages: plain accesses of the same bytes, or
+ * overlapping variables. */
+typedef enum { HAS_PLAIN = 1, HAS_SIBLINGS = 2 } Special;
 
-enum { SLOTS = 1 << 16, MOST_VARIABLES = 1 << 16, MOST_READERS = 1 << 12 };
+/* The variables of eight aligned bytes. The tag is their address and the execution's generation. */
+typedef struct { uint64_t tag; uint32_t first; } Slot;
+
+enum { SLOTS = 1 << 16, MOST_VARIABLES = 1 << 16, MOST_READERS = 1 << 12, GENERATION_BITS = 18 };
+enum { NO_VARIABLE = MOST_VARIABLES };   /* an entry of the table that no address has */
 
 /* A row of the table of strategies. Only `row` and `choose` are always there. */
 typedef struct {
@@ -169,9 +177,13 @@ typedef struct {
     int32_t unjoined;             /* threads that this execution started and did not join */
     int32_t starting;
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
+    uint8_t sampling;  /* choices are drawn, and not noted */
+    uint8_t walks;     /* a plain walk past its start, and nothing else to attend to */
+    /* C11, clocks of four entries, no seq_cst fence so far, every order as in the source, sampling */
+    uint8_t common;
     uint8_t wider;  /* the execution ended because a thread more than E.width was started */
     const Strategy *strategy;     /* of this execution */
-    uint32_t generation;
+    uint32_t generation, slot_generation;
     uint32_t step, step_check;    /* the step at which to look whether it goes on */
     uint64_t execution;
     uint64_t key, counter, drawn;
@@ -204,12 +216,11 @@ typedef struct {
     uint32_t n_variables;
     char *blocks;                 /* of messages, one block a variable */
     size_t blocks_bytes, block_bytes, message_bytes;
-    size_t far_order;             /* in a block: the order of more than INLINE_STORES; 0: none */
-    size_t clocks_bytes;  /* of a block, in front of its messages: last access and last store */
+    size_t order_at, seen_at, messages_at;   /* in a block */
     uint32_t *readers;
     uint32_t n_readers;
     /* Fibers. */
-    void *host;
+    Fiber host;
     LibraryState library_start;   /* of each thread */
     uint8_t control;              /* Thread.controlled at its start */
     Thread main;

@@ -3,6 +3,8 @@
 #ifndef QUALITY_KIT_H
 #define QUALITY_KIT_H
 
+#include <errno.h>
+#include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,6 +1,8 @@
 /* The counter-based generator: draw number i of execution e of explorer seed s is a pure function
  * of the three, on any machine. */
 
+#define GOLDEN UINT64_C(0x9E3779B97F4A7C15)   /* from one number of the generator to the next */
+
 /* Both halves of a 128-bit product, as in wyhash: one multiplication mixes all bits. */
 static inline uint64_t mix64(uint64_t x)
 {
@@ -13,7 +15,7 @@ static inline uint64_t mix64(uint64_t x)
 static inline uint64_t draw(void)
 {
     uint64_t drawn = E.drawn;
-    E.counter += UINT64_C(0x9E3779B97F4A7C15);
+    E.counter += GOLDEN;
     E.drawn = mix64(E.counter);
     return drawn;
 }
@@ -27,6 +29,6 @@ static inline uint32_t draw_below(uint32_t n)
 static void random_start(uint64_t seed, uint64_t execution)
 {
     E.key = mix64(mix64(seed + UINT64_C(0x632BE59BD9B4E019)) + execution * UINT64_C(0xD1342543DE82EF95));
-    E.counter = E.key + UINT64_C(0x9E3779B97F4A7C15);
+    E.counter = E.key + GOLDEN;
     E.drawn = mix64(E.counter);
 }

@@ -47,7 +47,6 @@ static void run_calls(Thread *t)
 static void thread_end(Thread *t)
 {
     t->done = 1;
-    t->op = OP_END;
     t->op_address = 0;
     E.ready &= ~t->bit;
     E.yielded &= ~t->bit;
@@ -55,7 +54,7 @@ static void thread_end(Thread *t)
     if (unlikely(n_objects))
         wake_joiners(t);
     if (E.starting < E.n) {
-        switch_to(t, &E.threads[E.starting++]);
+        switch_to(t, start_next());
     } else if (E.live == 0) {
         /* Stores of a thread that has ended may still be on their way; joining waits for them. */
         while (E.buffered)
@@ -63,7 +62,7 @@ static void thread_end(Thread *t)
         switch_to(t, &E.main);
     } else {
         t->points++;
-        switch_to(t, pick(t));
+        switch_to(t, likely(E.walks && E.ready && !E.yielded) ? walk_to(E.ready) : pick(t));
     }
 }
 
@@ -104,7 +103,6 @@ static inline __attribute__((always_inline)) void start_thread(Thread *t)
     t->joined = 0;
     t->points = t->idle_points = 0;
     t->call = 0;
-    t->op = OP_NONE;
     t->op_address = 0;
     t->any_pending = 0;
     t->any_fenced = 0;
@@ -127,6 +125,7 @@ static void run_threads(void)
     strategy_start();
     E.running = 1;
     E.starting = 1;
+    begin_walk();
     E.at_start = 1;
     E.main.points = E.main.idle_points = 0;
     switch_to(&E.main, &E.threads[0]);
@@ -159,15 +158,15 @@ static void main_entry(void)
             check_leaks();
         E.ended = 1;
         current = NULL;
-        fiber_switch(&E.main.sp, E.host);
+        fiber_switch(&E.main.fiber, &E.host);
     }
 }
 
 static void prepare_fibers(void)
 {
-    E.main.sp = fiber_prepare(E.main.stack + STACK_BYTES, main_entry);
+    E.main.fiber = fiber_prepare(E.main.stack + STACK_BYTES, main_entry);
     for (int i = 0; i < E.n; i++)
         /* Each begins at another offset in its page, or the stacks would compete for the same cache
          * sets. */
-        E.threads[i].sp = fiber_prepare(E.threads[i].stack + STACK_BYTES - (i + 1) % 16 * 448, thread_entry);
+        E.threads[i].fiber = fiber_prepare(E.threads[i].stack + STACK_BYTES - (i + 1) % 16 * 448, thread_entry);
 }

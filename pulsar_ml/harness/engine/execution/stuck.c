@@ -63,7 +63,7 @@ int32_t engine_places_in(int32_t pid, uint64_t sp, int32_t *numbers, uint64_t *p
             else if (!read_child(pid, t, far->threads + i, sizeof *t))
                 break;
             low = (uint64_t)(uintptr_t)t->stack;
-            at = sp >= low && sp < low + STACK_BYTES ? sp : (uint64_t)(uintptr_t)t->sp;
+            at = sp >= low && sp < low + STACK_BYTES ? sp : (uint64_t)(uintptr_t)t->fiber.sp;
             if ((i < 0 && at != sp) || (i >= 0 && t->done))
                 continue;
             numbers[n] = i;

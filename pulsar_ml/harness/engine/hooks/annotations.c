@@ -7,7 +7,7 @@ static void note_release(void *at, uint64_t pc)
     Thread *t = controlled();
     if (t == NULL)
         return;
-    announce(t, OP_UNLOCK, (uintptr_t)at, 1);
+    announce(t, (uintptr_t)at, 1);
     Object *o = find_object(t, at, OBJECT_NOTED);
     released(t, o, o->clock, OP_UNLOCK, pc);
 }
@@ -17,7 +17,7 @@ static void note_acquire(void *at, uint64_t pc)
     Thread *t = controlled();
     if (t == NULL)
         return;
-    announce(t, OP_LOCK, (uintptr_t)at, 1);
+    announce(t, (uintptr_t)at, 1);
     acquired(t, find_object(t, at, OBJECT_NOTED), OP_LOCK, pc);
 }
 
@@ -45,7 +45,7 @@ static void note_locked(void *at, int reads, uint64_t pc)
     Object *o;
     if (t == NULL)
         return;
-    announce(t, OP_LOCK, (uintptr_t)at, 1);
+    announce(t, (uintptr_t)at, 1);
     o = find_object(t, at, OBJECT_NOTED);
     if (!reads)
         acquire_readers(t, o);
@@ -58,7 +58,7 @@ static void note_unlocked(void *at, int reads, uint64_t pc)
     Object *o;
     if (t == NULL)
         return;
-    announce(t, OP_UNLOCK, (uintptr_t)at, 1);
+    announce(t, (uintptr_t)at, 1);
     o = find_object(t, at, OBJECT_NOTED);
     released(t, o, reads ? o->readers_clock : o->clock, OP_UNLOCK, pc);
 }

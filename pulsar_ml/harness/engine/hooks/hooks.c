@@ -19,11 +19,11 @@ EXPORT void __tsan_func_exit(void)
         t->depth--;
 }
 
-static __attribute__((noinline)) void main_access(Thread *t, uintptr_t address, uint32_t width, EngineOp op,
-                                                  uint64_t pc)
+/* The main thread runs alone: only the heap is checked. */
+static inline void main_access(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc)
 {
     E.hooks++;
-    if (!heap_ok(address))
+    if (unlikely(!heap_ok(address)))
         heap_fail(t, address, width, op, pc);
 }
 
@@ -55,7 +55,7 @@ static inline void settle(Thread *t)
 static __attribute__((noinline)) void rare_load(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc,
                                                 uint64_t *low, uint64_t *high)
 {
-    atomic_load(t, address, width, order, pc, low, high);
+    atomic_load(0, t, address, width, order, pc, low, high);
 }
 
 static __attribute__((noinline)) void volatile_access(Thread *t, uintptr_t address, uint32_t width, int writes,
@@ -64,7 +64,7 @@ static __attribute__((noinline)) void volatile_access(Thread *t, uintptr_t addre
     uint64_t low = 0, high = 0;
     settle(t);
     E.hooks++;
-    announce(t, writes ? OP_STORE : OP_LOAD, address, writes);
+    announce(t, address, writes);
     if (!heap_ok(address))
         heap_fail(t, address, width, writes ? OP_STORE : OP_LOAD, pc);
     if (t->controlled & NOTES_PLACES)
@@ -120,8 +120,14 @@ static inline void plain(void *at, uint32_t width, EngineOp op, uint64_t pc)
     uintptr_t address = (uintptr_t)at;
     if (t == NULL)
         return;
-    if (unlikely(t->controlled != CONTROLLED) && special_access(t, address, width, op, pc))
-        return;
+    if (unlikely(t->controlled != CONTROLLED)) {
+        if (t->controlled == 0) {
+            main_access(t, address, width, op, pc);
+            return;
+        }
+        if (special_access(t, address, width, op, pc))
+            return;
+    }
     if (on_stack(t, address))
         return;
     E.hooks++;
@@ -200,28 +206,34 @@ EXPORT void *__wrap_memcpy(void *into, const void *from, size_t bytes) { return 
 EXPORT void *__wrap_memmove(void *into, const void *from, size_t bytes) { return copy_bytes(into, from, bytes, PC); }
 EXPORT void *__wrap_memset(void *into, int byte, size_t bytes) { return set_bytes(into, byte, bytes, PC); }
 
-/* Whether the access is a step of a controlled thread. If not it is made as it stands. An access to
- * the thread's own stack is one too: a lock's node may lie there for others to see. */
-static inline Thread *step_of(void *at, uint32_t width, EngineOp op, int writes, uint64_t pc)
+/* The step of a thread that is not just controlled, see special_access(). */
+static __attribute__((noinline)) Thread *special_step(Thread *t, uintptr_t address, uint32_t width, EngineOp op,
+                                                      int writes, uint64_t pc)
+{
+    settle(t);
+    E.hooks++;
+    announce(t, address, writes);
+    if (t->controlled & NOTES_PLACES)
+        note_places(t, address, width, op, pc);
+    return t;
+}
+
+/* The running thread when the access is a step of it; if not, the access is made as it stands. An
+ * access to the thread's own stack is a step too: a lock's node may lie there for others to see. */
+static inline __attribute__((always_inline)) Thread *step_of(void *at, uint32_t width, EngineOp op, int writes,
+                                                             uint64_t pc)
 {
     Thread *t = current;
-    if (t == NULL)
+    if (unlikely(t == NULL))
         return NULL;
-    if (unlikely(t->controlled != CONTROLLED)) {
-        if (!t->controlled) {
-            main_access(t, (uintptr_t)at, width, op, pc);
-            return NULL;
-        }
-        settle(t);
-        if (t->controlled & NOTES_PLACES) {
-            E.hooks++;
-            announce(t, op, (uintptr_t)at, writes);
-            note_places(t, (uintptr_t)at, width, op, pc);
-            return t;
-        }
+    if (unlikely(t->controlled == 0)) {
+        main_access(t, (uintptr_t)at, width, op, pc);
+        return NULL;
     }
+    if (unlikely(t->controlled != CONTROLLED))
+        return special_step(t, (uintptr_t)at, width, op, writes, pc);
     E.hooks++;
-    announce(t, op, (uintptr_t)at, writes);
+    announce_quickly(t, (uintptr_t)at, writes);
     return t;
 }
 
@@ -265,8 +277,6 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
 }
 #endif
 
-#define ORDER(order) order_at((int)(order) & 7, PC)
-#define FAIL_ORDER(order) fail_order_at((int)(order) & 7, PC)
 #define SPLIT(type, x) (uint64_t)(x), (sizeof(type) > 8 ? (uint64_t)((x) >> (sizeof(type) > 8 ? 64 : 0)) : 0)
 #define JOIN(type, low, high) ((type)(low) | (type)(sizeof(type) > 8 ? (type)(high) << (sizeof(type) > 8 ? 64 : 0) : 0))
 
@@ -278,19 +288,67 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
 #define PLAIN_RMW_XOR(old, x) ((old) ^ (x))
 #define PLAIN_RMW_NAND(old, x) (~((old) & (x)))
 
+/* The memory model's operations, each with the common case beside all others. */
+#define MODEL(bits, type)                                                                           \
+    static __attribute__((noinline)) type any_load##bits(Thread *t, uintptr_t p, int order, uint64_t pc) \
+    {                                                                                               \
+        uint64_t low, high;                                                                         \
+        atomic_load(0, t, p, sizeof(type), order_at(order, pc), pc, &low, &high);                   \
+        return JOIN(type, low, high);                                                               \
+    }                                                                                               \
+    static inline __attribute__((always_inline)) type model_load##bits(Thread *t, uintptr_t p, int order, uint64_t pc) \
+    {                                                                                               \
+        uint64_t low, high;                                                                         \
+        if (unlikely(!E.common))                                                                    \
+            return any_load##bits(t, p, order, pc);                                                 \
+        atomic_load(1, t, p, sizeof(type), order, pc, &low, &high);                                 \
+        return JOIN(type, low, high);                                                               \
+    }                                                                                               \
+    static __attribute__((noinline)) void any_store##bits(Thread *t, uintptr_t p, type x, int order, uint64_t pc) \
+    { atomic_store(0, t, p, sizeof(type), order_at(order, pc), pc, SPLIT(type, x)); }               \
+    static inline __attribute__((always_inline)) void model_store##bits(Thread *t, uintptr_t p, type x, int order, \
+                                                                        uint64_t pc)                \
+    {                                                                                               \
+        if (likely(E.common))                                                                       \
+            atomic_store(1, t, p, sizeof(type), order, pc, SPLIT(type, x));                         \
+        else                                                                                        \
+            any_store##bits(t, p, x, order, pc);                                                    \
+    }                                                                                               \
+    static __attribute__((noinline)) type model_rmw##bits(Thread *t, uintptr_t p, Rmw kind, type x, int order, \
+                                                          uint64_t pc)                              \
+    {                                                                                               \
+        uint64_t low, high;                                                                         \
+        low = likely(E.common)                                                                      \
+            ? atomic_rmw(1, t, p, sizeof(type), order, pc, kind, SPLIT(type, x), &high)             \
+            : atomic_rmw(0, t, p, sizeof(type), order_at(order, pc), pc, kind, SPLIT(type, x), &high); \
+        return JOIN(type, low, high);                                                               \
+    }                                                                                               \
+    static __attribute__((noinline)) int model_cas##bits(Thread *t, uintptr_t p, type *expected, type x, int order, \
+                                                         int fail_order, int weak, uint64_t pc)     \
+    {                                                                                               \
+        uint64_t low = (uint64_t)*expected;                                                         \
+        uint64_t high = sizeof(type) > 8 ? (uint64_t)(*expected >> (sizeof(type) > 8 ? 64 : 0)) : 0; \
+        int done = likely(E.common)                                                                 \
+            ? atomic_cas(1, t, p, sizeof(type), order, failed_order(fail_order), weak, pc, &low, &high, \
+                         SPLIT(type, x))                                                            \
+            : atomic_cas(0, t, p, sizeof(type), order_at(order, pc), fail_order_at(fail_order, pc), weak, pc, \
+                         &low, &high, SPLIT(type, x));                                              \
+        if (!done)                                                                                  \
+            *expected = JOIN(type, low, high);                                                      \
+        return done;                                                                                \
+    }
+
 #define FETCH(bits, type, name, kind)                                                               \
     EXPORT type __tsan_atomic##bits##_##name(volatile type *p, type x, int order)                   \
     {                                                                                               \
         Thread *t = step_of((void *)p, sizeof(type), OP_RMW, 1, PC);                                \
-        uint64_t low, high;                                                                         \
         if (t == NULL) {                                                                            \
             type seen = plain_load##bits(p), before;                                                \
             while ((before = plain_cas##bits(p, seen, PLAIN_##kind(seen, x))) != seen)              \
                 seen = before;                                                                      \
             return seen;                                                                            \
         }                                                                                           \
-        low = atomic_rmw(t, (uintptr_t)p, sizeof(type), ORDER(order), PC, kind, SPLIT(type, x), &high); \
-        return JOIN(type, low, high);                                                               \
+        return model_rmw##bits(t, (uintptr_t)p, kind, x, order & 7, PC);                            \
     }
 
 #define CAS(bits, type, name, weak)                                                                 \
@@ -298,37 +356,30 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
                                                              int order, int fail_order)             \
     {                                                                                               \
         Thread *t = step_of((void *)p, sizeof(type), OP_CAS, 1, PC);                                \
-        uint64_t low = (uint64_t)*expected;                                                         \
-        uint64_t high = sizeof(type) > 8 ? (uint64_t)(*expected >> (sizeof(type) > 8 ? 64 : 0)) : 0; \
         if (t == NULL) {                                                                            \
             type before = plain_cas##bits(p, *expected, x), wanted = *expected;                     \
             *expected = before;                                                                     \
             return before == wanted;                                                                \
         }                                                                                           \
-        if (atomic_cas(t, (uintptr_t)p, sizeof(type), ORDER(order), FAIL_ORDER(fail_order), weak, PC, &low, &high, \
-                       SPLIT(type, x)))                                                             \
-            return 1;                                                                               \
-        *expected = JOIN(type, low, high);                                                          \
-        return 0;                                                                                   \
+        return model_cas##bits(t, (uintptr_t)p, expected, x, order & 7, fail_order & 7, weak, PC);  \
     }
 
 #define ATOMIC(bits, type)                                                                          \
+    MODEL(bits, type)                                                                               \
     EXPORT type __tsan_atomic##bits##_load(const volatile type *p, int order)                       \
     {                                                                                               \
         Thread *t = step_of((void *)(uintptr_t)p, sizeof(type), OP_LOAD, 0, PC);                    \
-        uint64_t low, high;                                                                         \
-        if (t == NULL)                                                                              \
+        if (unlikely(t == NULL))                                                                    \
             return plain_load##bits(p);                                                             \
-        atomic_load(t, (uintptr_t)p, sizeof(type), ORDER(order), PC, &low, &high);                  \
-        return JOIN(type, low, high);                                                               \
+        return model_load##bits(t, (uintptr_t)p, order & 7, PC);                                    \
     }                                                                                               \
     EXPORT void __tsan_atomic##bits##_store(volatile type *p, type x, int order)                    \
     {                                                                                               \
         Thread *t = step_of((void *)p, sizeof(type), OP_STORE, 1, PC);                              \
-        if (t == NULL)                                                                              \
-            plain_store##bits(p, x, (int)(order) & 7);                                                  \
+        if (unlikely(t == NULL))                                                                    \
+            plain_store##bits(p, x, (int)(order) & 7);                                              \
         else                                                                                        \
-            atomic_store(t, (uintptr_t)p, sizeof(type), ORDER(order), PC, SPLIT(type, x));          \
+            model_store##bits(t, (uintptr_t)p, x, order & 7, PC);                                   \
     }                                                                                               \
     FETCH(bits, type, exchange, RMW_EXCHANGE)                                                       \
     FETCH(bits, type, fetch_add, RMW_ADD)                                                           \
@@ -343,13 +394,10 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
                                                            int order, int fail_order)               \
     {                                                                                               \
         Thread *t = step_of((void *)p, sizeof(type), OP_CAS, 1, PC);                                \
-        uint64_t low = (uint64_t)expected;                                                          \
-        uint64_t high = sizeof(type) > 8 ? (uint64_t)(expected >> (sizeof(type) > 8 ? 64 : 0)) : 0; \
         if (t == NULL)                                                                              \
             return plain_cas##bits(p, expected, x);                                                 \
-        atomic_cas(t, (uintptr_t)p, sizeof(type), ORDER(order), FAIL_ORDER(fail_order), 0, PC, &low, &high, \
-                   SPLIT(type, x));                                                                 \
-        return JOIN(type, low, high);                                                               \
+        model_cas##bits(t, (uintptr_t)p, &expected, x, order & 7, fail_order & 7, 0, PC);           \
+        return expected;                                                                            \
     }
 
 ATOMIC(8, uint8_t)
@@ -369,12 +417,12 @@ EXPORT void __tsan_atomic_thread_fence(int order)
     }
     settle(t);
     E.hooks++;
-    order = ORDER(order);
+    order = order_at(order & 7, PC);
     if (order < 0)
         return;
     /* Only a seq_cst fence is felt by others before the thread's next access. */
     if (is_sc(order))
-        announce(t, OP_FENCE, 0, 1);
+        announce(t, 0, 1);
     fence(t, order);
     if (unlikely(E.recording)) {
         int32_t at = trace_event(t, OP_FENCE, 0, 0, 0, PC);

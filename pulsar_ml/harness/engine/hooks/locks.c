@@ -231,7 +231,7 @@ static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uin
 {
     Object *o;
     int late;
-    announce(t, OP_LOCK, (uintptr_t)mutex, 1);
+    announce(t, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
     if (o->owner == t->number && kind == MUTEX_CHECKS)
         return EDEADLK;
@@ -250,7 +250,7 @@ static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uin
 static int mutex_trylock(Thread *t, const void *mutex, int kind, uint64_t pc)
 {
     Object *o;
-    announce(t, OP_LOCK, (uintptr_t)mutex, 1);
+    announce(t, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
     if (o->owner >= 0 && !(kind == MUTEX_RECURSIVE && o->owner == t->number)) {
         hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
@@ -268,7 +268,7 @@ static void drain_late(Thread *t, uintptr_t address)
 {
     if (!t->buffer_count)
         return;
-    announce(t, OP_UNLOCK, address, 1);
+    announce(t, address, 1);
     drain(t);
 }
 
@@ -294,7 +294,7 @@ static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int64
 {
     Object *o;
     int late;
-    announce(t, OP_LOCK, (uintptr_t)lock, 1);
+    announce(t, (uintptr_t)lock, 1);
     o = find_object(t, lock, OBJECT_RWLOCK);
     if (o->owner == t->number && !tries && until == FOREVER)
         misuse(t, lock, "a thread locks a read-write lock that it holds for writing", pc);
@@ -340,7 +340,7 @@ static int condition_wait(Thread *t, const void *condition, const void *mutex, i
 {
     Object *o;
     int spurious, late = 0;
-    announce(t, OP_WAIT, (uintptr_t)condition, 1);
+    announce(t, (uintptr_t)condition, 1);
     o = find_object(t, condition, OBJECT_CONDITION);
     spurious = E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2);
     mutex_unlock(t, mutex, MUTEX_PLAIN, pc);
@@ -354,7 +354,7 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
 {
     Object *o;
     int woken = 0;
-    announce(t, OP_WAKE, (uintptr_t)at, 1);
+    announce(t, (uintptr_t)at, 1);
     if (kind == OBJECT_FUTEX)
         drain(t);                 /* a system call, so a barrier; notifying nobody is none */
     o = find_object(t, at, kind);
@@ -374,7 +374,7 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
 static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int64_t until, uint64_t pc)
 {
     Object *o;
-    announce(t, OP_WAIT, (uintptr_t)word, 0);
+    announce(t, (uintptr_t)word, 0);
     drain(t);
     if (!heap_ok((uintptr_t)word))
         heap_fail(t, (uintptr_t)word, 4, OP_WAIT, pc);
@@ -408,7 +408,7 @@ static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int64_t until,
 {
     Object *o;
     int late;
-    announce(t, OP_LOCK, (uintptr_t)semaphore, 1);
+    announce(t, (uintptr_t)semaphore, 1);
     o = find_semaphore(t, semaphore);
     while (o->count == 0) {
         if (tries) {
@@ -427,7 +427,7 @@ static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int64_t until,
 static void semaphore_post(Thread *t, sem_t *semaphore, uint64_t pc)
 {
     Object *o;
-    announce(t, OP_UNLOCK, (uintptr_t)semaphore, 1);
+    announce(t, (uintptr_t)semaphore, 1);
     drain(t);
     o = find_semaphore(t, semaphore);
     o->count++;

@@ -21,8 +21,12 @@ static inline int order_at(int order, uint64_t pc)
 }
 
 /* A compare-exchange that failed does not acquire more than one that did not. */
+static inline int failed_order(int now)
+{
+    return now == __ATOMIC_RELEASE ? __ATOMIC_RELAXED : now == __ATOMIC_ACQ_REL ? __ATOMIC_ACQUIRE : now;
+}
+
 static inline int fail_order_at(int order, uint64_t pc)
 {
-    int now = order_at(order, pc);
-    return now == __ATOMIC_RELEASE ? __ATOMIC_RELAXED : now == __ATOMIC_ACQ_REL ? __ATOMIC_ACQUIRE : now;
+    return failed_order(order_at(order, pc));
 }

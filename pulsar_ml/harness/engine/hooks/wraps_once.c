@@ -10,7 +10,7 @@
 static int once_enter(Thread *t, const void *at, int (*is_done)(const void *), uint64_t pc)
 {
     Object *o;
-    announce(t, OP_LOCK, (uintptr_t)at, 1);
+    announce(t, (uintptr_t)at, 1);
     o = find_object(t, at, OBJECT_ONCE);
     while (!is_done(at)) {
         if (o->owner < 0) {
@@ -67,7 +67,7 @@ EXPORT void __wrap___cxa_guard_release(uint8_t *guard)
         return;
     }
     /* The code reads the guard's first byte itself, with acquire, before it calls. */
-    announce(t, OP_STORE, (uintptr_t)guard, 1);
+    announce(t, (uintptr_t)guard, 1);
     rare_store(t, (uintptr_t)guard, 1, __ATOMIC_RELEASE, PC, 1, 0);
     drain(t);
     once_leave(t, guard, PC);
@@ -139,7 +139,7 @@ static int barrier_wait(Thread *t, const pthread_barrier_t *barrier, uint64_t pc
 {
     Object *o;
     drain(t);
-    announce(t, OP_WAIT, (uintptr_t)barrier, 1);
+    announce(t, (uintptr_t)barrier, 1);
     o = find_object(t, barrier, OBJECT_BARRIER);
     lock_touched(o, t);
     released(t, o, o->clock, OP_WAIT, pc);
@@ -344,13 +344,13 @@ static void python_mutex_lock(Thread *t, uint8_t *bits, uint64_t pc)
 {
     for (;;) {
         uint64_t seen = *bits, high = 0;
-        announce(t, OP_CAS, (uintptr_t)bits, 1);
+        announce(t, (uintptr_t)bits, 1);
         seen = *bits;
         if (!(seen & PY_LOCKED)) {
-            if (atomic_cas(t, (uintptr_t)bits, 1, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST, 0, pc, &seen, &high,
+            if (atomic_cas(0, t, (uintptr_t)bits, 1, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST, 0, pc, &seen, &high,
                            seen | PY_LOCKED, 0))
                 return;
-        } else if ((seen & PY_PARKED) || atomic_cas(t, (uintptr_t)bits, 1, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST, 0, pc,
+        } else if ((seen & PY_PARKED) || atomic_cas(0, t, (uintptr_t)bits, 1, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST, 0, pc,
                                                     &seen, &high, seen | PY_PARKED, 0)) {
             wait_for(t, find_object(t, bits, OBJECT_FUTEX), pc);
         }
@@ -363,8 +363,8 @@ static void python_mutex_unlock(Thread *t, uint8_t *bits, uint64_t pc)
     uint64_t high;
     if (!(*bits & PY_LOCKED))
         misuse(t, bits, "a thread unlocks a lock that nobody holds", pc);
-    announce(t, OP_RMW, (uintptr_t)bits, 1);
-    atomic_rmw(t, (uintptr_t)bits, 1, __ATOMIC_SEQ_CST, pc, RMW_EXCHANGE, 0, 0, &high);
+    announce(t, (uintptr_t)bits, 1);
+    atomic_rmw(0, t, (uintptr_t)bits, 1, __ATOMIC_SEQ_CST, pc, RMW_EXCHANGE, 0, 0, &high);
     o = find_object(t, bits, OBJECT_FUTEX);
     release_blocked(o, o->blocked);
 }

@@ -150,8 +150,10 @@ EXPORT int __wrap_sigaltstack(const stack_t *stack, stack_t *before_stack)
 
 static void uses_floats(void)
 {
-    if (current)
-        library.floats = 1;
+    if (current == NULL)
+        return;
+    library.floats = 1;
+    library.busy = 1;
 }
 
 #define FLOATS(name, parameters, arguments)                                                        \

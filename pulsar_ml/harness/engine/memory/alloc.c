@@ -110,16 +110,6 @@ static inline int looks_uninitialised(uintptr_t address, uint32_t width)
     return in_arena(address) && ((*(uint64_t *)(address & ~(uintptr_t)7) ^ UNWRITTEN) & mask) == 0;
 }
 
-/* What earlier accesses said about a block's bytes ends with it. */
-static void forget_variables(uintptr_t address, size_t bytes)
-{
-    for (uintptr_t key = address >> 3; key < (address + bytes + 7) >> 3; key++) {
-        Slot *slot = find_slot(key);
-        if (slot->generation == E.generation)
-            slot->first = NONE;
-    }
-}
-
 static void heap_fill(char *block, size_t bytes)
 {
     uint64_t pattern = UNWRITTEN;
@@ -153,7 +143,6 @@ static char *heap_take(Thread *t, size_t bytes, size_t alignment, uint64_t pc)
         (alignment <= 16 || heap.free_first[class] % alignment == 0)) {
         address = heap.free_first[class];
         memcpy(&heap.free_first[class], (void *)address, sizeof(uintptr_t));
-        forget_variables(address, rounded);
         header = (Header *)(address - sizeof(Header));
     } else {
         if (alignment > ARENA_BYTES / 2 || bytes > ARENA_BYTES / 2)
@@ -198,18 +187,20 @@ static void *heap_allocate(Thread *t, size_t bytes, size_t alignment, int zeroed
     return memory;
 }
 
-/* Freeing is a write to the whole block. */
-static void check_free(Thread *t, const Block *b, uint64_t pc)
+/* Freeing is a write to the whole block, and what earlier accesses said about its bytes ends with
+ * it. */
+static void end_variables(Thread *t, const Block *b, size_t rounded, uint64_t pc)
 {
-    for (uintptr_t key = b->address >> 3; key < (b->address + b->bytes + 7) >> 3; key++) {
+    for (uintptr_t key = b->address >> 3; key < (b->address + rounded) >> 3; key++) {
         Slot *slot = find_slot(key);
-        if (slot->generation != E.generation)
+        if (!slot_used(slot))
             continue;
-        for (uint32_t i = slot->first; i != NONE; i = E.variables[i].next) {
+        for (uint32_t i = E.config.races ? slot->first : NO_VARIABLE; i != NO_VARIABLE; i = E.variables[i].next) {
             check_plain(t, &E.variables[i], OP_FREE, 1, E.variables[i].width, pc);
             if (E.variables[i].is_atomic)
                 check_atomic(t, &E.variables[i], OP_FREE, 1, E.variables[i].width, pc);
         }
+        slot->first = NO_VARIABLE;
     }
 }
 
@@ -234,15 +225,14 @@ static void heap_release(Thread *t, void *memory, uint64_t pc)
         describe_block(fail(FAIL_DOUBLE_FREE, t, address, pc), b, address);
         abandon();
     }
+    rounded = b->bytes ? (b->bytes + 15) / 16 * 16 : 16;
     if (t->controlled) {
         drain(t);
         if (E.recording)
             trace_event(t, OP_FREE, address, 0, b->bytes, pc);
-        if (E.config.races)
-            check_free(t, b, pc);
+        end_variables(t, b, rounded, pc);
     }
     forget_objects(t, address, b->bytes, pc);
-    rounded = b->bytes ? (b->bytes + 15) / 16 * 16 : 16;
     b->live = 0;
     b->freed_pc = pc;
     b->freed_by = (int16_t)t->number;

@@ -1,32 +1,37 @@
 /* The atomic operations of a controlled thread on the memory model: load, store, TSO's store
  * buffer, read-modify-write, compare-exchange, fence. */
 
+static __attribute__((noinline)) void meet_special(Thread *t, const Variable *v, EngineOp op, int writes,
+                                                   uint32_t width, uint64_t pc)
+{
+    if (E.config.races && (v->write.clock | v->read.clock || v->readers != NONE))
+        check_plain(t, v, op, writes, width, pc);
+    if (unlikely(v->special & HAS_SIBLINGS))
+        meet_siblings(t, v, op, writes, 0, pc);
+}
+
 static inline __attribute__((always_inline)) Variable *atomic_variable(Thread *t, uintptr_t address, uint32_t width,
                                                                        EngineOp op, int writes,
                                         uint64_t pc)
 {
     Variable *v;
-    if (unlikely(!heap_ok(address)))
-        heap_fail(t, address, width, op, pc);
-    v = find_variable(address, width);
+    v = find_variable(t, address, width, op, pc);
     touch(v, t);
     refresh(v, width);
-    if (E.config.races && (v->write.clock | v->read.clock || v->readers != NONE))
-        check_plain(t, v, op, writes, width, pc);
-    if (unlikely(v->has_siblings))
-        meet_siblings(t, v, op, writes, 0, pc);
+    if (v->special)
+        meet_special(t, v, op, writes, width, pc);
     return v;
 }
 
-static inline void note_load(Thread *t, Variable *v, Message *m, uint32_t stale, int order)
+INLINED void note_load(int common, Thread *t, Variable *v, Message *m, uint32_t stale, int order)
 {
-    observe(t, m, is_sc(order));
-    acquire_from(t, m, order);
-    if (unlikely(E.recording))
+    observe(common, t, v, v->n - 1u - stale, m, is_sc(order));
+    acquire_from(common, t, m, order);
+    if (!common && unlikely(E.recording))
         trace_known(t);
     last_access(v)[t->number] = t->clock[t->number];
     E.class_hash += mix64((uint64_t)step_id(t) << 32 | m->id);
-    hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ m->id);
+    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ m->id);
     E.stale += stale;
     watch_read(t, index_of(v), v->version - stale);
 }
@@ -47,23 +52,21 @@ static __attribute__((noinline)) int32_t trace_atomic(Thread *t, EngineOp op, co
 }
 
 /* Inlined for each width: most of the engine's time is spent here. */
-static inline __attribute__((always_inline)) void atomic_load(Thread *t, uintptr_t address, uint32_t width, int order,
+INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t width, int order,
                                                               uint64_t pc, uint64_t *low, uint64_t *high)
 {
     Variable *v = atomic_variable(t, address, width, OP_LOAD, 0, pc);
     uint32_t stale = 0;
     int32_t from;
     Message *m;
-    if (v->n > 1) {
-        uint32_t options = v->n - oldest_place(t, v, is_sc(order));
-        if (options > 1)
-            stale = choose(t, CHOOSE_READ, options);
+    if (!only_newest(v, is_sc(order))) {
+        stale = choose_freely(common, t, CHOOSE_READ, v->n - oldest_for(common, t, v, is_sc(order)));
     }
     m = message_at(v, v->n - 1u - stale);
     *low = m->low;
     *high = m->high;
     from = m->event;
-    if (unlikely(t->buffer_count)) {
+    if (!common && unlikely(t->buffer_count)) {
         /* Own stores are seen before the others see them. */
         for (uint32_t i = 0; i < t->buffer_count; i++) {
             const Buffered *b = &t->buffer[(t->buffer_head + i) % ENGINE_BUFFER];
@@ -74,35 +77,34 @@ static inline __attribute__((always_inline)) void atomic_load(Thread *t, uintptr
             }
         }
     }
-    if (unlikely(E.recording))
+    if (!common && unlikely(E.recording))
         trace_atomic(t, OP_LOAD, v, *low, 0, order, from, stale, 0, pc);
-    note_load(t, v, m, stale, order);
+    note_load(common, t, v, m, stale, order);
 }
 
-static inline __attribute__((always_inline)) void store_now(Thread *t, uintptr_t address, uint32_t width,
+static inline __attribute__((always_inline)) void store_now(int common, Thread *t, uintptr_t address, uint32_t width,
                                                              int order, uint64_t pc, uint64_t low,
                              uint64_t high)
 {
     Variable *v = atomic_variable(t, address, width, OP_STORE, 1, pc);
     uint32_t place = v->n, back = 0;
     Message *m;
-    if (v->n > 1) {
-        uint32_t oldest = oldest_place(t, v, is_sc(order)), options = 1;
-        for (uint32_t p = v->n - 1u; p > oldest; p--)
-            options += !message_at(v, p)->rmw;
-        if (options > 1)
-            back = choose(t, CHOOSE_INSERT, options);
+    if (!only_newest(v, is_sc(order))) {
+        uint32_t oldest = oldest_for(common, t, v, is_sc(order));
+        uint64_t between = (UINT64_C(1) << (v->n - 1u - oldest)) - 1;
+        back = choose_freely(common, t, CHOOSE_INSERT,
+                             1 + (uint32_t)__builtin_popcountll(~(v->chained >> 1 >> oldest) & between));
         for (uint32_t left = back; left; place--)
-            left -= !message_at(v, place - 1)->rmw;
+            left -= !is_chained(v, place - 1);
     }
-    m = place_store(t, v, place, order, NULL);
+    m = place_store(common, t, v, place, order, NULL);
     m->low = low;
     m->high = high;
     if (back == 0)
         raw_write(address, width, low, high);
-    if (unlikely(E.recording))
+    if (!common && unlikely(E.recording))
         m->event = trace_atomic(t, OP_STORE, v, low, 0, order, -1, back, 0, pc);
-    hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ back ^ 0x5000);
+    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ back ^ 0x5000);
     watch_write(t, index_of(v));
 }
 
@@ -118,7 +120,7 @@ static void flush_oldest(Thread *t)
         t->controlled &= (uint8_t)~HOLDS_STORES;
     }
     v = atomic_variable(t, b->address, b->width, OP_FLUSH, 1, b->pc);
-    m = place_store(t, v, v->n, __ATOMIC_RELAXED, NULL);
+    m = place_store(0, t, v, v->n, __ATOMIC_RELAXED, NULL);
     m->low = b->low;
     m->high = b->high;
     m->id = b->store;
@@ -126,11 +128,13 @@ static void flush_oldest(Thread *t)
     last_access(v)[t->number] = b->now;
     m->has_released = b->released;
     if (b->released)
-        clock_copy(m->words + E.width, b->clock);
+        clock_copy(m->words, b->clock);
+    else
+        clock_zero(m->words);
     raw_write(b->address, b->width, b->low, b->high);
     if (unlikely(E.recording))
         m->event = trace_flush(t);
-    hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x6000);
+    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ 0x6000);
     E.changes++;
     if (E.waiting)
         wake_watchers(index_of(v));
@@ -170,11 +174,11 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     }
 }
 
-static inline __attribute__((always_inline)) void atomic_store(Thread *t, uintptr_t address, uint32_t width,
+static inline __attribute__((always_inline)) void atomic_store(int common, Thread *t, uintptr_t address, uint32_t width,
                                                                int order, uint64_t pc, uint64_t low,
                                                                uint64_t high)
 {
-    if (E.config.mode == MODE_TSO) {
+    if (!common && E.config.mode == MODE_TSO) {
         if (is_sc(order)) {
             drain(t);
         } else if (t->buffer_count || choose(t, CHOOSE_DELAY, 2)) {
@@ -182,27 +186,27 @@ static inline __attribute__((always_inline)) void atomic_store(Thread *t, uintpt
             return;
         }
     }
-    store_now(t, address, width, order, pc, low, high);
+    store_now(common, t, address, width, order, pc, low, high);
 }
 
 /* Where it is rare: not inlined. */
 static __attribute__((noinline)) void rare_store(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc,
                                                  uint64_t low, uint64_t high)
 {
-    atomic_store(t, address, width, order, pc, low, high);
+    atomic_store(0, t, address, width, order, pc, low, high);
 }
 
 /* A read-modify-write may go directly behind any message it may read, unless another one did. */
-static inline uint32_t rmw_place(Thread *t, const Variable *v, int sc)
+static inline uint32_t rmw_place(int common, Thread *t, const Variable *v, int sc)
 {
     uint32_t places[ENGINE_MOST_STORES], n = 0, oldest;
-    if (v->n == 1)
-        return 0;
-    oldest = oldest_place(t, v, sc);
+    if (only_newest(v, sc))
+        return v->n - 1u;
+    oldest = oldest_for(common, t, v, sc);
     for (uint32_t p = v->n; p-- > oldest;)
-        if (p + 1 == v->n || !message_at(v, p + 1)->rmw)
+        if (p + 1 == v->n || !is_chained(v, p + 1))
             places[n++] = p;
-    return places[n > 1 ? choose(t, CHOOSE_READ, n) : 0];
+    return places[choose_freely(common, t, CHOOSE_READ, n)];
 }
 
 typedef enum { RMW_EXCHANGE, RMW_ADD, RMW_SUB, RMW_AND, RMW_OR, RMW_XOR, RMW_NAND } Rmw;
@@ -220,25 +224,25 @@ static inline uint64_t rmw_value(Rmw kind, uint64_t old, uint64_t operand)
     }
 }
 
-static inline void write_rmw(Thread *t, Variable *v, uint32_t place, Message *read, int order, EngineOp op,
+INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Message *read, int order, EngineOp op,
                              uint64_t pc, uint64_t low, uint64_t high)
 {
     uint64_t before = read->low;
-    int changes = low != before || high != read->high;
+    int changes = low != before || (v->width > 8 && high != read->high);
     int32_t from = read->event;
     uint32_t stale = v->n - 1u - place;
     Message *m;
-    observe(t, read, is_sc(order));
-    acquire_from(t, read, order);
+    observe(common, t, v, place, read, is_sc(order));
+    acquire_from(common, t, read, order);
     E.class_hash += mix64((uint64_t)step_id(t) << 32 | read->id);
-    m = place_store(t, v, place + 1, order, read);
+    m = place_store(common, t, v, place + 1, order, read);
     m->low = low;
     m->high = high;
     if (stale == 0)
         raw_write(v->address, v->width, low, high);
-    if (unlikely(E.recording))
+    if (!common && unlikely(E.recording))
         m->event = trace_atomic(t, op, v, low, before, order, from, stale, 0, pc);
-    hash_step((uint64_t)index_of(v) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ stale ^ 0x7000);
+    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ stale ^ 0x7000);
     E.stale += stale;
     watch_rmw(t, v, stale, changes);
     if (t->number >= 0) {
@@ -250,51 +254,51 @@ static inline void write_rmw(Thread *t, Variable *v, uint32_t place, Message *re
 }
 
 /* The value before, in the low bits. */
-static inline uint64_t atomic_rmw(Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, Rmw kind,
+INLINED uint64_t atomic_rmw(int common, Thread *t, uintptr_t address, uint32_t width, int order, uint64_t pc, Rmw kind,
                                   uint64_t operand, uint64_t operand_high, uint64_t *high)
 {
     Variable *v;
     Message *m;
     uint64_t old, value, old_high;
     uint32_t place;
-    if (t->buffer_count)
+    if (!common && t->buffer_count)
         drain(t);
     v = atomic_variable(t, address, width, OP_RMW, 1, pc);
-    place = rmw_place(t, v, is_sc(order));
+    place = rmw_place(common, t, v, is_sc(order));
     m = message_at(v, place);
     old = m->low;
     old_high = m->high;
     value = rmw_value(kind, old, operand);
     if (width < 8)
         value &= (UINT64_C(1) << (8 * width)) - 1;
-    write_rmw(t, v, place, m, order, OP_RMW, pc, value,
+    write_rmw(common, t, v, place, m, order, OP_RMW, pc, value,
               kind == RMW_EXCHANGE ? operand_high : width > 8 ? rmw_value(kind, old_high, operand_high) : 0);
     *high = old_high;
     return old;
 }
 
 /* Whether it exchanged; *low and *high become what was read. */
-static inline int atomic_cas(Thread *t, uintptr_t address, uint32_t width, int order, int fail_order, int weak,
+INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width, int order, int fail_order, int weak,
                              uint64_t pc, uint64_t *low, uint64_t *high, uint64_t desired, uint64_t desired_high)
 {
     Variable *v;
     Message *m;
     uint32_t place, stale = 0;
-    if (t->buffer_count)
+    if (!common && t->buffer_count)
         drain(t);
     v = atomic_variable(t, address, width, OP_CAS, 1, pc);
     if (v->n > 1) {
         /* A failed exchange is a load of its own order, which may see older stores than an
          * exchange. */
-        uint32_t places[ENGINE_MOST_STORES], n = 0, oldest = oldest_place(t, v, is_sc(order));
-        uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_place(t, v, 0);
+        uint32_t places[ENGINE_MOST_STORES], n = 0, oldest = oldest_for(common, t, v, is_sc(order));
+        uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_for(common, t, v, 0);
         for (uint32_t p = v->n; p-- > oldest_failed;) {
             m = message_at(v, p);
             if (m->low != *low || m->high != *high ||
-                (p >= oldest && (p + 1 == v->n || !message_at(v, p + 1)->rmw)))
+                (p >= oldest && (p + 1 == v->n || !is_chained(v, p + 1))))
                 places[n++] = p;
         }
-        place = places[n > 1 ? choose(t, CHOOSE_READ, n) : 0];
+        place = places[choose_freely(common, t, CHOOSE_READ, n)];
         stale = v->n - 1u - place;
     } else {
         place = 0;
@@ -302,21 +306,22 @@ static inline int atomic_cas(Thread *t, uintptr_t address, uint32_t width, int o
     m = message_at(v, place);
     if (m->low == *low && m->high == *high &&
         !(weak && E.config.faults & FAULT_WEAK_FAILURE && choose(t, CHOOSE_WEAK_FAILURE, 2))) {
-        write_rmw(t, v, place, m, order, OP_CAS, pc, desired, desired_high);
+        write_rmw(common, t, v, place, m, order, OP_CAS, pc, desired, desired_high);
         return 1;
     }
     t->operands = mix64(t->operands ^ *low ^ (uint64_t)index_of(v) << 40 ^ v->version) | 1;
     *low = m->low;
     *high = m->high;
-    if (unlikely(E.recording))
+    if (!common && unlikely(E.recording))
         trace_atomic(t, OP_CAS, v, desired, m->low, fail_order, m->event, stale, 1, pc);
-    note_load(t, v, m, stale, fail_order);
+    note_load(common, t, v, m, stale, fail_order);
     return 0;
 }
 
 static __attribute__((noinline)) void first_sc_fence(void)
 {
     E.x_used = 1;
+    E.common = 0;
     clock_zero(E.sc_clock);
     for (int i = 0; i < E.n; i++) {
         Thread *t = &E.threads[i];

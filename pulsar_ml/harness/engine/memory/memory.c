@@ -6,29 +6,20 @@
  * that read from stores later in program order (load buffering); consume is acquire.
  *
  * Under SC and TSO a location has one store, the last; TSO holds stores back in a buffer per
- * thread. Memory itself always holds the last store in modification order. */
+ * thread. Memory itself always holds the last store in modification order.
+ *
+ * Functions with a parameter `common` are inlined twice: with 1 where E.common says that the case
+ * is the common one, and with 0 for every case. */
 
 static inline uint32_t index_of(const Variable *v)
 {
     return (uint32_t)(v - E.variables);
 }
 
-static inline Message *message_in(const Variable *v, uint32_t slot)
-{
-    return (Message *)(v->block + E.clocks_bytes + slot * E.message_bytes);
-}
-
-/* The slots of the messages in modification order. */
-static inline uint8_t *order_of(const Variable *v)
-{
-    return likely(E.far_order == 0) ? (uint8_t *)v->order : (uint8_t *)v->block + E.far_order;
-}
-
-static inline Message *message_at(const Variable *v, uint32_t place)
-{
-    return message_in(v, order_of(v)[place]);
-}
-
+/* The block of a variable: clocks of the last accesses and of the last stores, two lists in
+ * modification order, and the messages. The lists say where each message stands in the block, and
+ * since when each thread knows of it (0 for what was there from the start). They have room for
+ * twice the history and slide through it, so that forgetting the oldest message moves nothing. */
 static inline uint32_t *last_access(const Variable *v)
 {
     return (uint32_t *)v->block;
@@ -37,6 +28,31 @@ static inline uint32_t *last_access(const Variable *v)
 static inline uint32_t *last_store(const Variable *v)
 {
     return last_access(v) + E.width;
+}
+
+static inline uint16_t *order_of(const Variable *v)
+{
+    return (uint16_t *)(v->block + E.order_at) + v->base;
+}
+
+static inline uint32_t *seen_in(int entries, const Variable *v, uint32_t place)
+{
+    return (uint32_t *)(v->block + E.seen_at) + (v->base + place) * (uint32_t)entries;
+}
+
+static inline uint32_t *seen_of(const Variable *v, uint32_t place)
+{
+    return seen_in(E.width, v, place);
+}
+
+static inline Message *message_at(const Variable *v, uint32_t place)
+{
+    return (Message *)(v->block + order_of(v)[place]);
+}
+
+static inline int is_chained(const Variable *v, uint32_t place)
+{
+    return v->chained >> place & 1;
 }
 
 static inline void raw_read(uintptr_t address, uint32_t width, uint64_t *low, uint64_t *high)
@@ -71,13 +87,12 @@ static inline int is_sc(int order) { return order == __ATOMIC_SEQ_CST; }
 
 /* The first access of the execution, or one after bytes changed behind the model's back
  * (constructors, plain writes, code without hooks): what memory holds, known to everybody. */
-static __attribute__((noinline)) void restart_history(Variable *v, uint64_t low, uint64_t high)
+static inline __attribute__((always_inline)) void first_message(int entries, Variable *v, uint64_t low, uint64_t high)
 {
-    Message *m = message_in(v, 0);
+    Message *m = (Message *)(v->block + E.messages_at);
     if (!v->is_atomic) {
         v->is_atomic = 1;
-        clock_zero(last_access(v));
-        clock_zero(last_store(v));
+        EACH_FOUR_OF(entries, i) FOUR(last_access(v), i) = FOUR(last_access(v), entries + i) = (Four){0};
         if (unlikely(is_global(v->address)))
             keep_global(v->address, v->width, low, high);
     }
@@ -87,15 +102,25 @@ static __attribute__((noinline)) void restart_history(Variable *v, uint64_t low,
     m->sc_at = NEVER;
     m->fence_at = 0;
     m->event = -1;
-    m->rmw = 0;
     m->has_released = 0;
     m->has_x = 0;
-    clock_zero(m->words);
+    EACH_FOUR_OF(entries, i) FOUR(m->words, i) = (Four){0};
     v->n = 1;
-    order_of(v)[0] = 0;
+    v->base = 0;
+    v->chained = 0;
+    order_of(v)[0] = (uint16_t)E.messages_at;
+    EACH_FOUR_OF(entries, i) FOUR(seen_in(entries, v, 0), i) = (Four){0};
 }
 
-static inline void refresh(Variable *v, uint32_t width)
+static __attribute__((noinline)) void restart_history(Variable *v, uint64_t low, uint64_t high)
+{
+    if (likely(E.width == 4))
+        first_message(4, v, low, high);
+    else
+        first_message(E.width, v, low, high);
+}
+
+static inline __attribute__((always_inline)) void refresh(Variable *v, uint32_t width)
 {
     uint64_t low, high;
     const Message *newest;
@@ -105,53 +130,74 @@ static inline void refresh(Variable *v, uint32_t width)
         return;
     }
     newest = message_at(v, v->n - 1u);
-    if (unlikely(newest->low != low || newest->high != high))
+    if (unlikely(newest->low != low || (width > 8 && newest->high != high)))
         restart_history(v, low, high);
 }
 
-/* May t no longer read anything older than m? */
-static inline int knows(const Thread *t, const Message *m, int sc)
+/* May t no longer read anything older than the message at this place? */
+static int knows(const Thread *t, const Variable *v, uint32_t place, int sc)
 {
-    if (clock_reaches(m->words, t->clock))
+    const uint32_t *seen = seen_of(v, place);
+    const Message *m = message_at(v, place);
+    if (clock_reaches(seen, t->clock))
         return 1;
-    if (unlikely(E.x_used) && (clock_reaches(m->words, t->x_clock) ||
-                               (sc && clock_reaches(m->words, E.sc_clock)) || m->sc_at < t->fence_at))
+    if (E.x_used && (clock_reaches(seen, t->x_clock) || (sc && clock_reaches(seen, E.sc_clock)) ||
+                     m->sc_at < t->fence_at))
         return 1;
     return sc && m->sc_at != NEVER;
 }
 
-/* The oldest place that t may read. */
-static inline uint32_t oldest_place(const Thread *t, const Variable *v, int sc)
+/* A seq_cst access reads no older message than one that a seq_cst access touched. */
+static inline int only_newest(const Variable *v, int sc)
 {
-    uint32_t place = v->n - 1u;
-    if (likely(E.width == 4 && !(E.x_used | sc))) {
-        /* The same in the common case. */
-        Four known = FOUR(t->clock, 0);
-        for (; place > 0; place--) {
-            Two any = (Two)(FOUR(message_at(v, place)->words, 0) <= known);
-            if (any[0] | any[1])
-                break;
-        }
-        return place;
-    }
-    while (place > 0 && !knows(t, message_at(v, place), sc))
-        place--;
-    return place;
+    return v->n == 1 || (sc && message_at(v, v->n - 1u)->sc_at != NEVER);
 }
 
 /* Is there a thread that may still read what is before this place? */
 static __attribute__((noinline)) int readable_before(const Variable *v, uint32_t place)
 {
     for (int i = 0; i < E.n; i++)
-        if (!E.threads[i].done && !knows(&E.threads[i], message_at(v, place), 0))
+        if (!E.threads[i].done && !knows(&E.threads[i], v, place, 0))
             return 1;
     return 0;
 }
 
-static inline void observe(const Thread *t, Message *m, int sc)
+/* The oldest place that t may read. */
+static inline __attribute__((always_inline)) uint32_t oldest_for(int common, const Thread *t, const Variable *v, int sc)
 {
-    if (m->words[t->number] == NEVER)
-        m->words[t->number] = t->clock[t->number];
+    uint32_t n = v->n, oldest = 0, first, reached;
+    if (!common && unlikely(E.x_used | (E.width != 4))) {
+        uint32_t place = n - 1;
+        while (place > 0 && !knows(t, v, place, sc))
+            place--;
+        return place;
+    }
+    /* The same in the common case: the newest four at once, then those before them. */
+    if (sc) {
+        oldest = n - 1;
+        while (oldest > 0 && message_at(v, oldest)->sc_at == NEVER)
+            oldest--;
+    }
+    first = n > 4 ? n - 4 : 0;
+    reached = four_reach(seen_in(4, v, first), FOUR(t->clock, 0));
+    reached &= n < 4 ? (1u << 4 * n) - 1 : 0xFFFF;
+    while (unlikely(reached == 0) && first > oldest) {
+        first = first > 4 ? first - 4 : 0;
+        reached = four_reach(seen_in(4, v, first), FOUR(t->clock, 0));
+    }
+    first += reached ? (uint32_t)(31 - __builtin_clz(reached)) / 4 : 0;
+    return first > oldest ? first : oldest;
+}
+
+static uint32_t oldest_place(const Thread *t, const Variable *v, int sc)
+{
+    return oldest_for(0, t, v, sc);
+}
+
+/* t has seen the message at this place. */
+static inline void observe(int common, const Thread *t, const Variable *v, uint32_t place, Message *m, int sc)
+{
+    known(ENTRIES(common), seen_in(ENTRIES(common), v, place), t, t->clock[t->number]);
     if (sc && m->sc_at == NEVER)
         m->sc_at = E.sc_time;
 }
@@ -159,7 +205,7 @@ static inline void observe(const Thread *t, Message *m, int sc)
 static void observe_newest(Thread *t, Variable *v)
 {
     if (v->n > 1)
-        observe(t, message_at(v, v->n - 1u), 0);
+        observe(0, t, v, v->n - 1u, message_at(v, v->n - 1u), 0);
 }
 
 static int may_read_older(const Thread *t, const Variable *v)
@@ -167,14 +213,12 @@ static int may_read_older(const Thread *t, const Variable *v)
     return v->n > 1 && oldest_place(t, v, 0) < v->n - 1u;
 }
 
-static inline void acquire_from(Thread *t, const Message *m, int order)
+static inline __attribute__((always_inline)) void acquire_from(int common, Thread *t, const Message *m, int order)
 {
-    const uint32_t *released = m->words + E.width;
-    if (!m->has_released)
-        return;
+    const uint32_t *released = m->words;
     if (is_acquire(order)) {
-        clock_join(t->clock, released);
-        if (unlikely(E.x_used)) {
+        entries_join(ENTRIES(common), t->clock, released);
+        if (!common && unlikely(E.x_used) && m->has_released) {
             if (m->has_x)
                 clock_join(t->x_clock, released + E.width);
             if (m->fence_at > t->fence_at)
@@ -182,13 +226,15 @@ static inline void acquire_from(Thread *t, const Message *m, int order)
         }
         return;
     }
+    if (!m->has_released)
+        return;
     if (!t->any_pending) {
         clock_zero(t->pending);
         t->any_pending = 1;
         t->fence_pending = 0;
     }
-    clock_join(t->pending, released);
-    if (unlikely(E.x_used)) {
+    entries_join(ENTRIES(common), t->pending, released);
+    if (!common && unlikely(E.x_used)) {
         if (m->has_x)
             clock_join(t->x_pending, released + E.width);
         if (m->fence_at > t->fence_pending)
@@ -196,87 +242,119 @@ static inline void acquire_from(Thread *t, const Message *m, int order)
     }
 }
 
+static __attribute__((noinline)) void slide_back(Variable *v)
+{
+    memmove((uint16_t *)(v->block + E.order_at), order_of(v), v->n * sizeof(uint16_t));
+    memmove(v->block + E.seen_at, seen_of(v, 0), v->n * (size_t)E.width * sizeof(uint32_t));
+    v->base = 0;
+}
+
+/* Some stale reads are lost, nothing becomes possible. `before`: the next message enters behind
+ * this place, whose message stays. Returns where the forgotten one stood in the block. */
+static inline uint16_t forget_oldest(Variable *v, uint32_t before)
+{
+    uint16_t *order, slot;
+    if (unlikely(v->base == (uint32_t)E.config.stores))
+        slide_back(v);
+    if (unlikely(!E.forgot))
+        E.forgot = (uint8_t)readable_before(v, before == 0 ? 2 : 1);
+    order = order_of(v);
+    slot = order[0];
+    if (unlikely(before == 0)) {
+        slot = order[1];
+        order[1] = order[0];
+        clock_copy(seen_of(v, 1), seen_of(v, 0));
+    }
+    v->base++;
+    v->n--;
+    v->chained >>= 1;
+    return slot;
+}
+
+/* Messages from this place on move one place back, so that another one can enter. */
+static __attribute__((noinline)) void make_place(Variable *v, uint32_t place)
+{
+    uint16_t *order = order_of(v);
+    uint64_t behind = ~UINT64_C(0) << place;
+    for (uint32_t i = v->n; i > place; i--) {
+        order[i] = order[i - 1];
+        clock_copy(seen_of(v, i), seen_of(v, i - 1));
+    }
+    v->chained = (v->chained & ~behind) | (v->chained & behind) << 1;
+}
+
 /* A new message at `place`, which says what the thread had done before. `read`: the message that a
  * read-modify-write continues, or NULL. */
-static inline Message *place_store(Thread *t, Variable *v, uint32_t place, int order, const Message *read)
+INLINED Message *place_store(int common, Thread *t, Variable *v, uint32_t place, int order,
+                                                                  const Message *read)
 {
-    uint32_t slot, n = v->n;
-    uint8_t *in_order = order_of(v);
-    uint64_t id = step_id(t);
-    Message *m;
-    const Message *before, *after;
+    uint32_t now = t->clock[t->number];
+    uint64_t id = step_id(t), behind;
     uint32_t *released;
+    Message *m;
     int x = 0;
-    if (E.config.mode != MODE_C11) {
-        before = message_at(v, 0);
-        E.class_hash += mix64((uint64_t)before->id << 32 | id);
+    if (!common && E.config.mode != MODE_C11) {
+        uint16_t *only = order_of(v);
+        behind = message_at(v, 0)->id;
         /* In place: the other fields are read below before they are overwritten. */
-        slot = in_order[0] ^ 1;
-        in_order[0] = (uint8_t)slot;
-        m = message_in(v, slot);
+        *only = (uint16_t)(2 * E.messages_at + E.message_bytes - *only);
+        m = (Message *)(v->block + *only);
+        place = 0;
     } else {
-        if (unlikely(n == (uint32_t)E.config.stores)) {
-            /* Forget the oldest: some stale reads are lost, nothing becomes possible. */
-            uint32_t forgotten = place == 1;      /* the one before the new store stays */
-            if (!E.forgot)
-                E.forgot = (uint8_t)readable_before(v, forgotten + 1);
-            slot = in_order[forgotten];
-            for (uint32_t i = forgotten + 1; i < n; i++)
-                in_order[i - 1] = in_order[i];
+        uint32_t n = v->n;
+        uint16_t slot;
+        if (n == (uint32_t)E.config.stores) {
+            slot = forget_oldest(v, place - 1);
+            place -= place > 1;
             n--;
-            place -= !forgotten;
         } else {
-            slot = n;
+            slot = (uint16_t)(E.messages_at + n * E.message_bytes);
         }
-        before = message_at(v, place - 1);
-        after = place < n ? message_at(v, place) : NULL;
-        E.class_hash += mix64((uint64_t)before->id << 32 | id);
-        if (after)
-            E.class_hash += mix64(id << 32 | after->id) - mix64((uint64_t)before->id << 32 | after->id);
-        for (uint32_t i = n; i > place; i--)
-            in_order[i] = in_order[i - 1];
-        in_order[place] = (uint8_t)slot;
+        behind = message_at(v, place - 1)->id;
+        if (unlikely(place < n)) {
+            uint32_t after = message_at(v, place)->id;
+            E.class_hash += mix64(id << 32 | after) - mix64(behind << 32 | after);
+            make_place(v, place);
+        }
+        order_of(v)[place] = slot;
         v->n = (uint8_t)(n + 1);
-        m = message_in(v, slot);
+        v->chained = (v->chained & ~(UINT64_C(1) << place)) | (uint64_t)(read != NULL) << place;
+        m = (Message *)(v->block + slot);
     }
+    E.class_hash += mix64(behind << 32 | id);
     m->id = (uint32_t)id;
     m->event = -1;
-    m->rmw = read != NULL;
     m->sc_at = is_sc(order) ? E.sc_time : NEVER;
-    clock_fill(m->words, NEVER);
-    m->words[t->number] = t->clock[t->number];
-    released = m->words + E.width;
-    m->has_released = 1;
+    first_known(ENTRIES(common), seen_in(ENTRIES(common), v, place), t, now);
+    released = m->words;
     m->fence_at = 0;
+    m->has_released = 1;
     if (is_release(order)) {
-        clock_copy(released, t->clock);
-        if (unlikely(E.x_used)) {
+        entries_copy(ENTRIES(common), released, t->clock);
+        if (!common && unlikely(E.x_used)) {
             clock_copy(released + E.width, t->x_clock);
             m->fence_at = t->fence_at;
             x = 1;
         }
     } else if (t->any_fenced) {
-        clock_copy(released, t->fenced);
-        if (unlikely(E.x_used)) {
+        entries_copy(ENTRIES(common), released, t->fenced);
+        if (!common && unlikely(E.x_used)) {
             clock_copy(released + E.width, t->x_fenced);
             m->fence_at = t->fence_fenced;
             x = 1;
         }
     } else {
+        EACH_FOUR_OF(ENTRIES(common), i) FOUR(released, i) = (Four){0};
         m->has_released = 0;
     }
     if (read && read->has_released) {
         /* A release sequence goes on through read-modify-writes. */
-        if (!m->has_released) {
-            clock_copy(released, read->words + E.width);
-            m->has_released = 1;
-        } else {
-            clock_join(released, read->words + E.width);
-        }
-        if (unlikely(E.x_used) && read->has_x) {
+        entries_join(ENTRIES(common), released, read->words);
+        m->has_released = 1;
+        if (!common && unlikely(E.x_used) && read->has_x) {
             if (!x)
                 clock_zero(released + E.width);
-            clock_join(released + E.width, read->words + 2 * E.width);
+            clock_join(released + E.width, read->words + E.width);
             x = 1;
             if (read->fence_at > m->fence_at)
                 m->fence_at = read->fence_at;
@@ -284,9 +362,9 @@ static inline Message *place_store(Thread *t, Variable *v, uint32_t place, int o
     }
     m->has_x = (uint8_t)x;
     v->version++;
-    last_store(v)[t->number] = t->clock[t->number];
-    last_access(v)[t->number] = t->clock[t->number];
+    last_store(v)[t->number] = now;
+    last_access(v)[t->number] = now;
     if (is_release(order))
-        clock_tick(t);
+        tick(ENTRIES(common), t);
     return m;
 }

@@ -2,8 +2,6 @@
  * and the checks of a heap address. Clocks are those of the memory model. */
 
 static inline int in_arena(uintptr_t address);
-static inline int heap_ok(uintptr_t address);
-static void heap_fail(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc);
 static inline int looks_uninitialised(uintptr_t address, uint32_t width);
 static inline uint32_t *last_access(const Variable *v);
 static inline uint32_t *last_store(const Variable *v);
@@ -126,7 +124,12 @@ static inline int is_alone_with(const Thread *t, uintptr_t address)
         address - (uintptr_t)t->stack < STACK_BYTES)
         return 0;
     slot = find_slot(address >> 3);
-    return slot->generation != E.generation || slot->first == NONE;
+    return !slot_used(slot) || slot->first == NO_VARIABLE;
+}
+
+static inline int is_now(Access access, const Thread *t, uint32_t now)
+{
+    return access.clock == now && access.thread == t->number;
 }
 
 static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc)
@@ -134,17 +137,19 @@ static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, Eng
     int writes = op != OP_READ;
     uint32_t now = t->clock[t->number];
     Variable *v;
-    if (unlikely(!heap_ok(address)))
-        heap_fail(t, address, width, op, pc);
     if (unlikely(is_alone_with(t, address)))
         return;
-    v = find_variable(address, width);
+    v = find_variable(t, address, width, op, pc);
+    /* The thread's last access to these bytes was of this kind, and it released nothing since: this
+     * one adds nothing. */
+    if (is_now(writes ? v->write : v->read, t, now) && v->special == HAS_PLAIN && (v->n | v->is_atomic) == 0 &&
+        !(writes && (v->read.clock || v->readers != NONE)) && !E.recording)
+        return;
     touch(v, t);
+    v->special |= HAS_PLAIN;
     if (unlikely(E.recording)) {
         if (unlikely(hold_plain(t))) {
-            if (!heap_ok(address))
-                heap_fail(t, address, width, op, pc);
-            v = find_variable(address, width);
+            v = find_variable(t, address, width, op, pc);
             now = t->clock[t->number];
         }
         trace_event(t, op, address, (int)width, 0, pc);
@@ -154,7 +159,7 @@ static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, Eng
         if (unlikely(v->is_atomic))
             check_atomic(t, v, op, writes, width, pc);
     }
-    if (unlikely(v->has_siblings))
+    if (unlikely(v->special & HAS_SIBLINGS))
         meet_siblings(t, v, op, writes, 1, pc);
     if (writes) {
         v->write = (Access){now, (uint8_t)t->number};

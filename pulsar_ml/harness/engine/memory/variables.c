@@ -7,17 +7,35 @@ static inline uint8_t byte_mask(uintptr_t address, uint32_t width)
     return width >= 8 ? 0xFF : (uint8_t)(((1u << width) - 1) << (address & 7));
 }
 
+static inline uint64_t slot_tag(uintptr_t key)
+{
+    return (uint64_t)key << GENERATION_BITS | E.slot_generation;
+}
+
+/* Slots of earlier executions are empty. */
+static inline int slot_used(const Slot *slot)
+{
+    return (slot->tag & ((1u << GENERATION_BITS) - 1)) == E.slot_generation;
+}
+
+/* The slot of this key, or the empty one where it belongs. */
 static inline Slot *find_slot(uintptr_t key)
 {
     uint32_t at = (uint32_t)(key ^ (key >> 16)) & (SLOTS - 1);
-    while (E.slots[at].generation == E.generation && E.slots[at].key != key)
+    uint64_t tag = slot_tag(key);
+    while (E.slots[at].tag != tag && slot_used(&E.slots[at]))
         at = (at + 1) & (SLOTS - 1);
     return &E.slots[at];
 }
 
-static __attribute__((noinline)) Variable *new_variable(Slot *slot, uintptr_t key, uintptr_t address,
-                                                        uint32_t width)
+static inline int heap_ok(uintptr_t address);
+static void heap_fail(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc);
+
+static __attribute__((noinline)) Variable *new_variable(Thread *t, Slot *slot, uintptr_t address, uint32_t width,
+                                                        EngineOp op, uint64_t pc)
 {
+    if (unlikely(!heap_ok(address)))
+        heap_fail(t, address, width, op, pc);
     if (unlikely(E.n_variables >= MOST_VARIABLES * 3 / 4)) {
         fail_with(FAIL_CAPACITY, current, "the execution touches more memory than the engine can follow; "
                                           "use a smaller program or smaller settings");
@@ -28,38 +46,52 @@ static __attribute__((noinline)) Variable *new_variable(Slot *slot, uintptr_t ke
     v->block = E.blocks + (size_t)E.n_variables * E.block_bytes;
     v->mask = byte_mask(address, width);
     v->width = (uint8_t)width;
-    v->shared = 0;
     v->is_atomic = 0;
+    v->special = 0;
     v->toucher = -1;
     v->n = 0;
     v->version = 0;
     v->write.clock = 0;
     v->read.clock = 0;
     v->readers = NONE;
-    if (slot->generation != E.generation) {
-        slot->generation = E.generation;
-        slot->key = key;
-        slot->first = NONE;
+    if (!slot_used(slot)) {
+        slot->tag = slot_tag(address >> 3);
+        slot->first = NO_VARIABLE;
     }
     v->next = slot->first;
-    v->has_siblings = slot->first != NONE;
-    for (uint32_t i = slot->first; i != NONE; i = E.variables[i].next)
-        E.variables[i].has_siblings = 1;
+    if (slot->first != NO_VARIABLE)
+        v->special = HAS_SIBLINGS;
+    for (uint32_t i = slot->first; i != NO_VARIABLE; i = E.variables[i].next)
+        E.variables[i].special |= HAS_SIBLINGS;
     slot->first = E.n_variables++;
     return v;
 }
 
-/* The variable of exactly these bytes, all within one group of eight. */
-static inline Variable *find_variable(uintptr_t address, uint32_t width)
+static __attribute__((noinline)) Variable *search_variable(Thread *t, uintptr_t address, uint32_t width, EngineOp op,
+                                                           uint64_t pc)
 {
-    uintptr_t key = address >> 3;
-    Slot *slot = find_slot(key);
-    if (likely(slot->generation == E.generation)) {
-        for (uint32_t i = slot->first; i != NONE; i = E.variables[i].next)
+    Slot *slot = find_slot(address >> 3);
+    if (slot_used(slot))
+        for (uint32_t i = slot->first; i != NO_VARIABLE; i = E.variables[i].next)
             if (E.variables[i].address == address && E.variables[i].width == width)
                 return &E.variables[i];
+    return new_variable(t, slot, address, width, op, pc);
+}
+
+/* The variable of exactly these bytes, all within one group of eight. Bytes of a block that was
+ * freed have none, so only a new variable's address is checked. */
+static inline __attribute__((always_inline)) Variable *find_variable(Thread *t, uintptr_t address, uint32_t width,
+                                                                     EngineOp op, uint64_t pc)
+{
+    uintptr_t key = address >> 3;
+    const Slot *slot = &E.slots[(uint32_t)(key ^ (key >> 16)) & (SLOTS - 1)];
+    Variable *v;
+    if (likely(slot->tag == slot_tag(key))) {
+        v = &E.variables[slot->first];
+        if (likely(v->address == address && v->width == width))
+            return v;
     }
-    return new_variable(slot, key, address, width);
+    return search_variable(t, address, width, op, pc);
 }
 
 /* All variables in the same eight bytes, v included. */
@@ -70,16 +102,13 @@ static inline Variable *first_sibling(const Variable *v)
 
 static inline Variable *next_sibling(const Variable *v)
 {
-    return v->next == NONE ? NULL : &E.variables[v->next];
+    return v->next == NO_VARIABLE ? NULL : &E.variables[v->next];
 }
 
 static inline void touch(Variable *v, const Thread *t)
 {
-    if (unlikely(v->toucher != t->number)) {
-        if (v->toucher >= 0 && !v->shared) {
-            v->shared = 1;
-            E.touched_twice = 1;
-        }
-        v->toucher = (int8_t)t->number;
-    }
+    if (likely(E.touched_twice))
+        return;
+    E.touched_twice = v->toucher != t->number && v->toucher >= 0;
+    v->toucher = (int8_t)t->number;
 }

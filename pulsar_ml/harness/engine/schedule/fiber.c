@@ -6,18 +6,18 @@
 #if defined(__x86_64__)
 /* Inline, so that there is no call and no return: the processor predicts returns by calls, and they
  * would be another stack's. The compiler saves what it needs of the registers that change. It sees
- * no call and would think that variables of this file keep their values: hence SHARED. */
-static inline __attribute__((always_inline)) void fiber_switch(void **from, void *to)
+ * no call and would think that variables of this file keep their values: hence SHARED. A fiber may
+ * switch to itself. */
+static inline __attribute__((always_inline)) void fiber_switch(Fiber *from, Fiber *to)
 {
     __asm__ volatile(
         "leaq -128(%%rsp), %%rsp\n\t"          /* the red zone */
         "pushq %%rbp\n\t"
         "leaq 1f(%%rip), %%rdx\n\t"
-        "pushq %%rdx\n\t"
+        "movq %%rdx, 8(%[from])\n\t"
         "movq %%rsp, (%[from])\n\t"
-        "movq %[to], %%rsp\n\t"
-        "popq %%rdx\n\t"
-        "jmp *%%rdx\n"
+        "movq (%[to]), %%rsp\n\t"
+        "jmp *8(%[to])\n"
         "1:\n\t"
         "popq %%rbp\n\t"
         "leaq 128(%%rsp), %%rsp\n\t"
@@ -28,12 +28,11 @@ static inline __attribute__((always_inline)) void fiber_switch(void **from, void
           "xmm12", "xmm13", "xmm14", "xmm15");
 }
 
-static void *fiber_prepare(char *top, void (*entry)(void))
+static Fiber fiber_prepare(char *top, void (*entry)(void))
 {
     void **sp = (void **)((uintptr_t)top & ~(uintptr_t)15);
     *--sp = NULL;               /* where a return address would be: entry never returns */
-    *--sp = (void *)entry;
-    return sp;
+    return (Fiber){sp, (void *)entry};
 }
 #elif defined(__aarch64__)
 __asm__(
@@ -46,7 +45,7 @@ __asm__(
     "  stp x25, x26, [sp, #48]\n  stp x27, x28, [sp, #64]\n  stp x29, x30, [sp, #80]\n"
     "  stp d8, d9, [sp, #96]\n  stp d10, d11, [sp, #112]\n"
     "  stp d12, d13, [sp, #128]\n  stp d14, d15, [sp, #144]\n"
-    "  mov x9, sp\n  str x9, [x0]\n  mov sp, x1\n"
+    "  mov x9, sp\n  str x9, [x0]\n  ldr x9, [x1]\n  mov sp, x9\n"
     "  ldp x19, x20, [sp, #0]\n  ldp x21, x22, [sp, #16]\n  ldp x23, x24, [sp, #32]\n"
     "  ldp x25, x26, [sp, #48]\n  ldp x27, x28, [sp, #64]\n  ldp x29, x30, [sp, #80]\n"
     "  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n"
@@ -54,16 +53,16 @@ __asm__(
     "  add sp, sp, #160\n"
     "  br x30\n"
     ".size pml_fiber_switch,.-pml_fiber_switch\n");
-void pml_fiber_switch(void **from, void *to) __attribute__((visibility("hidden")));
+void pml_fiber_switch(Fiber *from, Fiber *to) __attribute__((visibility("hidden")));
 #define fiber_switch pml_fiber_switch
 
-static void *fiber_prepare(char *top, void (*entry)(void))
+static Fiber fiber_prepare(char *top, void (*entry)(void))
 {
     void **sp = (void **)((uintptr_t)top & ~(uintptr_t)15) - 20;
     for (int i = 0; i < 20; i++)
         sp[i] = NULL;
     sp[11] = (void *)entry;
-    return sp;
+    return (Fiber){sp, NULL};
 }
 #else
 #error "the engine knows how to switch fibers on x86-64 and aarch64"
@@ -104,7 +103,8 @@ SHARED struct {
     int *error;
     void **once_callable, **once_call;  /* of std::call_once; not exchanged, see call_once_only() */
     uint8_t floats;               /* code under test changed its floating-point environment once */
-} library = {no_exceptions, &no_error, &no_once[0], &no_once[1], 0};
+    uint64_t busy;                /* so it did, or a word of a fiber that waits was not 0 */
+} library = {no_exceptions, &no_error, &no_once[0], &no_once[1], 0, 0};
 
 static __attribute__((noinline)) void get_floats(LibraryState *state)
 {
@@ -151,22 +151,32 @@ static inline __attribute__((always_inline)) void set_library_state(const Librar
         set_floats(state);
 }
 
+static __attribute__((noinline)) void exchange_library_state(Thread *from, Thread *to)
+{
+    const LibraryState *state = &from->library;
+    get_library_state(&from->library);
+    if (state->exceptions[0] | state->exceptions[1] | (uint64_t)state->error)
+        library.busy = 1;
+    set_library_state(&to->library);
+}
+
+/* Mostly no word is set, and none is exchanged. `to` may be `from`. */
 static inline __attribute__((always_inline)) void switch_to(Thread *from, Thread *to)
 {
-    E.switches++;
+    E.switches += from != to;
     current = to;
-    get_library_state(&from->library);
-    set_library_state(&to->library);
-    fiber_switch(&from->sp, to->sp);
+    if (unlikely((library.exceptions[0] | library.exceptions[1] | (uint32_t)*library.error | library.busy) != 0))
+        exchange_library_state(from, to);
+    fiber_switch(&from->fiber, &to->fiber);
 }
 
 /* Ends the execution from within a fiber; its fibers are not resumed but prepared anew. */
 static void __attribute__((noreturn, noinline)) abandon(void)
 {
-    void *unused;
+    Fiber unused;
     E.broken = 1;
     E.ended = 1;
     current = NULL;
-    fiber_switch(&unused, E.host);
+    fiber_switch(&unused, &E.host);
     __builtin_unreachable();
 }

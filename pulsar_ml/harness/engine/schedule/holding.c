@@ -14,7 +14,7 @@ static void hold_back(Thread *t)
     E.held_once = 1;
     E.held = t->bit;
     E.ready &= ~t->bit;
-    switch_to(t, E.starting < E.n ? &E.threads[E.starting++] : pick(t));
+    switch_to(t, E.starting < E.n ? start_next() : pick(t));
 }
 
 static void fail_held_back(const Thread *t)

@@ -60,6 +60,7 @@ static void explain_race(EngineFailure *f, uintptr_t address, uint32_t width)
 }
 
 static Thread *pick(Thread *t);
+static Thread *start_next(void);
 
 static void drain(Thread *t);
 
@@ -69,7 +70,7 @@ static __attribute__((noinline)) void hold(Thread *t)
         drain(t);                 /* the other thread may wait for what it stored before */
     reversal.held = HELD;
     E.ready &= ~t->bit;
-    switch_to(t, E.starting < E.n ? &E.threads[E.starting++] : pick(t));
+    switch_to(t, E.starting < E.n ? start_next() : pick(t));
 }
 
 /* Whether the thread, which is about to make a plain access, was held meanwhile. */

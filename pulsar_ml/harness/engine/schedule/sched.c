@@ -7,6 +7,19 @@ static int may_be_held(const Thread *t);
 static void hold_back(Thread *t);
 static void fail_held_back(const Thread *t);
 
+/* All threads of the program have started; what is left is a plain walk, or not. */
+static void begin_walk(void)
+{
+    E.walks = E.starting == E.n && E.plain_walk && !E.attentive && E.config.mode != MODE_TSO;
+}
+
+static Thread *start_next(void)
+{
+    Thread *next = &E.threads[E.starting++];
+    begin_walk();
+    return next;
+}
+
 static __attribute__((noinline)) Thread *pick(Thread *t)
 {
     uint64_t mask;
@@ -82,22 +95,25 @@ static __attribute__((noinline)) int attend(Thread *t, uintptr_t address)
     return reversal.on && hold_atomic(t);
 }
 
-/* The common case, with the same draws as in pick(). */
-static inline __attribute__((always_inline)) Thread *pick_fast(Thread *t)
+static inline Thread *walk_to(uint64_t mask)
 {
-    if (likely(E.plain_walk && E.ready && !(E.yielded | E.buffered))) {
-        E.at_start = 0;
-        return E.ready & (E.ready - 1) ? random_thread(E.ready) : &E.threads[__builtin_ctzll(E.ready)];
-    }
-    return pick(t);
+    return mask & (mask - 1) ? random_thread(mask) : &E.threads[__builtin_ctzll(mask)];
 }
 
-/* The thread's next step is `op` at `address`; returns when it may be taken. */
-static inline __attribute__((always_inline)) void announce(Thread *t, EngineOp op, uintptr_t address, int writes)
+/* In a plain walk, with the same draws as in pick(). No processor predicts whether to switch, so
+ * the running thread switches to itself. */
+static inline __attribute__((always_inline)) void walk(Thread *t)
+{
+    if (likely(!E.yielded))
+        switch_to(t, random_thread(E.ready));
+    else
+        switch_to(t, pick(t));
+}
+
+/* Where it is not a plain walk past its start. */
+static __attribute__((noinline)) void go_in_turn(Thread *t, uintptr_t address, int writes)
 {
     Thread *next;
-    t->points++;
-    t->op = op;
     t->op_address = address;
     t->op_writes = (uint8_t)writes;
     if (unlikely(E.attentive) && attend(t, address)) {
@@ -105,21 +121,40 @@ static inline __attribute__((always_inline)) void announce(Thread *t, EngineOp o
     } else if (unlikely(E.starting < E.n)) {
         /* All threads come to their first step before the first choice: what is before it is
          * nobody else's business. */
-        next = &E.threads[E.starting++];
-        switch_to(t, next);
+        switch_to(t, start_next());
     } else if (E.ready != t->bit || E.buffered) {
-        next = pick_fast(t);
+        next = pick(t);
         if (next != t)
             switch_to(t, next);
     }
+}
+
+static inline void begin_call(Thread *t)
+{
+    t->fresh = 0;
+    t->calls[t->call].invoked = E.step;
+    t->calls[t->call].exchanged = 0;
+    t->calls[t->call].exchanged_last = 0;
+}
+
+/* The thread's next step is at `address`; returns when it may be taken. */
+static inline __attribute__((always_inline)) void announce_quickly(Thread *t, uintptr_t address, int writes)
+{
+    t->points++;
+    if (unlikely(!E.walks))
+        go_in_turn(t, address, writes);
+    else if (E.ready != t->bit)
+        walk(t);
     if (unlikely(++E.step == E.step_check))
         step_limit(t);
-    if (t->fresh) {
-        t->fresh = 0;
-        t->calls[t->call].invoked = E.step;
-        t->calls[t->call].exchanged = 0;
-        t->calls[t->call].exchanged_last = 0;
-    }
+    if (unlikely(t->fresh))
+        begin_call(t);
+}
+
+/* Where it is rarer: not inlined. */
+static __attribute__((noinline)) void announce(Thread *t, uintptr_t address, int writes)
+{
+    announce_quickly(t, address, writes);
 }
 
 /* The thread cannot go on; returns when it was woken and picked. */
@@ -129,7 +164,7 @@ static void block(Thread *t)
     E.ready &= ~t->bit;
     t->points++;
     t->idle_points++;
-    next = E.starting < E.n ? &E.threads[E.starting++] : pick(t);
+    next = E.starting < E.n ? start_next() : pick(t);
     if (next != t)
         switch_to(t, next);
 }

@@ -31,7 +31,7 @@ static int spawn(Thread *t, void *(*body)(void *), void *argument, uint64_t pc)
 {
     Thread *u;
     LibraryState inherited;
-    announce(t, OP_SPAWN, 0, 1);
+    announce(t, 0, 1);
     if (E.n == E.width) {
         if (E.n == ENGINE_MOST_THREADS) {
             fail_with(FAIL_CAPACITY, t, "the code under test starts more threads than the engine can follow");
@@ -44,6 +44,7 @@ static int spawn(Thread *t, void *(*body)(void *), void *argument, uint64_t pc)
     u = &E.threads[E.n];
     u->number = E.n;
     u->bit = UINT64_C(1) << E.n;
+    own_entry(u);
     if (!spawn_ready(u))
         return -EAGAIN;
     drain(t);
@@ -67,7 +68,7 @@ static int spawn(Thread *t, void *(*body)(void *), void *argument, uint64_t pc)
         u->library.float_control = inherited.float_control;
         u->library.float_status = inherited.float_status;
     }
-    u->sp = fiber_prepare(u->stack + STACK_BYTES, spawned_entry);
+    u->fiber = fiber_prepare(u->stack + STACK_BYTES, spawned_entry);
     u->priority = (uint32_t)(draw() >> 33) % PCT_FIRST + PCT_FIRST;
     u->weight = 1;
     if (E.starting == E.n)
@@ -89,7 +90,7 @@ static int join_thread(Thread *t, uintptr_t handle, void **value, uint64_t pc)
 {
     Thread *u;
     Object *o;
-    announce(t, OP_JOIN, 0, 1);
+    announce(t, 0, 1);
     if (handle <= (uintptr_t)E.config.n_threads || handle > (uintptr_t)E.n)
         misuse(t, NULL, "a thread joins what is not a thread of this execution", pc);
     u = &E.threads[handle - 1];

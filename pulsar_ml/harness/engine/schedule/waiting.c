@@ -230,7 +230,7 @@ static void give_way(Thread *t, int64_t until, int parks)
     if (E.strategy->on_yield)
         E.strategy->on_yield(t);
     if (unlikely(E.starting < E.n)) {
-        switch_to(t, &E.threads[E.starting++]);
+        switch_to(t, start_next());
     } else {
         Thread *next = pick(t);
         if (next != t)
@@ -245,7 +245,6 @@ static __attribute__((noinline)) void turn_over(Thread *t, int64_t until)
     t->points++;
     t->idle_points++;
     t->turns++;
-    t->op = OP_YIELD;
     t->op_address = 0;
     if (E.spinner == t->bit && E.turns_left > 1) {
         E.turns_left--;

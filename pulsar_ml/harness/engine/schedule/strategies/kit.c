@@ -3,16 +3,23 @@
 /* NTH_BIT[m][n]: the n-th bit set in m; a loop here would be mispredicted half of the time. */
 static uint8_t NTH_BIT[256][8];
 
+static Thread *NTH_THREAD[16][4];   /* the same for the threads of small masks */
+
 static void fill_nth_bit(void)
 {
     for (int m = 0; m < 256; m++)
         for (int bit = 0, n = 0; bit < 8; bit++)
             if (m >> bit & 1)
                 NTH_BIT[m][n++] = (uint8_t)bit;
+    for (int m = 0; m < 16; m++)
+        for (int n = 0; n < 4; n++)
+            NTH_THREAD[m][n] = &E.threads[NTH_BIT[m][n]];
 }
 
 static inline Thread *nth_thread(uint64_t mask, uint32_t n)
 {
+    if (likely(mask < 16))
+        return NTH_THREAD[mask][n];
     if (likely(mask < 256))
         return &E.threads[NTH_BIT[mask][n]];
     while (n--)
