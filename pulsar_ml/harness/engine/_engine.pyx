@@ -50,8 +50,8 @@ cdef class Explorer:
     once, and ``turns``: turns of loops in one operation. A location remembers ``stores`` stores.
     With ``lock_free`` a thread of each execution may be held back at a step, and it is a failure
     when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
-    thread, kind, value). ``path`` are the first choices of an exhaustive strategy, ``floor`` of which
-    stay. With ``judged`` a run stops at each execution whose answers were not accepted yet
+    thread, kind, value). ``path`` are the first choices of an exhaustive strategy; ``floor`` of
+    them stay. With ``judged`` a run stops at each execution whose answers were not accepted yet
     (:meth:`accept`). Without ``leaks`` blocks that are never freed are no failure. ``weaken`` is a
     fault: (places of code, order) gives the atomics there that one of ORDERS; "none" leaves out a
     fence. ``suppress`` names known races to pass over: "file:line", or a function of an access.

@@ -179,7 +179,7 @@ typedef struct {
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
     uint8_t sampling;  /* choices are drawn, and not noted */
     uint8_t walks;     /* a plain walk past its start, and nothing else to attend to */
-    /* C11, clocks of four entries, no seq_cst fence so far, every order as in the source, sampling */
+    /* C11, four entries a clock, no seq_cst fence so far, all orders as in the source, sampling */
     uint8_t common;
     uint8_t wider;  /* the execution ended because a thread more than E.width was started */
     const Strategy *strategy;     /* of this execution */
