@@ -6,7 +6,8 @@ import json
 
 from rich.console import Console
 
-from pulsar_ml.terminal.printer import echo, new_console
+from pulsar_ml.terminal.console import new_console
+from pulsar_ml.terminal.printer import echo
 
 
 def console() -> Console:

@@ -33,7 +33,8 @@ from pulsar_ml.sweep.runners import Clock, WholeWaves, open_runner
 from pulsar_ml.sweep.texts import engine_words, shares, verdict
 from pulsar_ml.terminal import signals
 from pulsar_ml.terminal.command_line import replay_command, short_path
-from pulsar_ml.terminal.printer import echo, new_console
+from pulsar_ml.terminal.console import new_console
+from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.signals import Interrupted, deferred, holding
 from pulsar_ml.terminal.stop_request import StopRequest
 from pulsar_ml.terminal.tables import print_table

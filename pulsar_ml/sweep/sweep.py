@@ -31,7 +31,7 @@ from pulsar_ml.sweep.options import (
 from pulsar_ml.sweep.planning import plan_sweep
 from pulsar_ml.sweep.run import Sweep
 from pulsar_ml.sweep.runners import effective_master
-from pulsar_ml.terminal.printer import new_console
+from pulsar_ml.terminal.console import new_console
 from pulsar_ml.terminal.stop_request import StopRequest
 from pulsar_ml.terminal.trust import check_trusted
 

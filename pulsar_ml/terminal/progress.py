@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from pulsar_ml.terminal.printer import new_console
+from pulsar_ml.terminal.console import new_console
 
 LINE_SECONDS = 5.0  # between two plain lines
 

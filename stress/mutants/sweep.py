@@ -48,7 +48,8 @@ from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.options import POOL, SPARK, RunnerOptions
 from pulsar_ml.sweep.runners import open_runner
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
-from pulsar_ml.terminal.printer import echo, new_console
+from pulsar_ml.terminal.console import new_console
+from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.stop_request import StopRequest
 from pulsar_ml.terminal.tables import print_table
 from stress.mutants.build import build

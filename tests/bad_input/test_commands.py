@@ -124,6 +124,8 @@ READ: dict[tuple[str, str], tuple[list[str], list[str]]] = {
     ("pulsar-ml config", "broker_conf"): (["--broker-conf"], []),
     ("pulsar-ml explore", "module"): (["refcount", "--module"], []),
     ("pulsar-ml hunt", "record"): ([], []),
+    ("pulsar-ml check", "database"): (["a_test.cpp", "--compile-commands"], []),
+    ("pulsar-ml check", "replay"): (["a_test.cpp", "--replay"], []),
     ("pulsar-ml linearize", "file"): ([], ["--model", "register"]),
     ("pulsar-ml replay", "record"): ([], []),
     ("pulsar-ml report", "run"): ([], []),
@@ -149,6 +151,7 @@ READ: dict[tuple[str, str], tuple[list[str], list[str]]] = {
 # Paths that are written: a place where nothing can be.
 WRITTEN: dict[tuple[str, str], list[str]] = {
     ("pulsar-ml build", "into"): ["nothing.pyx", "--into"],
+    ("pulsar-ml check", "into"): ["nothing.cpp", "--into"],
     ("pulsar-ml collect", "into"): ["nothing", "--into"],
     ("pulsar-ml explore", "out"): ["entry", "--executions", "10", "--seeds", "1", "--out"],
     ("pulsar-ml hunt", "out"): ["nothing", "--out"],

@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pulsar_ml.cli import main
+from pulsar_ml.terminal.console import new_console
 from pulsar_ml.terminal.printable import printable
-from pulsar_ml.terminal.printer import echo, new_console
+from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 from tests import ROOT
 from tests.report.kit import failure_of, row, violation, write_run
@@ -77,6 +78,7 @@ def test_a_hostile_file(tmp_path: Path, command: str) -> None:
 
 
 ALLOWED = {  # a child's answer to its parent, and the log of an executor
+    "pulsar_ml/terminal/console.py",
     "pulsar_ml/terminal/printer.py",
     "pulsar_ml/campaign/shrink/shrinking.py",
     "pulsar_ml/distributed/machines/environment.py",

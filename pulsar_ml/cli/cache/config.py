@@ -21,7 +21,8 @@ from pulsar_ml.config import (
 )
 from pulsar_ml.config.setting import PULSAR
 from pulsar_ml.errors import UsageError
-from pulsar_ml.terminal.printer import echo, new_console
+from pulsar_ml.terminal.console import new_console
+from pulsar_ml.terminal.printer import echo
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -16,7 +16,8 @@ from rich.progress import (
 )
 
 from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.terminal.printer import echo, new_console
+from pulsar_ml.terminal.console import new_console
+from pulsar_ml.terminal.printer import echo
 from stress.mutants.build import ROOT, AnchorError, build
 from stress.mutants.faults.results import FAULTS, read
 from stress.mutants.table.page import false_alarms, page, survivors
