@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -26,6 +27,11 @@ from pulsar_ml.harness.functions.source import C_TEST, TestSource, blank
 from pulsar_ml.harness.subjects.subject import Subject, subject_at
 
 PACKAGE = Path(__file__).resolve().parents[3]
+# GCC names an unknown -Wno- flag, one of ours for Clang, beside the errors of a file.
+ABOUT_OUR_FLAGS = re.compile(
+    r"^(At (global scope|top level):\n)?.*: unrecognized command-line option .-Wno-.*\n?",
+    re.MULTILINE,
+)
 STANDARD = {"c": "-std=gnu17", "c++": "-std=gnu++20"}
 GLOBALS = Path(__file__).with_name("globals.c")
 AREAS = GLOBALS.with_name("areas.h")
@@ -163,7 +169,8 @@ def run(command: Sequence[str], source: TestSource) -> None:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     if done.returncode:
-        raise BuildError(f"building {source.path} failed:\n{done.stdout.rstrip()}")
+        words = ABOUT_OUR_FLAGS.sub("", done.stdout).rstrip()
+        raise BuildError(f"building {source.path} failed:\n{words}")
 
 
 def read_files(rule: Path) -> list[str]:
