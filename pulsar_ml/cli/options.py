@@ -159,6 +159,40 @@ mode = option(
     help="Memory model.",
 )
 
+
+def strategy(default: str | None, more: str = "") -> Decorator:
+    from pulsar_ml.harness.engine import OFFERED
+
+    return option(
+        "--strategy",
+        type=click.Choice(OFFERED),
+        default=default,
+        show_default=default is not None,
+        group=SEARCH,
+        help=f"How schedules are chosen. {more}".strip(),
+    )
+
+
+def faults() -> Decorator:
+    from pulsar_ml.harness.engine import FAULTS
+
+    return option(
+        "--fault",
+        "faults",
+        multiple=True,
+        type=click.Choice(tuple(FAULTS)),
+        group=SEARCH,
+        help="Fault that may happen. Repeatable.",
+    )
+
+
+suppress = option(
+    "--suppress",
+    multiple=True,
+    metavar="PLACE",
+    group=SEARCH,
+    help="Known race to pass over and count: file:line, or a function of its accesses.",
+)
 ignore = option(
     "--ignore",
     type=click.Choice(("leak",)),

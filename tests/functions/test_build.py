@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_ml.errors import BuildError, UsageError
-from pulsar_ml.harness.functions.check import build_tests
+from pulsar_ml.harness.functions.check import build_tests, check_function
 from pulsar_ml.harness.functions.flags import database_flags, find_database, package_flags
 from pulsar_ml.harness.functions.library import build_library
 from pulsar_ml.harness.functions.source import TestSource, read_source
@@ -48,6 +48,25 @@ def test_another_header_builds_again(source: TestSource) -> None:
     second = built(source)
     assert second[0] != first[0]
     assert built(source) == second
+
+
+def test_a_header_beside_a_cython_file_builds_again(tmp_path: Path) -> None:
+    header, path = tmp_path / "limit.h", tmp_path / "ring.pyx"
+    header.write_text("#define LIMIT 4\n")
+    path.write_text(
+        "cdef extern from 'limit.h' nogil:\n    int LIMIT\n\ndef test_a():\n    assert LIMIT == 4\n"
+    )
+
+    def failures() -> list[bool]:
+        source = read_source(path)
+        subjects = build_tests(source, into=tmp_path / "build")
+        (test,) = source.tests
+        done = check_function(path, test, subjects[test.name], executions=10)
+        return [done.failure is not None, len(subjects[test.name].build_id) == 12]
+
+    assert failures() == [False, True]
+    header.write_text("#define LIMIT 5\n")
+    assert failures() == [True, True]
 
 
 def test_another_flag_is_another_build(source: TestSource) -> None:

@@ -62,6 +62,17 @@ def test_a_clean_file(folder: Path) -> None:
     assert done.out.rstrip().endswith("2 clean")
 
 
+def test_a_bound_that_left_something_out_stands_beside_clean(folder: Path) -> None:
+    (folder / "many.c").write_text(
+        RING.replace("shared++;", "for (int i = 0; i < 9; i++) atomic_store_explicit("
+                     "&shared, i, memory_order_relaxed);")
+        .replace("assert(shared == 2);", "atomic_load_explicit(&shared, memory_order_relaxed);")
+    )  # fmt: skip
+    assert "clean" in run("many.c").out
+    assert "8 stores remembered of a location" in run("many.c").out
+    assert "stores remembered" not in run("ring.c").out
+
+
 def test_a_violation_and_its_replay(folder: Path) -> None:
     done = run("race.c")
     assert done.code == VIOLATION

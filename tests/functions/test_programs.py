@@ -11,6 +11,7 @@ from statistics import median
 
 import pytest
 
+from pulsar_ml.harness.functions import LANGUAGES
 from pulsar_ml.harness.functions.check import (
     EXECUTIONS,
     build_tests,
@@ -18,7 +19,7 @@ from pulsar_ml.harness.functions.check import (
     program_of,
     replayed_text,
 )
-from pulsar_ml.harness.functions.source import LANGUAGES, read_source
+from pulsar_ml.harness.functions.source import read_source
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.subjects.subject import Subject
 from tests import ROOT

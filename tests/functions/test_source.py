@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.functions.check import check_file
+from pulsar_ml.harness.functions.check import check
 from pulsar_ml.harness.functions.source import TestSource, read_source, test_files
 
 
@@ -171,15 +171,15 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_a_misspelt_test_has_its_neighbour_named(tmp_path: Path) -> None:
     path = source(tmp_path, "void test_push() { }\n").path
     with pytest.raises(UsageError, match="no test 'test_puhs'; did you mean test_push"):
-        next(check_file(path, test="test_puhs"))
+        check(path, test="test_puhs")
     with pytest.raises(UsageError, match="no test 'zzz'; it has: test_push"):
-        next(check_file(path, test="zzz"))
+        check(path, test="zzz")
 
 
 def test_a_file_without_tests_is_an_error(tmp_path: Path) -> None:
     path = source(tmp_path, "int main() { }\n").path
     with pytest.raises(UsageError, match=r"ring.cpp has no test: no function void test_\*\(\)"):
-        next(check_file(path))
+        check(path)
 
 
 def test_files_of_a_folder(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from pulsar_ml.exit_codes import (
     ExitCode,
     worst,
 )
-from pulsar_ml.harness.engine import FAULTS, OFFERED
 from pulsar_ml.terminal.command_line import command_line, short_path
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.subjects.subject import Subject
 
 BUILD = "Build"
-RECORDS = Path(".pulsar_ml") / "failures"
 CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EXERCISED}
 
 
@@ -54,39 +52,16 @@ CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EX
 @click.argument("files", nargs=-1, required=True, metavar="FILE[::TEST]...")
 @option("-k", "part", metavar="TEXT", default="", help="Only tests whose name contains TEXT.")
 @shared.seed(None, "[default: the test's, or 0]")
-@option(
-    "--executions",
-    type=click.IntRange(1),
-    group=shared.SEARCH,
-    help="Executions of each test, at most.  [default: the test's, or 50000]",
-)
+@shared.executions(None, "[default: the test's, or 50000]")
 @option(
     "--mode",
     type=click.Choice(shared.MODES),
     group=shared.SEARCH,
     help="Memory model.  [default: the test's, or c11]",
 )
-@option(
-    "--strategy",
-    type=click.Choice(OFFERED),
-    group=shared.SEARCH,
-    help="How schedules are chosen.  [default: the test's, or portfolio]",
-)
-@option(
-    "--fault",
-    "faults",
-    multiple=True,
-    type=click.Choice(tuple(FAULTS)),
-    group=shared.SEARCH,
-    help="Fault that may happen. Repeatable.",
-)
-@option(
-    "--suppress",
-    multiple=True,
-    metavar="PLACE",
-    group=shared.SEARCH,
-    help="Known race to pass over and count: file:line, or a function of its accesses.",
-)
+@shared.strategy(None, "[default: the test's, or portfolio]")
+@shared.faults()
+@shared.suppress
 @option("--no-races", is_flag=True, group=shared.SEARCH, help="Do not report data races.")
 @option(
     "--replay",
@@ -155,6 +130,7 @@ def command(
 
     A comment "// check: mode=sc executions=5000" above a test gives it options.
     """
+    from pulsar_ml.harness.functions.check import check_function
     from pulsar_ml.harness.functions.flags import package_flags
 
     chosen = {name: value for name, value in options.items() if value not in (None, ())}
@@ -181,8 +157,6 @@ def command(
         for source, test, subject in found.tests(progress):
             progress.begin(f"{source.path.name}::{test.name}", chosen.get("executions"))
             try:
-                from pulsar_ml.harness.functions.check import check_function
-
                 result = check_function(
                     source.path, test, subject, limits=limits, **{**test.options, **chosen}
                 )
@@ -197,7 +171,7 @@ def command(
                 continue
             progress.end()
             codes.append(CODES[result.verdict])
-            rows.append(as_row(result, keep(result)))
+            rows.append(as_row(result))
             if not as_json:
                 print_result(result, rows[-1])
     if not codes and not found.failed:
@@ -251,19 +225,11 @@ class Found:
                         yield source, each, subjects[each.name]
 
 
-def keep(result: Checked) -> Path | None:
-    """Write the record of a failure; equal failures share one file."""
-    if result.failure is None:
-        return None
-    from pulsar_ml.harness.testing.sarif import fingerprint
+def as_row(result: Checked) -> dict[str, Any]:
+    """The result of a test for --json; a failure's record is written."""
+    from pulsar_ml.harness.testing.records import keep_failure
 
-    RECORDS.mkdir(parents=True, exist_ok=True)
-    path = RECORDS / f"{result.test.name}-{fingerprint(result.failure)[:12]}.json"
-    path.write_text(result.failure.to_json() + "\n")
-    return path
-
-
-def as_row(result: Checked, record: Path | None) -> dict[str, Any]:
+    record = keep_failure(result.failure, Path()) if result.failure else None
     return {
         "file": short_path(result.file),
         "test": result.test.name,
@@ -271,6 +237,8 @@ def as_row(result: Checked, record: Path | None) -> dict[str, Any]:
         "verdict": result.verdict,
         "executions": result.exploration.executions,
         "classes": result.exploration.statistics["classes"],
+        "cut": result.exploration.statistics["cut"],
+        "bounds": dict(result.exploration.bounds),
         "remarks": list(result.exploration.remarks),
         "message": result.failure.message if result.failure else "",
         "kind": result.failure.kind if result.failure else "",

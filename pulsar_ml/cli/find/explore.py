@@ -25,7 +25,7 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import print_json
 from pulsar_ml.exit_codes import INTERRUPTED, SEARCH, ExitCode, worst
-from pulsar_ml.harness.engine import FAULTS, OFFERED, REUSE
+from pulsar_ml.harness.engine import REUSE
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
@@ -56,14 +56,7 @@ MOST_SEEDS = 10**9  # more than --seconds leave time for
 @shared.threads(63)
 @shared.operations
 @shared.executions(EXECUTIONS)
-@option(
-    "--strategy",
-    type=click.Choice(OFFERED),
-    default="portfolio",
-    show_default=True,
-    group=shared.SEARCH,
-    help="How schedules are chosen.",
-)
+@shared.strategy("portfolio")
 @shared.bounds(always=True)
 @option(
     "--lock-free/--may-block",
@@ -73,14 +66,7 @@ MOST_SEEDS = 10**9  # more than --seconds leave time for
     help="Hold back a thread of an execution, and report when the others cannot end without it.",
 )
 @shared.mode
-@option(
-    "--fault",
-    "faults",
-    multiple=True,
-    type=click.Choice(tuple(FAULTS)),
-    group=shared.SEARCH,
-    help="Fault that may happen. Repeatable.",
-)
+@shared.faults()
 @option(
     "--reuse",
     type=click.Choice(tuple(REUSE)),
@@ -96,13 +82,7 @@ MOST_SEEDS = 10**9  # more than --seconds leave time for
     group=shared.SEARCH,
     help="Report data races. Without, only results count, not declared memory orders.",
 )
-@option(
-    "--suppress",
-    multiple=True,
-    metavar="PLACE",
-    group=shared.SEARCH,
-    help="Known race to pass over and count: file:line, or a function of its accesses.",
-)
+@shared.suppress
 @shared.ignore
 @option(
     "--answers/--no-answers",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,6 +19,7 @@ from pulsar_ml.harness.search.interleave import (
     SHRINK_EXECUTIONS,
     InterleavingFailure,
 )
+from pulsar_ml.harness.search.partition import bounds_met
 from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import Program
@@ -61,7 +62,9 @@ class Checked:
             return f"nothing exercised in {count}: no location was used by two threads"
         if done.exhausted:
             return f"clean: {count}, all there are {done.exhausted}"
-        return f"clean: {count}"
+        cut = done.statistics["cut"]
+        limits = [f"{cut:,} cut"] if cut else []
+        return "; ".join([f"clean: {count}", *limits, *filter(None, [bounds_met(done.bounds)])])
 
 
 def build_tests(
@@ -98,14 +101,11 @@ def check_function(
     subject: Subject,
     *,
     limits: Limits | None = None,
-    on_batch: Callable[[int], object] = lambda executions: None,
     **options: Any,
 ) -> Checked:
     """Explore one test in a child process; ``options`` are those of :func:`explore`."""
     chosen = {"executions": EXECUTIONS, "reuse": "mixed", **options}
-    done = explore(
-        subject, program_of(subject), isolated=True, limits=limits, on_batch=on_batch, **chosen
-    )
+    done = explore(subject, program_of(subject), isolated=True, limits=limits, **chosen)
     failure = done.failure
     text = ""
     if failure is not None and failure.ended_process:
@@ -140,36 +140,13 @@ def chosen_tests(source: TestSource, name: str | None) -> tuple[TestFunction, ..
     return found
 
 
-def check_file(
-    path: Path | str,
-    *,
-    test: str | None = None,
-    build: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Iterator[Checked]:
-    """Build a file and explore its tests one after the other, or the one called ``test``.
-
-    ``build`` has the options of :func:`build_tests`; ``options`` are those of :func:`explore` and
-    override the file's comments. Raises UsageError for a file without tests.
-    """
-    source = read_source(Path(path))
-    tests = chosen_tests(source, test)
-    if not tests:
-        raise UsageError(f"{source.path.name} has no test: no function void test_*() was found")
-    subjects = build_tests(source, **(build or {}))
-    for each in tests:
-        if each.name in subjects:
-            subject = subjects[each.name]
-            yield check_function(source.path, each, subject, **{**each.options, **options})
-
-
 def check(path: Path | str, *, test: str | None = None, **options: Any) -> tuple[Checked, ...]:
     """Explore the test functions of a C, C++ or Cython file; a failure is raised.
 
     A test is a function ``void test_*()``, in Cython a ``cdef`` or ``def`` function ``test_*()``.
     It starts threads by the means of its language, and asserts. ``test`` names a single one.
-    ``options`` are those of :func:`explore`; ``flags`` is a list for the compiler. The result has a
-    row for each test.
+    ``options`` are those of :func:`explore` and override the file's comments; ``flags`` is a list
+    for the compiler. The result has a row for each test.
 
     Raises InterleavingFailure for the first test that fails, AssertionError for one in which no two
     threads met, UsageError for a file without tests, and BuildError with the compiler's output.
@@ -178,8 +155,17 @@ def check(path: Path | str, *, test: str | None = None, **options: Any) -> tuple
     build: dict[str, Any] = {
         name: options.pop(name) for name in ("into", "flags", "volatile") if name in options
     }
+    source = read_source(Path(path))
+    tests = chosen_tests(source, test)
+    if not tests:
+        raise UsageError(f"{source.path.name} has no test: no function void test_*() was found")
+    subjects = build_tests(source, **build)
     results = []
-    for result in check_file(path, test=test, build=build, **options):
+    for each in tests:
+        if each.name not in subjects:  # the preprocessor leaves it out
+            continue
+        chosen = {**each.options, **options}
+        result = check_function(source.path, each, subjects[each.name], **chosen)
         if result.failure is not None:
             raise InterleavingFailure(result.failure, f"{result.test.name}: {result.text}")
         if result.verdict != "clean":

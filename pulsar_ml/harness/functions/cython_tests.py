@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pulsar_ml.errors import BuildError
 from pulsar_ml.extras import require
-from pulsar_ml.harness.building.build import build_extension
+from pulsar_ml.harness.building.build import HEADERS, build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.functions.source import TestSource
 from pulsar_ml.harness.subjects.subject import Subject
@@ -41,6 +41,9 @@ from pulsar_ml.harness cimport (
     wrap_subject,
 )
 from libc.string cimport strncpy as pml_strncpy
+
+cdef extern from *:
+    const char* PML_BUILD_ID
 
 cdef extern from "pulsar_ml/harness/functions/areas.h" nogil:
     int pml_add_area(void* at, void* kept, size_t bytes)
@@ -136,7 +139,7 @@ cdef void pml_apply_{name}(
 cdef PmlSubject pml_subject_{name}
 pml_fill(&pml_subject_{name}, "{name}")
 pml_subject_{name}.apply = pml_apply_{name}
-SUBJECTS["{name}"] = wrap_subject(&pml_subject_{name}, PML_BUILD, None)
+SUBJECTS["{name}"] = wrap_subject(&pml_subject_{name}, PML_BUILD_ID.decode(), None)
 """
 
 
@@ -156,16 +159,16 @@ def module_subjects(
         if COMMENTS_ON_TOP.match(line):
             top.append(line)
     parts = ["\n".join(top), HEAD.format(name=source.path.name)]
-    parts.append(f'PML_BUILD = "{hashlib.sha256(text.encode()).hexdigest()[:12]}"\n')
     for test in source.tests:
         nogil = f"with nogil:\n            {test.name}()"
         call = f"{test.name}()" if test.needs_gil else nogil
         parts.append(TEST.format(name=test.name, call=call))
     generated = "\n".join(parts)
-    home = (
-        Path(into).resolve()
-        / f"{source.path.stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    )
+    read = hashlib.sha256(text.encode())
+    for file in sorted(source.path.parent.iterdir()):
+        if file.suffix in HEADERS and file.is_file():
+            read.update(file.read_bytes())
+    home = Path(into).resolve() / f"{source.path.stem}-{read.hexdigest()[:12]}"
     home.mkdir(parents=True, exist_ok=True)
     path = home / f"{source.path.stem}_tests.pyx"
     if not path.exists() or path.read_text() != generated:

@@ -153,7 +153,8 @@ def compile_and_link(home: Path, command: Sequence[str], source: TestSource) -> 
     output = ["-o", str(linked), *libraries, f"-Wl,-T,{CONSTRUCTORS}", *LINK_FLAGS]
     run([*compiler, "-shared", "-pthread", str(compiled), str(kept_globals), *output], source)
     # Another path for other code: a process that has loaded the old one loads the new one, too.
-    folder = home / hashlib.sha256(linked.read_bytes()).hexdigest()[:12]
+    # Its name is the build id, which differs for another engine, too: the home's name has that.
+    folder = home / hashlib.sha256(home.name.encode() + linked.read_bytes()).hexdigest()[:12]
     folder.mkdir(exist_ok=True)
     os.replace(linked, folder / f"{source.path.stem}.so")
     state = {

@@ -17,15 +17,9 @@ from pathlib import Path
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import FAULTS, OFFERED
+from pulsar_ml.harness.functions import LANGUAGES
 from pulsar_ml.input_files import bounded_text
 
-LANGUAGES = {
-    ".c": "c",
-    ".cc": "c++",
-    ".cpp": "c++",
-    ".cxx": "c++",
-    ".pyx": "cython",
-}
 MOST_BYTES = 16 << 20  # length of a source file
 
 # Comments, strings and raw strings of C and C++. What they contain is no code.

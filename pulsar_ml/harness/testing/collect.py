@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pulsar_ml.harness.functions import LANGUAGES
 from pulsar_ml.harness.testing.properties import EXPLORED, FAILURE, RECORD, REPLAYED, keep_record
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.search.failure import Failure
     from pulsar_ml.harness.subjects.subject import Subject
 
-SUFFIXES = (".c", ".cc", ".cpp", ".cxx", ".pyx")
+SUFFIXES = tuple(LANGUAGES)
 ALWAYS = tuple(f"check_*{suffix}" for suffix in SUFFIXES)
 
 
@@ -53,9 +54,13 @@ class SourceFile(pytest.File):
     subjects: dict[str, Subject] | None = None
 
     def collect(self) -> Iterator[FunctionItem]:
+        from pulsar_ml.errors import PulsarMlError
         from pulsar_ml.harness.functions.source import read_source
 
-        self.source = read_source(self.path)
+        try:
+            self.source = read_source(self.path)
+        except PulsarMlError as error:
+            raise self.CollectError(str(error)) from None
         for test in self.source.tests:
             yield FunctionItem.from_parent(self, name=test.name, test=test)
 
@@ -70,6 +75,8 @@ class SourceFile(pytest.File):
             self.subjects = build_tests(
                 self.source, into=self.config.rootpath / BUILDS, flags=flags
             )
+        if name not in self.subjects:
+            pytest.skip("the preprocessor leaves this test out")
         return self.subjects[name]
 
 

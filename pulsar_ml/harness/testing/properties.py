@@ -18,11 +18,8 @@ REPLAYED = pytest.StashKey["Failure | None"]()
 
 
 def keep_record(failure: Failure, config: pytest.Config) -> Path:
-    """Write the record below ``.pulsar_ml/failures``; equal failures share one file."""
-    from pulsar_ml.harness.testing.sarif import fingerprint
+    """Write the record of a failure; the path is relative to the current folder where it can be."""
+    from pulsar_ml.harness.testing.records import keep_failure
 
-    folder = config.rootpath / ".pulsar_ml" / "failures"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{failure.subject}-{fingerprint(failure)[:12]}.json"
-    path.write_text(failure.to_json() + "\n")
+    path = keep_failure(failure, config.rootpath)
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
