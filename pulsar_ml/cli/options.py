@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 CODE = "Code under test"
 PROGRAMS = "Programs"
 SEARCH = "Engine"
+BUILD = "Build"
 LIMITS = "Limits"
 SPARK = "Where trials run"
 OUTPUT = "Output"
@@ -201,6 +202,22 @@ ignore = option(
     help="Kind of failure that is not looked for.",
 )
 
+
+# Build
+
+compiler = together(
+    option(
+        "-I",
+        "--include",
+        multiple=True,
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        group=BUILD,
+        help="Folder of headers and .pxd files, beside that of FILE. Repeatable.",
+    ),
+    option(
+        "--flag", multiple=True, group=BUILD, help="Compiler flag, as --flag=-DN=4. Repeatable."
+    ),
+)
 
 # Bounds of the engine: name, least value, default, help.
 BOUNDS = (

@@ -164,6 +164,7 @@ WRITTEN: dict[tuple[str, str], list[str]] = {
 # Options that take a path and are not tried here, and why.
 ELSEWHERE = {
     ("pulsar-ml build", "include"): "for the compiler",
+    ("pulsar-ml check", "include"): "for the compiler",
     ("pulsar-ml cluster start", "directory"): "it starts processes; stop and url refuse damage",
     ("pulsar-ml doctor", "environment"): "checked by the function that checks that of sweep",
     ("pulsar-ml explore", "records"): "made when a failure is found",

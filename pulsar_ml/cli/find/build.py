@@ -7,14 +7,13 @@ from pathlib import Path
 
 import click
 
+from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.errors import BuildError, UsageError
 from pulsar_ml.extras import require
 from pulsar_ml.terminal.command_line import short_path
 from pulsar_ml.terminal.printer import echo
-
-BUILD = "Build"
 
 
 @new_command(
@@ -29,28 +28,19 @@ BUILD = "Build"
 @option(
     "--checked",
     is_flag=True,
-    group=BUILD,
+    group=shared.BUILD,
     help="Build for the engine, which then sees every access to memory.",
 )
-@option("--cplus", is_flag=True, group=BUILD, help="Translate to C++ and compile as such.")
+@option("--cplus", is_flag=True, group=shared.BUILD, help="Translate to C++ and compile as such.")
 @option(
     "--into",
     default="build",
     show_default=True,
     type=click.Path(path_type=Path, file_okay=False),
-    group=BUILD,
+    group=shared.BUILD,
     help="Folder for the result.",
 )
-@option(
-    "--include",
-    multiple=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    group=BUILD,
-    help="Folder of headers and .pxd files, beside that of FILE. Repeatable.",
-)
-@option(
-    "--flag", multiple=True, group=BUILD, help="Compiler flag, as --flag=-std=c++20. Repeatable."
-)
+@shared.compiler
 def command(
     file: Path,
     checked: bool,

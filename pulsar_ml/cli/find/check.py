@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.search.child import Limits
     from pulsar_ml.harness.subjects.subject import Subject
 
-BUILD = "Build"
 CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EXERCISED}
 
 
@@ -70,13 +69,15 @@ CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EX
     group=shared.SEARCH,
     help="Repeat the failure of a record, and show it step by step.",
 )
-@option("-I", "--include", multiple=True, metavar="FOLDER", group=BUILD, help="Folder of headers.")
+@shared.compiler
 @option(
-    "--std", metavar="NAME", group=BUILD, help="Standard, such as c++17.  [default: c++20, c17]"
+    "--std",
+    metavar="NAME",
+    group=shared.BUILD,
+    help="Standard, such as c++17.  [default: c++20, c17]",
 )
-@option("--flag", multiple=True, group=BUILD, help="Compiler flag, as --flag=-DN=4. Repeatable.")
 @option(
-    "--pkg-config", "packages", multiple=True, metavar="NAME", group=BUILD,
+    "--pkg-config", "packages", multiple=True, metavar="NAME", group=shared.BUILD,
     help="Package whose flags pkg-config knows. Repeatable.",
 )  # fmt: skip
 @option(
@@ -84,7 +85,7 @@ CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EX
     "database",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    group=BUILD,
+    group=shared.BUILD,
     help="Database with the flags of files.  [default: the nearest compile_commands.json]",
 )
 @option(
@@ -92,7 +93,7 @@ CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EX
     type=click.Choice(("plain", "relaxed")),
     default="plain",
     show_default=True,
-    group=BUILD,
+    group=shared.BUILD,
     help="Meaning of volatile accesses: plain ones, or relaxed atomics.",
 )
 @option(
@@ -100,7 +101,7 @@ CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EX
     default=str(Path(".pulsar_ml") / "build"),
     show_default=True,
     type=click.Path(path_type=Path, file_okay=False),
-    group=BUILD,
+    group=shared.BUILD,
     help="Folder of builds.",
 )
 @shared.sandbox()
@@ -109,7 +110,7 @@ def command(
     files: tuple[str, ...],
     part: str,
     replay: Path | None,
-    include: tuple[str, ...],
+    include: tuple[Path, ...],
     std: str | None,
     flag: tuple[str, ...],
     packages: tuple[str, ...],
