@@ -69,7 +69,7 @@ EXPECTED = {
     "memory": ("memory", "more than 256 MiB in memory"),
     "address space": ("memory", "no memory within 4096 MiB of address space"),
     "writes everywhere": ("crash", "wrote to the harness's pipe: b'garbage"),
-    "closes everything": ("crash", "ended the process of the code under test"),
+    "closes everything": ("crash", "SIGKILL ended the process of the code under test"),
     "leaves processes": ("processes", "were still running after it, and were ended"),
     "leaves processes and aborts": ("crash", "SIGABRT ended the process"),
     "forks without end": ("processes", "has more than 64 processes at once"),

@@ -206,13 +206,24 @@ def live(
             resource.setrlimit(resource.RLIMIT_AS, (most, most))
         if os.getppid() == parent:
             try:
-                work(lambda result: write_message(pipe, key, (RESULT, result)))
-                write_message(pipe, key, (DONE, None))
+                work(lambda result: write(pipe, key, (RESULT, result)))
+                write(pipe, key, (DONE, None))
             except Exception as error:
-                write_message(pipe, key, (RAISED, portable(error)))
+                write(pipe, key, (RAISED, portable(error)))
             status = 0
     finally:
         os._exit(status)  # the parent's buffers and exit handlers must not run here
+
+
+def write(pipe: int, key: bytes, message: tuple[int, Any]) -> None:
+    """Write a message; end this process with SIGKILL when its pipe was closed.
+
+    The parent ends the child in the same way when it notices first: the report does not differ.
+    """
+    try:
+        write_message(pipe, key, message)
+    except OSError:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def above_standard(descriptor: int) -> int:
