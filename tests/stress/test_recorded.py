@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+
 from pulsar_ml.campaign.trial.judging import judge_of, recorded_programs
 from pulsar_ml.campaign.trial.trial import PRODUCT, find_subject, load_native
 from pulsar_ml.harness.histories.history import History
