@@ -26,13 +26,19 @@ return pending_attach(reads, request, 0, first, last)
         title="a request joins the read of another ledger",
         origin="port",
         file=FILE,
-        old="if read.ledger_id != ledger_id or read.first > last:",
-        new="if read.first > last:",
+        old="""
+if read.ledger_id != ledger_id or read.first > last:
+    return 0
+""",
+        new="""
+if read.first > last:
+    return 0
+""",
         suite="pending_reads",
         breaks="I85",
     ),
     Mutant(
-        id="RD3",
+        id="RD5",
         title="a search ends at a read behind the first one that overlaps",
         origin="port",
         file=FILE,

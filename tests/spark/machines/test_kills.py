@@ -28,7 +28,7 @@ from tests.campaign.rows import stable_rows
 from tests.harness.toys.build_toys import toys_path
 from tests.spark import hostile_sweep
 from tests.spark.sweep_suites import GATE, SUITES, TOYS
-from tests.spark.test_sweep import DRIVER, TIMEOUT, environment
+from tests.spark.test_sweep import DRIVER, TIMEOUT, environment, patient
 
 SEEDS = 16
 NEAR = (3, 7, 10, 13)  # each in a wave of its own: two chunks of two seeds
@@ -100,7 +100,7 @@ class Sweep:
                 "--wave-seconds",
                 "0.001",
             ),
-            *("--out", "out", *options),
+            *("--out", "out", *patient(options)),
         ]
         self.env = environment(**{TOYS: toys, GATE: str(gate.directory)})
         for name, value in ((TOYS, toys), (GATE, str(gate.directory))):
@@ -269,8 +269,12 @@ def test_executors_in_processes_of_their_own(
         Sweep(tmp_path, ["--master", "local-cluster[2,1,1024]", "--rows", rows], gate), gate, steps
     )
     assert not (tmp_path / "out" / ".staging").exists()
-    if rows == "executors":
-        hostile_sweep.check(tmp_path, ["--master", "local-cluster[2,1,1024]", "--rows", rows])
+
+
+@pytest.mark.xdist_group("spark")
+def test_hostile_seeds_cost_their_own_rows_on_executors(tmp_path: Path) -> None:
+    runner = ["--master", "local-cluster[2,1,1024]", "--rows", "executors"]
+    hostile_sweep.check(tmp_path, runner)
 
 
 def of_cluster(command: str, directory: Path) -> str:
