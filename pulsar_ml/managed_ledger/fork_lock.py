@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 _locks: weakref.WeakSet[ForkLock] = weakref.WeakSet()
@@ -57,19 +58,19 @@ class ForkLock:
                 on_torn()
 
 
-class AfterFork:
+class AfterFork(ABC):
     """An object with a method ``after_fork`` that is called in every forked child."""
 
     def watch_forks(self) -> None:
         with _naming:
             _states.add(self)
 
+    @abstractmethod
     def after_fork(self) -> None:
         """Replaces what needs threads of the parent; starts none, and submits no work.
 
         Locks of the standard library may be held until all such calls are over.
         """
-        raise NotImplementedError
 
 
 def _hold_for_fork() -> None:

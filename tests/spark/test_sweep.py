@@ -57,7 +57,16 @@ def sweep(
 ) -> subprocess.CompletedProcess[str]:
     driver = DRIVER.replace("[:0] = [", f"[:0] = [{str(first)!r}, ")
     return subprocess.run(
-        [sys.executable, "-c", driver, "--suites", "sweep_suites", "--out", "out", *patient(options)],
+        [
+            sys.executable,
+            "-c",
+            driver,
+            "--suites",
+            "sweep_suites",
+            "--out",
+            "out",
+            *patient(options),
+        ],
         cwd=directory,
         env=env or environment(),
         capture_output=True,
