@@ -80,7 +80,7 @@ class Process:
         self.process.stdin.flush()
 
     def end(self) -> tuple[int, str]:
-        _, printed = self.process.communicate(timeout=120)
+        _, printed = self.process.communicate(timeout=900)
         return self.process.returncode, printed.decode()
 
 
@@ -141,7 +141,7 @@ def test_before_the_first_wave_the_run_says_that_it_was_interrupted(
         "interrupted",
         f"interrupted by {signal.Signals(number).name}",
     )
-    assert psutil.wait_procs(children, timeout=60)[1] == [], "its children end with it"
+    assert psutil.wait_procs(children, timeout=900)[1] == [], "its children end with it"
 
 
 RUN = f"""{HERE}

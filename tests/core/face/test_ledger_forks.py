@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -146,7 +145,8 @@ def test_a_fork_waits_for_the_end_of_a_short_section() -> None:
             pair[0] = 1
             inside.set()
             assert begun.wait(PATIENCE)  # the fork is under way
-            time.sleep(0.02)  # a fork that does not wait would have happened
+            for _ in range(10_000):  # a fork that does not wait would have happened
+                os.sched_yield()
             pair[1] = 1
 
     def child() -> None:

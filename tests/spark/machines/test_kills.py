@@ -221,11 +221,11 @@ def test_a_trial_that_waits_for_ever_is_reported_and_made_again(tmp_path: Path) 
     gate = Gate(tmp_path / "gate")
     (seed, *_) = gated_seeds()
     gate.close(seed)
-    sweep = Sweep(tmp_path, [*POOL, "--trial-seconds", "3"], gate)
+    sweep = Sweep(tmp_path, [*POOL, "--trial-seconds", "6"], gate)
     assert sweep.start().wait(TIMEOUT) == 1, sweep.log.read_text()
     assert sorted(read_trials(tmp_path / "out")["seed"].to_pylist()) == list(range(SEEDS))
     (row,) = read_violations(tmp_path / "out").to_pylist()
-    message = "no execution ended within 3 s: the code under test blocks its process"
+    message = "no execution ended within 6 s: the code under test blocks its process"
     assert (row["seed"], row["invariant"], row["message"]) == (
         seed,
         "hang",
@@ -244,7 +244,7 @@ def test_a_trial_that_waits_for_ever_is_reported_and_made_again(tmp_path: Path) 
     ]
     env = {**sweep.env, "PYTHONPATH": str(ROOT / "tests" / "spark")}
     done = subprocess.run(
-        [*replay, "--patience", "3"], cwd=ROOT, env=env, capture_output=True, text=True
+        [*replay, "--patience", "6"], cwd=ROOT, env=env, capture_output=True, text=True
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"now: hang (running): {message}" in done.stdout

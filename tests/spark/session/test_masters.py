@@ -94,7 +94,7 @@ def test_a_session_that_takes_too_long_loses_its_jvm() -> None:
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as process:
         wait = MasterWait("yarn", 0.01, SimpleNamespace(proc=process), notes.append)
         with wait:
-            assert process.wait(60) == -signal.SIGKILL
+            assert process.wait(900) == -signal.SIGKILL
     assert wait.gave_up and "yarn did not answer within 0.01 s" in wait.sentence()
     assert notes == ["waiting for the Spark master yarn for up to 0.01 s"]
 
