@@ -257,7 +257,7 @@ def test_an_answer_under_the_monitor_is_noticed() -> None:
 
 @pytest.mark.parametrize("stride", [1, -1, 89, 37_123])
 def test_the_steps_of_a_search_grow_with_the_logarithm_of_the_reads(stride: int) -> None:
-    """2 ln n is the average of a treap; the reads begin in the order of their entries and in others."""
+    """A treap's average is 2 ln n; the reads begin in the order of their entries and in others."""
     count = 100_000
     longest, together = loops("loops_reads").pending_steps(count, stride % count)
     assert longest < 60
