@@ -17,7 +17,7 @@ REFERENCE = ROOT / "docs" / "pytest-and-hypothesis.md"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    path = tmp_path / "ticket"
+    path = tmp_path / "tutorial"
     path.mkdir()
     return path
 

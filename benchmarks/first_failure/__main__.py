@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
@@ -29,7 +30,8 @@ from benchmarks.__main__ import machine
 from benchmarks.peers import HERE as PEERS
 from benchmarks.peers import WITHOUT_CARGO, available
 
-ROOT = PEERS.parents[1]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 PROGRAMS = {
     "ring": "a slot is published by a relaxed store",
     "lazy": "the first check of lazy initialisation is relaxed",
@@ -56,7 +58,10 @@ class Sample:
     """Seconds of one program under one tool in one repeat.
 
     Attributes:
+        install: the installation, which the programs of a repeat share.
         first: the first run after the installation, until the failure is printed.
+        total: both together.
+        processor: processor time of both together; the load of the machine does not change it.
         second: the same command again.
         changed: the command after a change of the structure.
     """
@@ -65,13 +70,11 @@ class Sample:
     tool: str
     install: float
     first: float
+    total: float
+    processor: float
     second: float
     changed: float
     finding: str
-
-    @property
-    def total(self) -> float:
-        return self.install + self.first
 
 
 def lines(path: Path) -> int:
@@ -82,7 +85,7 @@ def lines(path: Path) -> int:
 
 def written(program: str, tool: str) -> tuple[int, int]:
     """Return the lines of the test, and those that the structure needs only for the tool."""
-    folder = PEERS / "first_failure" / program
+    folder = HERE / program
     if tool == "pulsar-ml":
         return lines(folder / f"{program}_test.cpp"), 0
     return lines(folder / f"{tool}_test.rs"), lines(folder / f"{tool}_sync.rs")
@@ -111,6 +114,12 @@ def timed(
         check=False,
     )
     return time.perf_counter() - began, done.stdout, done.returncode
+
+
+def processor_seconds() -> float:
+    """Return the processor time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def succeed(command: Sequence[str | Path], folder: Path, environment: dict[str, str]) -> float:
@@ -169,7 +178,7 @@ class PulsarMl:
         folder = self.home / program
         folder.mkdir()
         for name in (f"{program}.hpp", f"{program}_test.cpp"):
-            shutil.copy(PEERS / "first_failure" / program / name, folder)
+            shutil.copy(HERE / program / name, folder)
         return folder, folder / f"{program}.hpp"
 
     def command(self, program: str) -> tuple[str, ...]:
@@ -222,7 +231,7 @@ class Crate:
     def write(self, program: str) -> tuple[Path, Path]:
         folder = self.home / program
         self.project(folder)
-        source = PEERS / "first_failure" / program
+        source = HERE / program
         shutil.copy(source / f"{self.name}.rs", folder / "src" / "lib.rs")
         shutil.copy(source / f"{self.name}_sync.rs", folder / "src" / "sync.rs")
         shutil.copy(source / f"{self.name}_test.rs", folder / "tests" / "first.rs")
@@ -238,18 +247,41 @@ Tool = PulsarMl | Crate
 
 def samples_of(tool: Tool, programs: Sequence[str]) -> Iterator[Sample]:
     """Install a tool, and run the programs under it."""
+    began = processor_seconds()
     install = tool.install()
+    processor = processor_seconds() - began
     for program in programs:
         folder, structure = tool.write(program)
         command, environment = tool.command(program), tool.environment
+        began = processor_seconds()
         first, output, _ = timed(command, folder, environment)
+        spent = processor + processor_seconds() - began
         second, _, _ = timed(command, folder, environment)
         text = structure.read_text()
         structure.write_text(text + "\n// A change.\n")
         changed, again, _ = timed(command, folder, environment)
         if finding(again) != finding(output):
             raise RuntimeError(f"{tool.name} found another failure of {program} the second time")
-        yield Sample(program, tool.name, install, first, second, changed, finding(output))
+        yield Sample(
+            program,
+            tool.name,
+            install,
+            first,
+            total=install + first,
+            processor=spent,
+            second=second,
+            changed=changed,
+            finding=finding(output),
+        )
+
+
+def fetch_crates() -> None:
+    """Fetch the crates for this machine, unless cargo has them."""
+    version = subprocess.run(("rustc", "-vV"), capture_output=True, text=True, check=True).stdout
+    (host,) = (line.split()[1] for line in version.splitlines() if line.startswith("host:"))
+    manifest = str(PEERS / "Cargo.toml")
+    fetch = ("cargo", "fetch", "--quiet", "--locked", "--target", host, "--manifest-path", manifest)
+    subprocess.run(fetch, check=True)
 
 
 def versions_of_tools() -> str:
@@ -265,7 +297,15 @@ def table(samples: Sequence[Sample]) -> Table:
     result = Table(box=box.MARKDOWN)
     for column in ("program", "tool", "found"):
         result.add_column(column)
-    for column in ("lines", "install", "first run", "together", "again", "after a change"):
+    for column in (
+        "lines",
+        "install",
+        "first run",
+        "together",
+        "processor",
+        "again",
+        "after a change",
+    ):
         result.add_column(column, justify="right")
     for program in dict.fromkeys(sample.program for sample in samples):
         ours = medians(samples, program, "pulsar-ml")
@@ -285,7 +325,7 @@ def medians(samples: Sequence[Sample], program: str, tool: str) -> list[float]:
     rows = [sample for sample in samples if (sample.program, sample.tool) == (program, tool)]
     return [
         statistics.median(getattr(row, name) for row in rows)
-        for name in ("install", "first", "total", "second", "changed")
+        for name in ("install", "first", "total", "processor", "second", "changed")
     ]
 
 
@@ -308,8 +348,7 @@ def main(programs: tuple[str, ...], repeats: int, as_json: bool) -> None:
         note.print("building the wheel")
         wheel = build_wheel(home)
         if available():
-            fetch = ("cargo", "fetch", "--locked", "--manifest-path", str(PEERS / "Cargo.toml"))
-            subprocess.run(fetch, check=True)
+            fetch_crates()
         else:
             note.print(WITHOUT_CARGO)
         for repeat in range(repeats):
@@ -323,7 +362,7 @@ def main(programs: tuple[str, ...], repeats: int, as_json: bool) -> None:
                 samples += samples_of(tool, chosen)
                 shutil.rmtree(tool.home)
     if as_json:
-        rows = [{name: getattr(sample, name) for name in Sample.__slots__} for sample in samples]
+        rows = [asdict(sample) for sample in samples]
         click.echo(json.dumps({"machine": machine(), "samples": rows}, indent=2))
         return
     console = Console(width=None if Console().is_terminal else 160)
