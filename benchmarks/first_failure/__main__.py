@@ -292,41 +292,47 @@ def versions_of_tools() -> str:
     return ", ".join(parts)
 
 
+# A column of seconds, the attribute of a sample, and whether it is compared with pulsar-ml's.
+COLUMNS = (
+    ("install", "install", False),
+    ("first run", "first", False),
+    ("together", "total", True),
+    ("processor", "processor", True),
+    ("again", "second", True),
+    ("after a change", "changed", True),
+)
+
+
 def table(samples: Sequence[Sample]) -> Table:
     """Medians of the repeats, each beside pulsar-ml's of the same program."""
     result = Table(box=box.MARKDOWN)
-    for column in ("program", "tool", "found"):
-        result.add_column(column)
-    for column in (
-        "lines",
-        "install",
-        "first run",
-        "together",
-        "processor",
-        "again",
-        "after a change",
-    ):
-        result.add_column(column, justify="right")
+    for name in ("program", "tool", "found"):
+        result.add_column(name)
+    for name in ("lines", *(column[0] for column in COLUMNS)):
+        result.add_column(name, justify="right")
     for program in dict.fromkeys(sample.program for sample in samples):
-        ours = medians(samples, program, "pulsar-ml")
         for tool in dict.fromkeys(sample.tool for sample in samples):
-            mine = medians(samples, program, tool)
             test, adapted = written(program, tool)
-            cells = [f"{seconds:.1f}" for seconds in mine]
-            if tool != "pulsar-ml":
-                for column in range(2, len(cells)):
-                    cells[column] += f" ({mine[column] / ours[column]:.1f}x)"
             found = next(s.finding for s in samples if (s.program, s.tool) == (program, tool))
+            cells = []
+            for _, attribute, compared in COLUMNS:
+                mine = middle(samples, program, tool, attribute)
+                text = f"{mine:.1f}"
+                if compared and tool != "pulsar-ml":
+                    text += f" ({mine / middle(samples, program, 'pulsar-ml', attribute):.1f}x)"
+                cells.append(text)
             result.add_row(program, tool, found, f"{test} + {adapted}", *cells)
     return result
 
 
-def medians(samples: Sequence[Sample], program: str, tool: str) -> list[float]:
-    rows = [sample for sample in samples if (sample.program, sample.tool) == (program, tool)]
-    return [
-        statistics.median(getattr(row, name) for row in rows)
-        for name in ("install", "first", "total", "processor", "second", "changed")
+def middle(samples: Sequence[Sample], program: str, tool: str, attribute: str) -> float:
+    """Return the median of the repeats."""
+    seconds: list[float] = [
+        getattr(sample, attribute)
+        for sample in samples
+        if (sample.program, sample.tool) == (program, tool)
     ]
+    return statistics.median(seconds)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
