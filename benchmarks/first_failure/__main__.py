@@ -131,20 +131,17 @@ def succeed(command: Sequence[str | Path], folder: Path, environment: dict[str, 
 
 
 def build_wheel(home: Path) -> Path:
-    """Build the wheel of this checkout, and fetch those of its dependencies where one is missing."""
-    from tests.build.project import copy_project
-
-    pip = (sys.executable, "-m", "pip", "-q")
+    """Build the wheel of this checkout, and fetch the wheels of its dependencies."""
     environment = dict(os.environ)
-    tree = copy_project(home / "tree")
-    build = (*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", home / "dist", tree)
-    succeed(build, home, environment)
+    build = (sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", home / "dist")
+    succeed(build, ROOT, environment)
     (wheel,) = (home / "dist").iterdir()
     WHEELS.mkdir(parents=True, exist_ok=True)
-    fetch = (*pip, "download", "--only-binary", ":all:", "-d", WHEELS, wheel)
+    pip = (sys.executable, "-m", "pip", "-q", "download", "--only-binary", ":all:")
+    fetch = (*pip, "-d", WHEELS, wheel)
     try:
         succeed((*fetch, "--no-index", "--find-links", WHEELS), home, environment)
-    except RuntimeError:
+    except RuntimeError:  # one is missing here
         succeed(fetch, home, environment)
     for older in WHEELS.glob("pulsar_ml-*"):
         older.unlink()

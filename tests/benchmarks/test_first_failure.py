@@ -69,8 +69,7 @@ def test_a_program_that_does_not_exist_is_a_usage_error() -> None:
     assert CliRunner().invoke(main, ["queue"]).exit_code == 2
 
 
-@pytest.mark.skipif(not HAS_CXX, reason="no compiler for C++")
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", PROGRAMS if HAS_CXX else ())
 def test_the_mistake_of_a_program_is_found(program: str) -> None:
     source = read_source(HERE / program / f"{program}_test.cpp")
     (subject,) = build_tests(source, into=ROOT / "build" / "functions").values()
