@@ -59,6 +59,7 @@ CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EX
     help="Memory model.  [default: the test's, or c11]",
 )
 @shared.strategy(None, "[default: the test's, or portfolio]")
+@shared.bounds(always=False)
 @shared.faults()
 @shared.suppress
 @option("--no-races", is_flag=True, group=shared.SEARCH, help="Do not report data races.")
