@@ -17,7 +17,7 @@ from pulsar_ml.harness.engine.engine cimport (
     STRATEGY_FOLLOWS, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
-    engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_places_in, engine_preemptions,
+    engine_failure, engine_hash, engine_name, engine_next, engine_note, engine_open, engine_path, engine_places_in, engine_preemptions,
     engine_reverse, engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
     engine_used_depth, engine_used_reuse, engine_used_strategy,
 )
@@ -435,9 +435,13 @@ cdef class Explorer:
     def event(self, int64_t index) -> dict[str, object]:
         """One event of that trace, by its place.
 
-        ``clock`` is what its thread knows of each thread then.
+        ``clock`` is what its thread knows of each thread then. ``name`` is a name that the code
+        under test gave the address, and the distance to it. ``text`` is that of a note. ``frame``
+        is the function whose stack frame holds the address, and the distance to the frame's end.
         """
         cdef int64_t count, j, known = ENGINE_MOST_THREADS
+        cdef uint64_t offset = 0
+        cdef const char* name = NULL
         cdef const EngineEvent* e = engine_trace(&count)
         self.mine()
         if not 0 <= index < count:
@@ -445,12 +449,18 @@ cdef class Explorer:
         e += index
         while known > 0 and e.clock[known - 1] == 0:
             known -= 1
+        noted = OPS[e.op] == "note"
+        if not noted:
+            name = <const char*>engine_name(e.address, &offset)
         return {
             "step": e.step, "thread": e.thread, "call": e.call, "op": OPS[e.op], "address": e.address,
             "value": e.value, "before": e.before, "width": e.width, "order": e.order, "from": e.source,
             "stale": e.stale, "failed": bool(e.failed), "pc": e.pc,
             "frames": tuple([e.frames[j] for j in range(e.n_frames)]),
             "clock": tuple([e.clock[j] for j in range(known)]),
+            "name": (name.decode(errors="replace"), offset) if name is not NULL else None,
+            "text": engine_note(e.value).decode(errors="replace") if noted else "",
+            "frame": (e.frame_pc, e.frame_at) if e.frame_pc else None,
         }
 
     def decisions_made(self) -> tuple[tuple[int, int, int, int], ...]:

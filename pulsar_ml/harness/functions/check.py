@@ -58,12 +58,18 @@ class Checked:
         if self.failure is not None:
             return f"{self.failure.kind} at execution {done.executions:,} of seed {done.seed}"
         count = f"{counted(done.executions, 'execution')}, {counted(done.statistics['classes'], 'class')}"
+        if self.verdict != "clean" and done.executions and not done.counting:
+            at = f" ({done.assumption})" if done.assumption else ""
+            return f"nothing exercised: an assumption held in none of {count}{at}"
         if self.verdict != "clean":
             return f"nothing exercised in {count}: no location was used by two threads"
         if done.exhausted:
             return f"clean: {count}, all there are {done.exhausted}"
-        cut = done.statistics["cut"]
-        limits = [f"{cut:,} cut"] if cut else []
+        limits = [
+            f"{done.statistics[name]:,} {name}"
+            for name in ("cut", "discarded")
+            if done.statistics[name]
+        ]
         return "; ".join([f"clean: {count}", *limits, *filter(None, [bounds_met(done.bounds)])])
 
 

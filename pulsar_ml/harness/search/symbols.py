@@ -19,7 +19,8 @@ KNOWN: dict[tuple[str, int], Place | None] = {}
 LIBRARY_PLACES: dict[tuple[str, int], Place] = {}  # of addresses in inlined code of a library
 OF_ATOMICS = re.compile(r"sync/sync\.h$|/(atomic|(bits/)?atomic_\w+\.h)$")
 OF_LIBRARIES = re.compile(
-    r"^/usr/(local/)?(include|lib)/|/c\+\+/\d+/|/harness/functions/glue\.h$|/cython_utility$"
+    r"^/usr/(local/)?(include|lib)/|/c\+\+/\d+/|/harness/functions/glue\.h$"
+    r"|/pulsar_ml/check\.h$|/cython_utility$"
 )
 OF_HARNESS = re.compile(r"^pml_(call|apply)(_test_\w+)?\b")  # what calls a test function
 THREAD_START = re.compile(
@@ -106,9 +107,10 @@ def of_engine(pc: int) -> bool:
     found = locate(pc)
     if found is None:
         return False
+    if Path(found[0]).name.startswith("_engine."):
+        return True
     place = innermost(found[0], found[1] - 1)
-    called = place is not None and OF_HARNESS.match(place[0]) is not None
-    return called or Path(found[0]).name.startswith("_engine.")
+    return place is not None and OF_HARNESS.match(place[0]) is not None
 
 
 def library_frame(pc: int) -> bool:
@@ -116,6 +118,11 @@ def library_frame(pc: int) -> bool:
     found = locate(pc)
     place = innermost(found[0], found[1] - 1) if found is not None else None
     return place is not None and OF_LIBRARIES.search(place[1]) is not None
+
+
+def own_pc(frames: Sequence[int]) -> int:
+    """The innermost address of a stack that is in the user's code; of none the innermost one."""
+    return next((pc for pc in frames if not of_engine(pc) and not library_frame(pc)), frames[0])
 
 
 def of_library(pc: int) -> bool:
