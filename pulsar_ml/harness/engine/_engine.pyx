@@ -435,12 +435,12 @@ cdef class Explorer:
     def event(self, int64_t index) -> dict[str, object]:
         """One event of that trace, by its place.
 
-        ``clock`` is what its thread knows of each thread then. ``name`` is a name that the code
-        under test gave the address, and the distance to it. ``text`` is that of a note. ``frame``
+        ``clock`` is what its thread knows of each thread then. ``name`` is that of an
+        object, which the code under test named, the object's size, and the distance to it. ``text`` is that of a note. ``frame``
         is the function whose stack frame holds the address, and the distance to the frame's end.
         """
         cdef int64_t count, j, known = ENGINE_MOST_THREADS
-        cdef uint64_t offset = 0
+        cdef uint64_t offset = 0, size = 0
         cdef const char* name = NULL
         cdef const EngineEvent* e = engine_trace(&count)
         self.mine()
@@ -451,14 +451,14 @@ cdef class Explorer:
             known -= 1
         noted = OPS[e.op] == "note"
         if not noted:
-            name = <const char*>engine_name(e.address, &offset)
+            name = <const char*>engine_name(e.address, &offset, &size)
         return {
             "step": e.step, "thread": e.thread, "call": e.call, "op": OPS[e.op], "address": e.address,
             "value": e.value, "before": e.before, "width": e.width, "order": e.order, "from": e.source,
             "stale": e.stale, "failed": bool(e.failed), "pc": e.pc,
             "frames": tuple([e.frames[j] for j in range(e.n_frames)]),
             "clock": tuple([e.clock[j] for j in range(known)]),
-            "name": (name.decode(errors="replace"), offset) if name is not NULL else None,
+            "name": (name.decode(errors="replace"), size, offset) if name is not NULL else None,
             "text": engine_note(e.value).decode(errors="replace") if noted else "",
             "frame": (e.frame_pc, e.frame_at) if e.frame_pc else None,
         }

@@ -223,7 +223,7 @@ const EngineEvent *engine_trace(int64_t *count);
 const EngineDecision *engine_decisions(int64_t *count);
 uint32_t engine_preemptions(void);
 const char *engine_note(uint64_t number);
-const char *engine_name(uint64_t address, uint64_t *offset);
+const char *engine_name(uint64_t address, uint64_t *offset, uint64_t *size);
 const EngineCall *engine_calls(int thread);
 uint64_t engine_hash(void);
 uint64_t engine_class(void);

@@ -90,7 +90,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     const EngineDecision* engine_decisions(int64_t* count) noexcept
     uint32_t engine_preemptions() noexcept
     const char* engine_note(uint64_t number) noexcept
-    const char* engine_name(uint64_t address, uint64_t* offset) noexcept
+    const char* engine_name(uint64_t address, uint64_t* offset, uint64_t* size) noexcept
     uint64_t engine_hash() noexcept
     uint64_t engine_class() noexcept
     int engine_classes(uint64_t* hashes) noexcept

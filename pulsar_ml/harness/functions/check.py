@@ -22,6 +22,7 @@ from pulsar_ml.harness.search.interleave import (
 from pulsar_ml.harness.search.partition import bounds_met
 from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.search.stale import described
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.wording import counted
@@ -120,7 +121,7 @@ def check_function(
         small = failure
         failure = call(lambda: shrink(small, subject, budget=SHRINK_EXECUTIONS), limits=limits)
         shrunk = failure
-        text = call(lambda: shrunk.describe(subject), limits=limits)
+        text = call(lambda: described(shrunk, subject), limits=limits)
     return Checked(file, test, done, failure, text)
 
 
@@ -130,7 +131,7 @@ def replayed_text(failure: Failure, subject: Subject, limits: Limits | None) -> 
         again = replay_lost(failure, subject, limits=limits)
         return again.failure is not None, failure.summary(again)
     found = call(lambda: failure.replay(subject).failure is not None, limits=limits)
-    return found, call(lambda: failure.describe(subject), limits=limits)
+    return found, call(lambda: described(failure, subject), limits=limits)
 
 
 def chosen_tests(source: TestSource, name: str | None) -> tuple[TestFunction, ...]:

@@ -10,19 +10,32 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 SKIPPED = re.compile(r"std$|__gnu_cxx$|__|pml_|pthread$")  # namespaces that are not the user's
 OF_LIBRARY = re.compile(r"_M_|__|_[A-Z]")  # members of a library's types
 SAME_TYPE = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_atomic_type")
 CLASSES = ("DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
 VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
+COUNTS = 16  # bytes in front of an object that std::make_shared allocated
 ADDRESS, FRAME_OFFSET, FRAME_END = 0x03, 0x91, 0x9C  # operations of DWARF
 # A function that aligns its stack anew: its frame does not end above the frame pointer.
 REALIGNS = (b"\x4c\x8d\x54\x24\x08", b"\xf3\x0f\x1e\xfa\x4c\x8d\x54\x24\x08")
 CYTHON = re.compile(r"__pyx_(?:v|pv|k|vp)_")
 
 Die = Any  # of pyelftools, which has no types
+
+
+class Located(NamedTuple):
+    """A place in an object: the object's name and bytes, the place's distance, and its member."""
+
+    name: str
+    size: int
+    offset: int
+    member: str
+
+    def __str__(self) -> str:
+        return self.name + self.member
 
 
 @functools.cache
@@ -90,31 +103,29 @@ class DebugInfo:
                     start = 0 if getattr(part, "is_absolute", False) else base
                     yield start + part.begin_offset, start + part.end_offset
 
-    def variable_at(self, offset: int) -> str:
-        """The name of the static variable at ``offset`` of the module, with its member; or ""."""
+    def variable_at(self, offset: int) -> Located | None:
+        """The static variable at ``offset`` of the module, or None."""
         for start, die in self.variables:
             if 0 <= offset - start < size_of(typed(die)):
-                return plain_name(qualified(die)) + member_at(typed(die), offset - start)
+                return located(plain_name(qualified(die)), typed(die), offset - start)
         return self.symbol_at(offset)
 
-    def symbol_at(self, offset: int) -> str:
+    def symbol_at(self, offset: int) -> Located | None:
         from elftools.elf.sections import SymbolTableSection
 
         table = self.elf.get_section_by_name(".symtab")
         if not isinstance(table, SymbolTableSection):
-            return ""
+            return None
         for symbol in table.iter_symbols():
-            start = symbol["st_value"]
-            if (
-                symbol["st_info"]["type"] == "STT_OBJECT"
-                and 0 <= offset - start < symbol["st_size"]
-            ):
+            start, size = symbol["st_value"], symbol["st_size"]
+            if symbol["st_info"]["type"] == "STT_OBJECT" and 0 <= offset - start < size:
                 name = plain_name(symbol.name)
-                return name if name.startswith("_Z") is False else ""
-        return ""
+                if not name.startswith("_"):
+                    return Located(name, size, offset - start, distance_text(offset - start))
+        return None
 
-    def local_at(self, function: int, distance: int) -> str:
-        """The name of a local variable with its member, or "".
+    def local_at(self, function: int, distance: int) -> Located | None:
+        """A local variable, or None.
 
         ``function`` is an offset of the module in the code of the function; ``distance`` is that of
         the address to the end of the function's frame.
@@ -122,14 +133,14 @@ class DebugInfo:
         for low, high, die in self.functions:
             if low <= function < high:
                 if operation(die, "DW_AT_frame_base")[:1] != [FRAME_END] or self.realigns(low):
-                    return ""
+                    return None
                 found = {
-                    name_of(variable) + member_at(typed(variable), distance - start)
+                    located(name_of(variable), typed(variable), distance - start)
                     for variable, start in locals_of(die)
                     if 0 <= distance - start < size_of(typed(variable)) and name_of(variable)
                 }
-                return found.pop() if len(found) == 1 else ""
-        return ""
+                return found.pop() if len(found) == 1 else None
+        return None
 
     def realigns(self, function: int) -> bool:
         for segment in self.elf.iter_segments():
@@ -139,21 +150,31 @@ class DebugInfo:
                 return self.content[at : at + 9].startswith(REALIGNS)
         return True
 
-    def member_of(self, type_name: str, size: int, offset: int) -> str | None:
+    def member_of(
+        self, type_name: str, size: int, offset: int, *, counted: bool = False
+    ) -> str | None:
         """The member at ``offset`` of a block of memory for one object of a type, or for many.
 
-        None when no type of this name fits the block's size.
+        ``counted``: the object lies behind the counts of a std::shared_ptr. None when no type of
+        this name fits the block's size.
         """
         for die in self.classes.get(type_name.rpartition("::")[2], []):
             each = size_of(die)
+            if counted and each and 0 <= size - COUNTS - each < COUNTS:
+                return member_at(die, offset - COUNTS) if offset >= COUNTS else ".counts"
             if each == size:
                 return member_at(die, offset)
-            if each and size % each == 0:
+            if each and size % each == 0 and not counted:
                 return f"[{offset // each}]{member_at(die, offset % each)}"
-            # std::make_shared: behind the counts.
-            if each and 0 <= size - 16 - each < 16 and offset >= 16:
-                return member_at(die, offset - 16)
         return None
+
+
+def located(name: str, kind: Die | None, offset: int) -> Located:
+    return Located(name, size_of(kind), offset, member_at(kind, offset))
+
+
+def distance_text(offset: int) -> str:
+    return f"+{offset}" if offset else ""
 
 
 def locals_of(die: Die) -> Iterator[tuple[Die, int]]:
@@ -295,4 +316,4 @@ def member_at(die: Die | None, offset: int) -> str:
             index += f"[{rest // each}]"
             rest %= each
         return index + member_at(typed(die), rest)
-    return f"+{offset}" if offset else ""
+    return distance_text(offset)

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulsar_ml.harness.engine import locate
-from pulsar_ml.harness.locations.debug_info import debug_info
-from pulsar_ml.harness.search.symbols import describe_pc, own_pc, source_line
+from pulsar_ml.harness.locations.debug_info import Located, debug_info, distance_text
+from pulsar_ml.harness.search.symbols import describe_pc, look_up_pcs, own_pc, source_line
 
-NO_LOCATION = ("call", "return", "choose", "note", "fence", "")
+OF_BLOCKS = ("allocate", "free")
+NO_LOCATION = ("call", "return", "choose", "note", "fence", "spawn", "join", "")
 # What a line of the source allocates, in C, C++ and Cython.
 ALLOCATES = re.compile(
     r"\bnew\s+(?:\([^)]*\)\s*)?(?:const\s+)?(?P<new>[\w:]+)"
@@ -35,11 +36,13 @@ class Names:
         self.numbers: dict[int, str] = {}
         self.found: dict[int, str] = {}
         self.threads: dict[int, set[int]] | None = None
-        self.blocks: Blocks | None = None
+        self.blocks = Blocks(trace)
 
     def of(self, event: Event) -> str:
         """The name of the location that the event accessed."""
         address = int(event["address"])
+        if event["op"] in OF_BLOCKS and (block := self.blocks.at(address)) is not None:
+            return block.name
         return self.known(event) or self.numbers.setdefault(address, f"m{len(self.numbers)}")
 
     def known(self, event: Event) -> str:
@@ -54,22 +57,32 @@ class Names:
         return self.found[address]
 
     def search(self, event: Event) -> str:
+        found = self.located(event)
+        if event["name"] is None:
+            return str(found or "")
+        name, size, distance = event["name"]
+        if found is not None and (found.size, found.offset) == (size, distance):
+            return f"{name}{found.member}"
+        return f"{name}{distance_text(distance)}"
+
+    def located(self, event: Event) -> Located | None:
+        """The variable or the block of memory around the location."""
         address = int(event["address"])
-        if event["name"] is not None:
-            name, distance = event["name"]
-            return f"{name}+{distance}" if distance else str(name)
         if event["frame"] is not None:
             function, distance = event["frame"]
-            found = locate(function)
-            info = debug_info(found[0]) if found else None
-            return info.local_at(found[1] - 1, distance) if found and info else ""
-        if self.blocks is None:
-            self.blocks = Blocks(self.trace)
-        if name := self.blocks.name_at(address):
-            return name
-        found = locate(address)
-        info = debug_info(found[0]) if found else None
-        return info.variable_at(found[1]) if found and info else ""
+            module, offset = locate(function) or ("", 0)
+            info = debug_info(module) if module else None
+            return info.local_at(offset - 1, distance) if info else None
+        if (block := self.blocks.around(address)) is not None:
+            return block.located(address)
+        module, offset = locate(address) or ("", 0)
+        info = debug_info(module) if module else None
+        return info.variable_at(offset) if info else None
+
+    def value(self, value: int) -> str:
+        """A number in words: the name of the block that begins there, or the number."""
+        block = self.blocks.at(value)
+        return f"&{block.name}" if block is not None else str(value)
 
     def shared(self, event: Event) -> bool:
         """Return True for a location of two threads; other plain accesses are not shown."""
@@ -80,39 +93,70 @@ class Names:
                     self.threads.setdefault(int(other["address"]), set()).add(int(other["thread"]))
         return len(self.threads.get(int(event["address"]), ())) > 1
 
+    def hands_over(self, event: Event) -> bool:
+        """True for memory in which std::thread keeps what it hands over to a new thread."""
+        block = self.blocks.around(int(event["address"]))
+        return block is not None and block.of_thread
+
+
+class Block:
+    """A block of memory that a thread of a trace allocated."""
+
+    def __init__(self, event: Event, spawns: Sequence[str]) -> None:
+        self.start, self.size = int(event["address"]), int(event["value"])
+        self.pc = own_pc(event["frames"])
+        match = ALLOCATES.search(source_line(self.pc))
+        self.type_name = next(filter(None, match.groups()), "") if match else ""
+        self.counted = match is not None and bool(match["made"])
+        place = describe_pc(self.pc).rpartition(" ")[2]
+        self.of_thread = place in spawns and not self.type_name
+        self.name = f"{self.type_name.rpartition('::')[2] or 'block'}@{place.rpartition('/')[2]}"
+
+    def located(self, address: int) -> Located:
+        offset = address - self.start
+        module, _ = locate(self.pc) or ("", 0)
+        info = debug_info(module) if module and self.type_name else None
+        member = None
+        if info is not None:
+            member = info.member_of(self.type_name, self.size, offset, counted=self.counted)
+        return Located(
+            self.name, self.size, offset, distance_text(offset) if member is None else member
+        )
+
 
 class Blocks:
-    """The blocks of memory that the threads of a trace allocated."""
+    """The blocks of memory that the threads of a trace allocated; without reused memory."""
 
     def __init__(self, trace: Sequence[Event]) -> None:
-        self.rows: dict[int, list[Event]] = {}
+        self.trace = trace
+        rows: dict[int, list[Event]] = {}
         for event in trace:
             if event["op"] == "allocate":
-                self.rows.setdefault(int(event["address"]), []).append(event)
+                rows.setdefault(int(event["address"]), []).append(event)
+        self.rows = {start: events[0] for start, events in rows.items() if len(events) == 1}
         self.starts = sorted(self.rows)
-        self.of_site: dict[str, list[int]] = {}  # the blocks that were named, by allocation site
+        self.named: dict[int, Block] | None = None
 
-    def name_at(self, address: int) -> str:
-        """The name of an address in a block; "" outside of blocks, and in reused memory."""
-        at = bisect_right(self.starts, address)
-        if at == 0:
-            return ""
-        start = self.starts[at - 1]
-        (first, *others) = self.rows[start]
-        offset, size = address - start, int(first["value"])
-        if offset >= size or others:
-            return ""
-        pc = own_pc(first["frames"])
-        place = describe_pc(pc).rpartition(" ")[2].rpartition("/")[2]
-        match = ALLOCATES.search(source_line(pc))
-        name = next(filter(None, match.groups()), "") if match else ""
-        found = locate(pc)
-        info = debug_info(found[0]) if name and found else None
-        member = info.member_of(name, size, offset) if info else None
-        rest = f"+{offset}" if offset else ""
-        site = f"{name.rpartition('::')[2] or 'block'}@{place}"
-        named = self.of_site.setdefault(site, [])
-        if start not in named:
-            named.append(start)
-        number = f"#{named.index(start) + 1}" if named[0] != start else ""
-        return f"{site}{number}{rest if member is None else member}"
+    def at(self, address: int) -> Block | None:
+        """The block that begins at ``address``, or None."""
+        return self.all()[address] if address in self.rows else None
+
+    def around(self, address: int) -> Block | None:
+        """The block that holds ``address``, or None."""
+        at = bisect_right(self.starts, address) - 1
+        if at < 0 or address - self.starts[at] >= max(int(self.rows[self.starts[at]]["value"]), 1):
+            return None
+        return self.at(self.starts[at])
+
+    def all(self) -> dict[int, Block]:
+        """All blocks by address; those of one site are numbered in the order of allocation."""
+        if self.named is None:
+            spawns = [event for event in self.trace if event["op"] == "spawn"]
+            look_up_pcs(int(event["pc"]) for event in (*self.rows.values(), *spawns))
+            places = [describe_pc(own_pc(event["frames"])).rpartition(" ")[2] for event in spawns]
+            self.named = {start: Block(event, places) for start, event in self.rows.items()}
+            counts: dict[str, int] = {}
+            for block in self.named.values():
+                number = counts[block.name] = counts.get(block.name, 0) + 1
+                block.name += f"#{number}" if number > 1 else ""
+        return self.named

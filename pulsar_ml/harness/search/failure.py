@@ -225,17 +225,24 @@ class Failure:
         known = sources and self.mutant is None
         return lane_table(program, trace, subject=subject, width=width, sources=known, names=names)
 
-    def describe(self, subject: Subject, *, judge: Judge | None = None, width: int = WIDTH) -> str:
+    def describe(
+        self,
+        subject: Subject,
+        *,
+        judge: Judge | None = None,
+        width: int = WIDTH,
+        remarks: Sequence[str] = (),
+    ) -> str:
         """Replay the failure and return it as text: a summary, and a column for each thread.
 
-        No column is wider than ``width`` characters. The other arguments are those of
-        :meth:`replay`.
+        No column is wider than ``width`` characters. ``remarks`` follow the summary. The other
+        arguments are those of :meth:`replay`.
         """
         again = self.replay(subject, judge)
         names = Names(again.trace)
         location = names.known(again.trace[-1]) if self.kind in AT_LOCATIONS and again.exact else ""
         table = self.lane_table(again.trace, subject=subject, width=width, names=names)
-        return f"{self.summary(again, location)}\n{table}"
+        return "\n".join([self.summary(again, location), *(f"  {each}" for each in remarks), table])
 
 
 def unpacked(packed: bytes) -> bytes:

@@ -75,7 +75,7 @@ def is_left_out(event: dict[str, Any], names: Names, trace: Sequence[dict[str, A
     """
     if event["op"] not in LIBRARY_STEPS or event["order"] == NOT_MADE or event is trace[-1]:
         return False
-    if event["op"] in ("read", "write") and not names.shared(event):
+    if event["op"] in ("read", "write") and (not names.shared(event) or names.hands_over(event)):
         return True
     return of_library(int(event["pc"])) and event["address"] != trace[-1]["address"]
 
@@ -181,7 +181,7 @@ def what_it_did(
     if op == "fence":
         return f"fence {order}"
     what = names.of(event)
-    value = signed(event["value"])
+    value = names.value(signed(event["value"]))
     if op == "load":
         stale = f" ({counted(int(event['stale']), 'store')} old)" if event["stale"] else ""
         return f"{what} -> {value} {order}{stale}"
@@ -191,9 +191,10 @@ def what_it_did(
         return f"{what} <- {value} {order}{behind}{buffered}"
     if op in ("rmw", "cas"):
         if event["failed"]:
-            return f"{what} is {signed(event['before'])}, cas fails"
-        return f"{what}: {signed(event['before'])} -> {value} {op} {order}"
-    return f"{op} {what}"
+            return f"{what} is {names.value(signed(event['before']))}, cas fails"
+        return f"{what}: {names.value(signed(event['before']))} -> {value} {op} {order}"
+    size = f" ({event['value']} bytes)" if op == "allocate" else ""
+    return f"{op} {what}{size}"
 
 
 def signed(value: Any) -> int:

@@ -106,15 +106,15 @@ EXPORT void pml_engine_name(const void *at, size_t bytes, const char *text)
     snprintf(names[n_names++].text, NAME_BYTES, "%s", text);
 }
 
-/* The name of the smallest named location around an address, or NULL. */
-const char *engine_name(uint64_t address, uint64_t *offset)
+/* The name of the smallest named object around an address, or NULL. */
+const char *engine_name(uint64_t address, uint64_t *offset, uint64_t *size)
 {
     const char *found = NULL;
-    size_t smallest = SIZE_MAX;
+    *size = UINT64_MAX;
     for (uint32_t i = n_names; i > 0; i--)
-        if (address - names[i - 1].address < names[i - 1].bytes && names[i - 1].bytes < smallest) {
+        if (address - names[i - 1].address < names[i - 1].bytes && names[i - 1].bytes < *size) {
             found = names[i - 1].text;
-            smallest = names[i - 1].bytes;
+            *size = names[i - 1].bytes;
             *offset = address - names[i - 1].address;
         }
     return found;
