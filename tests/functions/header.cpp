@@ -150,11 +150,13 @@ void test_heap_buggy()
                    [&] { shared->value = 2; });
 }
 
+int *seen; // which keeps the compiler from leaving an allocation out
+
 // No name: the memory that two executions' objects had in turn.
 void test_reused_buggy()
 {
-    int *gone = new int(1);
-    delete gone;
+    seen = new int(1);
+    delete seen;
     int *now = new int(2);
     check::threads([&] { *now = 3; }, [&] { *now = 4; });
     delete now;

@@ -71,9 +71,8 @@ class DebugInfo:
     def enter(self, die: Die) -> None:
         tag = die.tag
         if tag == "DW_TAG_variable":
-            location = operation(die)
-            if location and location[0] == ADDRESS:
-                self.variables.append((int.from_bytes(bytes(location[1:9]), "little"), die))
+            if (start := static_address(die)) is not None:
+                self.variables.append((start, die))
         elif tag == "DW_TAG_subprogram":
             self.functions += [(low, high, die) for low, high in self.code_of(die)]
         elif tag in CLASSES:
@@ -108,7 +107,21 @@ class DebugInfo:
         for start, die in self.variables:
             if 0 <= offset - start < size_of(typed(die)):
                 return located(plain_name(qualified(die)), typed(die), offset - start)
+        for start, die in self.statics:
+            if 0 <= offset - start < size_of(typed(die)):
+                return located(name_of(die), typed(die), offset - start)
         return self.symbol_at(offset)
+
+    @functools.cached_property
+    def statics(self) -> list[tuple[int, Die]]:
+        """The static variables of functions."""
+        around = {each.offset: each for _, _, die in self.functions for each in with_origin(die)}
+        return [
+            (start, child)
+            for die in around.values()
+            for child in die.iter_children()
+            if child.tag == "DW_TAG_variable" and (start := static_address(child)) is not None
+        ]
 
     def symbol_at(self, offset: int) -> Located | None:
         from elftools.elf.sections import SymbolTableSection
@@ -186,6 +199,17 @@ def locals_of(die: Die) -> Iterator[tuple[Die, int]]:
                 yield child, signed_leb(location[1:])
         elif child.tag in ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine"):
             yield from locals_of(child)
+
+
+def static_address(die: Die) -> int | None:
+    location = operation(die)
+    return int.from_bytes(bytes(location[1:9]), "little") if location[:1] == [ADDRESS] else None
+
+
+def with_origin(die: Die) -> Iterator[Die]:
+    yield die
+    if (declared := origin(die)) is not None:
+        yield from with_origin(declared)
 
 
 def signed_leb(content: list[int]) -> int:
@@ -270,6 +294,26 @@ def size_of(die: Die | None) -> int:
     return 0
 
 
+def member_paths(die: Die, offset: int) -> Iterator[str]:
+    """The paths by the members of a class around ``offset``: of a union there may be many."""
+    for child in die.iter_children():
+        if child.tag not in ("DW_TAG_member", "DW_TAG_inheritance"):
+            continue
+        start = child.attributes.get("DW_AT_data_member_location")
+        if start is None and die.tag != "DW_TAG_union_type":
+            continue  # a static member
+        start = start.value if start is not None else 0
+        kind, name = typed(child), name_of(child)
+        if not isinstance(start, int) or not 0 <= offset - start < size_of(kind):
+            continue
+        if child.tag == "DW_TAG_inheritance" or not name or name == "_M_elems":
+            yield member_at(kind, offset - start)
+        elif OF_LIBRARY.match(name):
+            return
+        else:
+            yield f".{name}{member_at(kind, offset - start)}"
+
+
 def dimensions(die: Die) -> list[int]:
     counts = []
     for child in die.iter_children():
@@ -289,22 +333,10 @@ def member_at(die: Die | None, offset: int) -> str:
     It ends at types of libraries: "" at the beginning of one, ``+8`` behind it.
     """
     if die is not None and die.tag in CLASSES:
-        for child in die.iter_children():
-            if child.tag not in ("DW_TAG_member", "DW_TAG_inheritance"):
-                continue
-            start = child.attributes.get("DW_AT_data_member_location")
-            if start is None and die.tag != "DW_TAG_union_type":
-                continue  # a static member
-            start = start.value if start is not None else 0
-            kind, name = typed(child), name_of(child)
-            if not isinstance(start, int) or not 0 <= offset - start < size_of(kind):
-                continue
-            if child.tag == "DW_TAG_inheritance" or not name or name == "_M_elems":
-                return member_at(kind, offset - start)
-            if OF_LIBRARY.match(name):
-                break
-            return f".{name}{member_at(kind, offset - start)}"
-    elif die is not None and die.tag == "DW_TAG_array_type" and size_of(typed(die)):
+        paths = list(member_paths(die, offset))
+        # Of a union the first member that has a part right there.
+        return next((path for path in paths if "+" not in path), (*paths, distance_text(offset))[0])
+    if die is not None and die.tag == "DW_TAG_array_type" and size_of(typed(die)):
         rest, index = offset, ""
         sizes = dimensions(die)
         for place in range(len(sizes)):

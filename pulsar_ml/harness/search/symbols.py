@@ -27,6 +27,8 @@ THREAD_START = re.compile(
     r"^std::thread::_State_impl<.*std::tuple<(?P<called>.*)> > >::_M_run\(\)$"
 )
 
+REFERENCE = re.compile(r"^std::reference_wrapper<(.*?) *>$")
+
 
 @functools.cache
 def describe_pc(pc: int) -> str:
@@ -189,7 +191,7 @@ def places_of(lines: Sequence[str]) -> Iterator[Place]:
 def in_source(function: str) -> str:
     """Return a function's name in its source: Cython's mangling is undone, other names stay."""
     if started := THREAD_START.match(function):
-        called = started["called"]
+        called = REFERENCE.sub(r"\1", started["called"])
         return called if "{lambda" in called else "the function of a thread"
     mangled = re.match(r"__pyx_p?f_", function)
     if mangled is None:
