@@ -161,3 +161,17 @@ void test_reused_buggy()
     check::threads([&] { *now = 3; }, [&] { *now = 4; });
     delete now;
 }
+
+void test_atomic_shared_pointer()
+{
+    std::atomic<std::shared_ptr<int>> at{std::make_shared<int>(1)};
+    check::threads([&] { at.store(std::make_shared<int>(2)); },
+                   [&] { auto seen = at.load(); assert(*seen == 1 || *seen == 2); });
+    assert(*at.load() == 2);
+}
+
+void test_atomic_shared_pointer_buggy()
+{
+    std::atomic<std::shared_ptr<int>> at{std::make_shared<int>(1)};
+    check::threads([&] { *at.load() += 1; }, [&] { *at.load() += 1; });
+}

@@ -119,6 +119,8 @@ def test_a_file_without_debug_information_names_nothing(tmp_path: Path) -> None:
     text = tmp_path / "text.so"
     text.write_text("no ELF file")
     assert debug_info(str(text)) is None
+    assert debug_info(np.__file__) is None
+    assert debug_info(str(core)) is None
     assert member_at(None, 0) == ""
     assert member_at(None, 4) == "+4"
 

@@ -40,13 +40,17 @@ class Located(NamedTuple):
 
 @functools.cache
 def debug_info(module: str) -> DebugInfo | None:
-    """The debug information of a file; None for one without any, or that cannot be read."""
+    """The debug information of a checked module; None for another file, which may be large."""
     from elftools.common.exceptions import DWARFError, ELFError
 
     try:
-        return DebugInfo(Path(module))
+        found = DebugInfo(Path(module))
+        if found.is_checked():
+            found.read()
+            return found
     except (OSError, ELFError, DWARFError):
-        return None
+        pass
+    return None
 
 
 class DebugInfo:
@@ -61,6 +65,12 @@ class DebugInfo:
         self.functions: list[tuple[int, int, Die]] = []
         self.classes: dict[str, list[Die]] = {}
         self.ranges: Any = None
+
+    def is_checked(self) -> bool:
+        table = self.elf.get_section_by_name(".dynsym")
+        return table is not None and table.get_symbol_by_name("__tsan_func_entry") is not None
+
+    def read(self) -> None:
         if self.elf.has_dwarf_info():
             dwarf = self.elf.get_dwarf_info(follow_links=False)
             self.ranges = dwarf.range_lists()

@@ -14,7 +14,13 @@ from typing import Any
 
 from pulsar_ml.harness.engine import locate
 from pulsar_ml.harness.locations.debug_info import Located, debug_info, distance_text
-from pulsar_ml.harness.search.symbols import describe_pc, look_up_pcs, own_pc, source_line
+from pulsar_ml.harness.search.symbols import (
+    describe_pc,
+    is_within,
+    look_up_pcs,
+    own_pc,
+    source_line,
+)
 
 OF_BLOCKS = ("allocate", "free")
 NO_LOCATION = ("call", "return", "choose", "note", "fence", "spawn", "join", "")
@@ -102,14 +108,14 @@ class Names:
 class Block:
     """A block of memory that a thread of a trace allocated."""
 
-    def __init__(self, event: Event, spawns: Sequence[str]) -> None:
+    def __init__(self, event: Event) -> None:
         self.start, self.size = int(event["address"]), int(event["value"])
         self.pc = own_pc(event["frames"])
-        match = ALLOCATES.search(source_line(self.pc))
+        self.of_thread = any(is_within(pc, "std::thread::") for pc in event["frames"][:2])
+        match = None if self.of_thread else ALLOCATES.search(source_line(self.pc))
         self.type_name = next(filter(None, match.groups()), "") if match else ""
         self.counted = match is not None and bool(match["made"])
         place = describe_pc(self.pc).rpartition(" ")[2]
-        self.of_thread = place in spawns and not self.type_name
         self.name = f"{self.type_name.rpartition('::')[2] or 'block'}@{place.rpartition('/')[2]}"
 
     def located(self, address: int) -> Located:
@@ -128,7 +134,6 @@ class Blocks:
     """The blocks of memory that the threads of a trace allocated; without reused memory."""
 
     def __init__(self, trace: Sequence[Event]) -> None:
-        self.trace = trace
         rows: dict[int, list[Event]] = {}
         for event in trace:
             if event["op"] == "allocate":
@@ -151,10 +156,8 @@ class Blocks:
     def all(self) -> dict[int, Block]:
         """All blocks by address; those of one site are numbered in the order of allocation."""
         if self.named is None:
-            spawns = [event for event in self.trace if event["op"] == "spawn"]
-            look_up_pcs(int(event["pc"]) for event in (*self.rows.values(), *spawns))
-            places = [describe_pc(own_pc(event["frames"])).rpartition(" ")[2] for event in spawns]
-            self.named = {start: Block(event, places) for start, event in self.rows.items()}
+            look_up_pcs(int(event["pc"]) for event in self.rows.values())
+            self.named = {start: Block(event) for start, event in self.rows.items()}
             counts: dict[str, int] = {}
             for block in self.named.values():
                 number = counts[block.name] = counts.get(block.name, 0) + 1

@@ -101,6 +101,7 @@ class Exploration:
             buffers of stores: of stores).
         classes: hashes of the classes seen, or a uniform sample of them where the engine has no
             room for all.
+        passed_over: why races were passed over: "suppress", or the name of a library's own race.
         assumption: the place of the assumption that did not hold last, or "".
     """
 
@@ -121,6 +122,7 @@ class Exploration:
         default_factory=lambda: np.empty(0, np.uint64), repr=False, compare=False
     )
     assumption: str = ""
+    passed_over: tuple[str, ...] = ("suppress",)
 
     def missed(self, depth: int) -> float:
         """Bound the probability that PCT missed a bug of ``depth`` 1 to 3 which the program has.
@@ -163,7 +165,8 @@ class Exploration:
                 "operations"
             )
         if passed := self.statistics["suppressed"]:
-            said.append(f"{passed:,} known races were passed over (suppress)")
+            reasons = "; ".join(self.passed_over)
+            said.append(f"{passed:,} known races were passed over ({reasons})")
         if discarded := self.statistics["discarded"]:
             where = f" ({self.assumption})" if self.assumption else ""
             said.append(
@@ -349,6 +352,7 @@ def search(
         bounds,
         explorer.classes(),
         assumption,
+        explorer.reasons or ("suppress",),
     )
 
 

@@ -17,6 +17,8 @@ Place = tuple[str, str, int]
 
 KNOWN: dict[tuple[str, int], Place | None] = {}
 LIBRARY_PLACES: dict[tuple[str, int], Place] = {}  # of addresses in inlined code of a library
+# The functions at an address, inlined ones included, the innermost first.
+FUNCTIONS: dict[tuple[str, int], tuple[str, ...]] = {}
 OF_ATOMICS = re.compile(r"sync/sync\.h$|/(atomic|(bits/)?atomic_\w+\.h)$")
 OF_LIBRARIES = re.compile(
     r"^/usr/(local/)?(include|lib)/|/c\+\+/\d+/|/harness/functions/glue\.h$"
@@ -173,7 +175,9 @@ def look_up(module: str, offsets: Sequence[int]) -> None:
     for block in re.split(r"^(?=0x[0-9a-f]+$)", answer, flags=re.MULTILINE):
         if lines := block.splitlines():
             at = module, int(lines[0], 16)
-            places = [each for each in places_of(lines[1:]) if not OF_ATOMICS.search(each[1])]
+            every = list(places_of(lines[1:]))
+            FUNCTIONS[at] = tuple(lines[1::2])
+            places = [each for each in every if not OF_ATOMICS.search(each[1])]
             own = [each for each in places if not OF_LIBRARIES.search(each[1])]
             KNOWN[at] = next(iter([*own, *places]), None)
             if places and OF_LIBRARIES.search(places[0][1]):
@@ -211,4 +215,24 @@ def without_templates(function: str) -> str:
     return shorter.replace("{}", "<...>")
 
 
-match_places_by(is_place)
+def is_within(pc: int, prefix: str) -> bool:
+    """True for an address in a function whose name begins with ``prefix``, or inlined from one."""
+    found = locate(pc)
+    if found is None:
+        return False
+    innermost(found[0], found[1] - 1)  # looks it up
+    return any(name.startswith(prefix) for name in FUNCTIONS.get((found[0], found[1] - 1), ()))
+
+
+def library_race(first: int, second: int) -> str:
+    """The reason to pass over a race between two addresses that is a library's own; or "".
+
+    std::atomic<std::shared_ptr> of libstdc++ keeps its pointer under a lock, which load() and a
+    failed exchange release by a relaxed operation.
+    """
+    if not is_within(first, "std::_Sp_atomic<") or not is_within(second, "std::_Sp_atomic<"):
+        return ""
+    return "std::atomic<std::shared_ptr> of libstdc++, google/sanitizers issue 1558"
+
+
+match_places_by(is_place, library_race)
