@@ -206,42 +206,38 @@ cdef int test_containers() except -1 nogil:
     if words[1].size() > 600 or name.size() > 1200:
         raise RuntimeError("the strings of the execution before")
     return 0
-
-
-cdef int test_freed_twice() except -1 nogil:
-    test_containers()
-    free_numbers()
-    free_numbers()
-    return 0
-
-
+"""
+FREED = """# distutils: language=c++
+from libcpp.vector cimport vector
 cdef extern from *:
     \"\"\"
     #include <cstdlib>
-    static void free_vector(void *of) { free(*(void **)of); }
+    static void free_content(void *of) { free(*(void **)of); }
     \"\"\"
-    void free_vector(void*) nogil
+    void free_content(void*) nogil
+
+cdef vector[int] numbers
+numbers.push_back(1)
 
 
-cdef void free_numbers() noexcept nogil:
-    free_vector(&numbers)
+cdef void test_freed() noexcept nogil:
+    free_content(&numbers)
+    AGAIN
 """
 
 
 def test_a_container_that_was_filled_at_import_is_put_back(tmp_path: Path) -> None:
-    path = write(tmp_path, CONTAINERS.replace("test_freed_twice", "twice"), "some.pyx")
-    (result,) = check(path, into=tmp_path, executions=300)
+    (result,) = check(write(tmp_path, CONTAINERS, "some.pyx"), into=tmp_path, executions=300)
     assert result.verdict == "clean"
 
 
 def test_a_block_of_the_import_is_freed_once(tmp_path: Path) -> None:
-    text = (
-        CONTAINERS.replace("test_containers()\n    free", "begin()\n    free")
-        .replace("cdef int test_containers() except", "cdef int begin() except")
-        .replace("    numbers.push_back(3)\n", "")
-    )
+    once = write(tmp_path, FREED.replace("AGAIN", ""), "once.pyx")
+    with pytest.raises(AssertionError, match="nothing exercised in 10 executions"):
+        check(once, into=tmp_path, executions=10)
+    twice = write(tmp_path, FREED.replace("AGAIN", "free_content(&numbers)"), "twice.pyx")
     with pytest.raises(InterleavingFailure, match="double free"):
-        check(write(tmp_path, text, "some.pyx"), into=tmp_path, executions=10)
+        check(twice, into=tmp_path, executions=10)
 
 
 def test_the_race_of_a_library_is_passed_over_and_counted() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_ml import _core
 from pulsar_ml.harness.functions.check import build_tests, check_function
 from pulsar_ml.harness.functions.source import read_source
 from pulsar_ml.harness.locations.debug_info import debug_info, member_at, plain_name, signed_leb
@@ -119,8 +120,7 @@ def test_a_file_without_debug_information_names_nothing(tmp_path: Path) -> None:
     text = tmp_path / "text.so"
     text.write_text("no ELF file")
     assert debug_info(str(text)) is None
-    assert debug_info(np.__file__) is None
-    assert debug_info(str(core)) is None
+    assert debug_info(_core.__file__) is None  # no checked build
     assert member_at(None, 0) == ""
     assert member_at(None, 4) == "+4"
 
