@@ -16,7 +16,7 @@ from pulsar_ml.harness.engine import locate
 from pulsar_ml.harness.locations.debug_info import Located, debug_info, distance_text
 from pulsar_ml.harness.search.symbols import (
     describe_pc,
-    is_within,
+    library_file,
     look_up_pcs,
     own_pc,
     source_line,
@@ -30,6 +30,8 @@ ALLOCATES = re.compile(
     r"|\b(?:make|allocate)_(?:unique|shared)\w*\s*<\s*(?:const\s+)?(?P<made>[\w:]+)"
     r"|\bsizeof\s*\(?\s*(?:struct\s+)?(?P<sized>[A-Za-z_][\w:]*)"
 )
+# The header of std::thread, which allocates what it hands over to the new thread.
+STARTS_THREAD = re.compile(r"/(std_thread\.h|thread)$")
 
 Event = Mapping[str, Any]
 
@@ -111,7 +113,7 @@ class Block:
     def __init__(self, event: Event) -> None:
         self.start, self.size = int(event["address"]), int(event["value"])
         self.pc = own_pc(event["frames"])
-        self.of_thread = any(is_within(pc, "std::thread::") for pc in event["frames"][:2])
+        self.of_thread = STARTS_THREAD.search(library_file(int(event["pc"]))) is not None
         match = None if self.of_thread else ALLOCATES.search(source_line(self.pc))
         self.type_name = next(filter(None, match.groups()), "") if match else ""
         self.counted = match is not None and bool(match["made"])

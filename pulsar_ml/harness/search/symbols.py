@@ -17,8 +17,9 @@ Place = tuple[str, str, int]
 
 KNOWN: dict[tuple[str, int], Place | None] = {}
 LIBRARY_PLACES: dict[tuple[str, int], Place] = {}  # of addresses in inlined code of a library
-# The functions at an address, inlined ones included, the innermost first.
-FUNCTIONS: dict[tuple[str, int], tuple[str, ...]] = {}
+# File and function of each call at an address, inlined ones included, the innermost first.
+CALLS: dict[tuple[str, int], tuple[str, ...]] = {}
+OF_SHARED_POINTERS = re.compile(r"/shared_ptr_atomic\.h | std::_Sp_atomic<")
 OF_ATOMICS = re.compile(r"sync/sync\.h$|/(atomic|(bits/)?atomic_\w+\.h)$")
 OF_LIBRARIES = re.compile(
     r"^/usr/(local/)?(include|lib)/|/c\+\+/\d+/|/harness/functions/glue\.h$"
@@ -176,7 +177,7 @@ def look_up(module: str, offsets: Sequence[int]) -> None:
         if lines := block.splitlines():
             at = module, int(lines[0], 16)
             every = list(places_of(lines[1:]))
-            FUNCTIONS[at] = tuple(lines[1::2])
+            CALLS[at] = tuple(f"{file} {function}" for function, file, _ in every)
             places = [each for each in every if not OF_ATOMICS.search(each[1])]
             own = [each for each in places if not OF_LIBRARIES.search(each[1])]
             KNOWN[at] = next(iter([*own, *places]), None)
@@ -215,13 +216,21 @@ def without_templates(function: str) -> str:
     return shorter.replace("{}", "<...>")
 
 
-def is_within(pc: int, prefix: str) -> bool:
-    """True for an address in a function whose name begins with ``prefix``, or inlined from one."""
+def library_file(pc: int) -> str:
+    """The header of a library whose code makes an access, wherever it was inlined; or ""."""
+    found = locate(pc)
+    if found is None or not of_library(pc):
+        return ""
+    return LIBRARY_PLACES[found[0], found[1] - 1][1]
+
+
+def is_within(pc: int, pattern: re.Pattern[str]) -> bool:
+    """True if a call at an address, inlined ones included, has this file and function."""
     found = locate(pc)
     if found is None:
         return False
     innermost(found[0], found[1] - 1)  # looks it up
-    return any(name.startswith(prefix) for name in FUNCTIONS.get((found[0], found[1] - 1), ()))
+    return any(pattern.search(call) for call in CALLS.get((found[0], found[1] - 1), ()))
 
 
 def library_race(first: int, second: int) -> str:
@@ -230,9 +239,9 @@ def library_race(first: int, second: int) -> str:
     std::atomic<std::shared_ptr> of libstdc++ keeps its pointer under a lock, which load() and a
     failed exchange release by a relaxed operation.
     """
-    if not is_within(first, "std::_Sp_atomic<") or not is_within(second, "std::_Sp_atomic<"):
-        return ""
-    return "std::atomic<std::shared_ptr> of libstdc++, google/sanitizers issue 1558"
+    if is_within(first, OF_SHARED_POINTERS) and is_within(second, OF_SHARED_POINTERS):
+        return "std::atomic<std::shared_ptr> of libstdc++, google/sanitizers issue 1558"
+    return ""
 
 
 match_places_by(is_place, library_race)
