@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def subject_of(test: str) -> Subject:
     return build_tests(read_source(HEADER), into=BUILDS)[test]
 
 
-def checked(test: str, **options: object) -> Checked:
+def checked(test: str, **options: Any) -> Checked:
     source = read_source(HEADER)
     (function,) = (each for each in source.tests if each.name == test)
     return check_function(
@@ -184,6 +185,15 @@ cdef int test_add() except -1 nogil:
         raise ValueError("too large")
     return 0
 
+def test_with_the_gil():
+    cdef pthread_t thread
+    value = check.choose(3)
+    check.assume(value != 1)
+    with nogil:
+        pthread_create(&thread, NULL, add, NULL)
+        pthread_join(thread, NULL)
+    assert counter == 1
+
 cdef int test_race() except -1 nogil:
     cdef pthread_t thread
     pthread_create(&thread, NULL, add, NULL)
@@ -201,6 +211,8 @@ def test_in_cython(tmp_path: Path) -> None:
     assert "chooses 4 of 0 to 5" in done.out
     assert "note: value 4" in done.out
     assert "location: counter" in done.out
+    assert "test_with_the_gil  clean: 300 executions" in done.out
+    assert "discarded: an assumption did not hold" in done.out.partition("test_with_the_gil")[2]
 
 
 PLAIN = """#include <pulsar_ml/check.h>

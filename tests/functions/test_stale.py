@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ void test_anyway() {
 STALE = "a stale read of "
 
 
-def text_of(folder: Path, code: str, **options: object) -> str:
+def text_of(folder: Path, code: str, **options: Any) -> str:
     path = folder / "some.cpp"
     path.write_text(HEAD + code)
     source = read_source(path)

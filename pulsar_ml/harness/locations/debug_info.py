@@ -67,8 +67,13 @@ class DebugInfo:
         self.ranges: Any = None
 
     def is_checked(self) -> bool:
+        from elftools.elf.sections import SymbolTableSection
+
         table = self.elf.get_section_by_name(".dynsym")
-        return table is not None and table.get_symbol_by_name("__tsan_func_entry") is not None
+        return (
+            isinstance(table, SymbolTableSection)
+            and table.get_symbol_by_name("__tsan_func_entry") is not None
+        )
 
     def read(self) -> None:
         if self.elf.has_dwarf_info():
