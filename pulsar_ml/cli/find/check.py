@@ -240,6 +240,7 @@ def as_row(result: Checked) -> dict[str, Any]:
         "executions": result.exploration.executions,
         "classes": result.exploration.statistics["classes"],
         "cut": result.exploration.statistics["cut"],
+        "discarded": result.exploration.statistics["discarded"],
         "bounds": dict(result.exploration.bounds),
         "remarks": list(result.exploration.remarks),
         "message": result.failure.message if result.failure else "",

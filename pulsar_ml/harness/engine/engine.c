@@ -27,6 +27,7 @@
 #include "pulsar_ml/harness/engine/memory/memory.c"
 #include "pulsar_ml/harness/engine/memory/atomics.c"
 #include "pulsar_ml/harness/engine/memory/alloc.c"
+#include "pulsar_ml/harness/engine/memory/kept_blocks.c"
 #include "pulsar_ml/harness/engine/hooks/locks.c"
 #include "pulsar_ml/harness/engine/hooks/weaken.c"
 #include "pulsar_ml/harness/engine/hooks/hooks.c"
@@ -40,6 +41,7 @@
 #include "pulsar_ml/harness/engine/hooks/wraps_exit.c"
 #include "pulsar_ml/harness/engine/hooks/annotations.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_random.c"
+#include "pulsar_ml/harness/engine/hooks/check_calls.c"
 static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/schedule/spawn.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_c11.c"
@@ -124,6 +126,7 @@ static void run_once(uint64_t number)
         prepare_fibers();
     }
     E.main.depth = 0;
+    E.main.values = 0;
     E.main.controlled = 0;
     start_owned(&E.main);
     set_library_state(&E.library_start);
@@ -287,6 +290,7 @@ int engine_again(uint64_t number)
     learn();
     n_events = n_decisions = 0;
     n_preemptions = 0;
+    n_notes = n_names = 0;
     E.recording = 1;
     run_one(number);
     E.recording = 0;

@@ -56,6 +56,7 @@ typedef struct Thread {
     uint8_t op_writes;            /* of its next step */
     uintptr_t op_address;
     uint32_t points;              /* scheduling points so far */
+    uint32_t values;              /* choices of values so far, see check_calls.c */
     uint32_t idle_points;         /* those of them that are no step: the thread waits */
     uint32_t call;                /* index of the current operation */
     uint32_t priority;            /* PCT, POS */

@@ -8,9 +8,13 @@
 #define PML_UNWATCHED static __attribute__((no_sanitize("thread"), unused))
 
 #ifdef __cplusplus
-extern "C"
+extern "C" {
 #endif
 void pml_engine_reachable(const void *from, size_t bytes);
+void pml_engine_restore_blocks(void);
+#ifdef __cplusplus
+}
+#endif
 
 enum { PML_MOST_AREAS = 256 };
 

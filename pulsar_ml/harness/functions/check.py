@@ -22,6 +22,7 @@ from pulsar_ml.harness.search.interleave import (
 from pulsar_ml.harness.search.partition import bounds_met
 from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.search.stale import described
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.wording import counted
@@ -58,12 +59,18 @@ class Checked:
         if self.failure is not None:
             return f"{self.failure.kind} at execution {done.executions:,} of seed {done.seed}"
         count = f"{counted(done.executions, 'execution')}, {counted(done.statistics['classes'], 'class')}"
+        if self.verdict != "clean" and done.executions and not done.counting:
+            at = f" ({done.assumption})" if done.assumption else ""
+            return f"nothing exercised: an assumption held in none of {count}{at}"
         if self.verdict != "clean":
             return f"nothing exercised in {count}: no location was used by two threads"
         if done.exhausted:
             return f"clean: {count}, all there are {done.exhausted}"
-        cut = done.statistics["cut"]
-        limits = [f"{cut:,} cut"] if cut else []
+        limits = [
+            f"{done.statistics[name]:,} {name}"
+            for name in ("cut", "discarded")
+            if done.statistics[name]
+        ]
         return "; ".join([f"clean: {count}", *limits, *filter(None, [bounds_met(done.bounds)])])
 
 
@@ -114,7 +121,7 @@ def check_function(
         small = failure
         failure = call(lambda: shrink(small, subject, budget=SHRINK_EXECUTIONS), limits=limits)
         shrunk = failure
-        text = call(lambda: shrunk.describe(subject), limits=limits)
+        text = call(lambda: described(shrunk, subject), limits=limits)
     return Checked(file, test, done, failure, text)
 
 
@@ -124,7 +131,7 @@ def replayed_text(failure: Failure, subject: Subject, limits: Limits | None) -> 
         again = replay_lost(failure, subject, limits=limits)
         return again.failure is not None, failure.summary(again)
     found = call(lambda: failure.replay(subject).failure is not None, limits=limits)
-    return found, call(lambda: failure.describe(subject), limits=limits)
+    return found, call(lambda: described(failure, subject), limits=limits)
 
 
 def chosen_tests(source: TestSource, name: str | None) -> tuple[TestFunction, ...]:

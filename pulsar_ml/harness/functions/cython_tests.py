@@ -18,6 +18,7 @@ from pulsar_ml.errors import BuildError
 from pulsar_ml.extras import require
 from pulsar_ml.harness.building.build import HEADERS, build_extension
 from pulsar_ml.harness.building.load import load_checked
+from pulsar_ml.harness.engine import keep_blocks
 from pulsar_ml.harness.functions.source import TestSource
 from pulsar_ml.harness.subjects.subject import Subject
 
@@ -50,6 +51,7 @@ cdef extern from "pulsar_ml/harness/functions/areas.h" nogil:
     void pml_keep_areas()
     void pml_restore_areas()
     void pml_follow_areas()
+    void pml_engine_restore_blocks()
 
 from libc.stdlib cimport malloc as pml_malloc
 
@@ -79,6 +81,7 @@ cdef object pml_failed(PmlViolation* violation, object error):
 
 cdef void* pml_create(const pml_i64* settings, pml_i32 threads) noexcept nogil:
     pml_restore_areas()
+    pml_engine_restore_blocks()
     return &pml_instance
 
 
@@ -185,7 +188,12 @@ def module_subjects(
         )
     except BuildError as error:
         raise BuildError(str(error).replace(str(path), str(source.path), 1)) from None
-    module = load_checked(built)
+    cxx = CPLUS.search(text) is not None
+    keep_blocks(True, cxx)
+    try:
+        module = load_checked(built)
+    finally:
+        keep_blocks(False, cxx)
     if not hasattr(module, "PML_KEPT"):  # loaded by an earlier call
         vars(module)["PML_KEPT"] = True
         module.pml_keep_variables(c_variables(built))

@@ -156,6 +156,7 @@ class Interleave:
         """
         __tracebackhide__ = True
         from pulsar_ml.harness.search.interleave import InterleavingFailure, interleave
+        from pulsar_ml.harness.search.stale import described
 
         replayed = self.item.config.stash[REPLAYED]
         if replayed is not None:
@@ -177,7 +178,7 @@ class Interleave:
             record = keep_record(found.failure, self.item.config)
             self.properties.append((FAILURE, found.failure.short()))
             self.properties.append((RECORD, str(record)))
-            text = found.failure.describe(subject, judge=chosen.get("judge"))
+            text = described(found.failure, subject, judge=chosen.get("judge"))
             test = self.item.nodeid.replace(f"[part{shard.number + 1}of{shard.count}]", "")
             again = f"replay it: pytest --replay {record} {test!r}"
             raise InterleavingFailure(found.failure, f"{text}\n{found.describe()}\n{again}")

@@ -117,9 +117,10 @@ static int tape_load(const EngineDecision *decisions, int32_t n)
     return 1;
 }
 
-static uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t options)
+/* The value that the tape has for a thread's choice number `at`, or 0, the default. */
+static uint32_t replay_value(int32_t thread, uint32_t at, EngineChoice kind, uint32_t options)
 {
-    uint64_t key = tape_key((uint8_t)t->number, t->points, (uint8_t)kind);
+    uint64_t key = tape_key((uint8_t)thread, at, (uint8_t)kind);
     int32_t low = 0, high = tape.n;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
@@ -129,10 +130,15 @@ static uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t optio
         else
             high = middle;
     }
-    if (low == tape.n || tape_compare(&tape.decisions[low], &(EngineDecision){t->points, (uint8_t)t->number,
+    if (low == tape.n || tape_compare(&tape.decisions[low], &(EngineDecision){at, (uint8_t)thread,
                                                                               (uint8_t)kind, 0}) != 0)
         return 0;
     return tape.decisions[low].value < options ? tape.decisions[low].value : 0;
+}
+
+static inline uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t options)
+{
+    return replay_value(t->number, t->points, kind, options);
 }
 
 /* Out of 256: how often a random strategy departs from the default. A stale store is read half of
