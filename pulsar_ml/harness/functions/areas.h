@@ -7,10 +7,14 @@
 
 #define PML_UNWATCHED static __attribute__((no_sanitize("thread"), unused))
 
+#ifdef PML_PLAIN /* a build for real threads */
+#define pml_engine_reachable(from, bytes) ((void)(from))
+#else
 #ifdef __cplusplus
 extern "C"
 #endif
 void pml_engine_reachable(const void *from, size_t bytes);
+#endif
 
 enum { PML_MOST_AREAS = 256 };
 

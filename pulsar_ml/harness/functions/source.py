@@ -85,6 +85,8 @@ class TestSource:
         tests: its test functions, in the order of the file.
         flags: the compiler's flags that its comments name.
         has_conditions: True when the preprocessor may leave tests out (``#if``).
+        generated: the text to compile instead, which includes the file.
+        checked: False for a build without the engine, for real threads.
     """
 
     __test__ = False
@@ -94,6 +96,8 @@ class TestSource:
     tests: tuple[TestFunction, ...]
     flags: tuple[str, ...] = ()
     has_conditions: bool = False
+    generated: str = ""
+    checked: bool = True
 
 
 def read_source(path: Path) -> TestSource:

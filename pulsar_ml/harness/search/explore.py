@@ -231,6 +231,7 @@ def explore(
     is.
     """
     check_options(explore, options)
+    judge = judge or subject.judge
     whole = part or Part()
     engine_options: dict[str, Any] = {
         "mode": mode,

@@ -1,0 +1,272 @@
+"""A structure becomes a subject by the signatures of its operations, in C, C++ and Cython."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulsar_ml.errors import BuildError, UsageError
+from pulsar_ml.harness import (
+    Interleavings,
+    InterleavingFailure,
+    Program,
+    Subject,
+    explore,
+    interleave,
+    operations,
+    record_run,
+    strategies,
+)
+from tests import ROOT
+from tests.conftest import HAS_CXX
+
+HERE = Path(__file__).parent / "operations"
+BUILDS = ROOT / "build" / "functions"
+SEEDS = range(20)
+needs_cxx = pytest.mark.skipif(not HAS_CXX, reason="no compiler for C++")
+
+
+def ring(**more: Any) -> Subject:
+    chosen = {"push": "push(int)", "pop": "bool pop(int&)", "one_thread": ["push", "pop"]}
+    options = {"model": "queue", "criterion": "sequential", "into": BUILDS, **chosen, **more}
+    return operations(HERE / "ring.hpp", "Ring<int, 2>", **options)
+
+
+def stack(**more: Any) -> Subject:
+    options: dict[str, Any] = {
+        "push": "void stack_push(self, int value in 5..6)",
+        "pop": ("int stack_pop(self, int* value)", {-11: None}),
+        "create": "stack_init(self, 4)",
+        "destroy": "stack_clear(self)",
+        "model": "stack",
+        "into": BUILDS,
+        **more,
+    }
+    return operations(HERE / "stack.h", "stack", **options)
+
+
+def register(swap: str = "bint swap_whole(int, int new)", **more: Any) -> Subject:
+    options: dict[str, Any] = {
+        "read": "int read()",
+        "write": "write(int)",
+        "cas": swap,
+        "model": "cas-register",
+        "create": "Register(1)",
+        "into": BUILDS,
+        **more,
+    }
+    return operations(HERE / "register.pyx", "Register", **options)
+
+
+def searched(subject: Subject, seed: int = 0, **options: Any) -> Interleavings:
+    return interleave(subject, **{"executions": 4_000, "seed": seed, **options})
+
+
+class StartsAtOne:
+    """A compare-and-set register whose initial value is 1."""
+
+    def __new__(cls) -> Any:
+        from pulsar_ml.harness.models import CasRegister
+
+        return CasRegister(1)
+
+
+# Found and silent -------------------------------------------------------------------------------
+
+
+@needs_cxx
+def test_a_ring_that_publishes_too_weakly_is_found_and_the_mended_one_is_silent() -> None:
+    weak = ring(flags=["-DORDER=std::memory_order_relaxed"])
+    kinds = {(found := searched(weak, seed).failure) and found.kind for seed in SEEDS}
+    assert kinds == {"data race"}
+    for seed in range(4):
+        assert searched(ring(), seed).outcome().startswith("a failure is rarer")
+
+
+@needs_cxx
+def test_wrong_answers_are_found_by_the_model() -> None:
+    shared = ring(one_thread=())  # two producers and two consumers
+    for seed in SEEDS:
+        failure = searched(shared, seed, races=False, executions=20_000).failure
+        assert failure is not None and failure.kind == "wrong answers"
+    assert searched(ring(one_thread=(), model=None), races=False).failure is None
+
+
+def test_free_functions_of_c() -> None:
+    lost = stack(flags=["-DLOST"])
+    assert {(found := searched(lost, seed).failure) and found.kind for seed in SEEDS} <= {
+        "wrong answers",
+        "leak",
+    }
+    for seed in range(4):
+        assert searched(stack(), seed).outcome().startswith("a failure is rarer")
+
+
+def test_methods_of_a_cython_class() -> None:
+    broken = register("bint swap(int, int new)", model=StartsAtOne)
+    for seed in SEEDS:
+        failure = searched(broken, seed).failure
+        assert failure is not None and failure.kind == "wrong answers"
+    mended = searched(register(model=StartsAtOne))
+    assert mended.outcome().startswith("a failure is rarer")
+
+
+# Answers ----------------------------------------------------------------------------------------
+
+
+@needs_cxx
+@pytest.mark.parametrize(
+    "pop",
+    [
+        "bool pop(int& value)",
+        "pop(int&)",
+        "std::optional<int> poll()",
+        "poll()",
+        ("int take()", {-1: None}),
+    ],
+)
+def test_an_empty_answer_is_none(pop: Any) -> None:
+    subject = ring(pop=pop)
+    instance = subject.create()
+    assert instance.call("pop").status == 0 or isinstance(pop, tuple)
+    assert instance.call("push", 3).words[0] == 1
+    assert instance.call("pop").words[0] == 3
+    assert searched(subject, executions=400).failure is None
+
+
+def test_answers_of_c() -> None:
+    subject = stack(top="void* stack_top(self)", model=None)
+    instance = subject.create()
+    assert instance.call("top").status == 0
+    assert instance.call("pop").words[0] == -11
+    instance.call("push", 5)
+    assert instance.call("top").words[0] == 5
+    assert instance.call("pop") == (5, (0, 5, 0, 0))
+    (drawn,) = subject.operation("push").arguments
+    assert drawn == ("value", 5, 6)
+
+
+@needs_cxx
+def test_a_stale_answer_names_its_remedies() -> None:
+    failure = searched(ring(criterion="linearizable")).failure
+    assert failure is not None
+    assert failure.message.endswith("mode='sc' excludes and criterion='sequential' allows")
+    assert searched(ring(criterion="linearizable"), mode="sc").failure is None
+
+
+def test_exceptions_of_a_cython_class() -> None:
+    subject = register(check="small()", look="int checked()", model=None, write="write(int in 3..3)")
+    found = searched(subject, mix={"check": 1, "write": 1}).failure
+    assert found is not None and found.message == "AssertionError: too large"
+    raised = searched(subject, mix={"look": 1, "write": 1}).failure
+    assert raised is not None and "register.pyx:" in raised.message
+    assert raised.message.endswith("ValueError: above two")
+
+
+# Everywhere a subject works ---------------------------------------------------------------------
+
+
+def test_replay_shrink_and_strategies_use_its_judge() -> None:
+    subject = stack(flags=["-DLOST"])
+    program = Program.generate(subject, 3, threads=2, operations=4, mix={"push": 2, "pop": 1})
+    found = explore(subject, program, executions=4_000, leaks=False, seed=1).failure
+    assert found is not None and found.kind == "wrong answers"
+    assert found.replay(subject).exact
+    assert "cannot follow any legal order" in found.describe(subject)
+
+    from hypothesis import given, settings
+
+    @settings(derandomize=True, max_examples=20, deadline=None, database=None)
+    @given(strategies.interleavings(subject, threads=2, operations=3))
+    def no_interleaving_fails(interleaving: Any) -> None:
+        interleaving.run(executions=50)
+
+    with pytest.raises(InterleavingFailure):
+        no_interleaving_fails()
+
+
+@pytest.mark.parametrize("structure", [stack, register])
+def test_real_threads_and_a_judged_history(structure: Any) -> None:
+    subject = structure(checked=False) if structure is stack else register(
+        checked=False, model=StartsAtOne
+    )  # fmt: skip
+    program = Program.generate(subject, 1, threads=2, operations=50)
+    done, history = record_run(subject.create(threads=2), program)
+    assert sum(done.completed) == 50 * 2
+    assert subject.judge.message(history, 2) == ""
+    assert subject.judge.counts.judged == 1
+
+
+@needs_cxx
+def test_a_second_call_builds_nothing() -> None:
+    first, second = ring(), ring()
+    assert first.build_id == second.build_id
+    assert first.address == second.address
+
+
+# Misuse -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"modle": "queue"}, r'modle="queue": this is no signature; .* did you mean model=\?'),
+        ({"modle": 3}, r"modle=3 is neither an option nor a signature .* did you mean model=\?"),
+        ({"push": "push(int, int"}, "this is no signature"),
+        ({"push": "push(int,)"}, "a parameter is missing"),
+        ({"push": "push(a b, c b)"}, "two parameters have one name"),
+        ({"push": "push(int, int, int, int)"}, "at most 3 arguments"),
+        ({"push": "push(int in 4..2)"}, r"the range 4\.\.2 of 'value' is empty"),
+        ({"pop": "pop(int& v in 1..2)"}, "'v' is written by the method"),
+        ({"push": "push(int, int)"}, 'push="push.*" has 2 arguments, and 1 in the model'),
+        ({"pusk": "push(int)"}, "the model has no operation 'pusk'"),
+        ({"model": "quee"}, "no model 'quee'"),
+        ({"model": list}, "is no model: a model has init"),
+        ({"criterion": "weak"}, "criterion is 'weak'; it may be: linearizable, sequential"),
+        ({"one_thread": ["pusch"]}, "one_thread names 'pusch'; did you mean 'push'?"),
+    ],
+)
+def test_misuse_is_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        ring(**options)
+
+
+def test_files_and_types_are_named() -> None:
+    with pytest.raises(UsageError, match="no file nothing.hpp"):
+        operations("nothing.hpp", "Ring", push="push()")
+    with pytest.raises(UsageError, match="test_operations.py is no file of C"):
+        operations(__file__, "Ring", push="push()")
+    with pytest.raises(UsageError, match="self is of no type"):
+        operations(HERE / "stack.h", push="stack_push(self, int)")
+    with pytest.raises(UsageError, match="0 operations; there should be 1 to 32"):
+        operations(HERE / "stack.h", "stack")
+    with pytest.raises(UsageError, match="name the cdef class"):
+        operations(HERE / "register.pyx", read="int read()")
+
+
+@needs_cxx
+def test_a_misspelt_method_is_in_the_compilers_words() -> None:
+    with pytest.raises(BuildError, match=r"(?s)no member named .psuh.*object\.psuh\(value\)"):
+        ring(push="psuh(int)")
+    with pytest.raises(BuildError, match="candidate expects 1 argument, 2 provided"):
+        ring(push="push(int, int)", model=None)
+    with pytest.raises(BuildError, match="the engine draws integers"):
+        operations(
+            HERE / "ring.hpp", "Ring<std::optional<int *>, 2>", into=BUILDS,
+            push="push(std::optional<int *>)",
+        )  # fmt: skip
+
+
+def test_a_misspelt_function_is_in_the_compilers_words() -> None:
+    with pytest.raises(BuildError, match="(?s)stack_psuh.*did you mean.*stack_push"):
+        stack(push="stack_psuh(self, int)")
+
+
+def test_a_misspelt_name_of_cython_is_named() -> None:
+    with pytest.raises(BuildError) as caught:
+        register("bint swop(int, int new)")
+    assert str(caught.value).count("Error compiling") == 1
+    assert "(<Register>pml_at).swop(value, new)" in str(caught.value)
+    assert str(caught.value).endswith("Register has no cdef method 'swop'; did you mean 'swap'?")
