@@ -22,7 +22,9 @@ from pulsar_ml.harness.functions.source import TestSource
 from pulsar_ml.harness.subjects.subject import Subject
 
 COMMENTS_ON_TOP = re.compile(r"^#\s*(cython|distutils)\s*:", re.IGNORECASE)
-CPLUS = re.compile(r"libcpp|cppclass|language\s*=\s*c\+\+|\bnew\s|\.hpp\b")
+CPLUS = re.compile(
+    r"\blibcpp\b|\bcppclass\b|language\s*=\s*c\+\+|\bnew\s+[A-Za-z_][\w.]*\s*[(\[]|\.(?:hpp|hh|hxx)\b"
+)
 # Cython's variables in its C code, and in the table of symbols.
 OBJECT_VARIABLE = re.compile(
     r"^static (?:PyObject|struct __pyx_obj_\w+|PyTypeObject) \*(__pyx_v_\w+)", re.MULTILINE

@@ -18,17 +18,26 @@ cdef int pml_do_{operation}(
 {body}
     return 0
 """
-TAIL = """
+TAIL = r"""
 
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
-cdef int pml_any_dropped = 0
+# Not instrumented: the GIL orders the accesses, which the engine does not know.
+cdef extern from *:
+    '''
+    #define PML_QUIET static __attribute__((no_sanitize("thread"), noinline))
+    static int pml_is_dropped;
+    PML_QUIET void pml_set_dropped(int value) {{ pml_is_dropped = value; }}
+    PML_QUIET int pml_any_dropped(void) {{ return pml_is_dropped; }}
+    '''
+    void pml_set_dropped(int value) nogil
+    int pml_any_dropped() nogil
+
 pml_excepthook = pml_sys.excepthook
 
 
 def pml_note_dropped(dropped):
-    global pml_any_dropped
-    pml_any_dropped = 1
+    pml_set_dropped(1)
     pml_dropped.append(dropped.exc_value or dropped.exc_type)
 
 
@@ -44,8 +53,7 @@ cdef int pml_no_error() except? -1:
 
 
 cdef void pml_forget():
-    global pml_any_dropped
-    pml_any_dropped = 0
+    pml_set_dropped(0)
     pml_dropped.clear()
 
 
@@ -93,7 +101,7 @@ cdef PmlOperation[{count}] pml_operations
 cdef void pml_apply_all(
     void* instance, pml_i32 thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
-    if pml_functions[call.code](instance, call.arguments, result) or pml_any_dropped:
+    if pml_functions[call.code](instance, call.arguments, result) or pml_any_dropped():
         pml_caught(violation)
 
 

@@ -1,0 +1,3 @@
+APPLY: int
+CHECK: int
+DESTROY: int
