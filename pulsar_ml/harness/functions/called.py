@@ -74,7 +74,9 @@ def is_checked(module: Path) -> bool:
 
 def module_of(function: Callable[[], object]) -> Path | None:
     """The file of the extension module that has a function."""
-    module = sys.modules.get(str(getattr(function, "__module__", "")))
+    module = getattr(function, "__self__", None)  # of a function in C; Cython's has none
+    if not inspect.ismodule(module):
+        module = sys.modules.get(str(getattr(function, "__module__", "")))
     file = getattr(module, "__file__", None) or getattr(
         getattr(module, "__spec__", None), "origin", None
     )

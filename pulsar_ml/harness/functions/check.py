@@ -42,6 +42,7 @@ class Checked:
         exploration: counts of its executions.
         failure: its failure, shrunk, or None.
         text: the failure with a column for each thread, or "".
+        interrupted: True when an interrupt ended the shrinking of the failure.
     """
 
     file: Path
@@ -49,6 +50,7 @@ class Checked:
     exploration: Exploration
     failure: Failure | None
     text: str
+    interrupted: bool = False
 
     @property
     def verdict(self) -> str:
@@ -104,21 +106,30 @@ def check_function(
     subject: Subject,
     *,
     limits: Limits | None = None,
+    on_batch: Callable[[int], object] = lambda executions: None,
     **options: Any,
 ) -> Checked:
-    """Explore one test in a child process; ``options`` are those of :func:`explore`."""
+    """Explore one test in a child process; ``options`` are those of :func:`explore`.
+
+    An interrupt while the failure is shrunk leaves it as it was found.
+    """
     chosen = {"executions": EXECUTIONS, "reuse": "mixed", **options}
-    done = explore(subject, program_of(subject), isolated=True, limits=limits, **chosen)
+    program = program_of(subject)
+    done = explore(subject, program, isolated=True, limits=limits, on_batch=on_batch, **chosen)
     failure = done.failure
     text = ""
+    interrupted = False
     if failure is not None and failure.ended_process:
         text = failure.summary()
     elif failure is not None:
-        small = failure
-        failure = call(lambda: shrink(small, subject, budget=SHRINK_EXECUTIONS), limits=limits)
-        shrunk = failure
-        text = call(lambda: shrunk.describe(subject), limits=limits)
-    return Checked(file, test, done, failure, text)
+        found = failure
+        try:
+            failure = call(lambda: shrink(found, subject, budget=SHRINK_EXECUTIONS), limits=limits)
+            shrunk = failure
+            text = call(lambda: shrunk.describe(subject), limits=limits)
+        except KeyboardInterrupt:
+            interrupted, text = True, failure.summary()
+    return Checked(file, test, done, failure, text, interrupted)
 
 
 def replayed_text(failure: Failure, subject: Subject, limits: Limits | None) -> tuple[bool, str]:

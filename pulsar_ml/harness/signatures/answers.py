@@ -164,9 +164,9 @@ class AnswersJudge(ModelJudge):
         explained: bool = True,
     ) -> str:
         text = super().judged(checker, history, records, tried=tried, explained=explained)
-        if text and explained and self.criterion == "linearizable":
-            if self.in_program_order(checker, records) == LEGAL:
-                return f"{text}; {STALE}"
+        hinted = text and explained and self.criterion == "linearizable"
+        if hinted and self.in_program_order(checker, records) == LEGAL:
+            return f"{text}; {STALE}"
         return text
 
     def key_of(self, history: History, threads: int, fresh: bool) -> Hashable:

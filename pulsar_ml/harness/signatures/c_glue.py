@@ -111,7 +111,7 @@ def unit(
 
 def with_target(expression: str, language: str) -> str:
     """Replace the word ``self``, a pointer to the structure, by what generated code calls it."""
-    return SELF_WORD.sub( f"(&{TARGET})" if language == "c++" else TARGET, expression)
+    return SELF_WORD.sub(f"(&{TARGET})" if language == "c++" else TARGET, expression)
 
 
 def creation(create: str, language: str) -> list[str]:
@@ -151,7 +151,9 @@ def body(method: Method, language: str) -> list[str]:
         call = method.call(target, member)
         more = "".join(f", {name}" for name in written)
         return [*lines, f"pml_answer(pml_result, ({call}, PmlVoid()){more});"]
-    call = method.call(TARGET, "") if method.on >= 0 else f"{method.name}({', '.join(names(method))})"
+    call = (
+        method.call(TARGET, "") if method.on >= 0 else f"{method.name}({', '.join(names(method))})"
+    )
     unused = [f"(void){TARGET};"] if method.on < 0 else []
     return [*unused, *lines, *answer_in_c(method, call)]
 

@@ -29,11 +29,31 @@ cdef extern from *:
     static int pml_is_dropped;
     PML_QUIET void pml_set_dropped(int value) {{ pml_is_dropped = value; }}
     PML_QUIET int pml_any_dropped(void) {{ return pml_is_dropped; }}
+
+    /* Memory of the engine for the objects, which is the same in equal executions. */
+    #include <stdlib.h>
+    static PyObject *pml_allocate(PyTypeObject *type, Py_ssize_t items)
+    {{
+        PyObject *object = (PyObject *)calloc(1, (size_t)type->tp_basicsize);
+        (void)items;
+        return object ? PyObject_Init(object, type) : PyErr_NoMemory();
+    }}
+    static void pml_release(void *object) {{ free(object); }}
+    static void pml_own_memory(PyObject *type)
+    {{
+        PyTypeObject *changed = (PyTypeObject *)type;
+        if (PyType_HasFeature(changed, Py_TPFLAGS_HAVE_GC))
+            return;
+        changed->tp_alloc = pml_allocate;
+        changed->tp_free = pml_release;
+    }}
     '''
+    void pml_own_memory(object type)
     void pml_set_dropped(int value) nogil
     int pml_any_dropped() nogil
 
 pml_excepthook = pml_sys.excepthook
+pml_own_memory({type})
 
 
 def pml_note_dropped(dropped):
@@ -171,7 +191,11 @@ def module_part(
         for line in row(number, each, role)
     ]
     tail = TAIL.format(
-        create=create or f"{type}()", count=len(methods), rows="\n".join(rows), name=json.dumps(name)
+        type=type,
+        create=create or f"{type}()",
+        count=len(methods),
+        rows="\n".join(rows),
+        name=json.dumps(name),
     )
     return "".join([*parts, tail])
 

@@ -148,7 +148,7 @@ def language_of(path: Path, type: str | None, methods: Sequence[Method]) -> str:
             f"{path.name!r}"
         )
     if path.suffix == ".c" and not free:
-        raise UsageError(f'C has no methods; write functions, as push="bool ring_push(self, int)"')
+        raise UsageError('C has no methods; write functions, as push="bool ring_push(self, int)"')
     return "c" if path.suffix in C_FILES and free else "c++"
 
 

@@ -24,7 +24,22 @@ WITH_RANGE = re.compile(r"(?P<type>.*?)\s+in\s+(?P<low>-?\d+)\s*\.\.\s*(?P<high>
 NAMED = re.compile(r"(?P<type>.*[\w>&*\s])(?<![\w:])(?P<name>[A-Za-z_]\w*)")
 # Words that are part of a type when they end it.
 TYPE_WORDS = frozenset(
-    "bool bint char const double float int long short signed size_t unsigned void volatile".split()
+    [
+        "bool",
+        "bint",
+        "char",
+        "const",
+        "double",
+        "float",
+        "int",
+        "long",
+        "short",
+        "signed",
+        "size_t",
+        "unsigned",
+        "void",
+        "volatile",
+    ]
 )
 FLAGS = frozenset({"bool", "bint", "_Bool"})
 
@@ -133,7 +148,9 @@ def read_method(operation: str, text: str) -> Method:
 def nearest_of(name: str, known: Sequence[str]) -> str:
     """A sentence with the nearest of the known names, or with all of them."""
     nearest = get_close_matches(name, known, 1)
-    return f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(known) or 'none'}"
+    return (
+        f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(known) or 'none'}"
+    )
 
 
 def parts(text: str) -> list[str]:
