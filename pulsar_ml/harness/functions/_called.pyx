@@ -24,6 +24,8 @@ cdef object fill(PmlViolation* violation, object error):
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}: " if trace else ""
+    if "/_called.pyx:" in place:  # a function in C, whose line nobody keeps
+        place = ""
     text = place + (f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
     violation.found = 1
     strncpy(violation.invariant, b"exception", sizeof(violation.invariant) - 1)
