@@ -50,7 +50,7 @@ def stack(**more: Any) -> Subject:
 
 
 class Register:
-    """A register that begins with 1. ``split`` is a compare-and-set, too, ``small`` says nothing."""
+    """A register that begins with 1. ``split`` is a compare-and-set, too."""
 
     operations: ClassVar[Mapping[str, int]] = {
         "read": 0, "write": 1, "cas": 2, "split": 2, "small": 0, "look": 0,
@@ -116,8 +116,8 @@ def test_wrong_answers_are_found_by_the_model() -> None:
 
 
 def test_free_functions_of_c() -> None:
-    lost = stack(flags=["-DLOST"])
-    kinds = {(found := searched(lost, seed).failure) and found.kind for seed in SEEDS}
+    broken = stack(flags=["-DUNLOCKED"])
+    kinds = {(found := searched(broken, seed).failure) and found.kind for seed in SEEDS}
     assert kinds <= {"wrong answers", "leak", "use after free"}
     for seed in range(4):
         assert searched(stack(), seed).outcome().startswith("a failure is rarer")
@@ -187,7 +187,7 @@ def test_exceptions_of_a_cython_class() -> None:
 
 
 def test_replay_shrink_and_strategies_use_its_judge() -> None:
-    subject = stack(flags=["-DLOST"])
+    subject = stack(flags=["-DUNLOCKED"])
     program = Program.generate(subject, 0, threads=2, operations=4, mix={"push": 2, "pop": 1})
     found = explore(subject, program, executions=4_000, leaks=False).failure
     assert found is not None and found.kind == "wrong answers"

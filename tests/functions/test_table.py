@@ -81,7 +81,7 @@ def test_wrong_tables_are_named(file: Path, table: str, message: str) -> None:
 
 
 def test_damaged_toml_is_named(file: Path) -> None:
-    with pytest.raises(BadRecordError, match=r"pyproject.toml is no TOML: .*line 1"):
+    with pytest.raises(BadRecordError, match=r"pyproject.toml is no TOML: TOMLDecodeError"):
         read(file, "[tool")
 
 

@@ -88,7 +88,7 @@ def matches(pattern: str, source: Path, folder: Path) -> bool:
 
 def words_of(options: dict[str, Any]) -> str:
     """The options as words of a comment: ``mode=tso executions=2000``."""
-    words = []
+    words: list[str] = []
     for key, value in options.items():
         values = value if isinstance(value, list) and key == "include" else [value]
         words += (f"{key}={text_of(key, each)}" for each in values)

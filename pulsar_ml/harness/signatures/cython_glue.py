@@ -91,9 +91,9 @@ cdef void* pml_new() noexcept with gil:
     pml_forget()
     pml_sys.unraisablehook = pml_note_dropped
     pml_sys.excepthook = pml_print_uncaught
-    made = {create}
-    Py_INCREF(made)
-    return <void*>made
+    created = {create}
+    Py_INCREF(created)
+    return <void*>created
 
 
 cdef void pml_delete(void* instance) noexcept with gil:

@@ -71,7 +71,8 @@ def operations(
     ``flags`` are for the compiler, ``into`` is the folder of builds. ``checked=False`` builds for
     real threads (:func:`run_program`) and not for the engine.
 
-    Raises UsageError for a wrong signature, option or model, and BuildError in the compiler's words.
+    Raises UsageError for a wrong signature, option or model, and BuildError with the compiler's
+    output.
     """
     path = Path(file).resolve()
     if not path.is_file():
@@ -135,7 +136,7 @@ def read_signatures(
 
 
 def language_of(path: Path, type: str | None, methods: Sequence[Method]) -> str:
-    """The language of the glue: C for C files whose operations are functions, else C++ or Cython."""
+    """The language of the glue: C for C files whose operations are functions, C++ or Cython."""
     if LANGUAGES.get(path.suffix) == "cython":
         return "cython"
     if path.suffix not in C_FILES | C_PLUS_PLUS_FILES:
@@ -177,12 +178,12 @@ def model_factory(model: Any, methods: Sequence[Method]) -> Callable[[], Any]:
         factory = model
     else:
         factory = lambda: model  # noqa: E731
-    made = factory()
-    if not (hasattr(made, "init") and hasattr(made, "step")):
+    built = factory()
+    if not (hasattr(built, "init") and hasattr(built, "step")):
         raise UsageError(f"model={model!r} is no model: a model has init() and step()")
-    known: Mapping[str, int] | None = getattr(made, "operations", None)
+    known: Mapping[str, int] | None = getattr(built, "operations", None)
     for each in methods if known is not None else ():
-        own = name_in(made, each.operation)
+        own = name_in(built, each.operation)
         if own not in known:
             raise UsageError(
                 f"the model has no operation {each.operation!r}; "

@@ -96,7 +96,7 @@ class Method:
         return self.result in FLAGS
 
     def call(self, target: str, member: str) -> str:
-        """The call in the language of the structure: ``target`` is it, ``member`` ``.`` or ``->``."""
+        """The call in the structure's language; ``member`` is ``.`` or ``->``."""
         words = [("&" if each.output == "*" else "") + each.name for each in self.parameters]
         if self.on >= 0:
             words.insert(self.on, target)

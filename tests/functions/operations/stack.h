@@ -1,4 +1,4 @@
-/* A stack of numbers that is a list; free functions, as C has them. LOST leaves a window open. */
+/* A stack of numbers that is a list; free functions, as C has them. UNLOCKED leaves a window open. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void stack_push(stack *s, int value)
     added->value = value;
     pthread_mutex_lock(&s->mutex);
     added->next = s->top;
-#ifdef LOST
+#ifdef UNLOCKED
     pthread_mutex_unlock(&s->mutex);
     pthread_mutex_lock(&s->mutex);
 #endif
