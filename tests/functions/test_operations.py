@@ -22,12 +22,10 @@ from pulsar_ml.harness import (
     strategies,
 )
 from tests import ROOT
-from tests.conftest import HAS_CXX
 
 HERE = Path(__file__).parent / "operations"
 BUILDS = ROOT / "build" / "functions"
 SEEDS = range(20)
-needs_cxx = pytest.mark.skipif(not HAS_CXX, reason="no compiler for C++")
 
 
 def ring(**more: Any) -> Subject:
@@ -97,7 +95,6 @@ def searched(subject: Subject, seed: int = 0, **options: Any) -> Interleavings:
 # Found and silent -------------------------------------------------------------------------------
 
 
-@needs_cxx
 def test_a_ring_that_publishes_too_weakly_is_found_and_the_mended_one_is_silent() -> None:
     weak = ring(flags=["-DORDER=std::memory_order_relaxed"])
     kinds = {(found := searched(weak, seed).failure) and found.kind for seed in SEEDS}
@@ -106,7 +103,6 @@ def test_a_ring_that_publishes_too_weakly_is_found_and_the_mended_one_is_silent(
         assert searched(ring(), seed).outcome().startswith("a failure is rarer")
 
 
-@needs_cxx
 def test_wrong_answers_are_found_by_the_model() -> None:
     shared = ring(one_thread=())  # two producers and two consumers
     for seed in SEEDS:
@@ -134,7 +130,6 @@ def test_methods_of_a_cython_class() -> None:
 # Answers ----------------------------------------------------------------------------------------
 
 
-@needs_cxx
 @pytest.mark.parametrize(
     "pop",
     [
@@ -166,7 +161,6 @@ def test_answers_of_c() -> None:
     assert drawn == ("value", 5, 6)
 
 
-@needs_cxx
 def test_a_stale_answer_names_its_remedies() -> None:
     failure = searched(ring(criterion="linearizable")).failure
     assert failure is not None
@@ -216,7 +210,6 @@ def test_real_threads_and_a_judged_history(structure: Any) -> None:
     assert subject.judge.counts.judged == 1
 
 
-@needs_cxx
 def test_a_second_call_builds_nothing() -> None:
     first, second = ring(), ring()
     assert first.build_id == second.build_id
@@ -263,7 +256,6 @@ def test_files_and_types_are_named() -> None:
         operations(HERE / "register.pyx", read="int read()")
 
 
-@needs_cxx
 def test_a_misspelt_method_is_in_the_compilers_words() -> None:
     with pytest.raises(BuildError, match=r"(?s)no member named .psuh.*object\.psuh\(value\)"):
         ring(push="psuh(int)")

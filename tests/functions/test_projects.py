@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import subprocess
 import sys
@@ -15,31 +14,26 @@ from pulsar_ml.harness import InterleavingFailure, check, load_checked
 from pulsar_ml.harness.building.project import backend_of, build_project
 from tests import ROOT
 from tests.commands import call
-from tests.conftest import HAS_CXX
+from tests.conftest import PROJECT_TOOLS
 
 PROJECTS = Path(__file__).parent / "projects"
 PAGE = ROOT / "docs" / "checked-builds.md"
 FREQUENT = ("CMakeLists.txt", "meson.build", "setup.py", "pyproject.toml")
 
 
-def installed(*programs: str) -> dict[str, str]:
-    """The programs beside this Python or on the path; skips the test when one is missing."""
-    found = {}
-    for name in programs:
-        beside = Path(sys.executable).with_name(name)
-        path = str(beside) if beside.is_file() else shutil.which(name)
-        if path is None:
-            pytest.skip(f"the program {name} is not installed: pip install {name}")
-        found[name] = path
-    return found
+def program(name: str) -> str:
+    """A program beside this Python, or on the path."""
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if beside.is_file() else str(shutil.which(name))
 
 
 @pytest.fixture
 def project(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    folder = tmp_path / request.param
-    shutil.copytree(PROJECTS / request.param, folder)
+    name = str(request.param)
+    folder = tmp_path / name
+    shutil.copytree(PROJECTS / name, folder)
     monkeypatch.chdir(folder)
     return folder
 
@@ -51,24 +45,20 @@ def explored(folder: Path) -> None:
     assert "test_no_increment_is_lost  clean: 300 executions" in done.out
 
 
-@pytest.mark.skipif(not HAS_CXX, reason="no compiler for C++")
-@pytest.mark.parametrize("project", ["cmake"], indirect=True)
-def test_flags_of_cmake(project: Path) -> None:
-    programs = installed("cmake", "ninja")
+CONFIGURE = {
+    "cmake": (program("cmake"), "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={program('ninja')}",
+              "-S", ".", "-B", "build"),
+    "meson": (program("meson"), "setup", "build"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "project", [name for name in CONFIGURE if name in PROJECT_TOOLS], indirect=True
+)
+def test_flags_of_a_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NINJA", program("ninja"))
     assert "limit.h" in call("check", "counter_test.cpp").err
-    subprocess.run(
-        [programs["cmake"], "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={programs['ninja']}",
-         "-S", ".", "-B", "build"], check=True, capture_output=True,
-    )  # fmt: skip
-    explored(project)
-
-
-@pytest.mark.skipif(not HAS_CXX, reason="no compiler for C++")
-@pytest.mark.parametrize("project", ["meson"], indirect=True)
-def test_flags_of_meson(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    programs = installed("meson", "ninja")
-    monkeypatch.setenv("NINJA", programs["ninja"])
-    subprocess.run([programs["meson"], "setup", "build"], check=True, capture_output=True)
+    subprocess.run(CONFIGURE[project.name], check=True, capture_output=True)
     explored(project)
 
 
@@ -89,11 +79,10 @@ def test_a_project_of_setuptools(project: Path) -> None:
     functions_of([Path(line).resolve() for line in built.out.splitlines()])
 
 
-@pytest.mark.parametrize("project", ["scikit"], indirect=True)
+@pytest.mark.parametrize(
+    "project", [name for name in ("scikit",) if name in PROJECT_TOOLS], indirect=True
+)
 def test_a_project_of_scikit_build_core(project: Path) -> None:
-    if importlib.util.find_spec("scikit_build_core") is None:
-        pytest.skip("scikit-build-core is not installed: pip install scikit-build-core")
-    installed("cmake", "ninja")
     functions_of(build_project(project, into=project.parent / "out"))
 
 

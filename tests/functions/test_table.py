@@ -99,7 +99,7 @@ def test_the_command_and_pytest_use_the_table(file: Path, monkeypatch: pytest.Mo
     said = collected(folder, "-n", "2", f"--junitxml={report}")  # it has --executions 300
     assert "3 passed" in said
     names = [case.get("name") for case in ET.parse(report).iter("testcase")]
-    assert sorted(names) == ["test_add", "test_add_again", "test_race"]
+    assert sorted(map(str, names)) == ["test_add", "test_add_again", "test_race"]
     assert "pulsar_ml.executions" in report.read_text()
     (folder / "pyproject.toml").unlink()
     sarif = folder / "failures.sarif"

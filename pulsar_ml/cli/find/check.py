@@ -192,8 +192,8 @@ def command(
     except KeyboardInterrupt:  # while a file was built
         codes.append(INTERRUPTED)
     if not codes and not found.failed:
-        wanted = f" with {part!r} in its name" if part else ""
-        echo(f"{' '.join(files)}: no function void test_*(){wanted} was found", err=True)
+        by_name = f" with {part!r} in its name" if part else ""
+        echo(f"{' '.join(files)}: no function void test_*(){by_name} was found", err=True)
         codes.append(NOTHING_EXERCISED)
     code = worst([*codes, *([FAILED] * bool(found.failed))])
     if as_json:

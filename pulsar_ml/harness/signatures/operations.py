@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -85,26 +86,45 @@ def operations(
     factory = None if model is None else model_factory(model, methods)
     judge = AnswersJudge(factory, meanings, criterion) if factory else None
     name = name or name_of(path, type)
-    common = {"name": name, "methods": methods, "roles": roles, "create": create}
     source = TestSource(path, language, (TestFunction(name, 1),), checked=checked)
-    build = {"into": Path(into), "flags": flags, "volatile": volatile}
+    folder = Path(into)
     if language == "cython":
-        from pulsar_ml.harness.functions.cython_tests import built_subjects
-
         if type is None or destroy:
             raise UsageError(f"{path.name}: name the cdef class; its __dealloc__ ends it")
-        try:
-            subject = built_subjects(source, module_part(type=type, **common), **build)[name]
-        except BuildError as error:
-            reason = misspelt(path.read_text(errors="replace"), type, methods)
-            words = shortened(str(error))
-            raise BuildError(f"{words}\n\n{path.name}: {reason}" if reason else words) from None
+        text = module_part(name=name, type=type, methods=methods, roles=roles, create=create)
+        subject = cython_subject(source, type, methods, text, folder, flags, volatile)
     else:
-        text = unit(path, language, type=type or "char", destroy=destroy, **common)
-        with_text = TestSource(path, language, source.tests, generated=text, checked=checked)
-        subject = library_subjects(with_text, **build)[name]
+        text = unit(
+            path, language, name=name, type=type or "char", methods=methods, roles=roles,
+            create=create, destroy=destroy,
+        )  # fmt: skip
+        source = replace(source, generated=text)
+        subject = library_subjects(source, into=folder, flags=flags, volatile=volatile)[name]
     subject.judge = judge
     return subject
+
+
+def cython_subject(
+    source: TestSource,
+    type: str,
+    methods: Sequence[Method],
+    text: str,
+    into: Path,
+    flags: Sequence[str],
+    volatile: str,
+) -> Subject:
+    """Build the module of a cdef class; an error names the nearest method."""
+    from pulsar_ml.harness.functions.cython_tests import built_subjects
+
+    try:
+        subjects = built_subjects(source, text, into=into, flags=flags, volatile=volatile)
+    except BuildError as error:
+        reason = misspelt(source.path.read_text(errors="replace"), type, methods)
+        words = shortened(str(error))
+        if reason:
+            words = f"{words}\n\n{source.path.name}: {reason}"
+        raise BuildError(words) from None
+    return subjects[source.tests[0].name]
 
 
 def read_signatures(
@@ -181,8 +201,8 @@ def model_factory(model: Any, methods: Sequence[Method]) -> Callable[[], Any]:
     built = factory()
     if not (hasattr(built, "init") and hasattr(built, "step")):
         raise UsageError(f"model={model!r} is no model: a model has init() and step()")
-    known: Mapping[str, int] | None = getattr(built, "operations", None)
-    for each in methods if known is not None else ():
+    known: Mapping[str, int] = getattr(built, "operations", {})
+    for each in methods if known else ():
         own = name_in(built, each.operation)
         if own not in known:
             raise UsageError(
