@@ -13,6 +13,8 @@ from tests.memory_model.litmus import (
     JOIN,
     LOAD,
     LOCK,
+    LOCK_FOR,
+    LOCK_UNTIL,
     NOTIFY_ALL,
     NOTIFY_ONE,
     ORDERS,
@@ -22,6 +24,7 @@ from tests.memory_model.litmus import (
     SPAWN,
     STORE,
     TIMED_WAIT,
+    TRY_LOCK,
     UNLOCK,
     WAIT,
     Litmus,
@@ -29,10 +32,19 @@ from tests.memory_model.litmus import (
 )
 
 MOST_WRITES = 7
-# Threads and accesses of a program; each fifth program has the constructs of one row of FEATURES.
+# Threads and accesses of a program; programs have the constructs of the rows of FEATURES in turn.
 PLAIN = ((2, 4), (2, 5), (2, 6), (3, 5), (3, 6), (4, 6))
 SMALL = ((2, 2), (2, 3), (2, 4), (2, 4), (3, 3), (3, 4))
-FEATURES = ((), ("locks",), ("conditions",), ("threads",), ("conditions", "threads"))
+FEATURES = (
+    (),
+    ("locks",),
+    ("conditions",),
+    ("threads",),
+    ("conditions", "threads"),
+    ("attempts",),
+    ("attempts", "conditions"),
+    ("attempts", "threads"),
+)
 
 
 def orders_of(kind: str) -> tuple[int, ...]:
@@ -61,16 +73,16 @@ def random_program(
     """Draw a program of ``threads`` threads with ``accesses`` accesses and fences in all.
 
     ``features`` may name "locks": threads hold the mutex around some of their accesses;
-    "conditions": threads wait there, with and without a deadline, and notify; "threads": threads
-    start and join others. Each write has a value of its own, so that an outcome says which write a
+    "attempts": they try to get it, for a while or not; "conditions": they wait there, with and
+    without a deadline, and notify; "threads": threads start and join others. Each write has a value of its own, so that an outcome says which write a
     read saw.
     """
     draw = random.Random(f"{seed} {threads} {accesses} {features}")
     rows = memory_accesses(draw, threads, accesses)
-    if "locks" in features or "conditions" in features:
+    if {"locks", "attempts", "conditions"} & set(features):
         for calls in rows:
             if draw.random() < 0.75:
-                add_section(draw, calls, waits="conditions" in features)
+                add_section(draw, calls, features)
     if "threads" in features:
         for child in range(draw.randint(1, threads - 1), threads):
             add_child(draw, rows, child)
@@ -109,13 +121,23 @@ def memory_accesses(draw: random.Random, threads: int, accesses: int) -> list[li
     return rows
 
 
-def add_section(draw: random.Random, calls: list[Operation], *, waits: bool) -> None:
+def lock_of(draw: random.Random, features: tuple[str, ...]) -> Operation:
+    if "attempts" not in features:
+        return Operation(LOCK)
+    kind = draw.choice((LOCK, TRY_LOCK, LOCK_UNTIL, LOCK_FOR))
+    late = kind in (LOCK_UNTIL, LOCK_FOR)
+    return Operation(kind, value=draw.choice((0, 1, 1, 2, 2, 3)) if late else 0)
+
+
+def add_section(
+    draw: random.Random, calls: list[Operation], features: tuple[str, ...]
+) -> None:
     """Put a section of the mutex around some calls, with a wait or a notification."""
     begin = draw.randrange(len(calls) + 1)
     end = draw.randrange(begin, len(calls) + 1)
     calls[end:end] = [Operation(UNLOCK)]
-    calls[begin:begin] = [Operation(LOCK)]
-    if not waits:
+    calls[begin:begin] = [lock_of(draw, features)]
+    if "conditions" not in features:
         return
     if draw.random() < 0.25:
         calls.insert(draw.randint(0, len(calls)), Operation(draw.choice((NOTIFY_ONE, NOTIFY_ALL))))

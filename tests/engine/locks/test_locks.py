@@ -44,6 +44,9 @@ WRONG = {
     "lock_twice": ("locks", "lock misuse", "already holds"),
     "unlock_unheld": ("locks", "lock misuse", "does not hold"),
     "destroy_held": ("locks", "lock misuse", "destroyed while a thread holds it"),
+    "mutex_seen": ("locks", "invariant", "still held"),
+    "readers_seen": ("locks", "invariant", "still held"),
+    "writer_seen": ("locks", "invariant", "still held"),
     "freed_held": ("locks", "lock misuse", "destroyed while a thread holds it"),
     "wake_lost": ("locks", "deadlock", "thread 1 waits for condition"),
     "wake_one_of_two": ("locks", "deadlock", "waits for condition"),
@@ -84,9 +87,9 @@ WRONG_WITH = {
 }
 FIXED = {
     "locks": (
-        "locked try timed cycle_of_three destroy_held freed_held wake_lost wake_late wake_nobody wake_two "
-        "writer_writes readers_share upgrade semaphore semaphore_late semaphore_main futex started "
-        "many_started join_deadlock"
+        "locked try timed cycle_of_three destroy_held mutex_seen readers_seen writer_seen freed_held "
+        "wake_lost wake_late wake_nobody wake_two writer_writes readers_share upgrade semaphore "
+        "semaphore_late semaphore_main futex started many_started join_deadlock"
     ),
     "locks_cpp": (
         "std_mutex std_recursive std_ab_ba std_wake_lost std_wake_late std_shared std_thread "
