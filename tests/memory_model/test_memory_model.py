@@ -40,7 +40,7 @@ from tests.memory_model.programs import (
 )
 
 PROGRAMS = 3_000
-PIECES = 24
+PIECES = 25  # each has every row of FEATURES
 EXECUTIONS = 5_000  # of a search: most programs need fewer
 
 
@@ -241,7 +241,7 @@ def noticed(defect: str) -> Comparison:
 def test_random_programs_find_each_defect(defect: str) -> None:
     small = shrunk(noticed(defect), defect=defect)
     assert not small.agrees
-    assert sum(map(len, small.program.threads)) <= 8, f"it could be smaller:\n{small}"
+    assert sum(map(len, small.program.threads)) <= 9, f"it could be smaller:\n{small}"
 
 
 def test_a_disagreement_is_printed_as_its_smallest_program() -> None:
