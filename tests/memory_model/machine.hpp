@@ -41,7 +41,7 @@ enum {
     TIME_OUT_UNLOCKED = 64, NOTIFY_ONE_IS_ALL = 128, NO_MUTEX_EDGE = 256, LATEST_TIME_OUT = 512,
     WAIT_KEEPS_MUTEX = 1024, JOIN_DOES_NOT_WAIT = 2048, SPAWN_KEEPS_BUFFER = 4096, JOIN_LEAVES_BUFFER = 8192,
     TRY_WAITS = 1 << 14, FAILED_TRY_ACQUIRES = 1 << 15, LATE_LOCK_HOLDS = 1 << 16, UNLOCK_WAKES_NOBODY = 1 << 17,
-    SPAN_IS_DEADLINE = 1 << 18
+    SPAN_IS_OVER = 1 << 18
 };
 
 /* `cell` of SPAWN and JOIN is the thread, `value` of a timed wait or lock its deadline or span. */
@@ -315,9 +315,9 @@ template <class Memory> class Exploration {
     {
         State<Memory> next = state;
         int64_t &deadline = next.sync.deadline[t];
-        bool spans = call.kind == LOCK_FOR && !p.has(SPAN_IS_DEADLINE);
+        bool spans = call.kind == LOCK_FOR;
         if (spans && !deadline) {
-            deadline = state.sync.now + LOOK + call.value * APART;
+            deadline = state.sync.now + LOOK + (p.has(SPAN_IS_OVER) ? 0 : call.value * APART);
             set_clock(next, state.sync.now + LOOK);
             return add(next);
         }

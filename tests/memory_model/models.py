@@ -35,7 +35,7 @@ DEFECTS = (
     "failed try_lock acquires",
     "late lock holds",
     "unlock wakes nobody",
-    "span is deadline",
+    "span is over at once",
 )
 
 

@@ -32,7 +32,6 @@ SOURCES = {
     "owned_cpp": ("c++", "-std=gnu++20"),
 }
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
-print(f"compilers found for checked builds: {', '.join(COMPILERS)}")
 EXECUTIONS = 3_000
 FAULTS = ("spurious", "timeout")
 
