@@ -19,6 +19,7 @@ import pytest
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.partition import Part, divided
 from pulsar_ml.harness.subjects.program import Program
 from tests import ROOT
 
@@ -219,3 +220,31 @@ def test_readers_hold_a_read_write_lock_together(compiler: str) -> None:
     run("locks", "readers_share_fixed", compiler)
     native = built("locks", compiler)
     assert native.outcome_count("readers_share_fixed", 1) > 0
+
+
+@pytest.mark.parametrize("name", ["mutex_seen", "readers_seen", "writer_seen", "destroy_held"])
+@pytest.mark.parametrize("strategy", ["preemptions", "delays"])
+def test_a_search_finds_a_late_unlock_also_in_parts(name: str, strategy: str) -> None:
+    native = built("locks", "gcc")
+    subject = native.SUBJECTS[name]
+    program = Program.generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)
+    options: dict[str, Any] = {"strategy": strategy, "bound": 3, "executions": 1}
+    assert explore(subject, program, **{**options, "executions": 1_000}).failure is not None
+    waiting, found = [Part()], 0
+    while waiting:
+        done = explore(subject, program, part=waiting.pop(), **options)
+        found += done.failure is not None
+        if done.failure is None and done.rest is not None:
+            waiting += divided([done.rest], 3)
+    assert found
+
+
+def test_a_search_without_attempts_tries_no_late_unlock() -> None:
+    native = built("locks", "gcc")
+    program = Program.generate(
+        native.SUBJECTS["locked_fixed"], 0, threads=2, operations=1, noise=False
+    )
+    done = explore(
+        native.SUBJECTS["locked_fixed"], program, strategy="preemptions", executions=1_000
+    )
+    assert done.exhausted
