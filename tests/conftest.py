@@ -77,7 +77,9 @@ def pytest_report_header() -> list[str]:
     )
     return [
         cxx,
-        "Clang: found" if HAS_CLANG else f"no Clang: left out is {NEEDS_CLANG}",
+        "Clang: found"
+        if HAS_CLANG
+        else f"no Clang: left out are {NEEDS_CLANG} and the programs of engine/locks by Clang",
         "browser: found"
         if HAS_BROWSER
         else f"no chromium with its driver: left out is {NEEDS_BROWSER}",

@@ -19,6 +19,7 @@
 #include "pulsar_ml/harness/engine/schedule/reversal.c"
 #include "pulsar_ml/harness/engine/schedule/time.c"
 #include "pulsar_ml/harness/engine/schedule/sched.c"
+#include "pulsar_ml/harness/engine/schedule/unlocking.c"
 #include "pulsar_ml/harness/engine/schedule/waiting.c"
 #include "pulsar_ml/harness/engine/schedule/holding.c"
 #include "pulsar_ml/harness/engine/memory/known_races.c"
@@ -115,7 +116,7 @@ static void run_once(uint64_t number)
     E.now_ns = 1000000000;
     n_objects = 0;
     heap_reset();
-    path_at = bound_used = 0;
+    path_at = bound_used = n_unlocks = 0;
     path_pruned = 0;
     E.strategy = configured_strategy();
     E.reuse = E.config.reuse == 1;
@@ -347,13 +348,14 @@ int engine_next(EngineStats *stats)
 }
 
 /* Where an exhaustive strategy goes on, and the options that it found there, 0 where it was not
- * yet: at most `room` of the path's choices. Returns how many there are, and how many of them stay
+ * yet. A choice that may still get its second option has it here: a part of the search that is cut
+ * off takes it over. At most `room` of the path's choices. Returns how many there are, and how many of them stay
  * as they are. */
 int32_t engine_path(uint16_t *taken, uint16_t *options, int32_t room, int32_t *floor)
 {
     for (uint32_t i = 0; i < path_length && i < (uint32_t)room; i++) {
         taken[i] = path[i].taken;
-        options[i] = path[i].options;
+        options[i] = path[i].options == ONE_OPTION ? 2 : path[i].options;
     }
     *floor = (int32_t)path_floor;
     return (int32_t)path_length;
