@@ -15,6 +15,7 @@
 /* of one execution, those that the code under test starts included */
 #define ENGINE_MOST_THREADS 64
 #define ENGINE_CLASSES (1 << 14)  /* classes that are told apart; of more, a uniform sample */
+#define ENGINE_STORES 8           /* that a location remembers, unless set otherwise */
 #define ENGINE_LEAST_STORES 3     /* that a location remembers; the oldest is forgotten first */
 #define ENGINE_MOST_STORES 64
 #define ENGINE_MOST_FRAMES 24     /* of a reported stack */

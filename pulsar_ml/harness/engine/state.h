@@ -142,12 +142,16 @@ typedef struct {
     uint32_t version;             /* stores so far */
     Access write, read;
     uint32_t readers;             /* more than one unordered plain reader: index of their clocks */
+    uint16_t newest;              /* where the last message in modification order is in the block */
     uint64_t chained;             /* messages that must stay directly behind the one before them */
 } Variable;
 
 /* Why an atomic access looks at more than the messages: plain accesses of the same bytes, or
  * overlapping variables. */
 typedef enum { HAS_PLAIN = 1, HAS_SIBLINGS = 2 } Special;
+
+/* Offsets in the block of a variable, and sizes. */
+typedef struct { size_t order_at, messages_at, message_bytes, seen_at, block_bytes; } Layout;
 
 /* The variables of eight aligned bytes. The tag is their address and the execution's generation. */
 typedef struct { uint64_t tag; uint32_t first; } Slot;
@@ -179,7 +183,8 @@ typedef struct {
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
     uint8_t sampling;  /* choices are drawn, and not noted */
     uint8_t walks;     /* a plain walk past its start, and nothing else to attend to */
-    /* C11, four entries a clock, no seq_cst fence so far, all orders as in the source, sampling */
+    /* C11, four entries a clock, ENGINE_STORES messages a variable, no seq_cst fence so far, all
+     * orders as in the source, sampling */
     uint8_t common;
     uint8_t wider;  /* the execution ended because a thread more than E.width was started */
     const Strategy *strategy;     /* of this execution */
@@ -215,8 +220,8 @@ typedef struct {
     Variable *variables;
     uint32_t n_variables;
     char *blocks;                 /* of messages, one block a variable */
-    size_t blocks_bytes, block_bytes, message_bytes;
-    size_t order_at, seen_at, messages_at;   /* in a block */
+    size_t blocks_bytes;
+    Layout layout;
     uint32_t *readers;
     uint32_t n_readers;
     /* Fibers. */

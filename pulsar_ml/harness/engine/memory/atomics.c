@@ -23,13 +23,13 @@ static inline __attribute__((always_inline)) Variable *atomic_variable(Thread *t
     return v;
 }
 
-INLINED void note_load(int common, Thread *t, Variable *v, Message *m, uint32_t stale, int order)
+INLINED void note_load(int common, Thread *t, Variable *v, History h, Message *m, uint32_t stale, int order)
 {
-    observe(common, t, v, v->n - 1u - stale, m, is_sc(order));
+    observe(common, t, h, h.n - 1u - stale, m, is_sc(order));
     acquire_from(common, t, m, order);
     if (!common && unlikely(E.recording))
         trace_known(t);
-    last_access(v)[t->number] = t->clock[t->number];
+    ((uint32_t *)h.block)[t->number] = t->clock[t->number];
     E.class_hash += mix64((uint64_t)step_id(t) << 32 | m->id);
     hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ m->id);
     E.stale += stale;
@@ -56,13 +56,13 @@ INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t widt
                                                               uint64_t pc, uint64_t *low, uint64_t *high)
 {
     Variable *v = atomic_variable(t, address, width, OP_LOAD, 0, pc);
+    History h = history_of(v);
     uint32_t stale = 0;
     int32_t from;
     Message *m;
-    if (!only_newest(v, is_sc(order))) {
-        stale = choose_freely(common, t, CHOOSE_READ, v->n - oldest_for(common, t, v, is_sc(order)));
-    }
-    m = message_at(v, v->n - 1u - stale);
+    if (!only_newest(v, is_sc(order)))
+        stale = choose_freely(common, t, CHOOSE_READ, h.n - oldest_for(common, t, v, h, is_sc(order)));
+    m = message_in(common, h, h.n - 1u - stale);
     *low = m->low;
     *high = m->high;
     from = m->event;
@@ -79,7 +79,7 @@ INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t widt
     }
     if (!common && unlikely(E.recording))
         trace_atomic(t, OP_LOAD, v, *low, 0, order, from, stale, 0, pc);
-    note_load(common, t, v, m, stale, order);
+    note_load(common, t, v, h, m, stale, order);
 }
 
 static inline __attribute__((always_inline)) void store_now(int common, Thread *t, uintptr_t address, uint32_t width,
@@ -87,11 +87,17 @@ static inline __attribute__((always_inline)) void store_now(int common, Thread *
                              uint64_t high)
 {
     Variable *v = atomic_variable(t, address, width, OP_STORE, 1, pc);
-    uint32_t place = v->n, back = 0;
+    History h = history_of(v);
+    uint32_t place = h.n, back = 0;
     Message *m;
-    if (!only_newest(v, is_sc(order))) {
-        uint32_t oldest = oldest_for(common, t, v, is_sc(order));
-        uint64_t between = (UINT64_C(1) << (v->n - 1u - oldest)) - 1;
+    if (only_newest(v, is_sc(order))) {
+        /* It enters behind all others. */
+    } else if (likely(v->chained == 0)) {
+        back = choose_freely(common, t, CHOOSE_INSERT, h.n - oldest_for(common, t, v, h, is_sc(order)));
+        place -= back;
+    } else {
+        uint32_t oldest = oldest_for(common, t, v, h, is_sc(order));
+        uint64_t between = (UINT64_C(1) << (h.n - 1u - oldest)) - 1;
         back = choose_freely(common, t, CHOOSE_INSERT,
                              1 + (uint32_t)__builtin_popcountll(~(v->chained >> 1 >> oldest) & between));
         for (uint32_t left = back; left; place--)
@@ -202,7 +208,7 @@ static inline uint32_t rmw_place(int common, Thread *t, const Variable *v, int s
     uint32_t places[ENGINE_MOST_STORES], n = 0, oldest;
     if (only_newest(v, sc))
         return v->n - 1u;
-    oldest = oldest_for(common, t, v, sc);
+    oldest = oldest_for(common, t, v, history_of(v), sc);
     for (uint32_t p = v->n; p-- > oldest;)
         if (p + 1 == v->n || !is_chained(v, p + 1))
             places[n++] = p;
@@ -232,7 +238,7 @@ INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Messa
     int32_t from = read->event;
     uint32_t stale = v->n - 1u - place;
     Message *m;
-    observe(common, t, v, place, read, is_sc(order));
+    observe(common, t, history_of(v), place, read, is_sc(order));
     acquire_from(common, t, read, order);
     E.class_hash += mix64((uint64_t)step_id(t) << 32 | read->id);
     m = place_store(common, t, v, place + 1, order, read);
@@ -265,7 +271,7 @@ INLINED uint64_t atomic_rmw(int common, Thread *t, uintptr_t address, uint32_t w
         drain(t);
     v = atomic_variable(t, address, width, OP_RMW, 1, pc);
     place = rmw_place(common, t, v, is_sc(order));
-    m = message_at(v, place);
+    m = message_in(common, history_of(v), place);
     old = m->low;
     old_high = m->high;
     value = rmw_value(kind, old, operand);
@@ -290,10 +296,11 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
     if (v->n > 1) {
         /* A failed exchange is a load of its own order, which may see older stores than an
          * exchange. */
-        uint32_t places[ENGINE_MOST_STORES], n = 0, oldest = oldest_for(common, t, v, is_sc(order));
-        uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_for(common, t, v, 0);
+        History h = history_of(v);
+        uint32_t places[ENGINE_MOST_STORES], n = 0, oldest = oldest_for(common, t, v, h, is_sc(order));
+        uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_for(common, t, v, h, 0);
         for (uint32_t p = v->n; p-- > oldest_failed;) {
-            m = message_at(v, p);
+            m = message_in(common, history_of(v), p);
             if (m->low != *low || m->high != *high ||
                 (p >= oldest && (p + 1 == v->n || !is_chained(v, p + 1))))
                 places[n++] = p;
@@ -303,7 +310,7 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
     } else {
         place = 0;
     }
-    m = message_at(v, place);
+    m = message_in(common, history_of(v), place);
     if (m->low == *low && m->high == *high &&
         !(weak && E.config.faults & FAULT_WEAK_FAILURE && choose(t, CHOOSE_WEAK_FAILURE, 2))) {
         write_rmw(common, t, v, place, m, order, OP_CAS, pc, desired, desired_high);
@@ -314,7 +321,7 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
     *high = m->high;
     if (!common && unlikely(E.recording))
         trace_atomic(t, OP_CAS, v, desired, m->low, fail_order, m->event, stale, 1, pc);
-    note_load(common, t, v, m, stale, fail_order);
+    note_load(common, t, v, history_of(v), m, stale, fail_order);
     return 0;
 }
 

@@ -45,6 +45,13 @@ static inline uint32_t four_reach(const uint32_t *clocks, Four limit)
     return (uint32_t)_mm_movemask_epi8(
         _mm_packs_epi16(_mm_packs_epi32(at[0], at[1]), _mm_packs_epi32(at[2], at[3])));
 }
+
+/* Does every thread know since when it knows: have the first n of four clock entries a time? */
+static inline int four_known(const uint32_t *clock, int n)
+{
+    int never = _mm_movemask_ps((__m128)(FOUR(clock, 0) == (Four){NEVER, NEVER, NEVER, NEVER}));
+    return (never & ((1 << n) - 1)) == 0;
+}
 #else
 static inline Four greater_of(Four a, Four b)
 {
@@ -66,6 +73,14 @@ static inline uint32_t four_reach(const uint32_t *clocks, Four limit)
         bits |= (uint32_t)((any[0] | any[1]) != 0) << 4 * i;
     }
     return bits;
+}
+
+static inline int four_known(const uint32_t *clock, int n)
+{
+    int known = 1;
+    for (int i = 0; i < n; i++)
+        known &= clock[i] != NEVER;
+    return known;
 }
 #endif
 
