@@ -226,12 +226,12 @@ static inline __attribute__((always_inline)) Thread *step_of(void *at, uint32_t 
     Thread *t = current;
     if (unlikely(t == NULL))
         return NULL;
-    if (unlikely(t->controlled == 0)) {
+    if (unlikely(t->controlled != CONTROLLED)) {
+        if (t->controlled)
+            return special_step(t, (uintptr_t)at, width, op, writes, pc);
         main_access(t, (uintptr_t)at, width, op, pc);
         return NULL;
     }
-    if (unlikely(t->controlled != CONTROLLED))
-        return special_step(t, (uintptr_t)at, width, op, writes, pc);
     E.hooks++;
     announce_quickly(t, (uintptr_t)at, writes);
     return t;

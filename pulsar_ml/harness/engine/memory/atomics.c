@@ -25,7 +25,7 @@ static inline __attribute__((always_inline)) Variable *atomic_variable(Thread *t
 
 INLINED void note_load(int common, Thread *t, Variable *v, History h, Message *m, uint32_t stale, int order)
 {
-    observe(common, t, h, h.n - 1u - stale, m, is_sc(order));
+    observe(common, t, h, h.n - 1 - stale, m, is_sc(order));
     acquire_from(common, t, m, order);
     if (!common && unlikely(E.recording))
         trace_known(t);
@@ -61,8 +61,8 @@ INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t widt
     int32_t from;
     Message *m;
     if (!only_newest(v, is_sc(order)))
-        stale = choose_freely(common, t, CHOOSE_READ, h.n - oldest_for(common, t, v, h, is_sc(order)));
-    m = message_in(common, h, h.n - 1u - stale);
+        stale = choose_freely(common, t, CHOOSE_READ, (uint32_t)h.n - oldest_for(common, t, v, h, is_sc(order)));
+    m = message_in(common, h, h.n - 1 - stale);
     *low = m->low;
     *high = m->high;
     from = m->event;
@@ -88,12 +88,13 @@ static inline __attribute__((always_inline)) void store_now(int common, Thread *
 {
     Variable *v = atomic_variable(t, address, width, OP_STORE, 1, pc);
     History h = history_of(v);
-    uint32_t place = h.n, back = 0;
+    uint32_t place = (uint32_t)h.n, back = 0;
     Message *m;
     if (only_newest(v, is_sc(order))) {
         /* It enters behind all others. */
     } else if (likely(v->chained == 0)) {
-        back = choose_freely(common, t, CHOOSE_INSERT, h.n - oldest_for(common, t, v, h, is_sc(order)));
+        back = choose_freely(common, t, CHOOSE_INSERT,
+                             (uint32_t)h.n - oldest_for(common, t, v, h, is_sc(order)));
         place -= back;
     } else {
         uint32_t oldest = oldest_for(common, t, v, h, is_sc(order));
@@ -103,7 +104,7 @@ static inline __attribute__((always_inline)) void store_now(int common, Thread *
         for (uint32_t left = back; left; place--)
             left -= !is_chained(v, place - 1);
     }
-    m = place_store(common, t, v, place, order, NULL);
+    m = common && likely(back == 0) ? append_store(t, v, h, order, NULL) : place_store(t, v, place, order, NULL);
     m->low = low;
     m->high = high;
     if (back == 0)
@@ -126,7 +127,7 @@ static void flush_oldest(Thread *t)
         t->controlled &= (uint8_t)~HOLDS_STORES;
     }
     v = atomic_variable(t, b->address, b->width, OP_FLUSH, 1, b->pc);
-    m = place_store(0, t, v, v->n, __ATOMIC_RELAXED, NULL);
+    m = place_store(t, v, v->n, __ATOMIC_RELAXED, NULL);
     m->low = b->low;
     m->high = b->high;
     m->id = b->store;
@@ -241,7 +242,8 @@ INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Messa
     observe(common, t, history_of(v), place, read, is_sc(order));
     acquire_from(common, t, read, order);
     E.class_hash += mix64((uint64_t)step_id(t) << 32 | read->id);
-    m = place_store(common, t, v, place + 1, order, read);
+    m = common && likely(stale == 0) ? append_store(t, v, history_of(v), order, read)
+                                     : place_store(t, v, place + 1, order, read);
     m->low = low;
     m->high = high;
     if (stale == 0)

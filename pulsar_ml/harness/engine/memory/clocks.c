@@ -46,6 +46,12 @@ static inline uint32_t four_reach(const uint32_t *clocks, Four limit)
         _mm_packs_epi16(_mm_packs_epi32(at[0], at[1]), _mm_packs_epi32(at[2], at[3])));
 }
 
+/* Is some entry of a at most the one of b? */
+static inline int four_reaches(Four a, Four b)
+{
+    return _mm_movemask_ps((__m128)(greater_of(a, b) == b)) != 0;
+}
+
 /* Does every thread know since when it knows: have the first n of four clock entries a time? */
 static inline int four_known(const uint32_t *clock, int n)
 {
@@ -73,6 +79,12 @@ static inline uint32_t four_reach(const uint32_t *clocks, Four limit)
         bits |= (uint32_t)((any[0] | any[1]) != 0) << 4 * i;
     }
     return bits;
+}
+
+static inline int four_reaches(Four a, Four b)
+{
+    Two any = (Two)(a <= b);
+    return (any[0] | any[1]) != 0;
 }
 
 static inline int four_known(const uint32_t *clock, int n)

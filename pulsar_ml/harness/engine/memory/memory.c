@@ -45,7 +45,7 @@ INLINED Layout layout_of(int common)
 }
 
 /* What a step reads once of a variable: the compiler cannot know that it stays. */
-typedef struct { char *block; uint32_t n, base; } History;
+typedef struct { char *block; int64_t n, base; } History;
 
 INLINED History history_of(const Variable *v)
 {
@@ -57,15 +57,15 @@ INLINED uint16_t *order_in(int common, History h)
     return (uint16_t *)(h.block + layout_of(common).order_at) + h.base;
 }
 
-INLINED Message *message_in(int common, History h, uint32_t place)
+INLINED Message *message_in(int common, History h, int64_t place)
 {
     return (Message *)(h.block + order_in(common, h)[place]);
 }
 
 /* The place may be before the first one: see oldest_for(). */
-INLINED uint32_t *seen_in(int common, History h, int32_t place)
+INLINED uint32_t *seen_in(int common, History h, int64_t place)
 {
-    return (uint32_t *)(h.block + layout_of(common).seen_at) + ((int32_t)h.base + place) * ENTRIES(common);
+    return (uint32_t *)(h.block + layout_of(common).seen_at) + (h.base + place) * ENTRIES(common);
 }
 
 static inline uint16_t *order_of(const Variable *v)
@@ -75,7 +75,7 @@ static inline uint16_t *order_of(const Variable *v)
 
 static inline uint32_t *seen_of(const Variable *v, uint32_t place)
 {
-    return seen_in(0, history_of(v), (int32_t)place);
+    return seen_in(0, history_of(v), place);
 }
 
 static inline Message *message_at(const Variable *v, uint32_t place)
@@ -200,13 +200,22 @@ static __attribute__((noinline)) int readable_before(const Variable *v, uint32_t
     return 0;
 }
 
+/* Do all threads know the message, of which this says since when? */
+static __attribute__((noinline)) int all_know(const uint32_t *seen)
+{
+    for (int i = 0; i < E.n; i++)
+        if (!four_reaches(FOUR(seen, 0), FOUR(E.threads[i].clock, 0)))
+            return 0;
+    return 1;
+}
+
 /* The oldest place that t may read. */
 INLINED uint32_t oldest_for(int common, const Thread *t, const Variable *v, History h, int sc)
 {
-    int32_t oldest = 0, first = (int32_t)h.n - 4;
+    int64_t oldest = 0, first = h.n - 4;
     uint32_t reached;
     if (!common && unlikely(E.x_used | (E.width != 4))) {
-        uint32_t place = h.n - 1;
+        uint32_t place = (uint32_t)h.n - 1;
         while (place > 0 && !knows(t, v, place, sc))
             place--;
         return place;
@@ -214,8 +223,8 @@ INLINED uint32_t oldest_for(int common, const Thread *t, const Variable *v, Hist
     /* The same in the common case: the newest four at once, then those before them. What stands
      * before the first place does not matter, because the result is no place before it. */
     if (sc) {
-        oldest = (int32_t)h.n - 1;
-        while (oldest > 0 && message_in(common, h, (uint32_t)oldest)->sc_at == NEVER)
+        oldest = h.n - 1;
+        while (oldest > 0 && message_in(common, h, oldest)->sc_at == NEVER)
             oldest--;
     }
     reached = four_reach(seen_in(common, h, first), FOUR(t->clock, 0));
@@ -233,9 +242,9 @@ static uint32_t oldest_place(const Thread *t, const Variable *v, int sc)
 }
 
 /* t has seen the message at this place. */
-INLINED void observe(int common, const Thread *t, History h, uint32_t place, Message *m, int sc)
+INLINED void observe(int common, const Thread *t, History h, int64_t place, Message *m, int sc)
 {
-    known(ENTRIES(common), seen_in(common, h, (int32_t)place), t, t->clock[t->number]);
+    known(ENTRIES(common), seen_in(common, h, place), t, t->clock[t->number]);
     if (sc && m->sc_at == NEVER)
         m->sc_at = E.sc_time;
 }
@@ -289,25 +298,22 @@ static __attribute__((noinline)) void slide_back(Variable *v)
 
 /* Some stale reads are lost, nothing becomes possible. `before`: the next message enters behind
  * this place, whose message stays. Returns where the forgotten one stood in the block. */
-INLINED uint16_t forget_oldest(int common, Variable *v, uint32_t before)
+static uint16_t forget_oldest(Variable *v, uint32_t before)
 {
     uint16_t *order, slot;
-    History h;
-    if (unlikely(v->base == (common ? ENGINE_STORES : (uint32_t)E.config.stores)))
+    if (unlikely(v->base == (uint32_t)E.config.stores))
         slide_back(v);
-    h = history_of(v);
-    /* Who has seen the message may read nothing older. */
-    if (unlikely(!E.forgot) && !(common && four_known(seen_in(common, h, before == 0 ? 2 : 1), E.n)))
+    if (unlikely(!E.forgot))
         E.forgot = (uint8_t)readable_before(v, before == 0 ? 2 : 1);
-    order = order_in(common, h);
+    order = order_of(v);
     slot = order[0];
     if (unlikely(before == 0)) {
         slot = order[1];
         order[1] = order[0];
-        entries_copy(ENTRIES(common), seen_in(common, h, 1), seen_in(common, h, 0));
+        clock_copy(seen_of(v, 1), seen_of(v, 0));
     }
-    v->base = (uint8_t)(h.base + 1);
-    v->n = (uint8_t)(h.n - 1);
+    v->base++;
+    v->n--;
     v->chained >>= 1;
     return slot;
 }
@@ -324,57 +330,21 @@ static __attribute__((noinline)) void make_place(Variable *v, uint32_t place)
     v->chained = (v->chained & ~behind) | (v->chained & behind) << 1;
 }
 
-/* A new message at `place`, which says what the thread had done before. `read`: the message that a
- * read-modify-write continues, or NULL. */
-INLINED Message *place_store(int common, Thread *t, Variable *v, uint32_t place, int order, const Message *read)
+/* The rest of a new message: what the thread had done before. `read`: the message that a
+ * read-modify-write continues, or NULL; `behind`: the id of the message before it. */
+INLINED void fill_message(int common, Thread *t, Variable *v, History h, uint32_t place, Message *m, uint32_t behind,
+                          int order, const Message *read)
 {
     int32_t me = t->number;
-    uint32_t now = t->clock[me];
-    uint64_t id = step_id(t), behind;
-    uint32_t *released;
-    History h;
-    Message *m;
+    uint32_t now = t->clock[me], id = step_id(t);
+    uint32_t *released = m->words;
     uint8_t has_released = 1, has_x = 0;
-    if (!common && E.config.mode != MODE_C11) {
-        uint16_t *only = order_of(v);
-        behind = message_at(v, 0)->id;
-        /* In place: the other fields are read below before they are overwritten. */
-        *only = (uint16_t)(2 * E.layout.messages_at + E.layout.message_bytes - *only);
-        v->newest = *only;
-        h = history_of(v);
-        m = message_in(0, h, 0);
-        place = 0;
-    } else {
-        uint16_t slot;
-        if (v->n == (common ? ENGINE_STORES : (uint32_t)E.config.stores)) {
-            slot = forget_oldest(common, v, place - 1);
-            place -= place > 1;
-            h = history_of(v);
-        } else {
-            h = history_of(v);
-            slot = (uint16_t)(layout_of(common).messages_at + h.n * layout_of(common).message_bytes);
-        }
-        behind = message_in(common, h, place - 1)->id;
-        if (unlikely(place < h.n)) {
-            uint32_t after = message_in(common, h, place)->id;
-            E.class_hash += mix64(id << 32 | after) - mix64(behind << 32 | after);
-            make_place(v, place);
-        } else {
-            v->newest = slot;
-        }
-        order_in(common, h)[place] = slot;
-        v->n = (uint8_t)(h.n + 1);
-        if (unlikely(v->chained || read))
-            v->chained = (v->chained & ~(UINT64_C(1) << place)) | (uint64_t)(read != NULL) << place;
-        m = (Message *)(h.block + slot);
-    }
-    E.class_hash += mix64(behind << 32 | id);
-    first_known(ENTRIES(common), seen_in(common, h, (int32_t)place), t, now);
-    m->id = (uint32_t)id;
+    E.class_hash += mix64((uint64_t)behind << 32 | id);
+    first_known(ENTRIES(common), seen_in(common, h, place), t, now);
+    m->id = id;
     m->sc_at = is_sc(order) ? E.sc_time : NEVER;
     m->fence_at = 0;
     m->event = -1;
-    released = m->words;
     if (is_release(order)) {
         entries_copy(ENTRIES(common), released, t->clock);
         if (!common && unlikely(E.x_used)) {
@@ -412,5 +382,72 @@ INLINED Message *place_store(int common, Thread *t, Variable *v, uint32_t place,
     v->version++;
     ((uint32_t *)h.block)[me] = now;
     ((uint32_t *)h.block)[ENTRIES(common) + me] = now;
+}
+
+/* A new message at `place`. */
+static __attribute__((noinline)) Message *place_store(Thread *t, Variable *v, uint32_t place, int order,
+                                                      const Message *read)
+{
+    uint32_t behind, id = step_id(t);
+    uint16_t slot;
+    Message *m;
+    if (E.config.mode != MODE_C11) {
+        uint16_t *only = order_of(v);
+        behind = message_at(v, 0)->id;
+        *only = (uint16_t)(2 * E.layout.messages_at + E.layout.message_bytes - *only);
+        v->newest = *only;
+        m = message_at(v, 0);
+        place = 0;
+    } else {
+        if (v->n == (uint32_t)E.config.stores) {
+            slot = forget_oldest(v, place - 1);
+            place -= place > 1;
+        } else {
+            slot = (uint16_t)(E.layout.messages_at + v->n * E.layout.message_bytes);
+        }
+        behind = message_at(v, place - 1)->id;
+        if (place < v->n) {
+            uint32_t after = message_at(v, place)->id;
+            E.class_hash += mix64((uint64_t)id << 32 | after) - mix64((uint64_t)behind << 32 | after);
+            make_place(v, place);
+        } else {
+            v->newest = slot;
+        }
+        order_of(v)[place] = slot;
+        v->n++;
+        v->chained |= (uint64_t)(read != NULL) << place;
+        m = message_at(v, place);
+    }
+    fill_message(0, t, v, history_of(v), place, m, behind, order, read);
+    return m;
+}
+
+/* The same in the common case, behind all other messages. */
+INLINED Message *append_store(Thread *t, Variable *v, History h, int order, const Message *read)
+{
+    uint32_t behind = newest_of(v)->id;
+    uint16_t slot;
+    Message *m;
+    if (h.n == ENGINE_STORES) {
+        if (unlikely(h.base == ENGINE_STORES)) {
+            slide_back(v);
+            h.base = 0;
+        }
+        if (unlikely(!E.forgot) && !four_known(seen_in(1, h, 1), E.n) && !all_know(seen_in(1, h, 1)))
+            E.forgot = (uint8_t)readable_before(v, 1);
+        slot = order_in(1, h)[0];
+        v->base = (uint8_t)++h.base;
+        v->chained >>= 1;
+        h.n--;
+    } else {
+        slot = (uint16_t)(layout_of(1).messages_at + (size_t)h.n * layout_of(1).message_bytes);
+        v->n = (uint8_t)(h.n + 1);
+    }
+    v->newest = slot;
+    order_in(1, h)[h.n] = slot;
+    if (read)
+        v->chained |= UINT64_C(1) << h.n;
+    m = (Message *)(h.block + slot);
+    fill_message(1, t, v, h, (uint32_t)h.n, m, behind, order, read);
     return m;
 }
