@@ -95,7 +95,8 @@ typedef struct {
     uint8_t n_frames;
     uint32_t points;          /* scheduling points of the thread so far */
     int32_t call;             /* index of its operation */
-    uint32_t clock[ENGINE_MOST_THREADS];   /* what it knows of each thread, this step included */
+    /* what it knows of each thread, this step included */
+    uint32_t clock[ENGINE_MOST_THREADS] __attribute__((aligned(16)));
     uint64_t frames[ENGINE_MOST_FRAMES];
 } EngineEvent;
 

@@ -9,6 +9,7 @@
 #define SHARED static __attribute__((used))  /* a variable that fibers change: see fiber_switch() */
 #define INLINED static inline __attribute__((always_inline))
 #define EXPORT __attribute__((visibility("default")))
+#define CLOCK(name) uint32_t name[ENGINE_MOST_THREADS] __attribute__((aligned(16)))
 #define NEVER UINT32_MAX          /* a clock that no thread reaches */
 #define NONE UINT32_MAX           /* no index */
 
@@ -27,7 +28,7 @@ typedef struct {
     uint8_t width, released, order;
     int32_t event;                /* of the trace */
     uint64_t pc;
-    uint32_t clock[ENGINE_MOST_THREADS];
+    CLOCK(clock);
 } Buffered;
 
 /* The words that the C and C++ libraries and the processor keep for the running thread of the
@@ -65,13 +66,13 @@ typedef struct Thread {
      * addition: it restricts the values read and is not happens-before. */
     uint32_t id;                  /* of its steps, but for their number */
     uint64_t salt;                /* in hashes */
-    uint32_t own[4];              /* all ones in the thread's entry of a clock of four */
-    uint32_t clock[ENGINE_MOST_THREADS];
-    uint32_t pending[ENGINE_MOST_THREADS];
-    uint32_t fenced[ENGINE_MOST_THREADS];
-    uint32_t x_clock[ENGINE_MOST_THREADS];
-    uint32_t x_pending[ENGINE_MOST_THREADS];
-    uint32_t x_fenced[ENGINE_MOST_THREADS];
+    uint32_t own[4] __attribute__((aligned(16)));  /* all ones in the thread's entry of a clock of four */
+    CLOCK(clock);
+    CLOCK(pending);
+    CLOCK(fenced);
+    CLOCK(x_clock);
+    CLOCK(x_pending);
+    CLOCK(x_fenced);
     uint32_t fence_at, fence_pending, fence_fenced;   /* the last SC fence known */
     uint8_t any_pending, any_fenced;
     /* Spin loops: what was read since the last pause. */
@@ -209,7 +210,7 @@ typedef struct {
     uint64_t hash, class_hash;
     uint32_t messages;
     uint32_t sc_time;
-    uint32_t sc_clock[ENGINE_MOST_THREADS];
+    CLOCK(sc_clock);
     uint64_t hooks, switches, stale, crowded;
     uint8_t touched_twice;
     uint8_t forgot, mixed;        /* in this execution: stores that could still have been read */

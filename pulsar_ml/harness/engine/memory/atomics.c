@@ -25,11 +25,12 @@ static inline __attribute__((always_inline)) Variable *atomic_variable(Thread *t
 
 INLINED void note_load(int common, Thread *t, Variable *v, History h, Message *m, uint32_t stale, int order)
 {
-    observe(common, t, h, h.n - 1 - stale, m, is_sc(order));
+    uint32_t now = t->clock[t->number];
+    observe(common, t, h, h.n - 1 - stale, m, is_sc(order), now);
     acquire_from(common, t, m, order);
     if (!common && unlikely(E.recording))
         trace_known(t);
-    ((uint32_t *)h.block)[t->number] = t->clock[t->number];
+    ((uint32_t *)h.block)[t->number] = now;
     E.class_hash += mix64((uint64_t)step_id(t) << 32 | m->id);
     hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ m->id);
     E.stale += stale;
@@ -239,7 +240,7 @@ INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Messa
     int32_t from = read->event;
     uint32_t stale = v->n - 1u - place;
     Message *m;
-    observe(common, t, history_of(v), place, read, is_sc(order));
+    observe(common, t, history_of(v), place, read, is_sc(order), t->clock[t->number]);
     acquire_from(common, t, read, order);
     E.class_hash += mix64((uint64_t)step_id(t) << 32 | read->id);
     m = common && likely(stale == 0) ? append_store(t, v, history_of(v), order, read)

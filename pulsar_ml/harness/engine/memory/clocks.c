@@ -2,7 +2,7 @@
  * worked on four at a time; entries past the last thread are 0, or NEVER where a clock says "first
  * known". */
 
-typedef uint32_t Four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint32_t Four __attribute__((vector_size(16), may_alias));
 typedef uint64_t Two __attribute__((vector_size(16)));
 
 #define EACH_FOUR(i) EACH_FOUR_OF(E.width, i)
@@ -51,13 +51,6 @@ static inline int four_reaches(Four a, Four b)
 {
     return _mm_movemask_ps((__m128)(greater_of(a, b) == b)) != 0;
 }
-
-/* Does every thread know since when it knows: have the first n of four clock entries a time? */
-static inline int four_known(const uint32_t *clock, int n)
-{
-    int never = _mm_movemask_ps((__m128)(FOUR(clock, 0) == (Four){NEVER, NEVER, NEVER, NEVER}));
-    return (never & ((1 << n) - 1)) == 0;
-}
 #else
 static inline Four greater_of(Four a, Four b)
 {
@@ -85,14 +78,6 @@ static inline int four_reaches(Four a, Four b)
 {
     Two any = (Two)(a <= b);
     return (any[0] | any[1]) != 0;
-}
-
-static inline int four_known(const uint32_t *clock, int n)
-{
-    int known = 1;
-    for (int i = 0; i < n; i++)
-        known &= clock[i] != NEVER;
-    return known;
 }
 #endif
 

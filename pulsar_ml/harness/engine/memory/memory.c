@@ -200,13 +200,16 @@ static __attribute__((noinline)) int readable_before(const Variable *v, uint32_t
     return 0;
 }
 
-/* Do all threads know the message, of which this says since when? */
-static __attribute__((noinline)) int all_know(const uint32_t *seen)
+/* Do all threads know the message, of which this says since when? Which of them does is as random
+ * as the execution, so nothing branches on it. */
+INLINED int all_know(Four seen)
 {
-    for (int i = 0; i < E.n; i++)
-        if (!four_reaches(FOUR(seen, 0), FOUR(E.threads[i].clock, 0)))
-            return 0;
-    return 1;
+    const Thread *t = E.threads, *end = t + E.n;
+    int all = 1;
+    do
+        all &= four_reaches(seen, FOUR(t->clock, 0));
+    while (++t < end);
+    return all;
 }
 
 /* The oldest place that t may read. */
@@ -232,8 +235,8 @@ INLINED uint32_t oldest_for(int common, const Thread *t, const Variable *v, Hist
         first -= 4;
         reached = four_reach(seen_in(common, h, first), FOUR(t->clock, 0));
     }
-    first += reached ? (31 - __builtin_clz(reached)) / 4 : 0;
-    return (uint32_t)(first > oldest ? first : oldest);
+    first += (reached ? (31 - __builtin_clz(reached)) / 4 : 0) - oldest;
+    return (uint32_t)(oldest + (first & ~(first >> 63)));   /* no branch on the greater one */
 }
 
 static uint32_t oldest_place(const Thread *t, const Variable *v, int sc)
@@ -242,9 +245,9 @@ static uint32_t oldest_place(const Thread *t, const Variable *v, int sc)
 }
 
 /* t has seen the message at this place. */
-INLINED void observe(int common, const Thread *t, History h, int64_t place, Message *m, int sc)
+INLINED void observe(int common, const Thread *t, History h, int64_t place, Message *m, int sc, uint32_t now)
 {
-    known(ENTRIES(common), seen_in(common, h, place), t, t->clock[t->number]);
+    known(ENTRIES(common), seen_in(common, h, place), t, now);
     if (sc && m->sc_at == NEVER)
         m->sc_at = E.sc_time;
 }
@@ -252,7 +255,7 @@ INLINED void observe(int common, const Thread *t, History h, int64_t place, Mess
 static void observe_newest(Thread *t, Variable *v)
 {
     if (v->n > 1)
-        observe(0, t, history_of(v), v->n - 1u, message_at(v, v->n - 1u), 0);
+        observe(0, t, history_of(v), v->n - 1u, message_at(v, v->n - 1u), 0, t->clock[t->number]);
 }
 
 static int may_read_older(const Thread *t, const Variable *v)
@@ -433,7 +436,7 @@ INLINED Message *append_store(Thread *t, Variable *v, History h, int order, cons
             slide_back(v);
             h.base = 0;
         }
-        if (unlikely(!E.forgot) && !four_known(seen_in(1, h, 1), E.n) && !all_know(seen_in(1, h, 1)))
+        if (!E.forgot && unlikely(!all_know(FOUR(seen_in(1, h, 1), 0))))
             E.forgot = (uint8_t)readable_before(v, 1);
         slot = order_in(1, h)[0];
         v->base = (uint8_t)++h.base;

@@ -166,11 +166,11 @@ static uint32_t choose(Thread *t, EngineChoice kind, uint32_t options)
  * one option leaves the generator as it was. */
 INLINED uint32_t choose_freely(int common, Thread *t, EngineChoice kind, uint32_t options)
 {
-    uint64_t several = -(uint64_t)(options > 1), drawn = E.drawn, departs;
+    uint64_t several = options > 1, drawn = E.drawn, departs;
     if (!common && unlikely(!E.sampling))
         return options > 1 ? choose(t, kind, options) : 0;
-    E.counter += GOLDEN & several;
+    E.counter += GOLDEN & -several;
     E.drawn = mix64(E.counter);
     departs = -(uint64_t)((drawn & 255) < DEPARTURES[kind]);
-    return (uint32_t)((1 + (((drawn >> 32) * (options - 1)) >> 32)) & departs & several);
+    return (uint32_t)((several + (((drawn >> 32) * (options - 1)) >> 32)) & departs);
 }
