@@ -44,6 +44,7 @@ typedef struct {
 typedef struct { void *sp, *code; } Fiber;
 
 struct Owned;
+struct Variable;
 
 typedef struct Thread {
     Fiber fiber;
@@ -56,6 +57,7 @@ typedef struct Thread {
     uint8_t joined;               /* or detached */
     uint8_t op_writes;            /* of its next step */
     uintptr_t op_address;
+    struct Variable *variable;    /* of its next step, when it was there at its announcement */
     uint32_t points;              /* scheduling points so far */
     uint32_t idle_points;         /* those of them that are no step: the thread waits */
     uint32_t call;                /* index of the current operation */
@@ -130,7 +132,7 @@ typedef struct { uint32_t clock; uint8_t thread; } Access;
 
 /* An address range within eight aligned bytes as accessed by the code under test. Plain accesses
  * and atomic ones of the same bytes share it; overlapping ones of other widths are its siblings. */
-typedef struct {
+typedef struct Variable {
     uintptr_t address;
     char *block;                  /* clocks and messages, see memory.c */
     uint32_t next;                /* sibling in the same eight bytes */
@@ -192,7 +194,8 @@ typedef struct {
     uint32_t generation, slot_generation;
     uint32_t step, step_check;    /* the step at which to look whether it goes on */
     uint64_t execution;
-    uint64_t key, counter, drawn;
+    uint64_t key, counter;
+    uint64_t drawn, following;    /* the next random number, and the one of the counter behind it */
     uint64_t ready;               /* threads that can make a step */
     uint64_t waiting;             /* that wait for a change of what they read */
     uint64_t yielded;             /* that let others go first */

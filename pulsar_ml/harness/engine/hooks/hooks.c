@@ -215,6 +215,7 @@ static __attribute__((noinline)) Thread *special_step(Thread *t, uintptr_t addre
     announce(t, address, writes);
     if (t->controlled & NOTES_PLACES)
         note_places(t, address, width, op, pc);
+    expect_variable(t, address);
     return t;
 }
 
@@ -233,8 +234,8 @@ static inline __attribute__((always_inline)) Thread *step_of(void *at, uint32_t 
         return NULL;
     }
     E.hooks++;
-    announce_quickly(t, (uintptr_t)at, writes);
-    return t;
+    expect_variable(t, (uintptr_t)at);
+    return announce_quickly(t, (uintptr_t)at, writes);
 }
 
 /* The plain operations of each width. Read-modify-writes are loops of compare-exchange; speed

@@ -10,12 +10,10 @@ static __attribute__((noinline)) void meet_special(Thread *t, const Variable *v,
         meet_siblings(t, v, op, writes, 0, pc);
 }
 
-static inline __attribute__((always_inline)) Variable *atomic_variable(Thread *t, uintptr_t address, uint32_t width,
-                                                                       EngineOp op, int writes,
-                                        uint64_t pc)
+INLINED Variable *atomic_variable(int common, Thread *t, uintptr_t address, uint32_t width, EngineOp op, int writes,
+                                  uint64_t pc)
 {
-    Variable *v;
-    v = find_variable(t, address, width, op, pc);
+    Variable *v = common ? next_variable(t, address, width, op, pc) : find_variable(t, address, width, op, pc);
     touch(v, t);
     refresh(v, width);
     if (v->special)
@@ -56,13 +54,16 @@ static __attribute__((noinline)) int32_t trace_atomic(Thread *t, EngineOp op, co
 INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t width, int order,
                                                               uint64_t pc, uint64_t *low, uint64_t *high)
 {
-    Variable *v = atomic_variable(t, address, width, OP_LOAD, 0, pc);
+    Variable *v = atomic_variable(common, t, address, width, OP_LOAD, 0, pc);
     History h = history_of(v);
     uint32_t stale = 0;
     int32_t from;
     Message *m;
-    if (!only_newest(v, is_sc(order)))
-        stale = choose_freely(common, t, CHOOSE_READ, (uint32_t)h.n - oldest_for(common, t, v, h, is_sc(order)));
+    if (!only_newest(v, is_sc(order))) {
+        uint64_t several;
+        uint32_t oldest = oldest_for(common, t, v, h, is_sc(order), &several);
+        stale = choose_freely(common, t, CHOOSE_READ, several, (uint32_t)h.n - oldest);
+    }
     m = message_in(common, h, h.n - 1 - stale);
     *low = m->low;
     *high = m->high;
@@ -87,21 +88,23 @@ static inline __attribute__((always_inline)) void store_now(int common, Thread *
                                                              int order, uint64_t pc, uint64_t low,
                              uint64_t high)
 {
-    Variable *v = atomic_variable(t, address, width, OP_STORE, 1, pc);
+    Variable *v = atomic_variable(common, t, address, width, OP_STORE, 1, pc);
     History h = history_of(v);
     uint32_t place = (uint32_t)h.n, back = 0;
     Message *m;
     if (only_newest(v, is_sc(order))) {
         /* It enters behind all others. */
     } else if (likely(v->chained == 0)) {
-        back = choose_freely(common, t, CHOOSE_INSERT,
-                             (uint32_t)h.n - oldest_for(common, t, v, h, is_sc(order)));
+        uint64_t several;
+        uint32_t oldest = oldest_for(common, t, v, h, is_sc(order), &several);
+        back = choose_freely(common, t, CHOOSE_INSERT, several, (uint32_t)h.n - oldest);
         place -= back;
     } else {
-        uint32_t oldest = oldest_for(common, t, v, h, is_sc(order));
-        uint64_t between = (UINT64_C(1) << (h.n - 1u - oldest)) - 1;
-        back = choose_freely(common, t, CHOOSE_INSERT,
-                             1 + (uint32_t)__builtin_popcountll(~(v->chained >> 1 >> oldest) & between));
+        uint64_t several, between;
+        uint32_t oldest = oldest_for(common, t, v, h, is_sc(order), &several), open;
+        between = (UINT64_C(1) << (h.n - 1u - oldest)) - 1;
+        open = (uint32_t)__builtin_popcountll(~(v->chained >> 1 >> oldest) & between);
+        back = choose_freely(common, t, CHOOSE_INSERT, -(uint64_t)(open > 0), 1 + open);
         for (uint32_t left = back; left; place--)
             left -= !is_chained(v, place - 1);
     }
@@ -127,7 +130,7 @@ static void flush_oldest(Thread *t)
         E.buffered &= ~t->bit;
         t->controlled &= (uint8_t)~HOLDS_STORES;
     }
-    v = atomic_variable(t, b->address, b->width, OP_FLUSH, 1, b->pc);
+    v = atomic_variable(0, t, b->address, b->width, OP_FLUSH, 1, b->pc);
     m = place_store(t, v, v->n, __ATOMIC_RELAXED, NULL);
     m->low = b->low;
     m->high = b->high;
@@ -208,13 +211,14 @@ static __attribute__((noinline)) void rare_store(Thread *t, uintptr_t address, u
 static inline uint32_t rmw_place(int common, Thread *t, const Variable *v, int sc)
 {
     uint32_t places[ENGINE_MOST_STORES], n = 0, oldest;
+    uint64_t several;
     if (only_newest(v, sc))
         return v->n - 1u;
-    oldest = oldest_for(common, t, v, history_of(v), sc);
+    oldest = oldest_for(common, t, v, history_of(v), sc, &several);
     for (uint32_t p = v->n; p-- > oldest;)
         if (p + 1 == v->n || !is_chained(v, p + 1))
             places[n++] = p;
-    return places[choose_freely(common, t, CHOOSE_READ, n)];
+    return places[choose_freely(common, t, CHOOSE_READ, -(uint64_t)(n > 1), n)];
 }
 
 typedef enum { RMW_EXCHANGE, RMW_ADD, RMW_SUB, RMW_AND, RMW_OR, RMW_XOR, RMW_NAND } Rmw;
@@ -272,7 +276,7 @@ INLINED uint64_t atomic_rmw(int common, Thread *t, uintptr_t address, uint32_t w
     uint32_t place;
     if (!common && t->buffer_count)
         drain(t);
-    v = atomic_variable(t, address, width, OP_RMW, 1, pc);
+    v = atomic_variable(common, t, address, width, OP_RMW, 1, pc);
     place = rmw_place(common, t, v, is_sc(order));
     m = message_in(common, history_of(v), place);
     old = m->low;
@@ -295,20 +299,21 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
     uint32_t place, stale = 0;
     if (!common && t->buffer_count)
         drain(t);
-    v = atomic_variable(t, address, width, OP_CAS, 1, pc);
+    v = atomic_variable(common, t, address, width, OP_CAS, 1, pc);
     if (v->n > 1) {
         /* A failed exchange is a load of its own order, which may see older stores than an
          * exchange. */
         History h = history_of(v);
-        uint32_t places[ENGINE_MOST_STORES], n = 0, oldest = oldest_for(common, t, v, h, is_sc(order));
-        uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_for(common, t, v, h, 0);
+        uint64_t several;
+        uint32_t places[ENGINE_MOST_STORES], n = 0, oldest = oldest_for(common, t, v, h, is_sc(order), &several);
+        uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_for(common, t, v, h, 0, &several);
         for (uint32_t p = v->n; p-- > oldest_failed;) {
             m = message_in(common, history_of(v), p);
             if (m->low != *low || m->high != *high ||
                 (p >= oldest && (p + 1 == v->n || !is_chained(v, p + 1))))
                 places[n++] = p;
         }
-        place = places[choose_freely(common, t, CHOOSE_READ, n)];
+        place = places[choose_freely(common, t, CHOOSE_READ, -(uint64_t)(n > 1), n)];
         stale = v->n - 1u - place;
     } else {
         place = 0;

@@ -212,8 +212,9 @@ INLINED int all_know(Four seen)
     return all;
 }
 
-/* The oldest place that t may read. */
-INLINED uint32_t oldest_for(int common, const Thread *t, const Variable *v, History h, int sc)
+/* The oldest place that t may read. `several`: all ones if that is not the newest one, which is
+ * known first: the thread of the next step depends on how many random numbers this step takes. */
+INLINED uint32_t oldest_for(int common, const Thread *t, const Variable *v, History h, int sc, uint64_t *several)
 {
     int64_t oldest = 0, first = h.n - 4;
     uint32_t reached;
@@ -221,6 +222,7 @@ INLINED uint32_t oldest_for(int common, const Thread *t, const Variable *v, Hist
         uint32_t place = (uint32_t)h.n - 1;
         while (place > 0 && !knows(t, v, place, sc))
             place--;
+        *several = -(uint64_t)(place + 1 < (uint32_t)h.n);
         return place;
     }
     /* The same in the common case: the newest four at once, then those before them. What stands
@@ -230,6 +232,9 @@ INLINED uint32_t oldest_for(int common, const Thread *t, const Variable *v, Hist
         while (oldest > 0 && message_in(common, h, oldest)->sc_at == NEVER)
             oldest--;
     }
+    *several = -(uint64_t)!four_reaches(FOUR(seen_in(common, h, h.n - 1), 0), FOUR(t->clock, 0));
+    if (sc)
+        *several &= -(uint64_t)(oldest + 1 < h.n);
     reached = four_reach(seen_in(common, h, first), FOUR(t->clock, 0));
     while (unlikely(reached == 0) && first > oldest) {
         first -= 4;
@@ -241,7 +246,8 @@ INLINED uint32_t oldest_for(int common, const Thread *t, const Variable *v, Hist
 
 static uint32_t oldest_place(const Thread *t, const Variable *v, int sc)
 {
-    return oldest_for(0, t, v, history_of(v), sc);
+    uint64_t several;
+    return oldest_for(0, t, v, history_of(v), sc, &several);
 }
 
 /* t has seen the message at this place. */

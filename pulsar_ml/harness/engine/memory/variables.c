@@ -94,6 +94,24 @@ static inline __attribute__((always_inline)) Variable *find_variable(Thread *t, 
     return search_variable(t, address, width, op, pc);
 }
 
+/* Looks for the variable of the step that t announces, before the switch: behind it, everything
+ * else waits for the variable. No access has the width of a variable that was freed meanwhile. */
+static inline void expect_variable(Thread *t, uintptr_t address)
+{
+    uintptr_t key = address >> 3;
+    const Slot *slot = &E.slots[(uint32_t)(key ^ (key >> 16)) & (SLOTS - 1)];
+    t->variable = &E.variables[likely(slot->tag == slot_tag(key)) ? slot->first : NO_VARIABLE];
+}
+
+/* The variable of the step that was announced. */
+INLINED Variable *next_variable(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc)
+{
+    Variable *v = t->variable;
+    if (likely(v->address == address && v->width == width))
+        return v;
+    return search_variable(t, address, width, op, pc);
+}
+
 /* All variables in the same eight bytes, v included. */
 static inline Variable *first_sibling(const Variable *v)
 {
