@@ -194,9 +194,11 @@ typedef struct {
     uint32_t generation, slot_generation;
     uint32_t step, step_check;    /* the step at which to look whether it goes on */
     uint64_t execution;
-    uint64_t key, counter;
-    uint64_t drawn, following;    /* the next random number, and the one of the counter behind it */
+    /* The next random number, and the one of the counter behind it. They are no neighbours, because
+     * the compiler would put both into a vector before it writes them. */
+    uint64_t drawn, key, counter;
     uint64_t ready;               /* threads that can make a step */
+    uint64_t following;
     uint64_t waiting;             /* that wait for a change of what they read */
     uint64_t yielded;             /* that let others go first */
     uint64_t buffered;            /* that hold back stores */
