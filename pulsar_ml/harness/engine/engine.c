@@ -4,6 +4,7 @@
 #endif
 
 #include "pulsar_ml/harness/engine/state.h"
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>

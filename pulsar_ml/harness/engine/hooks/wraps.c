@@ -38,9 +38,11 @@ static void free_memory(void *memory, uint64_t pc)
 {
     if (memory == NULL)
         return;
-    if (!in_arena((uintptr_t)memory))
+    if (!in_arena((uintptr_t)memory)) {
+        if (current && current->controlled)
+            forget_variables((uintptr_t)memory, malloc_usable_size(memory));
         free(memory);
-    else if (current)
+    } else if (current)
         heap_release(current, memory, pc);
 }
 

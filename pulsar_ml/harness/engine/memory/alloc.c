@@ -208,6 +208,21 @@ static void end_variables(Thread *t, const Block *b, size_t rounded, uint64_t pc
     }
 }
 
+/* Memory of the C library's heap, as that of an exception, goes to whoever allocates next: what
+ * earlier accesses said about its bytes ends here, too. Its owners may agree in code that was not
+ * recompiled, so this is no access that could race. */
+static void forget_variables(uintptr_t address, size_t bytes)
+{
+    for (uintptr_t key = address >> 3; key < (address + bytes) >> 3; key++) {
+        Slot *slot = find_slot(key);
+        if (!slot_used(slot))
+            continue;
+        for (uint32_t i = slot->first; i != NO_VARIABLE; i = E.variables[i].next)
+            E.variables[i].width = 0;
+        slot->first = NO_VARIABLE;
+    }
+}
+
 static void drain(Thread *t);
 static inline void settle(Thread *t);
 static void forget_objects(Thread *t, uintptr_t address, size_t bytes, uint64_t pc);
