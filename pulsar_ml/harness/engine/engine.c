@@ -4,6 +4,7 @@
 #endif
 
 #include "pulsar_ml/harness/engine/state.h"
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -65,16 +66,10 @@ static void *reserve(size_t bytes, size_t line)
 }
 
 /* The sizes of what holds an entry for each thread. */
-static void layout(int32_t threads)
+static void set_width(int32_t threads)
 {
-    size_t clock;
     E.width = (threads + 3) / 4 * 4;
-    clock = (size_t)E.width * sizeof(uint32_t);
-    E.message_bytes = offsetof(Message, words) + 2 * clock;
-    E.order_at = 2 * clock;
-    E.messages_at = (E.order_at + 2 * (size_t)E.config.stores * sizeof(uint16_t) + 15) / 16 * 16;
-    E.seen_at = E.messages_at + (size_t)E.config.stores * E.message_bytes;
-    E.block_bytes = (E.seen_at + 2 * (size_t)E.config.stores * clock + 63) / 64 * 64;
+    E.layout = layout_for((size_t)E.width, (size_t)E.config.stores);
 }
 
 /* Where a watchdog in another process sees how far this one has come: the number of the execution
@@ -147,7 +142,7 @@ static void run_one(uint64_t number)
         n_events = n_events_before;
         n_decisions = n_decisions_before;
         n_preemptions = 0;
-        layout(E.width + 4);
+        set_width(E.width + 4);
     }
 }
 
@@ -192,7 +187,7 @@ int engine_open(const EngineConfig *config)
     E.config = *config;
     E.n = config->n_threads;
     E.wider = 0;
-    layout(E.n);
+    set_width(E.n);
     for (int i = 0; i < E.n; i++) {
         Thread *t = &E.threads[i];
         t->number = i;

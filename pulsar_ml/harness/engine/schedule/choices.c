@@ -191,16 +191,16 @@ static uint32_t choose(Thread *t, EngineChoice kind, uint32_t options)
     return chosen;
 }
 
-/* The same choice with any number of options. Samplers come to it at nearly every step, and no
- * processor predicts its outcome or the number of options: so nothing here branches on them, and
- * one option leaves the generator as it was. */
-INLINED uint32_t choose_freely(int common, Thread *t, EngineChoice kind, uint32_t options)
+/* The same choice with any number of options; `several` is all ones for more than one, and may be
+ * known before their number. Samplers come to it at nearly every step, and no processor predicts its
+ * outcome or the number of options: so nothing here branches on them, and one option leaves the
+ * generator as it was. */
+INLINED uint32_t choose_freely(int common, Thread *t, EngineChoice kind, uint64_t several, uint32_t options)
 {
-    uint64_t several = -(uint64_t)(options > 1), drawn = E.drawn, departs;
+    uint64_t drawn, departs;
     if (!common && unlikely(!E.sampling))
-        return options > 1 ? choose(t, kind, options) : 0;
-    E.counter += GOLDEN & several;
-    E.drawn = mix64(E.counter);
-    departs = -(uint64_t)((drawn & 255) < DEPARTURES[kind]);
-    return (uint32_t)((1 + (((drawn >> 32) * (options - 1)) >> 32)) & departs & several);
+        return several ? choose(t, kind, options) : 0;
+    drawn = draw_if(several);
+    departs = -(uint64_t)((drawn & 255) < DEPARTURES[kind]) & several;
+    return (uint32_t)((1 + (((drawn >> 32) * (options - 1)) >> 32)) & departs);
 }
