@@ -205,10 +205,12 @@ def compile_into(home: Path, target: Path) -> None:
     before = Path.cwd()
     os.chdir(ROOT)
     try:
-        [module] = cythonize([face], build_dir=str(home / "cython"), quiet=True)
+        built = cythonize(  # type: ignore[no-untyped-call]
+            [face], build_dir=str(home / "cython"), quiet=True
+        )
     finally:
         os.chdir(before)
-    written = [path for path in module.sources if path.endswith(".c")]
+    written = [path for path in built[0].sources if path.endswith(".c")]
     wide = ["-march=x86-64-v2"] if platform.machine() in {"x86_64", "AMD64"} else []
     include = [f"-I{path}" for path in (home, ROOT, sysconfig.get_path("include"))]
     flags = ["-std=gnu11", "-w", "-fPIC", "-fno-strict-aliasing", "-fvisibility=hidden", *wide]
