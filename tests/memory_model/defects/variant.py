@@ -71,10 +71,10 @@ DEFECTS = (
     Defect(
         "a store is always the last one",
         "memory/atomics.c",
-        "    if (!only_newest(v, is_sc(order))) {\n        uint32_t oldest = oldest_for(common, t, v, "
-        "is_sc(order));\n        uint64_t between",
-        "    if (!only_newest(v, is_sc(order)) && !DEFECT) {\n        uint32_t oldest = "
-        "oldest_for(common, t, v, is_sc(order));\n        uint64_t between",
+        "    if (!only_newest(v, is_sc(order))) {\n"
+        "        uint32_t oldest = oldest_for(common, t, v, is_sc(order));\n        uint64_t between",
+        "    if (!only_newest(v, is_sc(order)) && !DEFECT) {\n"
+        "        uint32_t oldest = oldest_for(common, t, v, is_sc(order));\n        uint64_t between",
         "c11",
         ("store",),
     ),
@@ -217,10 +217,10 @@ def compile_into(home: Path, target: Path) -> None:
     compiler = os.environ.get("CC", "gcc")
     objects = []
     for source, level in ((ROOT / written[0], "-O0"), (home / ENGINE / "engine.c", "-O1")):
-        made = home / f"{source.stem}.o"
+        output = home / f"{source.stem}.o"
         command = [compiler, level, *flags, "-fexceptions", *include, "-c", str(source)]
-        subprocess.run([*command, "-o", str(made)], check=True)
-        objects.append(str(made))
+        subprocess.run([*command, "-o", str(output)], check=True)
+        objects.append(str(output))
     partial = target.with_suffix(".partial")
     linked = [compiler, "-shared", *objects, "-lpthread", "-lm", "-o", str(partial)]
     subprocess.run(linked, check=True)
