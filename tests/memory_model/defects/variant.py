@@ -72,9 +72,11 @@ DEFECTS = (
         "a store is always the last one",
         "memory/atomics.c",
         "    if (!only_newest(v, is_sc(order))) {\n"
-        "        uint32_t oldest = oldest_for(common, t, v, is_sc(order));\n        uint64_t between",
+        "        uint32_t oldest = oldest_for(common, t, v, is_sc(order));\n"
+        "        uint64_t between",
         "    if (!only_newest(v, is_sc(order)) && !DEFECT) {\n"
-        "        uint32_t oldest = oldest_for(common, t, v, is_sc(order));\n        uint64_t between",
+        "        uint32_t oldest = oldest_for(common, t, v, is_sc(order));\n"
+        "        uint64_t between",
         "c11",
         ("store",),
     ),
