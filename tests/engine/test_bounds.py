@@ -58,7 +58,7 @@ def test_a_search_that_left_nothing_out_is_complete(mode: str, strategy: str) ->
         (
             "polls_fixed",
             {"mode": "sc", "bound": 1, "spins": 64, "turns": 3},
-            "3 turns of loops in an operation",
+            "preemption bound 1, 3 turns of loops in an operation",
         ),
         (
             "nine_stores",

@@ -100,7 +100,7 @@ def memory_accesses(draw: random.Random, threads: int, accesses: int) -> list[li
     while sum(sizes) < accesses:
         sizes[draw.choice((0, -1)) if passes else draw.randrange(threads)] += 1
     written = cell = 0
-    rows = []
+    rows: list[list[Operation]] = []
     for size in sizes:
         calls: list[Operation] = []
         if not in_cycle:

@@ -237,14 +237,3 @@ def test_a_search_finds_a_late_unlock_also_in_parts(name: str, strategy: str) ->
         if done.failure is None and done.rest is not None:
             waiting += divided([done.rest], 3)
     assert found
-
-
-def test_a_search_without_attempts_tries_no_late_unlock() -> None:
-    native = built("locks", "gcc")
-    program = Program.generate(
-        native.SUBJECTS["locked_fixed"], 0, threads=2, operations=1, noise=False
-    )
-    done = explore(
-        native.SUBJECTS["locked_fixed"], program, strategy="preemptions", executions=1_000
-    )
-    assert done.exhausted

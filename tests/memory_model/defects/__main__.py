@@ -51,7 +51,7 @@ def first_disagreement(defect: Defect | None) -> str:
 
 
 def main() -> None:
-    sys.meta_path.insert(0, Variant)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Variant)
     found = {}
     for number, defect in enumerate((None, *DEFECTS)):
         os.environ[VARIABLE] = str(number)

@@ -71,10 +71,12 @@ DEFECTS = (
     Defect(
         "a store is always the last one",
         "memory/atomics.c",
-        "    if (!only_newest(v, is_sc(order))) {\n        uint32_t oldest = oldest_for(common, t, v, "
-        "is_sc(order));\n        uint64_t between",
-        "    if (!only_newest(v, is_sc(order)) && !DEFECT) {\n        uint32_t oldest = "
-        "oldest_for(common, t, v, is_sc(order));\n        uint64_t between",
+        "    if (!only_newest(v, is_sc(order))) {\n"
+        "        uint32_t oldest = oldest_for(common, t, v, is_sc(order));\n"
+        "        uint64_t between",
+        "    if (!only_newest(v, is_sc(order)) && !DEFECT) {\n"
+        "        uint32_t oldest = oldest_for(common, t, v, is_sc(order));\n"
+        "        uint64_t between",
         "c11",
         ("store",),
     ),
@@ -205,20 +207,22 @@ def compile_into(home: Path, target: Path) -> None:
     before = Path.cwd()
     os.chdir(ROOT)
     try:
-        [module] = cythonize([face], build_dir=str(home / "cython"), quiet=True)
+        built = cythonize(  # type: ignore[no-untyped-call]
+            [face], build_dir=str(home / "cython"), quiet=True
+        )
     finally:
         os.chdir(before)
-    written = [path for path in module.sources if path.endswith(".c")]
+    written = [path for path in built[0].sources if path.endswith(".c")]
     wide = ["-march=x86-64-v2"] if platform.machine() in {"x86_64", "AMD64"} else []
     include = [f"-I{path}" for path in (home, ROOT, sysconfig.get_path("include"))]
     flags = ["-std=gnu11", "-w", "-fPIC", "-fno-strict-aliasing", "-fvisibility=hidden", *wide]
     compiler = os.environ.get("CC", "gcc")
     objects = []
     for source, level in ((ROOT / written[0], "-O0"), (home / ENGINE / "engine.c", "-O1")):
-        made = home / f"{source.stem}.o"
+        output = home / f"{source.stem}.o"
         command = [compiler, level, *flags, "-fexceptions", *include, "-c", str(source)]
-        subprocess.run([*command, "-o", str(made)], check=True)
-        objects.append(str(made))
+        subprocess.run([*command, "-o", str(output)], check=True)
+        objects.append(str(output))
     partial = target.with_suffix(".partial")
     linked = [compiler, "-shared", *objects, "-lpthread", "-lm", "-o", str(partial)]
     subprocess.run(linked, check=True)
