@@ -32,7 +32,7 @@ DRIVER = (
     f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests' / 'spark')!r}]\n"
     "from pulsar_ml.cli.find.sweep import command\ncommand()"
 )
-TIMEOUT = 900  # seconds, only for what hangs: a sweep takes about 15 s, on a busy machine minutes
+TIMEOUT = 1200  # ends a hang; a sweep takes 15 s, and over 240 s beside sixty busy processes
 
 
 def environment(**changes: str) -> dict[str, str]:
