@@ -21,6 +21,7 @@ from pulsar_ml.harness import (
     record_run,
     strategies,
 )
+from pulsar_ml.harness.signatures.answers import value_of
 from tests import ROOT
 
 HERE = Path(__file__).parent / "operations"
@@ -130,23 +131,32 @@ def test_methods_of_a_cython_class() -> None:
 # Answers ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "pop",
-    [
-        "bool pop(int& value)",
-        "pop(int&)",
-        "std::optional<int> poll()",
-        "poll()",
-        ("int take()", {-1: None}),
-    ],
-)
-def test_an_empty_answer_is_none(pop: Any) -> None:
-    subject = ring(pop=pop)
+POPS: dict[str, Any] = {
+    "pop": "bool pop(int& value)",
+    "pop_untyped": "pop(int&)",
+    "poll": "std::optional<int> poll()",
+    "poll_untyped": "poll()",
+}
+
+
+def test_an_empty_answer_is_none() -> None:
+    subject = ring(**POPS, take=("int take()", {-1: None}), one_thread=(), model=None)
     instance = subject.create()
-    assert instance.call("pop").status == 0 or isinstance(pop, tuple)
-    assert instance.call("push", 3).words[0] == 1
-    assert instance.call("pop").words[0] == 3
-    assert searched(subject, executions=400).failure is None
+    for name in POPS:
+        assert instance.call(name).status == 0
+        assert instance.call("push", 3).words[0] == 1
+        assert instance.call(name) == (1, (3, 0, 0, 0))
+    assert value_of(instance.call("take"), {-1: None}) is None
+    instance.call("push", 4)
+    assert value_of(instance.call("take"), {-1: None}) == 4
+
+
+def test_answers_have_the_meaning_that_their_operation_says() -> None:
+    assert value_of((2, (1, 0, 0, 0)), None) is True
+    assert value_of((5, (0, 7, 0, 0)), None) == (0, 7)
+    assert value_of((5, (0, 7, 0, 0)), {-11: None}) == 7
+    assert value_of((5, (-11, 0, 0, 0)), {-11: None}) is None
+    assert value_of((6, (0, 7, 8, 0)), {-11: None}) == (7, 8)
 
 
 def test_answers_of_c() -> None:
@@ -257,10 +267,10 @@ def test_files_and_types_are_named() -> None:
 
 
 def test_a_misspelt_method_is_in_the_compilers_words() -> None:
-    with pytest.raises(BuildError, match=r"(?s)no member named .psuh.*object\.psuh\(value\)"):
-        ring(push="psuh(int)")
-    with pytest.raises(BuildError, match="candidate expects 1 argument, 2 provided"):
-        ring(push="push(int, int)", model=None)
+    pattern = r"(?s)no member named .psuh.*object\.psuh\(value\)"
+    with pytest.raises(BuildError, match=pattern) as caught:
+        ring(push="psuh(int)", pop="pop(int&, int)", model=None)
+    assert "candidate expects 1 argument, 2 provided" in str(caught.value)
     with pytest.raises(BuildError, match="the engine draws integers"):
         operations(
             HERE / "ring.hpp", "Ring<std::optional<int *>, 2>", into=BUILDS,

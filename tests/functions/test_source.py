@@ -132,7 +132,7 @@ def test_lines_and_options(tmp_path: Path) -> None:
     everywhere = {"executions": 7, "faults": ("timeout", "spurious")}
     assert a.options == {**everywhere, "mode": "sc", "races": False}
     assert b.options == c.options == everywhere
-    assert found.flags == ("-std=c++17", "-Iheaders", "-DN=4", "-O1")
+    assert found.flags == ("-std=c++17", f"-I{tmp_path / 'headers'}", "-DN=4", "-O1")
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,8 @@ def command(
     and every stale read, and reports data races, failed assertions, deadlocks, leaks and accesses
     to freed memory. A folder stands for its files test_*, *_test and check_*.
 
-    A first file: "void test_it() { int n = 0; std::thread t([&] { n++; }); n++; t.join(); }", behind
-    #include <thread>, has a data race, which the first execution shows.
+    A first file: "void test_it() { int n = 0; std::thread t([&] { n++; }); n++; t.join(); }",
+    behind #include <thread>, has a data race, which the first execution shows.
 
     A comment "// check: mode=sc executions=5000" above a test gives it options, and so does a table
     [tool.pulsar_ml.check."ring_test.cpp::test_push"] of pyproject.toml.

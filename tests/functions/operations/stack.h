@@ -1,4 +1,5 @@
-/* A stack of numbers that is a list; free functions, as C has them. UNLOCKED leaves a window open. */
+/* A stack of numbers that is a list; free functions, as C has them. With UNLOCKED a push lets go of
+ * the lock halfway. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
