@@ -133,8 +133,12 @@ def succeed(command: Sequence[str | Path], folder: Path, environment: dict[str, 
 def build_wheel(home: Path) -> Path:
     """Build the wheel of this checkout, and fetch the wheels of its dependencies."""
     environment = dict(os.environ)
+    tree = home / "tree"  # a build in the checkout would leave its metadata there
+    shutil.copytree(ROOT / "pulsar_ml", tree / "pulsar_ml")
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "NOTICE"):
+        shutil.copy2(ROOT / name, tree / name)
     build = (sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", home / "dist")
-    succeed(build, ROOT, environment)
+    succeed(build, tree, environment)
     (wheel,) = (home / "dist").iterdir()
     WHEELS.mkdir(parents=True, exist_ok=True)
     pip = (sys.executable, "-m", "pip", "-q", "download", "--only-binary", ":all:")
