@@ -39,7 +39,7 @@ def match_places_by(is_place, library_race) -> None:
 
 
 cdef str reason_to_pass(pair, suppress):
-    """Why a race between two places is passed over: "suppress", or a library's own race; or ""."""
+    """The reason to pass over a race of two places: "suppress", a library's own race, or ""."""
     if any([_is_place(pc, text) for pc in pair for text in suppress]):
         return "suppress"
     return _library_race(pair[0], pair[1])
