@@ -1,9 +1,9 @@
 /* Threads, choices, assumptions, notes and names for functions that pulsar-ml check explores. No
  * test needs this header. In C++ the calls are check::threads() and so on, in C check_threads().
  *
- * Outside a checked build threads are plain threads, choose() is rand() % n, an assumption that does
- * not hold ends the process with exit status 77 ("skipped" for Automake and Meson), and note() and
- * name() do nothing. The header needs C11 or C++11.
+ * Outside a checked build threads are plain threads, choose() is rand() % n, an assumption that
+ * does not hold ends the process with exit status 77 ("skipped" for Automake and Meson), and note()
+ * and name() do nothing. The header needs C11 or C++11.
  */
 #ifndef PULSAR_ML_CHECK_H
 #define PULSAR_ML_CHECK_H
@@ -177,8 +177,8 @@ __attribute__((unused)) static void pml_check_threads(void *argument, void (*con
 #define PML_CHECK_BODIES(...) ((void (*const[])(void *)){__VA_ARGS__})
 #define PML_CHECK_COUNT(...) (sizeof PML_CHECK_BODIES(__VA_ARGS__) / sizeof(void (*)(void *)))
 
-/* check_threads(argument, first, second, ...): calls void first(void *argument) and the others, each
- * in a thread of its own, and returns when all have ended. */
+/* check_threads(argument, first, second, ...): calls void first(void *argument) and the others,
+ * each in a thread of its own, and returns when all have ended. */
 #define check_threads(argument, ...)                                                               \
     do {                                                                                           \
         _Static_assert(PML_CHECK_COUNT(__VA_ARGS__) <= PML_CHECK_MOST_THREADS,                     \

@@ -22,14 +22,14 @@ struct Node {
 template <typename T> struct Stack {
     std::atomic<Node *> top{nullptr};
     T spare{};
-    static inline std::atomic<int> made{0};
+    static inline std::atomic<int> count{0};
 
     void push()
     {
         Node *node = new Node{1};
         node->next = top.load();
         top = node;
-        made++;
+        count++;
     }
 };
 

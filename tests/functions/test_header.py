@@ -161,7 +161,7 @@ def test_in_c(tmp_path: Path, limit: int) -> None:
 
 
 PYX = """
-from pulsar_ml cimport check
+from pulsar_ml.harness cimport check
 cdef extern from "<pthread.h>" nogil:
     ctypedef unsigned long pthread_t
     int pthread_create(pthread_t*, void*, void* (*)(void*) noexcept nogil, void*)

@@ -34,7 +34,7 @@ SHARED = f"Node@header.cpp:{line_with('make_shared<Node>')}"
         (
             "test_global_buggy",
             "stack.spare",
-            (f"{NODE}.next <-", "stack.top <-", f"<- &{NODE}", "Stack::made: 0 -> 1", f"{NODE}#2"),
+            (f"{NODE}.next <-", "stack.top <-", f"<- &{NODE}", "Stack::count: 0 -> 1", f"{NODE}#2"),
         ),
         ("test_array_buggy", "counts[1][2]", ()),
         ("test_heap_buggy", f"{SHARED}.value", ()),

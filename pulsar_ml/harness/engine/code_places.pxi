@@ -36,3 +36,35 @@ def match_places_by(is_place, library_race) -> None:
     global _is_place, _library_race
     _is_place = is_place
     _library_race = library_race
+
+
+cdef str reason_to_pass(pair, suppress):
+    """The reason to pass over a race of two places: "suppress", a library's own race, or ""."""
+    if any([_is_place(pc, text) for pc in pair for text in suppress]):
+        return "suppress"
+    return _library_race(pair[0], pair[1])
+
+
+def keep_blocks(begins: bool, cxx: bool) -> None:
+    """Begin or end the import of a module whose memory keeps its content from then on."""
+    if engine_keep_blocks(begins, cxx) < 0:
+        raise MemoryError("no memory for the content of the module's blocks")
+
+
+cdef dict names_of(const EngineEvent* e):
+    """Names of an event's address.
+
+    ``name``: an object that the code under test named, its size, and the distance to it. ``text``:
+    a note. ``frame``: the function whose stack frame holds the address, and the distance to the
+    frame's end.
+    """
+    cdef uint64_t offset = 0, size = 0
+    cdef const char* name = NULL
+    noted = OPS[e.op] == "note"
+    if not noted:
+        name = <const char*>engine_name(e.address, &offset, &size)
+    return {
+        "name": (name.decode(errors="replace"), size, offset) if name is not NULL else None,
+        "text": engine_note(e.value).decode(errors="replace") if noted else "",
+        "frame": (e.frame_pc, e.frame_at) if e.frame_pc else None,
+    }

@@ -50,8 +50,8 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         char[224] message
 
     ctypedef struct EngineStats:
-        uint64_t executions, steps, complete, cut, discarded, switches, hooks, shared, classes, once, twice, stale
-        uint64_t forgotten, mixed, crowded, pruned, spun, looped, suppressed, pct_1, pct_2, pct_3
+        uint64_t executions, steps, complete, cut, discarded, switches, hooks, shared, classes, once, twice
+        uint64_t stale, forgotten, mixed, crowded, pruned, spun, looped, suppressed, pct_1, pct_2, pct_3
         uint32_t pct_steps, threads, longest
         int32_t exhausted
 

@@ -1,13 +1,13 @@
 # Names of the enumerations in engine.h, in their order, and the numbers that Python code needs.
 
 MODES = ("sc", "tso", "c11")
-ENDS = ("complete", "cut", "discarded", "data race", "use after free", "double free", "bad free", "out of bounds", "leak",
-        "uninitialised read", "deadlock", "livelock", "invariant", "assertion", "crash", "stack overflow",
-        "endless loop", "lock misuse", "blocked call", "outside the engine's limits",
-        "outside the engine's control", "not lock-free")
+ENDS = ("complete", "cut", "discarded", "data race", "use after free", "double free", "bad free",
+        "out of bounds", "leak", "uninitialised read", "deadlock", "livelock", "invariant", "assertion",
+        "crash", "stack overflow", "endless loop", "lock misuse", "blocked call",
+        "outside the engine's limits", "outside the engine's control", "not lock-free")
 OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "allocate", "free", "lock",
-       "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer", "choose",
-       "note")
+       "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer",
+       "choose", "note")
 CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
            "flush", "waiter", "pause", "hold", "turn", "value")
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")

@@ -206,7 +206,7 @@ def distance_text(offset: int) -> str:
 
 
 def locals_of(die: Die) -> Iterator[tuple[Die, int]]:
-    """The variables of a function and of what was inlined into it, with their place in its frame."""
+    """The variables of a function and of inlined calls, with their place in its frame."""
     for child in die.iter_children():
         if child.tag in VARIABLES:
             location = operation(child)

@@ -170,8 +170,8 @@ class Exploration:
         if discarded := self.statistics["discarded"]:
             where = f" ({self.assumption})" if self.assumption else ""
             said.append(
-                f"{discarded:,} of {self.executions:,} executions were discarded: an assumption did "
-                f"not hold{where}"
+                f"{discarded:,} of {self.executions:,} executions were discarded: an assumption "
+                f"did not hold{where}"
             )
         return tuple(said)
 

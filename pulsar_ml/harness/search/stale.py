@@ -74,7 +74,7 @@ def stale_remarks(
 
 
 def under_sc(failure: Failure, subject: Subject, judge: Judge | None) -> Exploration:
-    """Explore the failure's program without stale reads: all of it if that is short, or a sample."""
+    """Explore the failure's program without stale reads: all of a short one, or a sample."""
     options: dict[str, Any] = {
         "mode": "sc",
         "executions": SC_EXECUTIONS,
