@@ -43,5 +43,6 @@ cdef extern from *:
     CPP_PROGRAM(clock_read, 2, Turns turns;,
                 return turns.run(t, [] { (void)std::chrono::steady_clock::now(); });)
     CPP_PROGRAM(sleeping, 2, Turns turns;,
-                return turns.run(t, [] { std::this_thread::sleep_for(std::chrono::nanoseconds(1)); });)
+                return turns.run(
+                    t, [] { std::this_thread::sleep_for(std::chrono::nanoseconds(1)); });)
     """

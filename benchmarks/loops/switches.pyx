@@ -41,15 +41,17 @@ cdef extern from *:
     }
 
     /* Two places of the code each, as a program's load and its store. */
-    #define SWITCHING(name)                                                                         \
-        static __attribute__((noinline)) void name##_load(void) { name##_step(); switching_last = 1; }  \
-        static __attribute__((noinline)) void name##_store(void) { name##_step(); switching_last = 2; } \
-        static void name##_thread(void)                                                             \
-        {                                                                                           \
-            for (;;) {                                                                              \
-                name##_load();                                                                      \
-                name##_store();                                                                     \
-            }                                                                                       \
+    #define SWITCHING(name)                                                                    \
+        static __attribute__((noinline)) void name##_load(void)                                \
+        { name##_step(); switching_last = 1; }                                                 \
+        static __attribute__((noinline)) void name##_store(void)                               \
+        { name##_step(); switching_last = 2; }                                                 \
+        static void name##_thread(void)                                                        \
+        {                                                                                      \
+            for (;;) {                                                                         \
+                name##_load();                                                                 \
+                name##_store();                                                                \
+            }                                                                                  \
         }
     SWITCHING(bare)
     SWITCHING(engine)

@@ -69,7 +69,7 @@ typedef struct Thread {
      * addition: it restricts the values read and is not happens-before. */
     uint32_t id;                  /* of its steps, but for their number */
     uint64_t salt;                /* in hashes */
-    uint32_t own[4] __attribute__((aligned(16)));  /* all ones in the thread's entry of a clock of four */
+    uint32_t own[4] __attribute__((aligned(16)));  /* all ones in its entry of a clock of four */
     CLOCK(clock);
     CLOCK(pending);
     CLOCK(fenced);

@@ -26,7 +26,7 @@ class Argument(ctypes.Structure):
     _fields_ = (("name", ctypes.c_char_p), ("low", ctypes.c_int64), ("high", ctypes.c_int64))
 
 
-class Operation(ctypes.Structure):
+class NativeOperation(ctypes.Structure):
     """PmlOperation of subject.h."""
 
     _fields_ = (
@@ -52,7 +52,7 @@ class Table(ctypes.Structure):
         ("max_threads", ctypes.c_int32),
         ("name", ctypes.c_char_p),
         ("summary", ctypes.c_char_p),
-        ("operations", ctypes.POINTER(Operation)),
+        ("operations", ctypes.POINTER(NativeOperation)),
         ("settings", ctypes.POINTER(Argument)),
         ("create", CREATE),
         ("apply", ctypes.c_void_p),
@@ -103,7 +103,7 @@ def function_subject(function: Callable[[], object]) -> Subject:
 
 @functools.cache
 def table_subject(function: Callable[[], object], name: str, build_id: str) -> Subject:
-    operation = Operation(b"test", 1)
+    operation = NativeOperation(b"test", 1)
     create = CREATE(lambda settings, threads: id(function))
     table = Table(
         ABI, 1, 0, 1, name.encode(), name.encode(), ctypes.pointer(operation), None,

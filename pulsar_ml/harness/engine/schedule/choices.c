@@ -192,8 +192,8 @@ static uint32_t choose(Thread *t, EngineChoice kind, uint32_t options)
 }
 
 /* The same choice with any number of options; `several` is all ones for more than one, and may be
- * known before their number. Samplers come to it at nearly every step, and no processor predicts its
- * outcome or the number of options: so nothing here branches on them, and one option leaves the
+ * known before their number. Samplers come to it at nearly every step, and no processor predicts
+ * its outcome or the number of options: so nothing here branches on them, and one option leaves the
  * generator as it was. */
 INLINED uint32_t choose_freely(int common, Thread *t, EngineChoice kind, uint64_t several, uint32_t options)
 {

@@ -7,7 +7,7 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint16_t, uint64_t, uint8_t
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
-from pulsar_ml.harness.linearize.search.deadline cimport Deadline
+from pulsar_ml.harness.linearize.deadline cimport Deadline
 from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_free
 
 

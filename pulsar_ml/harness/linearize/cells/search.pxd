@@ -35,7 +35,7 @@ from pulsar_ml.harness.linearize.cells.cells cimport (
 )
 from pulsar_ml.harness.linearize.cells.lists cimport missing, over_by
 from pulsar_ml.harness.linearize.cells.moves cimport do_move, is_new, undo
-from pulsar_ml.harness.linearize.search.deadline cimport is_over
+from pulsar_ml.harness.linearize.deadline cimport is_over
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME,
 )

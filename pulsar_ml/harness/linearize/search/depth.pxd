@@ -18,7 +18,7 @@ from libc.string cimport memset
 from pulsar_ml.harness.linearize.search.ahead cimport (
     Ahead, CLOSED, Outlook, UNCLEAR, ahead_back, ahead_free, ahead_start, look, state_is_irrelevant,
 )
-from pulsar_ml.harness.linearize.search.deadline cimport Deadline, is_over
+from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
 from pulsar_ml.harness.linearize.search.lanes cimport Lanes, Op, lanes_free
 from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool_free, pool_shape
 from pulsar_ml.harness.linearize.search.table cimport (

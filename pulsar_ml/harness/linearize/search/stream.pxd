@@ -9,7 +9,7 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from pulsar_ml.harness.histories.history cimport Record
-from pulsar_ml.harness.linearize.search.deadline cimport Deadline, is_over
+from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME,
 )
