@@ -345,8 +345,8 @@ int engine_next(EngineStats *stats)
 
 /* Where an exhaustive strategy goes on, and the options that it found there, 0 where it was not
  * yet. A choice that may still get its second option has it here: a part of the search that is cut
- * off takes it over. At most `room` of the path's choices. Returns how many there are, and how many of them stay
- * as they are. */
+ * off takes it over. At most `room` of the path's choices. Returns how many there are, and how many
+ * of them stay as they are. */
 int32_t engine_path(uint16_t *taken, uint16_t *options, int32_t room, int32_t *floor)
 {
     for (uint32_t i = 0; i < path_length && i < (uint32_t)room; i++) {

@@ -4,8 +4,8 @@
  *
  * So a search unlocks at once, and comes back for the rest when such an observer follows: then the
  * choice at the unlock gets its second option, to let another thread go first, which costs one
- * switch. An observer that knows of the unlock by happens-before cannot come before it. Samplers and
- * replays have an ordinary scheduling point. */
+ * switch. An observer that knows of the unlock by happens-before cannot come before it. Samplers
+ * and replays have an ordinary scheduling point. */
 
 enum { MOST_UNLOCKS = 1024 };
 
