@@ -4,6 +4,7 @@
 #endif
 
 #include "pulsar_ml/harness/engine/state.h"
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -28,6 +29,7 @@
 #include "pulsar_ml/harness/engine/memory/memory.c"
 #include "pulsar_ml/harness/engine/memory/atomics.c"
 #include "pulsar_ml/harness/engine/memory/alloc.c"
+#include "pulsar_ml/harness/engine/memory/kept_blocks.c"
 #include "pulsar_ml/harness/engine/hooks/locks.c"
 #include "pulsar_ml/harness/engine/hooks/weaken.c"
 #include "pulsar_ml/harness/engine/hooks/hooks.c"
@@ -41,6 +43,7 @@
 #include "pulsar_ml/harness/engine/hooks/wraps_exit.c"
 #include "pulsar_ml/harness/engine/hooks/annotations.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_random.c"
+#include "pulsar_ml/harness/engine/hooks/check_calls.c"
 static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/schedule/spawn.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_c11.c"
@@ -63,16 +66,10 @@ static void *reserve(size_t bytes, size_t line)
 }
 
 /* The sizes of what holds an entry for each thread. */
-static void layout(int32_t threads)
+static void set_width(int32_t threads)
 {
-    size_t clock;
     E.width = (threads + 3) / 4 * 4;
-    clock = (size_t)E.width * sizeof(uint32_t);
-    E.message_bytes = offsetof(Message, words) + 2 * clock;
-    E.order_at = 2 * clock;
-    E.messages_at = (E.order_at + 2 * (size_t)E.config.stores * sizeof(uint16_t) + 15) / 16 * 16;
-    E.seen_at = E.messages_at + (size_t)E.config.stores * E.message_bytes;
-    E.block_bytes = (E.seen_at + 2 * (size_t)E.config.stores * clock + 63) / 64 * 64;
+    E.layout = layout_for((size_t)E.width, (size_t)E.config.stores);
 }
 
 /* Where a watchdog in another process sees how far this one has come: the number of the execution
@@ -125,6 +122,7 @@ static void run_once(uint64_t number)
         prepare_fibers();
     }
     E.main.depth = 0;
+    E.main.values = 0;
     E.main.controlled = 0;
     start_owned(&E.main);
     set_library_state(&E.library_start);
@@ -144,7 +142,7 @@ static void run_one(uint64_t number)
         n_events = n_events_before;
         n_decisions = n_decisions_before;
         n_preemptions = 0;
-        layout(E.width + 4);
+        set_width(E.width + 4);
     }
 }
 
@@ -189,7 +187,7 @@ int engine_open(const EngineConfig *config)
     E.config = *config;
     E.n = config->n_threads;
     E.wider = 0;
-    layout(E.n);
+    set_width(E.n);
     for (int i = 0; i < E.n; i++) {
         Thread *t = &E.threads[i];
         t->number = i;
@@ -288,6 +286,7 @@ int engine_again(uint64_t number)
     learn();
     n_events = n_decisions = 0;
     n_preemptions = 0;
+    n_notes = n_names = 0;
     E.recording = 1;
     run_one(number);
     E.recording = 0;

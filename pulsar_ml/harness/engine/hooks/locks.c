@@ -21,11 +21,11 @@ typedef struct {
     uint64_t readers;
     uint8_t reads[ENGINE_MOST_THREADS];   /* how often each of them holds it */
     uint64_t blocked;
-    uint32_t clock[ENGINE_MOST_THREADS];
-    uint32_t readers_clock[ENGINE_MOST_THREADS];   /* of those that read: they order only writers */
+    CLOCK(clock);
+    CLOCK(readers_clock);   /* of those that read: they order only writers */
     /* The same of what seq_cst fences order, see Thread.x_clock. */
-    uint32_t x_clock[ENGINE_MOST_THREADS];
-    uint32_t readers_x_clock[ENGINE_MOST_THREADS];
+    CLOCK(x_clock);
+    CLOCK(readers_x_clock);
     uint32_t fence_at, readers_fence_at;
 } Object;
 

@@ -141,9 +141,10 @@ static int tape_load(const EngineDecision *decisions, int32_t n)
     return 1;
 }
 
-static uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t options)
+/* The value that the tape has for a thread's choice number `at`, or 0, the default. */
+static uint32_t replay_value(int32_t thread, uint32_t at, EngineChoice kind, uint32_t options)
 {
-    uint64_t key = tape_key((uint8_t)t->number, t->points, (uint8_t)kind);
+    uint64_t key = tape_key((uint8_t)thread, at, (uint8_t)kind);
     int32_t low = 0, high = tape.n;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
@@ -153,10 +154,15 @@ static uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t optio
         else
             high = middle;
     }
-    if (low == tape.n || tape_compare(&tape.decisions[low], &(EngineDecision){t->points, (uint8_t)t->number,
+    if (low == tape.n || tape_compare(&tape.decisions[low], &(EngineDecision){at, (uint8_t)thread,
                                                                               (uint8_t)kind, 0}) != 0)
         return 0;
     return tape.decisions[low].value < options ? tape.decisions[low].value : 0;
+}
+
+static inline uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t options)
+{
+    return replay_value(t->number, t->points, kind, options);
 }
 
 /* Out of 256: how often a random strategy departs from the default. A stale store is read half of
@@ -185,16 +191,16 @@ static uint32_t choose(Thread *t, EngineChoice kind, uint32_t options)
     return chosen;
 }
 
-/* The same choice with any number of options. Samplers come to it at nearly every step, and no
- * processor predicts its outcome or the number of options: so nothing here branches on them, and
- * one option leaves the generator as it was. */
-INLINED uint32_t choose_freely(int common, Thread *t, EngineChoice kind, uint32_t options)
+/* The same choice with any number of options; `several` is all ones for more than one, and may be
+ * known before their number. Samplers come to it at nearly every step, and no processor predicts its
+ * outcome or the number of options: so nothing here branches on them, and one option leaves the
+ * generator as it was. */
+INLINED uint32_t choose_freely(int common, Thread *t, EngineChoice kind, uint64_t several, uint32_t options)
 {
-    uint64_t several = -(uint64_t)(options > 1), drawn = E.drawn, departs;
+    uint64_t drawn, departs;
     if (!common && unlikely(!E.sampling))
-        return options > 1 ? choose(t, kind, options) : 0;
-    E.counter += GOLDEN & several;
-    E.drawn = mix64(E.counter);
-    departs = -(uint64_t)((drawn & 255) < DEPARTURES[kind]);
-    return (uint32_t)((1 + (((drawn >> 32) * (options - 1)) >> 32)) & departs & several);
+        return several ? choose(t, kind, options) : 0;
+    drawn = draw_if(several);
+    departs = -(uint64_t)((drawn & 255) < DEPARTURES[kind]) & several;
+    return (uint32_t)((1 + (((drawn >> 32) * (options - 1)) >> 32)) & departs);
 }
