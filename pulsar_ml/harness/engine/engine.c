@@ -20,6 +20,7 @@
 #include "pulsar_ml/harness/engine/schedule/reversal.c"
 #include "pulsar_ml/harness/engine/schedule/time.c"
 #include "pulsar_ml/harness/engine/schedule/sched.c"
+#include "pulsar_ml/harness/engine/schedule/unlocking.c"
 #include "pulsar_ml/harness/engine/schedule/waiting.c"
 #include "pulsar_ml/harness/engine/schedule/holding.c"
 #include "pulsar_ml/harness/engine/memory/known_races.c"
@@ -28,6 +29,7 @@
 #include "pulsar_ml/harness/engine/memory/memory.c"
 #include "pulsar_ml/harness/engine/memory/atomics.c"
 #include "pulsar_ml/harness/engine/memory/alloc.c"
+#include "pulsar_ml/harness/engine/memory/kept_blocks.c"
 #include "pulsar_ml/harness/engine/hooks/locks.c"
 #include "pulsar_ml/harness/engine/hooks/weaken.c"
 #include "pulsar_ml/harness/engine/hooks/hooks.c"
@@ -41,6 +43,7 @@
 #include "pulsar_ml/harness/engine/hooks/wraps_exit.c"
 #include "pulsar_ml/harness/engine/hooks/annotations.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_random.c"
+#include "pulsar_ml/harness/engine/hooks/check_calls.c"
 static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/schedule/spawn.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_c11.c"
@@ -108,7 +111,7 @@ static void run_once(uint64_t number)
     E.now_ns = 1000000000;
     n_objects = 0;
     heap_reset();
-    path_at = bound_used = 0;
+    path_at = bound_used = n_unlocks = 0;
     path_pruned = 0;
     E.strategy = configured_strategy();
     E.reuse = E.config.reuse == 1;
@@ -119,6 +122,7 @@ static void run_once(uint64_t number)
         prepare_fibers();
     }
     E.main.depth = 0;
+    E.main.values = 0;
     E.main.controlled = 0;
     start_owned(&E.main);
     set_library_state(&E.library_start);
@@ -282,6 +286,7 @@ int engine_again(uint64_t number)
     learn();
     n_events = n_decisions = 0;
     n_preemptions = 0;
+    n_notes = n_names = 0;
     E.recording = 1;
     run_one(number);
     E.recording = 0;
@@ -338,13 +343,14 @@ int engine_next(EngineStats *stats)
 }
 
 /* Where an exhaustive strategy goes on, and the options that it found there, 0 where it was not
- * yet: at most `room` of the path's choices. Returns how many there are, and how many of them stay
+ * yet. A choice that may still get its second option has it here: a part of the search that is cut
+ * off takes it over. At most `room` of the path's choices. Returns how many there are, and how many of them stay
  * as they are. */
 int32_t engine_path(uint16_t *taken, uint16_t *options, int32_t room, int32_t *floor)
 {
     for (uint32_t i = 0; i < path_length && i < (uint32_t)room; i++) {
         taken[i] = path[i].taken;
-        options[i] = path[i].options;
+        options[i] = path[i].options == ONE_OPTION ? 2 : path[i].options;
     }
     *floor = (int32_t)path_floor;
     return (int32_t)path_length;

@@ -59,6 +59,7 @@ typedef struct Thread {
     uintptr_t op_address;
     struct Variable *variable;    /* of its next step, when it was there at its announcement */
     uint32_t points;              /* scheduling points so far */
+    uint32_t values;              /* choices of values so far, see check_calls.c */
     uint32_t idle_points;         /* those of them that are no step: the thread waits */
     uint32_t call;                /* index of the current operation */
     uint32_t priority;            /* PCT, POS */

@@ -5,11 +5,27 @@
 
 EXPORT void __tsan_init(void) {}
 
+/* While a trace is kept: notes the end of the function's frame as well. The hook below jumps here,
+ * so that the frame pointer in front of this frame is the function's. */
+static __attribute__((noinline)) void enter_recorded(void *caller)
+{
+    Thread *t = current;
+    uint32_t at = t->depth++ % FRAMES;
+    t->frames[at] = (uintptr_t)caller;
+    if (t->number >= 0)
+        note_frame(t, at, *(uintptr_t *)__builtin_frame_address(0), PC);
+}
+
 EXPORT void __tsan_func_entry(void *caller)
 {
     Thread *t = current;
-    if (t)
-        t->frames[t->depth++ % FRAMES] = (uintptr_t)caller;
+    if (t == NULL)
+        return;
+    if (unlikely(E.recording)) {
+        enter_recorded(caller);
+        return;
+    }
+    t->frames[t->depth++ % FRAMES] = (uintptr_t)caller;
 }
 
 EXPORT void __tsan_func_exit(void)

@@ -286,6 +286,8 @@ static void reach_from(uintptr_t from, size_t bytes)
     }
 }
 
+static void reach_from_kept(void);
+
 /* Called by libraries of tests at the end of an execution, for each area of their variables. */
 EXPORT void pml_engine_reachable(const void *from, size_t bytes)
 {
@@ -293,6 +295,7 @@ EXPORT void pml_engine_reachable(const void *from, size_t bytes)
     if (heap.n_live == 0)
         return;
     reach_from((uintptr_t)from, bytes);
+    reach_from_kept();
     while (found) {
         found = 0;
         for (uint32_t i = 0; i < heap.n_blocks; i++) {

@@ -174,10 +174,18 @@ INLINED Thread *switch_to(Thread *from, Thread *to)
     return (Thread *)fiber_switch(&from->fiber, &to->fiber);
 }
 
+/* Of CPython, if this process has it. */
+extern int PyGILState_Check(void) __attribute__((weak));
+extern void *PyEval_SaveThread(void) __attribute__((weak));
+
 /* Ends the execution from within a fiber; its fibers are not resumed but prepared anew. */
 static void __attribute__((noreturn, noinline)) abandon(void)
 {
     Fiber unused;
+    /* The engine runs without the GIL, so that a fiber which holds it took it and will not give it
+     * back. */
+    if (PyGILState_Check && PyGILState_Check())
+        PyEval_SaveThread();
     E.broken = 1;
     E.ended = 1;
     current = NULL;
