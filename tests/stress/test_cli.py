@@ -245,7 +245,7 @@ def test_ctrl_c_prints_what_was_found_and_is_130(toys_so: Path, tmp_path: Path) 
         assert process.stderr is not None
         assert process.stderr.readline() == "slow: 600 s from seed 0 on 2 threads\n"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=900)
     assert process.returncode == 130, err
     assert "interrupted: the results so far are above" in out
     assert "suite" in out and "slow on build toys-build-1" in out
