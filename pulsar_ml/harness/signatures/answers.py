@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pulsar_ml.harness.histories.history import Call, History
 from pulsar_ml.harness.judges.judge import OUT_OF_MEMORY, ModelJudge
 from pulsar_ml.harness.linearize import ANSWERS, ILLEGAL, LEGAL, ModelChecker
-from pulsar_ml.harness.linearize.check import PROGRAM_ORDER
+from pulsar_ml.harness.linearize.searches import PROGRAM_ORDER
 from pulsar_ml.harness.models.model import describe_call
 
 # The status of an answer says what its words are; from FIRST_TUPLE on, how many there are.
