@@ -15,6 +15,7 @@
 /* of one execution, those that the code under test starts included */
 #define ENGINE_MOST_THREADS 64
 #define ENGINE_CLASSES (1 << 14)  /* classes that are told apart; of more, a uniform sample */
+#define ENGINE_STORES 8           /* that a location remembers, unless set otherwise */
 #define ENGINE_LEAST_STORES 3     /* that a location remembers; the oldest is forgotten first */
 #define ENGINE_MOST_STORES 64
 #define ENGINE_MOST_FRAMES 24     /* of a reported stack */
@@ -94,7 +95,8 @@ typedef struct {
     uint8_t n_frames;
     uint32_t points;          /* scheduling points of the thread so far */
     int32_t call;             /* index of its operation */
-    uint32_t clock[ENGINE_MOST_THREADS];   /* what it knows of each thread, this step included */
+    /* what it knows of each thread, this step included */
+    uint32_t clock[ENGINE_MOST_THREADS] __attribute__((aligned(16)));
     uint64_t frames[ENGINE_MOST_FRAMES];
     /* of an address on a thread's stack: the function whose frame holds it, or 0, and the distance
      * to the end of the frame (DWARF's canonical frame address) */

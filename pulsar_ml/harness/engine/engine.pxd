@@ -6,6 +6,7 @@ from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlSubject
 cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     enum:
         ENGINE_MOST_THREADS
+        ENGINE_STORES
         ENGINE_LEAST_STORES
         ENGINE_MOST_STORES
         ENGINE_CLASSES

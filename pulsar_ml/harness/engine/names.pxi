@@ -12,7 +12,7 @@ CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", 
            "flush", "waiter", "pause", "hold", "turn", "value")
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 FAULTS = {"weak_failure": 1, "spurious": 2, "no_memory": 4, "timeout": 8}
-STORES = 8  # stores that a location remembers, unless told otherwise
+STORES = ENGINE_STORES  # stores that a location remembers, unless told otherwise
 LEAST_STORES, MOST_STORES = ENGINE_LEAST_STORES, ENGINE_MOST_STORES
 BUFFER = ENGINE_BUFFER  # stores that a thread may hold back in mode tso
 # turns of waiting loops that a search lets go on although nothing changed, unless told otherwise

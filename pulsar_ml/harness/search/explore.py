@@ -20,7 +20,7 @@ from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, capture
 from pulsar_ml.harness.search.partition import Part, bounds_hit, proved
-from pulsar_ml.harness.search.sandbox import LEARNING, call, lost_failure
+from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure, watch
 from pulsar_ml.harness.search.symbols import describe_pc
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
@@ -250,6 +250,7 @@ def explore(
     is.
     """
     check_options(explore, options)
+    judge = judge or subject.judge
     whole = part or Part()
     engine_options: dict[str, Any] = {
         "mode": mode,
@@ -262,7 +263,7 @@ def explore(
         **options,
     }
 
-    def work() -> Exploration:
+    def work(on_batch: Callable[[int], object]) -> Exploration:
         explorer = Explorer(subject, program, judged=judge is not None, **engine_options)
         return search(
             explorer,
@@ -275,9 +276,18 @@ def explore(
         )
 
     if not isolated:
-        return work()
+        return work(on_batch)
+    found: list[Exploration] = []
+
+    def on_message(message: int | Exploration) -> None:
+        if isinstance(message, int):
+            on_batch(message)
+        else:
+            found.append(message)
+
     try:
-        return call(work, limits=limits)
+        watch(lambda send: send(work(send)), on_message, limits=limits)
+        return found[0]
     except LostError as error:
         known = {**engine_options, "first": first, "part": part or ""}
         return lost_exploration(error, subject, program, known)

@@ -161,6 +161,7 @@ class Failure:
                 f"{self.kind}: this execution ends its process; pulsar-ml replay repeats it in "
                 "another"
             )
+        judge = judge or subject.judge
         explorer = replay_explorer(self, subject)
         explorer.again(0)
         again = None

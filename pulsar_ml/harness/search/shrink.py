@@ -148,8 +148,7 @@ def shrink(
     """
     if failure.ended_process or failure.kind == BLOCKED:
         return failure
-    if failure.kind != WRONG_ANSWERS:
-        judge = None
+    judge = (judge or subject.judge) if failure.kind == WRONG_ANSWERS else None
     state = Shrinker(subject, failure, budget=budget, judge=brief(judge))
     if not state.accept(state.attempt(Program.from_json(failure.program), failure.decisions)):
         return failure
@@ -170,6 +169,7 @@ def shrink_schedule(
     failure: Failure, subject: Subject, *, budget: int | None = None, judge: Judge | None = None
 ) -> Failure:
     """Shrink the decisions of a failure only, and leave its program as it is."""
+    judge = judge or subject.judge
     state = Shrinker(subject, failure, budget=budget, judge=brief(judge))
     if not state.accept(state.attempt(Program.from_json(failure.program), failure.decisions)):
         return failure

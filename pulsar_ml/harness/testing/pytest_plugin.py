@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pulsar_ml.harness.testing.collect import SourceFile, add_settings, is_collected
+from pulsar_ml.harness.testing.collect import (
+    SourceFile,
+    add_settings,
+    is_collected,
+    native_item,
+)
 from pulsar_ml.harness.testing.properties import EXPLORED, FAILURE, RECORD, REPLAYED, keep_record
 
 if TYPE_CHECKING:
@@ -44,6 +49,13 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SourceFile
         collected: SourceFile = SourceFile.from_parent(parent, path=file_path)
         return collected
     return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(
+    collector: pytest.Collector, name: str, obj: object
+) -> pytest.Item | None:
+    return native_item(collector, name, obj) if name.startswith("test") else None
 
 
 OPTIONS: Mapping[str, dict[str, Any]] = {

@@ -231,6 +231,7 @@ static __attribute__((noinline)) Thread *special_step(Thread *t, uintptr_t addre
     announce(t, address, writes);
     if (t->controlled & NOTES_PLACES)
         note_places(t, address, width, op, pc);
+    expect_variable(t, address);
     return t;
 }
 
@@ -242,15 +243,15 @@ static inline __attribute__((always_inline)) Thread *step_of(void *at, uint32_t 
     Thread *t = current;
     if (unlikely(t == NULL))
         return NULL;
-    if (unlikely(t->controlled == 0)) {
+    if (unlikely(t->controlled != CONTROLLED)) {
+        if (t->controlled)
+            return special_step(t, (uintptr_t)at, width, op, writes, pc);
         main_access(t, (uintptr_t)at, width, op, pc);
         return NULL;
     }
-    if (unlikely(t->controlled != CONTROLLED))
-        return special_step(t, (uintptr_t)at, width, op, writes, pc);
     E.hooks++;
-    announce_quickly(t, (uintptr_t)at, writes);
-    return t;
+    expect_variable(t, (uintptr_t)at);
+    return announce_quickly(t, (uintptr_t)at, writes);
 }
 
 /* The plain operations of each width. Read-modify-writes are loops of compare-exchange; speed

@@ -53,6 +53,8 @@ static void free_outside(Thread *t, void *memory, uint64_t pc)
     if (unlikely(kept_blocks.records))
         unrecord_block(memory);
     if (block == NULL) {
+        if (t && t->controlled)
+            forget_variables((uintptr_t)memory, malloc_usable_size(memory));
         free(memory);
         return;
     }

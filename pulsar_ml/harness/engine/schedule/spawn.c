@@ -1,7 +1,7 @@
 /* Threads that the code under test starts: fibers of the same execution, numbered behind the
  * program's own in the order of their start. The number that is a thread's pthread_t never is 0. */
 
-static void layout(int32_t threads);
+static void set_width(int32_t threads);
 static void start_thread(Thread *t);
 static void thread_end(Thread *t);
 
