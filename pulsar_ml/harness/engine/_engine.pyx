@@ -13,8 +13,8 @@ from pulsar_ml.harness.engine.judged_calls cimport (
     EngineCall, JudgedCall, Legal, Question, engine_calls, known,
 )
 from pulsar_ml.harness.engine.engine cimport (
-    ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_LEAST_STORES, ENGINE_MOST_STORES, ENGINE_MOST_THREADS, ENGINE_STORES,
-    FAIL_RACE, STRATEGY_FOLLOWS, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
+    ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_LEAST_STORES, ENGINE_MOST_STORES, ENGINE_MOST_THREADS,
+    ENGINE_STORES, FAIL_RACE, STRATEGY_FOLLOWS, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_keep_blocks, engine_name, engine_next, engine_note, engine_open,
