@@ -207,7 +207,9 @@ class Model:
         if not value or value > CHURNED:
             # It was there when the slot was read, and not any more when the wrapper was.
             if not value:
-                return self.sees(key, thread, 1, 0)
+                # A fill that finds no place in the queue empties its slot again.
+                kinds = (0,) if self.scarce and self.n_threads > 1 else (1, 0)
+                return self.sees(key, thread, *kinds)
             return self.sees(key, thread, 1, 0, now=False) and self.passing(key, thread, value)
         return self.hit(key, thread, value)
 
