@@ -224,18 +224,28 @@ cdef class Explorer:
         while True:
             with _lock:
                 self.take()
-                with nogil:
+                if self.subject.needs_gil:
                     done += engine_run(first + done, count - done, &self.stats)
+                else:
+                    with nogil:
+                        done += engine_run(first + done, count - done, &self.stats)
             PyErr_CheckSignals()
             if not self.suppress or engine_failure().kind != FAIL_RACE:
                 return done
-            with nogil:
-                engine_again(first + done - 1)
+            self.repeat(first + done - 1)
             if not self.pass_over():
                 return done
             # The race ended its execution, which is done once more behind it.
             done -= 1
             self.stats.executions -= 1
+
+    cdef int repeat(self, uint64_t number) except -1:
+        if self.subject.needs_gil:
+            engine_again(number)
+        else:
+            with nogil:
+                engine_again(number)
+        return 0
 
     cdef bint pass_over(self) except -1:
         """Return True when the race of the last engine_again() is suppressed and is new."""
@@ -257,11 +267,9 @@ cdef class Explorer:
         """Make one execution again and keep its trace and decisions."""
         with _lock:
             self.take()
-            with nogil:
-                engine_again(number)
+            self.repeat(number)
         while self.suppress and self.pass_over():
-            with nogil:
-                engine_again(number)
+            self.repeat(number)
 
     def reverse(self, uint64_t number) -> str:
         """After :meth:`again` of an execution that ended with a race: try its accesses in the other
@@ -274,8 +282,11 @@ cdef class Explorer:
         cdef int shown = 0
         with _lock:
             self.take()
-            with nogil:
+            if self.subject.needs_gil:
                 shown = engine_reverse(number)
+            else:
+                with nogil:
+                    shown = engine_reverse(number)
         return ENDS[shown] if shown >= FAIL_RACE else ""
 
     def skip(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -140,18 +140,41 @@ def chosen_tests(source: TestSource, name: str | None) -> tuple[TestFunction, ..
     return found
 
 
-def check(path: Path | str, *, test: str | None = None, **options: Any) -> tuple[Checked, ...]:
-    """Explore the test functions of a C, C++ or Cython file; a failure is raised.
+def check_python(function: Callable[[], object], **options: Any) -> Checked:
+    """Explore a Python function, with its threads, in a child process; see :func:`check`."""
+    from pulsar_ml.harness.pythreads.check import explore_python, file_of, test_of
+
+    done, text = explore_python(function, **options)
+    return Checked(file_of(function), test_of(function), done, done.failure, text)
+
+
+def check(
+    path: Path | str | Callable[[], object], *, test: str | None = None, **options: Any
+) -> tuple[Checked, ...]:
+    """Explore the test functions of a C, C++ or Cython file, or a Python function; a failure is
+    raised.
 
     A test is a function ``void test_*()``, in Cython a ``cdef`` or ``def`` function ``test_*()``.
     It starts threads by the means of its language, and asserts. ``test`` names a single one.
     ``options`` are those of :func:`explore` and override the file's comments; ``flags`` is a list
     for the compiler. The result has a row for each test.
 
+    A Python function takes no argument, starts threads of ``threading`` or
+    ``concurrent.futures``, and asserts. Its options are ``semantics`` ("gil", or "free" to report
+    races), ``also`` (installed packages that are under test) and those of :func:`explore` but for
+    ``mode``, ``races``, ``leaks`` and ``reuse``.
+
     Raises InterleavingFailure for the first test that fails, AssertionError for one in which no two
     threads met, UsageError for a file without tests, and BuildError with the compiler's output.
     """
     __tracebackhide__ = True
+    if callable(path):
+        result = check_python(path, **options)
+        if result.failure is not None:
+            raise InterleavingFailure(result.failure, f"{result.test.name}: {result.text}")
+        if result.verdict != "clean":
+            raise AssertionError(f"{result.test.name}: {result.describe()}")
+        return (result,)
     build: dict[str, Any] = {
         name: options.pop(name) for name in ("into", "flags", "volatile") if name in options
     }

@@ -9,7 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulsar_ml.harness.engine import ORDERS
-from pulsar_ml.harness.search.symbols import describe_pc, look_up_pcs, of_library, source_line
+from pulsar_ml.harness.search.symbols import (
+    FIRST_INTERPRETED,
+    describe_pc,
+    interpreted_name,
+    interpreted_value,
+    look_up_pcs,
+    of_library,
+    source_line,
+)
 from pulsar_ml.harness.subjects.program import Program, call_text
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.wording import counted
@@ -151,7 +159,11 @@ class Names:
         self.threads: dict[int, set[int]] | None = None
 
     def of(self, address: int) -> str:
-        return self.known.setdefault(address, f"m{len(self.known)}")
+        known = self.known.get(address)
+        if known is None:
+            numbered = sum(name.startswith("m") for name in self.known.values())
+            known = self.known[address] = interpreted_name(address) or f"m{numbered}"
+        return known
 
     def shared(self, trace: Sequence[dict[str, Any]], event: dict[str, Any]) -> bool:
         """Return True for a location of two threads; other plain accesses are not shown."""
@@ -187,6 +199,10 @@ def what_it_did(
     if op == "fence":
         return f"fence {order}"
     what = names.of(int(event["address"]))
+    if int(event["pc"]) >= FIRST_INTERPRETED and op in ("load", "store"):
+        arrow = "->" if op == "load" else "<-"
+        text = interpreted_value(int(event["value"]))
+        return f"{what} {arrow} {text}" if int(event["value"]) else f"{op} {what}"
     value = signed(event["value"])
     if op == "load":
         stale = f" ({counted(int(event['stale']), 'store')} old)" if event["stale"] else ""

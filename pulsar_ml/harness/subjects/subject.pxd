@@ -59,6 +59,7 @@ cdef class Subject:
     cdef readonly object owner            # keeps the module that holds the table alive
     cdef readonly tuple operations
     cdef readonly tuple settings
+    cdef readonly bint needs_gil          # its functions are called with the GIL
 
 
 cdef class Instance:
