@@ -31,7 +31,7 @@ from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
 
 if TYPE_CHECKING:
-    from pulsar_ml.harness.functions.check import Checked
+    from pulsar_ml.harness.functions.check import Checked, PythonTest
     from pulsar_ml.harness.functions.source import TestFunction, TestSource
     from pulsar_ml.harness.search.child import Limits
     from pulsar_ml.harness.subjects.subject import Subject
@@ -199,7 +199,7 @@ class Found:
 
     def tests(
         self, progress: ProgressDisplay | None = None
-    ) -> Iterator[tuple[TestSource, TestFunction, Subject]]:
+    ) -> Iterator[tuple[TestSource, TestFunction, Subject | PythonTest]]:
         from pulsar_ml.errors import BuildError
         from pulsar_ml.harness.functions.check import build_tests, chosen_tests
         from pulsar_ml.harness.functions.source import read_source, test_files

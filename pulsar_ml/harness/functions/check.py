@@ -67,6 +67,13 @@ class Checked:
         return "; ".join([f"clean: {count}", *limits, *filter(None, [bounds_met(done.bounds)])])
 
 
+@dataclass(frozen=True, slots=True)
+class PythonTest:
+    """A test function of Python: it is called, and nothing is built."""
+
+    function: Callable[[], object]
+
+
 def build_tests(
     source: TestSource,
     *,
@@ -74,13 +81,17 @@ def build_tests(
     flags: Sequence[str] = (),
     database: Path | None = None,
     volatile: str = "plain",
-) -> dict[str, Subject]:
+) -> dict[str, Subject | PythonTest]:
     """Build a file of tests for the engine; return a subject for each test's name.
 
     A test that the preprocessor leaves out has none. ``into`` is the folder of builds. ``flags`` go
     to the compiler, after those that a compilation database (by default the nearest one) has for
     the file. Raises BuildError with the compiler's output.
     """
+    if source.language == "python":
+        from pulsar_ml.harness.pythreads.check import load_tests
+
+        return {name: PythonTest(each) for name, each in load_tests(source.path).items()}
     found = database or find_database(source.path)
     known = database_flags(found, source.path) if found else []
     if source.language == "cython":
@@ -98,12 +109,14 @@ def program_of(subject: Subject) -> Program:
 def check_function(
     file: Path,
     test: TestFunction,
-    subject: Subject,
+    subject: Subject | PythonTest,
     *,
     limits: Limits | None = None,
     **options: Any,
 ) -> Checked:
     """Explore one test in a child process; ``options`` are those of :func:`explore`."""
+    if isinstance(subject, PythonTest):
+        return check_python(subject.function, limits=limits, **options)
     chosen = {"executions": EXECUTIONS, "reuse": "mixed", **options}
     done = explore(subject, program_of(subject), isolated=True, limits=limits, **chosen)
     failure = done.failure
@@ -118,8 +131,14 @@ def check_function(
     return Checked(file, test, done, failure, text)
 
 
-def replayed_text(failure: Failure, subject: Subject, limits: Limits | None) -> tuple[bool, str]:
+def replayed_text(
+    failure: Failure, subject: Subject | PythonTest, limits: Limits | None
+) -> tuple[bool, str]:
     """Repeat ``failure`` in a child process; return whether it came again, and the text to show."""
+    if isinstance(subject, PythonTest):
+        from pulsar_ml.harness.pythreads.check import replay_python
+
+        return replay_python(subject.function, failure, limits=limits)
     if failure.ended_process:
         again = replay_lost(failure, subject, limits=limits)
         return again.failure is not None, failure.summary(again)
@@ -179,6 +198,8 @@ def check(
         name: options.pop(name) for name in ("into", "flags", "volatile") if name in options
     }
     source = read_source(Path(path))
+    if source.language == "python" and build:
+        raise UsageError(f"{source.path.name} is not built: leave {', '.join(build)} out")
     tests = chosen_tests(source, test)
     if not tests:
         raise UsageError(f"{source.path.name} has no test: no function void test_*() was found")

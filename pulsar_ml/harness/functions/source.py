@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import FAULTS, OFFERED
-from pulsar_ml.harness.functions import LANGUAGES
+from pulsar_ml.harness.functions import LANGUAGES, PYTHON
 from pulsar_ml.input_files import bounded_text
 
 MOST_BYTES = 16 << 20  # length of a source file
@@ -102,6 +102,10 @@ def read_source(path: Path) -> TestSource:
     Raises UsageError for a file of another language, one that cannot be read, and for an option in
     its comments that does not exist.
     """
+    if path.suffix == PYTHON:
+        from pulsar_ml.harness.pythreads.check import python_source
+
+        return python_source(path)
     language = LANGUAGES.get(path.suffix)
     if language is None:
         raise UsageError(
@@ -252,6 +256,15 @@ def option_value(key: str, value: str, place: str) -> object:
     return value
 
 
+def is_file_of_tests(file: Path) -> bool:
+    """Return True for a file of test functions, by its name; in Python only check_*.py is one."""
+    if file.suffix == PYTHON:
+        return file.stem.startswith("check_")
+    return file.suffix in LANGUAGES and (
+        file.stem.startswith(("test_", "check_")) or file.stem.endswith("_test")
+    )
+
+
 def test_files(paths: list[Path]) -> Iterator[Path]:
     """Yield the files of ``paths``; of a folder those named test_*, *_test or check_*."""
     for path in paths:
@@ -261,8 +274,7 @@ def test_files(paths: list[Path]) -> Iterator[Path]:
         yield from sorted(
             file
             for file in path.rglob("*")
-            if file.suffix in LANGUAGES
-            and (file.stem.startswith(("test_", "check_")) or file.stem.endswith("_test"))
+            if is_file_of_tests(file)
             and not any(
                 part.startswith(".") or part == "build" for part in file.relative_to(path).parts
             )

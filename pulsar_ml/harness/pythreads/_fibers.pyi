@@ -19,6 +19,7 @@ def attach(
     deque: type[deque[Any]],
     run_method: object,
     random: object,
+    local: type,
     checked: bool,
 ) -> dict[str, Any]: ...
 def detach() -> None: ...

@@ -119,6 +119,7 @@ def session(
         deque=deque,
         run_method=threading.Thread.run,
         random=random._inst,  # type: ignore[attr-defined]
+        local=threading.local,
         checked=semantics == "free",
     )
     with replaced_attributes(threading.Thread, methods):
