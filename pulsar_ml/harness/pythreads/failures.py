@@ -5,14 +5,17 @@ from __future__ import annotations
 import dis
 import functools
 import linecache
+import re
 import traceback
 from pathlib import Path
 from types import CodeType
 
 from pulsar_ml.harness.pythreads import _fibers
+from pulsar_ml.harness.pythreads.points import PACKAGE
 from pulsar_ml.harness.search import symbols
 
 EXCEPTION, ASSERTION = 0, 1  # kinds of a failure, as in fibers.h
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # differs each time
 LONGEST = 200  # characters of a message
 
 
@@ -34,14 +37,22 @@ class ExceptionTexts:
                 last = code.co_filename, walked.tb_lineno
             walked = walked.tb_next
         if _fibers.recording():
-            self.text = "".join(traceback.format_exception(error)).rstrip()
-        message = " ".join(str(error).split())
+            self.text = traceback_of(error)
+        message = ADDRESS.sub("", " ".join(str(error).split()))
         if isinstance(error, AssertionError):
             if not message and last is not None:
                 message = linecache.getline(*last).strip()
             return ASSERTION, "", (message or "an assertion failed")[:LONGEST], places
         name = type(error).__name__
         return EXCEPTION, "exception", f"{name}: {message}"[:LONGEST].rstrip(": "), places
+
+
+def traceback_of(error: BaseException) -> str:
+    """Return the traceback of an exception, without the frames that called the test."""
+    walked = error.__traceback__
+    while walked is not None and walked.tb_frame.f_code.co_filename.startswith(PACKAGE):
+        walked = walked.tb_next
+    return "".join(traceback.format_exception(error.with_traceback(walked))).rstrip()
 
 
 @functools.cache

@@ -7,7 +7,6 @@ global variable, a variable of an enclosing function, or a container that native
 from __future__ import annotations
 
 import dis
-import site
 import sys
 import sysconfig
 from collections.abc import Iterable
@@ -34,6 +33,7 @@ KINDS = {
     "BINARY_OP": 13,
 }
 FIRST_IN_PLACE = 13  # operand of BINARY_OP: this one and later ones are +=, -= and so on
+INSTALLED = ("site-packages", "dist-packages")
 PACKAGE = str(Path(__file__).resolve().parents[2])
 
 Described = tuple[bytes, list[int], list[str | None]]
@@ -41,10 +41,8 @@ Described = tuple[bytes, list[int], list[str | None]]
 
 def library_folders() -> tuple[str, ...]:
     """Return the folders of the standard library and of installed packages."""
-    names = [*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()]
-    names += [sys.prefix, sys.base_prefix] if sys.prefix != "/usr" else []
-    kept = {str(Path(name).resolve()) for name in names if name.endswith("packages")}
-    return tuple(sorted({*kept, str(Path(sysconfig.get_paths()["stdlib"]).resolve())}))
+    names = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return tuple(sorted({str(Path(name).resolve()) for name in names}))
 
 
 class CodeUnderTest:
@@ -63,10 +61,11 @@ class CodeUnderTest:
         found = self.known.get(file)
         if found is None:
             path = str(Path(file).resolve()) if not file.startswith("<") else file
+            installed = path.startswith((*self.libraries, PACKAGE)) or any(
+                f"/{folder}/" in path for folder in INSTALLED
+            )
             found = not file.startswith("<frozen") and (
-                path.startswith(self.also)
-                if path.startswith((*self.libraries, PACKAGE))
-                else True
+                not installed or path.startswith(self.also)
             )
             self.known[file] = found
         return found

@@ -43,6 +43,9 @@ class StartedEvent:
     def set(self) -> None:
         """Do nothing: one event stands for those of all threads."""
 
+    def _at_fork_reinit(self) -> None:
+        """Do nothing, in a child process."""
+
     def wait(self, timeout: float | None = None) -> bool:
         return self.happened
 

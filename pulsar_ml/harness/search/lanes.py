@@ -75,6 +75,8 @@ def is_left_out(event: dict[str, Any], names: Names, trace: Sequence[dict[str, A
     """
     if event["op"] not in LIBRARY_STEPS or event["order"] == NOT_MADE or event is trace[-1]:
         return False
+    if int(event["pc"]) >= FIRST_INTERPRETED:
+        return True  # the load or store behind it is the same access
     if event["op"] in ("read", "write") and not names.shared(trace, event):
         return True
     return of_library(int(event["pc"])) and event["address"] != trace[-1]["address"]

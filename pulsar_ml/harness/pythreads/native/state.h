@@ -22,7 +22,7 @@ typedef struct {
     PyObject *thread;             /* the threading.Thread, or NULL */
     PyObject *function, *arguments, *keywords;
     void *outside[5];             /* where it goes on when the execution was ended */
-    uint8_t started, done, unwinding, daemon;
+    uint8_t started, done, unwinding, daemon, active;   /* active: threading has it */
     uint32_t steps;               /* since the execution was ended */
 } PyFiber;
 
