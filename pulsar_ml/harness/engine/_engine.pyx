@@ -239,13 +239,11 @@ cdef class Explorer:
             done -= 1
             self.stats.executions -= 1
 
-    cdef int repeat(self, uint64_t number) except -1:
+    cdef int repeat(self, uint64_t number, bint reverse=False) except -1:
         if self.subject.needs_gil:
-            engine_again(number)
-        else:
-            with nogil:
-                engine_again(number)
-        return 0
+            return engine_reverse(number) if reverse else engine_again(number)
+        with nogil:
+            return engine_reverse(number) if reverse else engine_again(number)
 
     cdef bint pass_over(self) except -1:
         """Return True when the race of the last engine_again() is suppressed and is new."""
@@ -282,11 +280,7 @@ cdef class Explorer:
         cdef int shown = 0
         with _lock:
             self.take()
-            if self.subject.needs_gil:
-                shown = engine_reverse(number)
-            else:
-                with nogil:
-                    shown = engine_reverse(number)
+            shown = self.repeat(number, True)
         return ENDS[shown] if shown >= FAIL_RACE else ""
 
     def skip(self) -> bool:

@@ -8,7 +8,7 @@ ENDS = ("complete", "cut", "data race", "use after free", "double free", "bad fr
 OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "allocate", "free", "lock",
        "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer")
 CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
-           "flush", "waiter", "pause", "hold", "turn")
+           "flush", "waiter", "pause", "hold", "turn", "sleep")
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 FAULTS = {"weak_failure": 1, "spurious": 2, "no_memory": 4, "timeout": 8}
 STORES = 8  # stores that a location remembers, unless told otherwise

@@ -20,6 +20,7 @@ def attach(
     run_method: object,
     random: object,
     local: type,
+    quiet: Callable[[int], object],
     checked: bool,
 ) -> dict[str, Any]: ...
 def detach() -> None: ...

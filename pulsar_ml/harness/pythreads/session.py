@@ -73,6 +73,18 @@ def finish_test() -> None:
             queue.put(None)
 
 
+def keep_quiet(quiet: int) -> None:
+    """Switch the log off while the threads of an abandoned execution end, and on again."""
+    logging: Any = sys.modules.get("logging")
+    if logging is None:
+        return
+    if quiet:
+        keep_quiet.before = logging.root.manager.disable  # type: ignore[attr-defined]
+        logging.disable()
+    else:
+        logging.disable(getattr(keep_quiet, "before", 0))
+
+
 def require_support() -> None:
     """Raise UsageError unless this interpreter is one whose threads the engine can run."""
     if not _fibers.SUPPORTED:
@@ -123,6 +135,7 @@ def session(
         run_method=threading.Thread.run,
         random=random._inst,  # type: ignore[attr-defined]
         local=threading.local,
+        quiet=keep_quiet,
         checked=semantics == "free",
     )
     with replaced_attributes(threading.Thread, methods):

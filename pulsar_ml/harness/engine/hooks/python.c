@@ -82,7 +82,18 @@ EXPORT int pml_python_wait(uintptr_t address, int64_t span, int64_t *deadline, u
     return wait_for_lock(t, o, *deadline, pc) == 0;
 }
 
-EXPORT void pml_python_sleep(int64_t span) { sleep_until(later(span)); }
+/* A sleep may end before the threads that run have gone on: its span is no promise to them. */
+EXPORT void pml_python_sleep(int64_t span)
+{
+    Thread *t = current;
+    int64_t until = later(span);
+    if (span > 0 && (E.ready & ~t->bit) && !profile.learning && choose(t, CHOOSE_SLEEP, 2)) {
+        clock_to(until);
+        turn_over(t, 0);
+    } else {
+        turn_over(t, until);
+    }
+}
 
 /* Starts body(argument) as a thread that has this stack; its number. */
 EXPORT int pml_python_spawn(void *(*body)(void *), void *argument, char *top, uint64_t pc)

@@ -38,6 +38,7 @@ static struct {
     PyObject *before;             /* of each execution */
     PyObject *finish;             /* of its test function, in the first thread */
     PyObject *after;              /* of many executions */
+    PyObject *quiet;              /* (1) before threads are abandoned, (0) behind that */
     PyObject *random;             /* the generator of the module's functions */
     PyObject *thread_class, *active_threads, *started_event, *new_event;
     int checked;                  /* semantics `free`: accesses are checked for races */
