@@ -125,9 +125,7 @@ cdef class Explorer:
             self.config.n_calls[i] = <int32_t>len(calls)
         self.config.mode = MODES.index(mode)
         self.config.strategy = <int32_t>tuple(STRATEGIES).index(strategy)
-        self.config.races = races
-        self.config.leaks = leaks
-        self.config.judged = judged
+        self.config.races, self.config.leaks, self.config.judged = races, leaks, judged
         self.config.reuse = REUSE[reuse]
         for fault in self.faults:
             self.config.faults |= <int32_t>FAULTS[fault]
@@ -186,10 +184,7 @@ cdef class Explorer:
         if self.decisions is NULL:
             raise MemoryError("no memory for the decisions of a replay")
         for i, (at, thread, kind, value) in enumerate(decisions):
-            self.decisions[i].at = at
-            self.decisions[i].thread = thread
-            self.decisions[i].kind = kind
-            self.decisions[i].value = value
+            self.decisions[i] = EngineDecision(at=at, thread=thread, kind=kind, value=value)
         self.config.decisions = self.decisions
         self.config.n_decisions = <int32_t>len(decisions)
         return 0
