@@ -12,6 +12,7 @@ from tests.pages import Block, Reader, blocks, commands, prints, write
 
 TUTORIAL = ROOT / "docs" / "testing-your-own.md"
 FUNCTIONS = ROOT / "docs" / "functions.md"
+PYTHON = ROOT / "docs" / "python-threads.md"
 REFERENCE = ROOT / "docs" / "pytest-and-hypothesis.md"
 
 
@@ -30,6 +31,10 @@ def test_from_a_function_to_a_clean_ring(folder: Path) -> None:
     Reader(folder).follow(FUNCTIONS)
 
 
+def test_from_a_python_function_to_a_deadlock(folder: Path) -> None:
+    Reader(folder).follow(PYTHON)
+
+
 def test_the_reference_page(folder: Path) -> None:
     for block in blocks(TUTORIAL):
         if block.file:
@@ -37,7 +42,7 @@ def test_the_reference_page(folder: Path) -> None:
     Reader(folder).follow(REFERENCE)
 
 
-@pytest.mark.parametrize("page", [TUTORIAL, FUNCTIONS, REFERENCE], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [TUTORIAL, FUNCTIONS, PYTHON, REFERENCE], ids=lambda page: page.stem)
 def test_no_command_of_a_page_is_left_out(page: Path) -> None:
     text = page.read_text()
     found = blocks(page)

@@ -10,9 +10,7 @@ import pytest
 
 from pulsar_ml.harness.pythreads.check import explore_python
 
-PROGRAMS = sorted(
-    path.stem for path in (Path(__file__).parent / "programs").glob("[a-z]*.py")
-)
+PROGRAMS = sorted(path.stem for path in (Path(__file__).parent / "programs").glob("[a-z]*.py"))
 MENDED_EXECUTIONS = 300
 # Its correct version publishes by one unlocked store, which the semantics `free` count as a race.
 RACES_WHEN_MENDED = {"double_checked_lock"}

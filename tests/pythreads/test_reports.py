@@ -13,7 +13,7 @@ import pytest
 from pulsar_ml.harness.pythreads.check import explore_python, replay_python
 from pulsar_ml.harness.search.failure import Failure
 
-COUNTER = '''\
+COUNTER = """\
 import threading
 
 
@@ -33,7 +33,7 @@ def test_counter():
     for thread in threads:
         thread.join()
     assert counter.value == 2
-'''
+"""
 
 
 class Counter:

@@ -1,4 +1,4 @@
-"""``pulsar-ml check``: functions of C, C++ and Cython files as tests under the engine."""
+"""``pulsar-ml check``: functions of C, C++, Cython and Python files as tests under the engine."""
 
 from __future__ import annotations
 
@@ -61,6 +61,12 @@ CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EX
 @shared.strategy(None, "[default: the test's, or portfolio]")
 @shared.faults()
 @shared.suppress
+@option(
+    "--semantics",
+    type=click.Choice(("gil", "free")),
+    group=shared.SEARCH,
+    help="Of tests in Python: free reports races.  [default: gil]",
+)
 @option("--no-races", is_flag=True, group=shared.SEARCH, help="Do not report data races.")
 @option(
     "--replay",
@@ -123,11 +129,11 @@ def command(
     no_races: bool,
     **options: Any,
 ) -> ExitCode:
-    """Explore functions void test_*() of C, C++ and Cython FILES under the engine.
+    """Explore functions void test_*() of C, C++, Cython and Python FILES under the engine.
 
     A test starts threads by the means of its language, and asserts. The engine decides every switch
     and every stale read, and reports data races, failed assertions, deadlocks, leaks and accesses
-    to freed memory. A folder stands for its files test_*, *_test and check_*.
+    to freed memory. A folder stands for its files test_*, *_test and check_*; of Python, check_*.
 
     A comment "// check: mode=sc executions=5000" above a test gives it options.
     """

@@ -155,9 +155,7 @@ def replay_python(
 def test_of(function: Test) -> TestFunction:
     """Return name and line of a test."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return TestFunction(
-        getattr(function, "__name__", "test"), code.co_firstlineno if code else 1
-    )
+    return TestFunction(getattr(function, "__name__", "test"), code.co_firstlineno if code else 1)
 
 
 def file_of(function: Test) -> Path:

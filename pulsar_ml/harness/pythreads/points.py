@@ -64,9 +64,7 @@ class CodeUnderTest:
             installed = path.startswith((*self.libraries, PACKAGE)) or any(
                 f"/{folder}/" in path for folder in INSTALLED
             )
-            found = not file.startswith("<frozen") and (
-                not installed or path.startswith(self.also)
-            )
+            found = not file.startswith("<frozen") and (not installed or path.startswith(self.also))
             self.known[file] = found
         return found
 

@@ -69,11 +69,16 @@ def lane_table(
 
 
 def is_left_out(event: dict[str, Any], names: Names, trace: Sequence[dict[str, Any]]) -> bool:
-    """Return True for plain accesses of one thread, and for those of libraries' own code.
+    """Return True for plain accesses of one thread, for those of libraries' own code, and for
+    variables of interpreted code that one thread uses.
 
     The access in which the execution ended is shown in any case.
     """
-    if event["op"] not in LIBRARY_STEPS or event["order"] == NOT_MADE or event is trace[-1]:
+    if event["order"] == NOT_MADE or event is trace[-1]:
+        return False
+    if int(event["pc"]) >= FIRST_INTERPRETED and event["op"] in ("load", "store"):
+        return not names.shared(trace, event)
+    if event["op"] not in LIBRARY_STEPS:
         return False
     if int(event["pc"]) >= FIRST_INTERPRETED:
         return True  # the load or store behind it is the same access

@@ -30,9 +30,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
         return None
     # The frames of pytest and of the engine are of no use to the reader.
     __tracebackhide__ = True
-    arguments = {
-        name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames
-    }
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     test = pyfuncitem.obj
 
     def function() -> None:
