@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -69,8 +70,7 @@ def ratio() -> float:
 def rows() -> list[Benchmark]:
     found = peers()
     others = [
-        Benchmark(name, lambda name=name, command=command: peer(name, command), unit=UNIT)  # type: ignore[misc]
-        for name, command in found.items()
+        Benchmark(name, partial(peer, name, command), unit=UNIT) for name, command in found.items()
     ]
     compared = [
         Benchmark(

@@ -42,7 +42,9 @@ def test_the_reference_page(folder: Path) -> None:
     Reader(folder).follow(REFERENCE)
 
 
-@pytest.mark.parametrize("page", [TUTORIAL, FUNCTIONS, PYTHON, REFERENCE], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [TUTORIAL, FUNCTIONS, PYTHON, REFERENCE], ids=lambda page: page.stem
+)
 def test_no_command_of_a_page_is_left_out(page: Path) -> None:
     text = page.read_text()
     found = blocks(page)

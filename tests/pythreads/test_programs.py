@@ -10,10 +10,13 @@ import pytest
 
 from pulsar_ml.harness.pythreads.check import explore_python
 
-PROGRAMS = sorted(path.stem for path in (Path(__file__).parent / "programs").glob("[a-z]*.py"))
+FOLDER = Path(__file__).parent / "programs"
+PROGRAMS = sorted(
+    ".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in FOLDER.glob("*/[a-z]*.py")
+)
 MENDED_EXECUTIONS = 300
 # Its correct version publishes by one unlocked store, which the semantics `free` count as a race.
-RACES_WHEN_MENDED = {"double_checked_lock"}
+RACES_WHEN_MENDED = {"data.double_checked_lock"}
 
 
 def program(name: str) -> ModuleType:

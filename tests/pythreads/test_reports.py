@@ -79,7 +79,7 @@ def test_a_seed_is_a_failure_and_a_failure_comes_again() -> None:
 
 def test_exceptions_of_threads_have_their_traceback() -> None:
     def fails() -> None:
-        thread = threading.Thread(target=lambda: {}["missing"])
+        thread = threading.Thread(target=lambda: {"here": 1}["missing"])
         thread.start()
         thread.join()
 

@@ -207,7 +207,7 @@ class Found:
         self, progress: ProgressDisplay | None = None
     ) -> Iterator[tuple[TestSource, TestFunction, Subject | PythonTest]]:
         from pulsar_ml.errors import BuildError
-        from pulsar_ml.harness.functions.check import build_tests, chosen_tests
+        from pulsar_ml.harness.functions.check import chosen_tests, tests_of
         from pulsar_ml.harness.functions.source import read_source, test_files
 
         for name in self.files:
@@ -222,7 +222,7 @@ class Found:
                 if progress:
                     progress.begin(f"building {file.name}")
                 try:
-                    subjects = build_tests(source, **self.build)
+                    subjects = tests_of(source, **self.build)
                 except BuildError as error:
                     self.failed += 1
                     echo(f"Failed: {error}", err=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -74,6 +74,18 @@ class PythonTest:
     function: Callable[[], object]
 
 
+def tests_of(source: TestSource, **build: Any) -> Mapping[str, Subject | PythonTest]:
+    """Import a file of Python, build another one; return what each test's name stands for.
+
+    ``build`` are the options of :func:`build_tests`, which Python needs none of.
+    """
+    if source.language == "python":
+        from pulsar_ml.harness.pythreads.check import load_tests
+
+        return {name: PythonTest(each) for name, each in load_tests(source.path).items()}
+    return build_tests(source, **build)
+
+
 def build_tests(
     source: TestSource,
     *,
@@ -81,17 +93,13 @@ def build_tests(
     flags: Sequence[str] = (),
     database: Path | None = None,
     volatile: str = "plain",
-) -> dict[str, Subject | PythonTest]:
+) -> dict[str, Subject]:
     """Build a file of tests for the engine; return a subject for each test's name.
 
     A test that the preprocessor leaves out has none. ``into`` is the folder of builds. ``flags`` go
     to the compiler, after those that a compilation database (by default the nearest one) has for
     the file. Raises BuildError with the compiler's output.
     """
-    if source.language == "python":
-        from pulsar_ml.harness.pythreads.check import load_tests
-
-        return {name: PythonTest(each) for name, each in load_tests(source.path).items()}
     found = database or find_database(source.path)
     known = database_flags(found, source.path) if found else []
     if source.language == "cython":
@@ -203,7 +211,7 @@ def check(
     tests = chosen_tests(source, test)
     if not tests:
         raise UsageError(f"{source.path.name} has no test: no function void test_*() was found")
-    subjects = build_tests(source, **build)
+    subjects = tests_of(source, **build)
     results = []
     for each in tests:
         if each.name not in subjects:  # the preprocessor leaves it out

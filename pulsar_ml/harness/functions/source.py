@@ -8,6 +8,7 @@ elsewhere it sets those of all tests of the file.
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ from pathlib import Path
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import FAULTS, OFFERED
 from pulsar_ml.harness.functions import LANGUAGES, PYTHON
-from pulsar_ml.input_files import bounded_text
+from pulsar_ml.input_files import bounded_text, one_line
 
 MOST_BYTES = 16 << 20  # length of a source file
 
@@ -103,8 +104,6 @@ def read_source(path: Path) -> TestSource:
     its comments that does not exist.
     """
     if path.suffix == PYTHON:
-        from pulsar_ml.harness.pythreads.check import python_source
-
         return python_source(path)
     language = LANGUAGES.get(path.suffix)
     if language is None:
@@ -254,6 +253,24 @@ def option_value(key: str, value: str, place: str) -> object:
                 raise UsageError(f"{place}: no fault {part!r}; it may be: {', '.join(FAULTS)}")
         return parts
     return value
+
+
+def python_source(path: Path) -> TestSource:
+    """Return the test functions of a file, found by reading it: it is not imported.
+
+    Raises UsageError for a file that cannot be read or is no Python code.
+    """
+    text = bounded_text(path, "the file of tests", most=MOST_BYTES)
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"{path.name} is no Python code: {one_line(error)}") from None
+    tests = (
+        TestFunction(each.name, each.lineno)
+        for each in tree.body
+        if isinstance(each, ast.FunctionDef) and each.name.startswith("test_")
+    )
+    return TestSource(path.resolve(), "python", tuple(tests))
 
 
 def is_file_of_tests(file: Path) -> bool:

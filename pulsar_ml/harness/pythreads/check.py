@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib.util
 import inspect
@@ -15,7 +14,7 @@ from typing import Any
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.building.build import engine_identity
-from pulsar_ml.harness.functions.source import MOST_BYTES, TestFunction, TestSource
+from pulsar_ml.harness.functions.source import TestFunction
 from pulsar_ml.harness.pythreads import _fibers
 from pulsar_ml.harness.pythreads.failures import stacks_text
 from pulsar_ml.harness.pythreads.session import SEMANTICS, require_support, session
@@ -27,7 +26,6 @@ from pulsar_ml.harness.search.sandbox import call
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject, subject_at
-from pulsar_ml.input_files import bounded_text, one_line
 
 EXECUTIONS = 20_000  # of each test, at most
 WAITS = ("deadlock", "livelock", "not lock-free")
@@ -173,24 +171,6 @@ def load_tests(path: Path) -> dict[str, Test]:
         for name, value in vars(module).items()
         if name.startswith("test_") and inspect.isfunction(value)
     }
-
-
-def python_source(path: Path) -> TestSource:
-    """Return the test functions of a file, found by reading it: it is not imported.
-
-    Raises UsageError for a file that cannot be read or is no Python code.
-    """
-    text = bounded_text(path, "the file of tests", most=MOST_BYTES)
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError) as error:
-        raise UsageError(f"{path.name} is no Python code: {one_line(error)}") from None
-    tests = (
-        TestFunction(each.name, each.lineno)
-        for each in tree.body
-        if isinstance(each, ast.FunctionDef) and each.name.startswith("test_")
-    )
-    return TestSource(path.resolve(), "python", tuple(tests))
 
 
 def load_file(path: Path) -> ModuleType:

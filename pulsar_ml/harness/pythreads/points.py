@@ -69,7 +69,7 @@ class CodeUnderTest:
         return found
 
     def describe(self, code: CodeType) -> Described | None:
-        """Return kind, number and name for each instruction; None for code that is not under test."""
+        """Return kind, number and name for each instruction; None unless it is under test."""
         if not self.is_under_test(code.co_filename):
             return None
         size = len(code.co_code) // 2

@@ -27,7 +27,7 @@ from pulsar_ml.harness.pythreads.points import CodeUnderTest, Described
 SEMANTICS = ("gil", "free")
 
 
-class Abandoned(BaseException):  # noqa: N818  (no error: the execution was ended)
+class Abandoned(BaseException):
     """Leaves the threads of an execution that was ended, so that ``finally`` and ``with`` run."""
 
 
@@ -133,20 +133,22 @@ def session(
         abandoned=Abandoned,
         deque=deque,
         run_method=threading.Thread.run,
-        random=random._inst,  # type: ignore[attr-defined]
+        random=random._inst,
         local=threading.local,
         quiet=keep_quiet,
         checked=semantics == "free",
     )
-    with replaced_attributes(threading.Thread, methods):
-        with replaced_attributes(threading.Timer, {"run": run_timer}):
-            try:
-                yield texts
-            finally:
-                _fibers.detach()
-                gc.unfreeze()
-                if collects:
-                    gc.enable()
+    with (
+        replaced_attributes(threading.Thread, methods),
+        replaced_attributes(threading.Timer, {"run": run_timer}),
+    ):
+        try:
+            yield texts
+        finally:
+            _fibers.detach()
+            gc.unfreeze()
+            if collects:
+                gc.enable()
 
 
 def collect_garbage() -> None:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pulsar_ml.harness.testing.collect import SourceFile, add_settings, is_collected
 from pulsar_ml.harness.testing import python_tests
+from pulsar_ml.harness.testing.collect import SourceFile, add_settings, is_collected
 from pulsar_ml.harness.testing.properties import EXPLORED, FAILURE, RECORD, REPLAYED, keep_record
 
 if TYPE_CHECKING:

@@ -72,7 +72,8 @@ EXPORT void pml_python_released(uintptr_t address, uint64_t pc)
 }
 
 /* Waits until a thread releases at this address, for `span` nanoseconds at most (negative: for
- * ever). 0 when the time was over. `deadline` keeps the end of the wait between calls; 0 at first. */
+ * ever). 0 when the time was over. `deadline` keeps the end of the wait between calls; 0 at
+ * first. */
 EXPORT int pml_python_wait(uintptr_t address, int64_t span, int64_t *deadline, uint64_t pc)
 {
     Thread *t = current;

@@ -1,4 +1,4 @@
-/* What differs between versions of the interpreter: frames, their value stacks, thread states. */
+/* Frames, their value stacks and thread states: they differ between versions of the interpreter. */
 #ifndef PULSAR_ML_PYTHREADS_INTERPRETER_H
 #define PULSAR_ML_PYTHREADS_INTERPRETER_H
 

@@ -1,4 +1,4 @@
-"""A pool that counts its connections: the limit is checked outside the lock that guards the list."""
+"""A pool that counts its connections: the limit is checked outside the lock of the list."""
 
 from __future__ import annotations
 

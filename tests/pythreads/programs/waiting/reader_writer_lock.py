@@ -1,4 +1,4 @@
-"""A reader-writer lock whose last reader lets the writer in: the count is changed without a lock."""
+"""A reader-writer lock whose last reader lets the writer in: the count has no lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection that is made on first use: two threads may make two of them."""
+"""Settings that are created on first use: two threads may create them twice."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import threading
 
 
 class Settings:
-    made = 0
+    instances = 0
 
     def __init__(self) -> None:
-        Settings.made += 1
+        Settings.instances += 1
 
 
 class Lazy:
