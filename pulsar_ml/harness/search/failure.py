@@ -339,7 +339,10 @@ def waiting_places(explorer: Explorer, waiting: Mapping[int, int]) -> str:
 
 def places(raw: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the stack of the failing access from the inside out, without the engine's frames."""
-    return tuple(describe_pc(int(pc)) for pc in raw["frames"] if not of_engine(int(pc)))
+    frames = [int(pc) for pc in raw["frames"]]
+    if frames[:1] == frames[1:2]:  # a thread that waits: its place is its innermost frame, too
+        del frames[0]
+    return tuple(describe_pc(pc) for pc in frames if not of_engine(pc))
 
 
 def sentence(raw: Mapping[str, Any]) -> str:
