@@ -133,3 +133,26 @@ def test_a_race_is_found_with_free_semantics_only(test: Callable[[], None], name
 def test_what_orders_accesses_or_is_atomic(test: Callable[[], None]) -> None:
     done, text = explore_python(test, isolated=False, executions=200, semantics="free")
     assert done.verdict == "clean", text
+
+
+def test_a_package_of_choice_has_steps() -> None:
+    with_steps, text = explore_python(
+        through_a_bounded_queue, isolated=False, executions=100, also=("queue",)
+    )
+    assert with_steps.verdict == "clean", text
+    without, _ = explore_python(through_a_bounded_queue, isolated=False, executions=100)
+    assert with_steps.statistics["steps"] > 1.5 * without.statistics["steps"]
+
+
+def through_a_bounded_queue() -> None:
+    numbers: queue.Queue[int] = queue.Queue(1)
+    thread = threading.Thread(target=numbers.put, args=(1,))
+    thread.start()
+    assert numbers.get() == 1
+    thread.join()
+
+
+def test_a_search_comes_to_its_end() -> None:
+    done, text = explore_python(locked, isolated=False, strategy="preemptions")
+    assert done.verdict == "clean", text
+    assert "preemption bound 2" in done.exhausted

@@ -21,6 +21,7 @@ def attach(
     random: object,
     local: type,
     quiet: Callable[[int], object],
+    selection: int,
     checked: bool,
 ) -> dict[str, Any]: ...
 def detach() -> None: ...

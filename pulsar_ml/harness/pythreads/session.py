@@ -24,6 +24,7 @@ from pulsar_ml.harness.pythreads import _fibers
 from pulsar_ml.harness.pythreads.failures import ExceptionTexts, register
 from pulsar_ml.harness.pythreads.points import CodeUnderTest, Described
 
+SELECTIONS: dict[tuple[str, ...], int] = {}  # a number for each choice of code under test
 SEMANTICS = ("gil", "free")
 
 
@@ -96,9 +97,7 @@ def require_support() -> None:
 
 
 @contextmanager
-def session(
-    *, semantics: str = "gil", also: Iterable[str] = (), code: CodeUnderTest | None = None
-) -> Iterator[ExceptionTexts]:
+def session(*, semantics: str = "gil", also: Iterable[str] = ()) -> Iterator[ExceptionTexts]:
     """Prepare this process for executions of Python functions.
 
     ``semantics`` is "gil", or "free" to report races as well. ``also`` names installed modules and
@@ -110,7 +109,7 @@ def session(
         raise UsageError(
             f"semantics {semantics!r} is not known; use one of: {', '.join(SEMANTICS)}"
         )
-    under_test = code or CodeUnderTest(also)
+    under_test = CodeUnderTest(also)
     texts = ExceptionTexts()
 
     def describe_code(each: CodeType) -> Described | None:
@@ -136,6 +135,7 @@ def session(
         random=random._inst,
         local=threading.local,
         quiet=keep_quiet,
+        selection=SELECTIONS.setdefault(under_test.also, len(SELECTIONS) + 1),
         checked=semantics == "free",
     )
     with (
