@@ -19,7 +19,12 @@ from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, STORES, TURNS, Explorer
 from pulsar_ml.harness.search.child import ENDED, MEMORY, PROCESSES, STUCK
 from pulsar_ml.harness.search.lanes import WIDTH, lane_table
 from pulsar_ml.harness.search.race import WORDS, Race, race_of
-from pulsar_ml.harness.search.symbols import describe_pc, interpreted_name, of_engine
+from pulsar_ml.harness.search.symbols import (
+    FIRST_INTERPRETED,
+    describe_pc,
+    interpreted_name,
+    of_engine,
+)
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.input_files import one_line
@@ -340,7 +345,8 @@ def waiting_places(explorer: Explorer, waiting: Mapping[int, int]) -> str:
 def places(raw: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the stack of the failing access from the inside out, without the engine's frames."""
     frames = [int(pc) for pc in raw["frames"]]
-    if frames[:1] == frames[1:2]:  # a thread that waits: its place is its innermost frame, too
+    # The place of a waiting thread of interpreted code is its innermost frame, too.
+    if len(frames) > 1 and frames[0] == frames[1] >= FIRST_INTERPRETED:
         del frames[0]
     return tuple(describe_pc(pc) for pc in frames if not of_engine(pc))
 
